@@ -214,7 +214,7 @@ class PromptOptions:
     Attributes:
         initial_prompt: as if it had been said before the recording.
         prefix: begins the text of the first window.
-        hotwords: words to expect, shown in every window.
+        hotwords: words or phrases to expect, separated by commas; made likelier, never shown.
         condition_on_previous_text: show each window the text of the one before.
         carry_initial_prompt: show the initial prompt in every window.
 
@@ -226,7 +226,7 @@ class PromptOptions:
         None, "As if said before the recording.", metavar="TEXT", also=("--prompt",)
     )
     prefix: str | None = flag(None, "Begins the first window's text.", PROMPTS)
-    hotwords: str | None = flag(None, "Words to expect.", metavar="WORDS")
+    hotwords: str | None = flag(None, "Words to expect, comma-separated.", metavar="WORDS")
     condition_on_previous_text: bool = flag(False, "Show each window the text before it.", PROMPTS)
     carry_initial_prompt: bool = flag(False, "Show --initial-prompt to every window.", PROMPTS)
 

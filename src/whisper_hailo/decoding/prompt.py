@@ -1,4 +1,4 @@
-"""What the decoder is shown before it writes: hotwords, earlier text, control tokens, a prefix."""
+"""What the decoder is shown before it writes: earlier text, control tokens, a prefix."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _tell_once(n_tokens: int, room: int) -> None:
 class PromptMaker:
     """Builds the forced ids of a window.
 
-    `<|startofprev|> hotwords, earlier text <|startoftranscript|> language task prefix`; the first
+    `<|startofprev|> earlier text <|startoftranscript|> language task prefix`; the first
     part only where there is something to show. It takes at most half the text context, of the
     earlier text the end is kept; a prefix takes at most a quarter.
 
@@ -45,38 +45,24 @@ class PromptMaker:
         prompts = options.prompts
         self.initial = self._encode("--initial-prompt", prompts.initial_prompt)
         self._prefix = self._encode("--prefix", prompts.prefix)
-        self._hotwords = self._encode("--hotwords", prompts.hotwords)
-        shown = prompts.initial_prompt or prompts.hotwords or prompts.condition_on_previous_text
+        shown = prompts.initial_prompt or prompts.condition_on_previous_text
         if shown and tokenizer.special.sot_prev is None:
             raise OptionError(
                 "this model has no <|startofprev|> token and takes no prompt; leave out "
-                "--initial-prompt, --hotwords and --condition-on-previous-text"
+                "--initial-prompt and --condition-on-previous-text"
             )
         self._check_lengths(dims.n_text_ctx // 4)
 
     def _encode(self, option: str, text: str | None) -> tuple[int, ...]:
-        if text is None:
-            return ()
-        shown, special = text.strip(), self._tokenizer.special
-        # Bytes that are no UTF-8 come from a command line as lone surrogates, which no text has.
-        is_text = not any("\ud800" <= letter <= "\udfff" for letter in shown)
-        tokens = self._tokenizer.encode(f" {shown}") if is_text else ()
-        if not tokens or any(token >= special.eot for token in tokens):
-            raise OptionError(
-                f"{option} {shown[:40]!r} gives no plain tokens in this model's vocabulary; "
-                "give ordinary words"
-            )
-        return tokens
+        return () if text is None else self._tokenizer.encode_plain(option, text)
 
     def _check_lengths(self, quarter: int) -> None:
-        for option, tokens in (("--prefix", self._prefix), ("--hotwords", self._hotwords)):
-            if len(tokens) > quarter:
-                raise OptionError(
-                    f"{option} has {len(tokens)} tokens, this model takes {quarter}; shorten it"
-                )
-        room = self._room - len(self._hotwords)
-        if len(self.initial) > room:
-            _tell_once(len(self.initial), room)
+        if len(self._prefix) > quarter:
+            raise OptionError(
+                f"--prefix has {len(self._prefix)} tokens, this model takes {quarter}; shorten it"
+            )
+        if len(self.initial) > self._room:
+            _tell_once(len(self.initial), self._room)
 
     def tokens(
         self, language: str, previous: tuple[int, ...], *, is_first: bool
@@ -95,10 +81,9 @@ class PromptMaker:
         control = self._tokenizer.prefix(
             language, self._options.task, timestamps=self._options.timestamps
         )
-        room = self._room - len(self._hotwords)
-        carried = self.initial[-room:] if self._options.prompts.carry_initial_prompt else ()
-        rest = room - len(carried)
-        shown = (*self._hotwords, *carried, *(previous[-rest:] if rest else ()))
+        carried = self.initial[-self._room :] if self._options.prompts.carry_initial_prompt else ()
+        rest = self._room - len(carried)
+        shown = (*carried, *(previous[-rest:] if rest else ()))
         before = (special.sot_prev, *shown) if shown and special.sot_prev is not None else ()
         return (*before, *control, *(self._prefix if is_first else ()))
 

@@ -1,4 +1,4 @@
-"""What a text itself tells about whether it was made up."""
+"""Signs in a text itself that it was made up: loops, and the prompt said again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _BYTE_VALUES: Final = 256
 _LONGEST_PHRASE: Final = 12
 _LEAST_LOOP: Final = 24
 _REPEATS: Final = 6
-"""Nobody says a phrase seven times in a row, nor anything for 24 tokens."""
+"""A phrase that comes seven times in a row, or for 24 tokens, is a loop and no speech."""
+
+_LONGEST_ECHO: Final = 5
 
 
 def ends_in_loop(tokens: Sequence[int]) -> bool:
@@ -26,6 +28,18 @@ def ends_in_loop(tokens: Sequence[int]) -> bool:
         if tokens[-n:] == tokens[-n - period : -period]:
             return True
     return False
+
+
+def repeats_prompt(tokens: Sequence[int], prompt: Sequence[int]) -> bool:
+    """Return whether a text contains more than five tokens in a row of what it was shown.
+
+    Args:
+        tokens: generated ids without timestamps.
+        prompt: ids of the text shown before it.
+    """
+    n = _LONGEST_ECHO + 1
+    shown = {tuple(prompt[start : start + n]) for start in range(len(prompt) - n + 1)}
+    return any(tuple(tokens[start : start + n]) in shown for start in range(len(tokens) - n + 1))
 
 
 def compression_ratio(text: str) -> float:

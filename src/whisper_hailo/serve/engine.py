@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.threads import on_thread
 from whisper_hailo.serve.worker import State, Worker
 
-_MOST_HINTS: Final = 100
+_MAX_HINTS: Final = 1000
 """More do not fit in any model's prompt."""
 
 
@@ -245,28 +244,18 @@ class WorkerEngine:
         return Request(audio, *self._defaults.with_choices(self._hinted(choices)), caller)
 
     def _hinted(self, choices: Choices) -> Choices:
-        """The same with hints as words to expect, as far as the model takes them."""
-        if choices.hints and not choices.hotwords:
-            return replace(choices, hotwords=self._hotwords(choices.hints))
-        return choices
-
-    def _hotwords(self, hints: tuple[str, ...]) -> str | None:
-        """As many hints as the model takes, the first of them first; `None` if it takes none."""
-        takes = bisect_left(
-            range(1, min(len(hints), _MOST_HINTS) + 1),
-            True,
-            key=lambda n: not self._takes(hints[:n]),
-        )
-        return ", ".join(hints[:takes]) or None
-
-    def _takes(self, hints: tuple[str, ...]) -> bool:
+        """Return the same with hints as hotwords, where the engine takes any."""
+        names = [hint for hint in choices.hints if hint.isprintable() and "<|" not in hint]
+        if choices.hotwords or not names:
+            return choices
+        expected = ", ".join(names[:_MAX_HINTS])
         default = self._worker.default
-        prompts = replace(default.prompts, hotwords=", ".join(hints))
+        prompts = replace(default.prompts, hotwords=expected)
         try:
             self._worker.transcriber.check(replace(default, prompts=prompts))
         except OptionError:
-            return False
-        return True
+            return choices
+        return replace(choices, hotwords=expected)
 
     def live(self, client: str) -> AbstractContextManager[None]:
         return self._worker.queue.live(client)

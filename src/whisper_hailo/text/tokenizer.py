@@ -104,6 +104,27 @@ class Tokenizer:
         """Token ids of plain text, without any control token."""
         return tuple(self.backend.encode(text, add_special_tokens=False).ids)
 
+    def encode_plain(self, option: str, text: str) -> tuple[int, ...]:
+        """Token ids of words within a text, a space before the first.
+
+        Args:
+            option: where the words come from, for the message.
+            text: without control tokens.
+
+        Raises:
+            OptionError: a text that has no plain tokens.
+        """
+        words = text.strip()
+        # Bytes that are no UTF-8 come from a command line as lone surrogates, which no text has.
+        is_text = not any("\ud800" <= letter <= "\udfff" for letter in words)
+        tokens = self.encode(f" {words}") if is_text else ()
+        if not tokens or any(token >= self.special.eot for token in tokens):
+            raise OptionError(
+                f"{option} {words[:40]!r} gives no plain tokens in this model's vocabulary; "
+                "give ordinary words"
+            )
+        return tokens
+
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of token ids; control tokens and timestamps are left out.
 

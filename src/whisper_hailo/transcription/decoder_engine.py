@@ -18,6 +18,7 @@ from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
+from whisper_hailo.decoding.rules.hotwords import build_hotword_trie
 from whisper_hailo.decoding.search.decode_ahead import Ahead, DraftTally
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
@@ -66,9 +67,12 @@ class DecoderEngine:
         self._options = options
         self._padding = options.cures.padding(decoder.spec.dims, decoder.silence_keys)
         self._prompts = PromptMaker(tokenizer, decoder.spec.dims, options)
+        words = options.prompts.hotwords
         # Language and prompts are each row's own, in its context.
-        self.batch_key: Hashable = replace(options, language=AUTO_LANGUAGE, prompts=PromptOptions())
-        self._loop = DecodingLoop(decoder, tokenizer.special, options, window_s)
+        neutral = PromptOptions(hotwords=words)
+        self.batch_key: Hashable = replace(options, language=AUTO_LANGUAGE, prompts=neutral)
+        hotwords = None if words is None else build_hotword_trie(words, tokenizer)
+        self._loop = DecodingLoop(decoder, tokenizer.special, options, window_s, hotwords)
 
     def context(self) -> Context:
         """Of a recording that has not begun."""

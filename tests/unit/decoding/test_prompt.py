@@ -38,10 +38,10 @@ def test_nothing_to_show_is_the_prefix_alone() -> None:
     assert maker().tokens("en", (), is_first=True) == CONTROL
 
 
-def test_hotwords_come_first_then_what_was_said() -> None:
+def test_hotwords_are_not_shown() -> None:
     prompt = maker(hotwords="ab", initial_prompt="c")
     assert prompt.starting_context() == (1,)
-    assert prompt.tokens("en", (5, 6), is_first=True) == (17, 1, 1, 5, 6, *CONTROL)
+    assert prompt.tokens("en", (5, 6), is_first=True) == (17, 5, 6, *CONTROL)
 
 
 def test_the_prefix_is_the_first_window_s() -> None:
@@ -53,37 +53,30 @@ def test_the_prefix_is_the_first_window_s() -> None:
 def test_long_texts_keep_their_end_within_half_the_context(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    prompt = maker(initial_prompt="x" * 500, hotwords="abc")
-    assert "--initial-prompt has 500 tokens, this model takes 220; its end is used" in caplog.text
+    prompt = maker(initial_prompt="x" * 500)
+    assert "--initial-prompt has 500 tokens, this model takes 223; its end is used" in caplog.text
     shown = prompt.tokens("en", tuple(range(2, 10)) * 100, is_first=True)
     assert len(shown) == 1 + 223 + len(CONTROL)
     assert shown[-5] == 9
 
 
 def test_what_just_fits_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None:
-    """Half the context but one for all that is shown before, a quarter for each of the others."""
-    prompt = maker(initial_prompt="x" * 111, hotwords="y" * 112, prefix="z" * 112)
+    """Half the context but one for all that is shown before, a quarter for a prefix."""
+    prompt = maker(initial_prompt="x" * 223, prefix="z" * 112)
     shown = prompt.tokens("en", prompt.starting_context(), is_first=True)
     assert shown == (17, *[1] * 223, *CONTROL, *[1] * 112)
     assert caplog.text == ""
-    maker(initial_prompt="x" * 112, hotwords="y" * 112)
-    assert "--initial-prompt has 112 tokens, this model takes 111" in caplog.text
+    maker(initial_prompt="x" * 224)
+    assert "--initial-prompt has 224 tokens, this model takes 223" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("n_hotwords", "n_initial"),
-    [(0, 300), (0, 223), (0, 222), (3, 300), (3, 220), (3, 219), (3, 216)],
-)
-def test_a_long_carried_prompt_leaves_the_text_before_what_room_there_is(
-    n_hotwords: int, n_initial: int
-) -> None:
+@pytest.mark.parametrize("n_initial", [300, 223, 222, 216])
+def test_a_long_carried_prompt_leaves_the_text_before_what_room_there_is(n_initial: int) -> None:
     initial = ("23456789" * 40)[:n_initial]
-    prompts = {"initial_prompt": initial, "carry_initial_prompt": True}
-    prompt = maker(**prompts, hotwords="y" * n_hotwords or None)
-    shown = prompt.tokens("en", tuple(range(2, 10)) * 9, is_first=False)[1 + n_hotwords : -4]
-    n_kept = min(n_initial, 223 - n_hotwords)
-    n_left = 223 - n_hotwords - n_kept
-    said = (tuple(range(2, 10)) * 9)[-n_left:] if n_left else ()
+    prompt = maker(initial_prompt=initial, carry_initial_prompt=True)
+    shown = prompt.tokens("en", tuple(range(2, 10)) * 9, is_first=False)[1:-4]
+    n_kept = min(n_initial, 223)
+    said = (tuple(range(2, 10)) * 9)[-(223 - n_kept) :] if n_kept < 223 else ()
     assert shown == (*map(int, initial[n_initial - n_kept :]), *said)
 
 
@@ -103,11 +96,9 @@ def test_a_carried_prompt_is_in_every_window() -> None:
     ("prompts", "message"),
     [
         ({"prefix": "x" * 200}, "--prefix has 200 tokens, this model takes 112"),
-        ({"hotwords": "x" * 200}, "--hotwords has 200 tokens, this model takes 112"),
         ({"prefix": "x" * 113}, "--prefix has 113 tokens, this model takes 112"),
-        ({"hotwords": "x" * 113}, "--hotwords has 113 tokens, this model takes 112"),
-        ({"hotwords": "a#"}, "--hotwords 'a#' gives no plain tokens"),
-        ({"hotwords": "a$"}, r"--hotwords 'a\$' gives no plain tokens"),
+        ({"prefix": "a#"}, "--prefix 'a#' gives no plain tokens"),
+        ({"prefix": "a$"}, r"--prefix 'a\$' gives no plain tokens"),
         ({"prefix": "a\udcff"}, r"--prefix 'a\\udcff' gives no plain tokens"),
         ({"initial_prompt": "\ud800"}, r"--initial-prompt '\\ud800' gives no plain tokens"),
         ({"initial_prompt": "\udfff"}, r"--initial-prompt '\\udfff' gives no plain tokens"),
@@ -120,9 +111,7 @@ def test_impossible_prompts_are_refused(prompts: dict[str, str], message: str) -
         maker(**prompts)
 
 
-@pytest.mark.parametrize(
-    "prompts", [{"hotwords": "a"}, {"initial_prompt": "a"}, {"condition_on_previous_text": True}]
-)
+@pytest.mark.parametrize("prompts", [{"initial_prompt": "a"}, {"condition_on_previous_text": True}])
 def test_models_without_start_of_previous_take_no_prompt(prompts: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=r"has no <\|startofprev\|> token"):
         maker(replace(TOY_TOKENS, sot_prev=None), **prompts)

@@ -116,18 +116,18 @@ def test_language_and_names_are_honoured(house: House, transcriber: Transcriber)
     assert "xx" in error.data["text"]
 
 
-def test_names_to_expect_are_shown_as_far_as_the_model_takes_them(house: House) -> None:
+def test_names_to_expect_become_hotwords(house: House) -> None:
     async def ask(names: list[str]) -> str:
         async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return heard(await say(client, pcm(DEMO), transcript_names=names))
 
-    few, many = (f"lamp {number}" for number in range(3)), [f"lamp {n}" for n in range(400)]
+    many = [f"lamp {n}" for n in range(2000)]
+    odd = ["lamp", "a\ud800", "<|endoftext|>", "attic\nheater"]
     request = house.engine.request(load_audio(DEMO), *_choices(many))
-    shown = request.options.prompts.hotwords or ""
-    assert shown.startswith("lamp 0, lamp 1, ")
-    assert 10 < len(shown.split(", ")) < 100
-    assert asyncio.run(ask(list(few)))
-    assert asyncio.run(ask(many))
+    assert request.options.prompts.hotwords == ", ".join(many[:1000])
+    request = house.engine.request(load_audio(DEMO), *_choices(odd))
+    assert request.options.prompts.hotwords == "lamp"
+    assert asyncio.run(ask(many[:3])) == asyncio.run(ask(many)) == asyncio.run(ask([]))
 
 
 def _choices(names: list[str]) -> tuple[Any, Any]:

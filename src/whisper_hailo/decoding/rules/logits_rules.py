@@ -12,6 +12,7 @@ from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.rules.hotwords import HotwordTrie
 from whisper_hailo.decoding.rules.time_rules import (
     begin_with_timestamp,
     keep_order,
@@ -50,6 +51,7 @@ class LogitsRules:
         dims: the model's sizes.
         options: what the caller asked for.
         window_s: length of the encoder's window.
+        hotwords: phrases to expect.
     """
 
     def __init__(
@@ -58,7 +60,9 @@ class LogitsRules:
         dims: Dimensions,
         options: DecodingOptions,
         window_s: float | None = None,
+        hotwords: HotwordTrie | None = None,
     ) -> None:
+        self._hotwords = hotwords
         self._eot = special.eot
         self._cures: Cures = options.cures
         self._ngram = options.limits.no_repeat_ngram
@@ -89,13 +93,15 @@ class LogitsRules:
                 logits = self._time_rules(logits, generated, self._begin)
             never = np.flatnonzero(np.isneginf(logits))
         allowed = allowed_logsumexp(logits, raw[never], logsumexp)
-        penalty = self._cures.repetition_penalty
-        return Ruled(penalise_repetition(logits, generated, penalty), allowed)
+        logits = penalise_repetition(logits, generated, self._cures.repetition_penalty)
+        if self._hotwords is not None:
+            logits = self._hotwords.add_bonus(logits, generated)
+        return Ruled(logits, allowed)
 
     def apply_in_place(
         self, logits: FloatArray, logsumexp: float, generated: Sequence[int]
     ) -> tuple[Ruled, FloatArray]:
-        """Apply all rules to one row in place, unless rules of runs or times need a copy.
+        """Apply all rules to one row in place, unless other rules need a copy.
 
         Between two steps the decoder's weights have been read through the processor's cache, and
         what is called then is fetched from memory again: so little is called.
@@ -109,7 +115,7 @@ class LogitsRules:
             the row after the rules, and the model's own logits of the ids that are allowed: the
             same array, unless it was copied.
         """
-        if self._ngram or self._begin is not None:
+        if self._ngram or self._begin is not None or self._hotwords is not None:
             return self.apply(logits, logsumexp, generated), logits
         never = self._never if generated else self._never_first
         masked = logits[never]

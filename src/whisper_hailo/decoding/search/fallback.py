@@ -13,7 +13,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
-from whisper_hailo.decoding.text import compression_ratio
+from whisper_hailo.decoding.text import compression_ratio, repeats_prompt
 from whisper_hailo.text.tokenizer import Tokenizer
 
 _UNSURE: Final = -0.5
@@ -37,9 +37,10 @@ def decode_with_fallback(
 ) -> tuple[Decoded, ...]:
     """Decode windows again, ever more freely, until each passes the thresholds.
 
-    Greedy text that is unsure is searched for with a beam; what is doubtful even then is sampled at
-    rising temperatures. Where every try fails, the likeliest text that does not repeat itself is
-    taken. Audio that goes on is decoded once.
+    Text that repeats what it was shown is decoded again without a prompt. Greedy text that is
+    unsure is searched for with a beam; what is doubtful even then is sampled at rising
+    temperatures. Where every try fails, the likeliest text that does not repeat itself is taken.
+    Audio that goes on is decoded once.
 
     Args:
         loop: of this decoder and these options.
@@ -54,6 +55,7 @@ def decode_with_fallback(
     """
     if tasks[0].is_running:
         return loop.run(state, tasks)
+    tasks, sot = list(tasks), tokenizer.special.sot
     search, thresholds = options.search, options.thresholds
     stages: list[tuple[float, int | None]] = [(each, None) for each in search.temperatures]
     if search.widens:
@@ -71,7 +73,12 @@ def decode_with_fallback(
         for batch in batches:
             rows = np.array(batch, dtype=np.int64)
             part = state if len(batch) == len(tasks) else decoder.select(state, rows)
-            found = loop.run(part, [tasks[row] for row in batch], temperature, beam_size)
+            found = list(loop.run(part, [tasks[row] for row in batch], temperature, beam_size))
+            for index, row in enumerate(batch):
+                if repeats_prompt(_words(found[index], tokenizer), tasks[row].shown(sot)):
+                    tasks[row] = tasks[row].without_prompt(sot)
+                    alone = decoder.select(state, np.array([row], dtype=np.int64))
+                    (found[index],) = loop.run(alone, [tasks[row]], temperature, beam_size)
             for row, result in zip(batch, found, strict=True):
                 text = tokenizer.decode(result.tokens).strip()
                 tries[row].append(replace(result, compression_ratio=compression_ratio(text)))
@@ -81,6 +88,11 @@ def decode_with_fallback(
             if all(attempt.is_doubtful(thresholds) for attempt in tries[row])
         ]
     return tuple(_choose(attempts, thresholds) for attempts in tries)
+
+
+def _words(decoded: Decoded, tokenizer: Tokenizer) -> list[int]:
+    """Return the tokens of a window without timestamps."""
+    return [token for token in decoded.tokens if token < tokenizer.special.eot]
 
 
 def _choose(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.rules.hotwords import HotwordTrie
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
 from whisper_hailo.decoding.search.decode_ahead import Ahead, Assistant
@@ -47,6 +48,14 @@ class DecodingTask:
     draft: Draft | None = None
     ahead: Ahead | None = None
     is_running: bool = False
+
+    def shown(self, sot: int) -> tuple[int, ...]:
+        """Ids before start-of-transcript, that of start-of-previous among them."""
+        return self.prompt[: self.prompt.index(sot)]
+
+    def without_prompt(self, sot: int) -> DecodingTask:
+        """The same window with nothing shown before start-of-transcript."""
+        return replace(self, prompt=self.prompt[self.prompt.index(sot) :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,7 @@ class DecodingLoop:
         options: what the caller asked for.
         window_s: length of the encoder's window, which no timestamp may pass; `None` is the full
             context.
+        hotwords: phrases to expect.
     """
 
     def __init__(
@@ -132,12 +142,13 @@ class DecodingLoop:
         special: SpecialTokens,
         options: DecodingOptions,
         window_s: float | None = None,
+        hotwords: HotwordTrie | None = None,
     ) -> None:
         self._decoder = decoder
         self._special = special
         self._options = options
         self._near_tie = near_tie(decoder.spec.quantization)
-        self._rules = LogitsRules(special, decoder.spec.dims, options, window_s)
+        self._rules = LogitsRules(special, decoder.spec.dims, options, window_s, hotwords)
         boost = options.cures.eot_boost
         self._greedily = GreedyChoice(self._rules, special.eot, boost, self._near_tie)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted import PREFIX, State, decode
+from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, decode
 from tests.unit.decoding.search.torn import TOKENIZER, Torn, torn, tried
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
@@ -19,7 +19,7 @@ from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.fallback import _choose, decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
-from whisper_hailo.decoding.text import compression_ratio, ends_in_loop
+from whisper_hailo.decoding.text import compression_ratio, ends_in_loop, repeats_prompt
 
 
 def test_only_windows_in_doubt_are_tried_again_and_each_keeps_its_own_audio() -> None:
@@ -370,3 +370,28 @@ def test_text_is_unsure_long_before_it_is_doubtful(
 def test_likely_text_is_no_silence(logprob: float | None, silent: bool) -> None:
     one = Decoded((1,), -1.0, 0.7, runaway=False)
     assert one.is_silence(Thresholds(logprob=logprob)) is silent
+
+
+def test_repeats_prompt_needs_six_tokens_in_a_row() -> None:
+    shown = (17, 5, 1, 2, 3, 4, 0)
+    assert repeats_prompt((9, 5, 1, 2, 3, 4, 0), shown)
+    assert not repeats_prompt((9, 1, 2, 3, 4, 0), shown)
+    assert not repeats_prompt((5, 1, 2, 9, 3, 4, 0), shown)
+    assert not repeats_prompt((), shown)
+
+
+@pytest.mark.parametrize("said", [(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 6)])
+def test_text_that_repeats_its_prompt_is_decoded_without_it(said: tuple[int, ...]) -> None:
+    decoder, shown = Scripted([[1], [*said, EOT]]), (17, 0, 1, 2, 3, 4, 5)
+    options = DecodingOptions(search=SearchOptions((0.0,)), thresholds=Thresholds(logprob=None))
+    results = decode_with_fallback(
+        DecodingLoop(decoder, TOY_TOKENS, options),  # type: ignore[arg-type]
+        decoder,  # type: ignore[arg-type]
+        TOKENIZER,
+        options,
+        state=decoder.start(),
+        tasks=[DecodingTask(PREFIX), DecodingTask((*shown, *PREFIX))],
+    )
+    assert results[1].tokens == said
+    prompts = [fed for fed in decoder.fed if len(fed[0]) > 1]
+    assert prompts[1:] == ([[list(PREFIX)]] if said[-1] == 5 else [])
