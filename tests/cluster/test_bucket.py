@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ def test_a_bucket_that_vanishes_in_the_middle_costs_a_run_and_no_work(
         job = subprocess.Popen(
             command(*words, "s3://archive/job"), env=reaches, stderr=subprocess.PIPE, text=True
         )
-        while not (files().exists("archive/job/ledger") or job.poll() is not None):
+        while not (files().exists("archive/job/job.sqlite") or job.poll() is not None):
             time.sleep(0.1)
         door.shut()
         _, told = job.communicate(timeout=PATIENCE_S)
@@ -159,8 +160,12 @@ def test_a_bucket_that_vanishes_in_the_middle_costs_a_run_and_no_work(
     for name in names:
         written = files().cat_file(f"archive/job/transcripts/{name}")
         assert written == (tmp_path / "job" / "transcripts" / name).read_bytes()
-    (straight,) = (tmp_path / "job" / "runs").iterdir()
-    n_tasks = json.loads(straight.read_text())["tasks"]
-    runs = [json.loads(files().cat_file(path)) for path in files().ls("archive/job/runs")]
-    last = max(runs, key=lambda one: str(one["begin"]))
-    assert 0 < last["tasks"] < n_tasks, "what was done before is not done again"
+    (tmp_path / "copy.sqlite").write_bytes(files().cat_file("archive/job/job.sqlite"))
+    (n_tasks,) = tasks_of_runs(tmp_path / "job" / "job.sqlite")
+    *_, last = tasks_of_runs(tmp_path / "copy.sqlite")
+    assert 0 < last < n_tasks, "what was done before is not done again"
+
+
+def tasks_of_runs(ledger: Path) -> list[int]:
+    with closing(sqlite3.connect(ledger)) as database:
+        return [row[0] for row in database.execute("SELECT tasks FROM runs ORDER BY begin")]

@@ -175,7 +175,7 @@ def test_what_cannot_be_done_is_one_line(whisper_hailo: Command, tmp_path: Path)
         (("batch", tmp_path), 2, "--output-dir is missing"),
         (("batch", tmp_path, "-o", tmp_path / "o", "-m", "micro"), 3, "names no recordings"),
         (("batch", "status", tmp_path), 2, "holds no job"),
-        (("batch", "a", "b"), 2, "expected one manifest or folder"),
+        (("batch", "a", "b", "-o", tmp_path / "o", "-m", "micro"), 3, "a does not exist"),
         (("batch", tmp_path, "-o", "o", "--address", "x"), 2, "--address needs --engine ray"),
         (("batch", tmp_path, "-o", "o", "--workers", 0), 2, "--workers is 0"),
     ):

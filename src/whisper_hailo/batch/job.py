@@ -1,14 +1,10 @@
-"""A job in its folder: what is left to do, and what came of the rest.
+"""A job in its folder: what is left to do, and the results of the rest.
 
-    job.json            the settings, which a later run has to have, too
-    items.jsonl         the manifest, as it was read
-    ledger/             outcomes of tasks whose results are not written yet
-    transcripts/        the results, 256 items to a file, in the order of the manifest: JSON lines
-                        or Parquet
-    shards/             a summary beside each such file; one that is there says that it is whole
+    job.sqlite          the ledger: settings, recordings, results, runs
+    transcripts/        the results, 256 items to a file, in the order in which the job got them:
+                        JSON lines or Parquet
     srt/, vtt/ ...      files of the items, where they were asked for
     failures.jsonl      items that could not be transcribed, and why: a manifest of its own
-    runs/               how long each run worked, and how far it came
 
 Whatever the engine, the number of workers, the order in which they finish and how often a run is
 killed: `transcripts/` has the same bytes in the end.
@@ -16,44 +12,33 @@ killed: `transcripts/` has the same bytes in the end.
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
-from hashlib import sha256
-from typing import Any, Final, Self
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Final, Self
 
-from whisper_hailo.batch.job_files import (
-    ITEMS_FILE,
-    JOB_FILE,
-    SUMMARIES,
-    VERSION,
-    FileSummary,
-    Head,
-    read_head,
-    read_summaries,
-)
-from whisper_hailo.batch.ledger import Ledger
-from whisper_hailo.batch.manifest import read_groups, written
-from whisper_hailo.batch.records import Group, Item, Outcome
-from whisper_hailo.batch.results import (
-    SHARD_GROUPS,
-    ItemResult,
-    files_of,
-    first_group,
-    item_results,
-    shard,
-)
-from whisper_hailo.batch.run_log import RunLog
-from whisper_hailo.batch.store import Store
+from whisper_hailo.batch.ledger import Head, Ledger, RunRecord, Status
+from whisper_hailo.batch.manifest import Candidate
+from whisper_hailo.batch.records import Group, Outcome
+from whisper_hailo.batch.results import ItemResult, files_of, item_result, shard
+from whisper_hailo.batch.store import LEDGER_FILE, Store
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import Settings
 from whisper_hailo.text.subtitles import Layout
 
 FAILURES_FILE: Final = "failures.jsonl"
 TRANSCRIPTS: Final = "transcripts"
+
+_EARLIER_FILE: Final = "job.json"
+"""Of jobs of layout 1, whose state lay in many small files."""
+
+_PUBLISH_S: Final = 5.0
+_PUBLISH_SHARE: Final = 20.0
+"""A bucket gets the ledger each five seconds; a large one less often, so that a twentieth of the
+time goes there at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +46,11 @@ class JobSettings:
     """What shapes the results of a job.
 
     Attributes:
-        identity: tells program, model and options.
+        identity: hash of program, model and options.
         settings: for the results' own.
         task: `transcribe` or `translate`.
         formats: of files for each item.
-        results: layout of the files of results.
+        results: `jsonl` or `parquet`.
         layout: of subtitles.
     """
 
@@ -76,194 +61,163 @@ class JobSettings:
     results: str = "jsonl"
     layout: Layout = field(default_factory=Layout)
 
+    @property
+    def head(self) -> Head:
+        return Head(self.identity, self.formats, self.results, self.layout)
+
 
 class BatchJob(Closing):
-    """Takes outcomes in any order, and writes results in that of the manifest.
+    """Takes outcomes in any order, and writes results in that of the items.
 
     Args:
         store: its place.
         settings: what shapes the results.
-        items: of the manifest; `None` for a job that is there already.
+        items: recordings; those that the job does not have are added.
     """
 
     def __init__(
-        self, store: Store, settings: JobSettings, items: Iterable[Item] | None = None
+        self, store: Store, settings: JobSettings, items: Iterable[Candidate] = ()
     ) -> None:
         self._store = store
         self._settings = settings
         self._items = items
-        self._stack = ExitStack()
-        self._ledger = Ledger(store)
-        self._groups: list[Group] = []
-        self._outcomes: dict[int, dict[int, Outcome]] = defaultdict(dict)
-        self._results: dict[int, list[ItemResult]] = {}
-        self._summaries: dict[int, FileSummary] = {}
-        self.log = RunLog(store, self._ledger.run)
+        self._stack: ExitStack | None = None
+        self._published_s = monotonic()
+        self._publishing_s = 0.0
 
     def open(self) -> Self:
-        """Look at what earlier runs left, or begin.
+        """Go on where earlier runs ended, or begin.
 
         Raises:
-            OptionError: what is there is a job of other items or other settings.
+            OptionError: what is there is a job of other settings.
             OutputError: the place cannot be written, or another run works there.
         """
+        items = list(self._items)  # before anything is written: a manifest may be wrong
         with ExitStack() as opened:
             self._store.hold(opened)
-            self._groups = list(read_groups(self._begin()))
-            self._summaries = read_summaries(self._store)
-            for outcome in self._ledger.read():
-                if not self._is_known(outcome):
-                    self._put(outcome)
-            for number in {group // SHARD_GROUPS for group in self._results}:
-                self._settle(number)
+            refuse_earlier(self._store)
+            path = self._store.ledger(opened)
+            self._ledger = opened.enter_context(Ledger(path, self._store.name))
+            self._ledger.begin(self._shared_head(), items)
+            self.n_items, self.n_done, _ = self._ledger.counts()
+            if not self.n_items:
+                raise OptionError(f"{self._store.name} holds no job; name a manifest or a folder")
             self._n_known = self.n_done
+            self._write_due()
             self._stack = opened.pop_all()
         return self
 
-    def _begin(self) -> bytes:
-        """The items of the job, which is begun if it is not there yet."""
-        known = read_head(self._store)
-        data = None if self._items is None else written(iter(self._items))
-        if known is None:
-            if data is None:
-                raise OptionError(f"{self._store.name} holds no job; name a manifest or a folder")
-            self._store.write(ITEMS_FILE, data)
-            self._store.write(JOB_FILE, _json(asdict(self._head(data))))
-            return data
-        own = data if data is not None else self._store.read(ITEMS_FILE) or b""
-        asked = self._head(own)
-        if asked != known:
-            same_items = asked.items_sha256 == known.items_sha256
-            differs = (
-                "another model, other options or another version"
-                if same_items
-                else "other recordings"
-            )
-            raise OptionError(
-                f"{self._store.name} holds a job of {differs}; give the same again, or another "
-                "--output-dir"
-            )
-        return own
-
-    def _head(self, items: bytes) -> Head:
-        """What `job.json` says of a job of these items."""
-        settings = self._settings
-        return Head(
-            VERSION, settings.identity, items.count(b"\n"), _hash(items),
-            settings.formats, settings.results, settings.layout,
-        )  # fmt: skip
-
-    def groups(self) -> Iterator[Group]:
-        """What is left to do, in order."""
-        for group in self._groups:
-            if not self._is_written(group.index) and group.index not in self._results:
-                yield replace(group, done=frozenset(self._outcomes[group.index]))
-
-    def take(self, outcome: Outcome) -> None:
-        """Note what came of a task; a second outcome of the same task changes nothing.
+    def _shared_head(self) -> Head:
+        """Return the settings of the job, with the formats of all its runs.
 
         Raises:
-            OutputError: the place cannot be written.
+            OptionError: the job has other settings.
         """
-        if self._is_known(outcome):
-            return
-        self._ledger.add(outcome)
-        self._put(outcome)
-        if outcome.group in self._results:
-            self._settle(outcome.group // SHARD_GROUPS)
-        self.log.note(outcome)
+        known, head = self._ledger.head(), self._settings.head
+        if known is not None:
+            if replace(known, formats=head.formats) != head:
+                raise OptionError(
+                    f"{shown(self._store.name)} holds a job of another model, other options or "
+                    "another version; give the same again, or another --output-dir"
+                )
+            head = replace(head, formats=tuple(dict.fromkeys(known.formats + head.formats)))
+        self._formats = head.formats
+        return head
 
-    def _is_known(self, outcome: Outcome) -> bool:
-        group = outcome.group
-        settled = self._is_written(group) or group in self._results
-        return settled or outcome.index in self._outcomes[group]
+    def groups(self) -> Iterator[Group]:
+        """Yield what is left to do, in order."""
+        return self._ledger.pending_groups()
 
-    def _is_written(self, group: int) -> bool:
-        """Whether the file of results that a group belongs to is whole."""
-        return group // SHARD_GROUPS in self._summaries
+    def take(self, outcome: Outcome) -> None:
+        """Note what came of a task; a second outcome of the same task changes nothing."""
+        n_done = self._ledger.add(outcome)
+        if n_done is not None:
+            self.n_done += n_done
+            self._write_due(outcome.group)
+            self._publish()
 
-    def _put(self, outcome: Outcome) -> None:
-        """Keep an outcome; of a group that is whole with it, its results instead."""
-        known = self._outcomes[outcome.group]
-        known[outcome.index] = outcome
-        last = next((index for index, one in known.items() if one.is_last), None)
-        if last is not None and len(known) > last:
-            self._results[outcome.group] = item_results(
-                self._groups[outcome.group],
-                [known[index] for index in range(last + 1)],
-                self._settings.settings,
-                self._settings.task,
-            )
-            del self._outcomes[outcome.group]
+    def _write_due(self, group: int | None = None) -> None:
+        for number in self._ledger.due_parts(self._formats, group):
+            self._write(number)
 
-    def _settle(self, number: int) -> None:
-        """Write a file of results if all of its groups are whole."""
-        first = first_group(number)
-        groups = range(first, min(first + SHARD_GROUPS, len(self._groups)))
-        if all(group in self._results for group in groups):
-            self._write(number, [one for group in groups for one in self._results.pop(group)])
-            self._ledger.forget(self._is_written)
-
-    def _write(self, number: int, results: Sequence[ItemResult]) -> None:
+    def _write(self, number: int) -> None:
+        settings = self._settings
+        results = [
+            item_result(item, result, settings.settings, settings.task)
+            for item, result in self._ledger.part(number)
+        ]
         for result in results:
-            for name, data in files_of(result, self._settings.formats, self._settings.layout):
+            for name, data in files_of(result, self._formats, settings.layout):
                 self._store.write(name, data)
-        layout = self._settings.results
+        layout = settings.results
         self._store.write(f"{TRANSCRIPTS}/part-{number:05}.{layout}", shard(results, layout))
-        failed = (result for result in results if result.transcript is None)
-        failures = tuple(result.failure_line() for result in failed)
-        audio_s = round(sum(result.duration_s for result in results), 3)
-        summary = FileSummary(len(results), audio_s, failures)
-        self._store.write(f"{SUMMARIES}/part-{number:05}.json", _json(asdict(summary)))
-        self._summaries[number] = summary
+        self._ledger.mark_written(number, len(results), self._formats)
+
+    def _publish(self, *, at_once: bool = False) -> None:
+        """Put the ledger where the results are, if that is not this machine."""
+        begin_s = monotonic()
+        wait_s = max(_PUBLISH_S, _PUBLISH_SHARE * self._publishing_s)
+        if self._store.is_local or (begin_s - self._published_s < wait_s and not at_once):
+            return
+        self._store.write(LEDGER_FILE, self._ledger.snapshot())
+        self._published_s = monotonic()
+        self._publishing_s = self._published_s - begin_s
 
     @property
     def failures(self) -> list[str]:
-        """Lines of the items that failed, as far as their files are written."""
+        """Lines of a manifest for the items that failed."""
         return [
-            line for number in sorted(self._summaries) for line in self._summaries[number].failures
+            ItemResult(item, None, result.failure).failure_line()
+            for item, result in self._ledger.failures()
         ]
 
     @property
-    def n_items(self) -> int:
-        return sum(len(group.items) for group in self._groups)
-
-    @property
-    def n_done(self) -> int:
-        """Items whose groups are whole, failed ones with them."""
-        waiting = sum(len(results) for results in self._results.values())
-        return waiting + sum(summary.items for summary in self._summaries.values())
+    def record(self) -> RunRecord:
+        """Progress of this run."""
+        return self._ledger.record
 
     @property
     def left_s(self) -> float | None:
-        """About so long this run still takes, if what is left is as long as what it has done."""
+        """Estimated seconds of this run to its end, if what is left is as long as what it did."""
         new = self.n_done - self._n_known
-        record = self.log.record
-        return (self.n_items - self.n_done) * record.seconds / new if new else None
+        return (self.n_items - self.n_done) * self.record.seconds / new if new else None
 
     @property
     def is_done(self) -> bool:
-        return len(self._summaries) == -(-len(self._groups) // SHARD_GROUPS)
+        return self.n_done == self.n_items
 
     def close(self) -> None:
-        """Put everything into the store, also that which is unfinished.
-
-        Raises:
-            OutputError: the place cannot be written.
-        """
-        try:
-            if self._groups:
-                self._ledger.flush()
-                self.log.flush()
-                if self.failures:
-                    self._store.write(FAILURES_FILE, "".join(self.failures).encode())
-        finally:
-            self._stack.close()
+        """Write the list of failures, and give back the place."""
+        if self._stack is not None:
+            with self._stack:
+                if failures := self.failures:
+                    self._store.write(FAILURES_FILE, "".join(failures).encode())
+                self._publish(at_once=True)
 
 
-def _hash(data: bytes) -> str:
-    return sha256(data).hexdigest()
+def refuse_earlier(store: Store) -> None:
+    """Refuse a job of the first layout, which this version does not read."""
+    if store.read(_EARLIER_FILE) is not None:
+        raise OptionError(
+            f"{shown(store.name)} holds a job of an earlier version; finish it with that, or give "
+            "another folder"
+        )
 
 
-def _json(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2) + "\n").encode()
+def read_status(store: Store) -> Status:
+    """Return the progress of a job, also while another run works on it.
+
+    Raises:
+        OptionError: there is none.
+        OutputError: it cannot be read.
+    """
+    with ExitStack() as resources:
+        refuse_earlier(store)
+        path = store.ledger(resources)
+        if path.exists():
+            ledger = resources.enter_context(Ledger(path, store.name, read_only=True))
+            if ledger.head() is not None:
+                return ledger.status()
+    raise OptionError(
+        f"{shown(store.name)} holds no job, expected the folder of one; check the path"
+    )

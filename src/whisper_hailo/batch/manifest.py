@@ -1,17 +1,17 @@
-"""What is to be transcribed: lines of JSON, or all recordings of a folder."""
+"""Inputs of a job: lines of JSON, folders of recordings, and recordings."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
-from whisper_hailo.batch.records import GROUP_ITEMS, Group, Item
+from whisper_hailo.batch.records import Item
+from whisper_hailo.batch.store import is_address
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.files import json_lines, read_text
 from whisper_hailo.core.folders import files_below
@@ -22,48 +22,80 @@ from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 _NAMES: Final = ("audio", "audio_filepath", "path")
 """Of the field that names a recording; the second is NeMo's."""
 
-_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _LONGEST_ID: Final = 1024
 _LONGEST_PART: Final = 250
 """Bytes between two slashes: the system takes 255, and a format's name comes behind."""
 
 
-def is_address(audio: str) -> bool:
-    """Whether it is no path of this machine."""
-    return _ADDRESS.match(audio) is not None
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A recording that a job may have already, or have another one of its id.
+
+    Attributes:
+        item: as it is called by its input.
+        folder: name of the folder that it was found in; empty where a manifest gives the id.
+    """
+
+    item: Item
+    folder: str = ""
+
+    def spellings(self) -> Iterator[Item]:
+        """Yield the item under its id; if it was found, also as `talks/ID`, `talks-2/ID` ..."""
+        yield self.item
+        if self.folder:
+            for number in count(1):
+                folder = self.folder if number == 1 else f"{self.folder}-{number}"
+                yield replace(self.item, id=f"{folder}/{self.item.id}")
 
 
-def read_source(source: Path) -> Iterator[Item]:
-    """Items of a manifest, or of a folder of recordings in order of their names.
+def read_sources(sources: Sequence[Path]) -> Iterator[Candidate]:
+    """Yield the recordings of manifests, of folders in order of their names, and single ones.
 
     Raises:
         AudioError: there is none, or nothing to transcribe in it.
-        OptionError: a line of the manifest that is no item, or an id that two have.
+        OptionError: a line of a manifest that is no item, or an id that two lines have.
     """
-    items = _in_folder(source) if source.is_dir() else _in_manifest(source)
+    for source in sources:
+        is_empty = True
+        for candidate in _read_source(source):
+            is_empty = False
+            yield candidate
+        if is_empty:
+            raise AudioError(
+                f"{shown(source)} names no recordings, expected a folder of them or lines such as "
+                '{"audio": "a.flac"}; check the path'
+            )
+
+
+def _read_source(source: Path) -> Iterator[Candidate]:
+    if source.is_dir():
+        return _in_folder(source)
+    if source.suffix.lower() in AUDIO_SUFFIXES and source.exists():
+        path = source.absolute()
+        return iter([Candidate(Item(path.name, str(path)), path.parent.name)])
+    return _with_own_ids(source)
+
+
+def _with_own_ids(path: Path) -> Iterator[Candidate]:
     seen: dict[str, int] = {}
-    for number, item in enumerate(items, start=1):
+    for number, item in enumerate(_in_manifest(path), start=1):
         before = seen.setdefault(item.id, number)
         if before != number:
             raise OptionError(
-                f"{shown(source)}: items {before} and {number} both have the id {shown(item.id)}; "
+                f"{shown(path)}: items {before} and {number} both have the id {shown(item.id)}; "
                 "give each an id of its own"
             )
-        yield item
-    if not seen:
-        raise AudioError(
-            f"{shown(source)} names no recordings, expected a folder of them or lines such as "
-            '{"audio": "a.flac"}; check the path'
-        )
+        yield Candidate(item)
 
 
-def _in_folder(folder: Path) -> Iterator[Item]:
+def _in_folder(folder: Path) -> Iterator[Candidate]:
     def refuse(path: Path, why: str) -> None:
         raise AudioError(f"{shown(path)} cannot be looked into ({why}); change its permissions")
 
+    name = folder.absolute().name
     for path in files_below(folder, refuse):
         if path.suffix.lower() in AUDIO_SUFFIXES:
-            yield Item(path.relative_to(folder).as_posix(), str(path.absolute()))
+            yield Candidate(Item(path.relative_to(folder).as_posix(), str(path.absolute())), name)
 
 
 def _in_manifest(path: Path) -> Iterator[Item]:
@@ -115,31 +147,3 @@ def _checked_id(own: str) -> str:
     if not fits or ".." in path.parts or "\0" in name:
         raise MismatchError(f"id is {shown(own)}, which no file can be called")
     return name
-
-
-def written(items: Iterator[Item]) -> bytes:
-    """Items as lines of JSON, the same for the same items."""
-    lines = (json.dumps(asdict(item), sort_keys=True) for item in items)
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def read_groups(data: bytes) -> Iterator[Group]:
-    """The items that `written` wrote, in groups.
-
-    Raises:
-        OptionError: something else wrote it.
-    """
-    items: list[Item] = []
-    index = 0
-    try:
-        for line in data.splitlines():
-            items.append(decode(Item, parse_json(line)))
-            if len(items) == GROUP_ITEMS:
-                yield Group(index, tuple(items))
-                items, index = [], index + 1
-    except MismatchError as error:
-        raise OptionError(
-            f"items.jsonl of the job is damaged ({error}); begin the job in another folder"
-        ) from error
-    if items:
-        yield Group(index, tuple(items))

@@ -9,7 +9,6 @@ import numpy as np
 
 from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.stream import AudioStream
-from whisper_hailo.batch.addresses import opened
 from whisper_hailo.batch.records import (
     MOST_PIECES,
     PIECE_S,
@@ -18,6 +17,7 @@ from whisper_hailo.batch.records import (
     Piece,
     Task,
 )
+from whisper_hailo.batch.store import opened
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 LOOKED_AT_S: Final = 60.0

@@ -1,22 +1,25 @@
-"""What a job writes: each item's transcript as a line of JSON, in files of a fixed size."""
+"""What a job writes: each item's transcript, as lines of JSON or as rows of Parquet.
+
+Only this file knows pyarrow.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
-from whisper_hailo.batch.parquet import as_parquet
-from whisper_hailo.batch.records import Failure, Group, Item, Outcome, PieceResult
+from whisper_hailo.batch.records import Failure, Item, PieceResult
 from whisper_hailo.core.strict_json import without_halves
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
 from whisper_hailo.text.outputs import JSON_VERSION, render, verbose_json
 from whisper_hailo.text.subtitles import Layout
 
-SHARD_GROUPS: Final = 16
-"""Groups of one file: 256 items."""
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,38 +79,35 @@ def shard(results: Sequence[ItemResult], layout: str) -> bytes:
     return "".join(map(_dumped, records)).encode()
 
 
-def item_results(
-    group: Group, outcomes: Sequence[Outcome], settings: Settings, task: str
-) -> list[ItemResult]:
-    """The items of a group all of whose tasks are done.
+def join_pieces(pieces: Sequence[PieceResult]) -> PieceResult:
+    """Return the pieces of one item, in order, as one.
 
-    Args:
-        group: with its items.
-        outcomes: of all its tasks, in order.
-        settings: of the job.
-        task: `transcribe` or `translate`.
+    If any of them failed the item has: some of a transcript would be taken for all of it.
     """
-    pieces: list[list[PieceResult]] = [[] for _ in group.items]
-    for outcome in outcomes:
-        for result in outcome.results:
-            pieces[result.item].append(result)
-    return [
-        _joined(item, own, settings, task) for item, own in zip(group.items, pieces, strict=True)
-    ]
-
-
-def _joined(item: Item, pieces: Sequence[PieceResult], settings: Settings, task: str) -> ItemResult:
     failure = next((piece.failure for piece in pieces if piece.failure), None)
     if failure is not None or not pieces:
-        return ItemResult(item, None, failure)
+        return PieceResult(0, 0.0, failure=failure or Failure("Internal", "nothing came of it"))
     segments = [segment for piece in pieces for segment in piece.segments]
     spoken: Counter[str] = Counter()
     for piece in pieces:
         spoken[piece.language] += sum(len(segment.text) for segment in piece.segments)
+    return PieceResult(0, pieces[-1].end_s, spoken.most_common(1)[0][0], tuple(segments))
+
+
+def item_result(item: Item, result: PieceResult, settings: Settings, task: str) -> ItemResult:
+    """Return the transcript of an item, or its failure.
+
+    Args:
+        item: the recording.
+        result: of `join_pieces`.
+        settings: of the job.
+        task: `transcribe` or `translate`.
+    """
+    if result.failure is not None:
+        return ItemResult(item, None, result.failure)
     transcript = Transcript(
-        item.id, pieces[-1].end_s, spoken.most_common(1)[0][0], task, tuple(segments), Timings(),
-        settings,
-    )  # fmt: skip
+        item.id, result.end_s, result.language, task, result.segments, Timings(), settings
+    )
     return ItemResult(item, transcript)
 
 
@@ -149,6 +149,50 @@ def files_of(result: ItemResult, formats: Sequence[str], layout: Layout) -> list
     ]
 
 
-def first_group(shard: int) -> int:
-    """Of a file of results."""
-    return shard * SHARD_GROUPS
+def schema() -> pa.Schema:
+    """Of every file of results, whatever it holds; `docs/archives.md` tells what the columns are.
+
+    Only `metadata` is not as in the JSON lines: a text of JSON, since its shape is the manifest's.
+    """
+    import pyarrow as pa
+
+    word = pa.struct({
+        "word": pa.string(), "start": pa.float64(), "end": pa.float64(),
+        "probability": pa.float64(),
+    })  # fmt: skip
+    segment = pa.struct({
+        "id": pa.int32(), "seek": pa.int64(), "start": pa.float64(), "end": pa.float64(),
+        "text": pa.string(), "tokens": pa.list_(pa.int32()), "temperature": pa.float64(),
+        "avg_logprob": pa.float64(), "compression_ratio": pa.float64(),
+        "no_speech_prob": pa.float64(), "language": pa.string(), "runaway": pa.bool_(),
+        "words": pa.list_(word), "speaker": pa.int32(),
+    })  # fmt: skip
+    return pa.schema({
+        "version": pa.int32(), "id": pa.string(), "audio": pa.string(), "task": pa.string(),
+        "language": pa.string(), "duration": pa.float64(), "text": pa.string(),
+        "segments": pa.list_(segment), "metadata": pa.string(),
+        "error": pa.struct({"kind": pa.string(), "message": pa.string()}),
+    })  # fmt: skip
+
+
+def as_parquet(records: Sequence[dict[str, Any]]) -> bytes:
+    """A whole file: the same bytes for the same records and the same version of pyarrow.
+
+    Args:
+        records: of `ItemResult.record`; what one lacks is null.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = [record | _texts(record) for record in records]
+    file = io.BytesIO()
+    table = pa.Table.from_pylist(rows, schema())
+    parquet.write_table(table, file, compression="zstd")
+    return file.getvalue()
+
+
+def _texts(record: dict[str, Any]) -> dict[str, str]:
+    """Of a record: what is other text here."""
+    metadata = json.dumps(record["metadata"], ensure_ascii=False, sort_keys=True)
+    texts = {"id": record["id"], "audio": record["audio"], "metadata": metadata}
+    return {name: without_halves(text) for name, text in texts.items()}

@@ -1,18 +1,34 @@
-"""The place of a job: a folder, or a bucket that looks like one."""
+"""Places of recordings and jobs: paths, and addresses such as `s3://bucket/name` by fsspec."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
-from whisper_hailo.core.errors import OutputError
+from whisper_hailo.core.errors import AudioError, OptionError, OutputError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.files import read_plain, unwritable, write_file
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.one_process import sole
 
-_ADVICE = "free some space, or see that it can be reached, and run the same command again"
-_LARGEST_BYTES = 1 << 30
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+LEDGER_FILE: Final = "job.sqlite"
+
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_REACH_ADVICE: Final = "see that it can be reached, and run the same command again"
+_ADVICE: Final = f"free some space, or {_REACH_ADVICE}"
+_LARGEST_BYTES: Final = 1 << 30
+
+
+def is_address(audio: str) -> bool:
+    """Return whether it is no path of this machine."""
+    return _ADDRESS.match(audio) is not None
 
 
 class Store(Protocol):
@@ -21,6 +37,11 @@ class Store(Protocol):
     @property
     def name(self) -> str:
         """The folder's path or the bucket's address, for messages."""
+        ...
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the ledger is used where it lies, not as a copy."""
         ...
 
     def read(self, name: str) -> bytes | None:
@@ -39,19 +60,19 @@ class Store(Protocol):
         """
         ...
 
-    def names(self, folder: str) -> list[str]:
-        """Names of the files right below a folder, sorted; none where there is no folder."""
-        ...
-
-    def remove(self, name: str) -> None:
-        """Remove a file; harmless where there is none."""
-        ...
-
     def hold(self, resources: ExitStack) -> None:
         """Be the only run that works there, until `resources` are given back.
 
         Raises:
             OutputError: another run does.
+        """
+        ...
+
+    def ledger(self, resources: ExitStack) -> Path:
+        """Return where the job's ledger is on this machine; it may not exist yet.
+
+        Args:
+            resources: hold a copy, where the place is no folder.
         """
         ...
 
@@ -62,6 +83,8 @@ class Folder:
     Args:
         path: made when something is written.
     """
+
+    is_local = True
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -83,17 +106,6 @@ class Folder:
     def write(self, name: str, data: bytes) -> None:
         write_file(self._path / name, data, _ADVICE)
 
-    def names(self, folder: str) -> list[str]:
-        path = self._path / folder
-        if not path.is_dir():
-            return []
-        return sorted(
-            f"{folder}/{entry.name}" for entry in path.iterdir() if not entry.name.startswith(".")
-        )
-
-    def remove(self, name: str) -> None:
-        (self._path / name).unlink(missing_ok=True)
-
     def hold(self, resources: ExitStack) -> None:
         with unwritable(self._path, _ADVICE):
             self._path.mkdir(parents=True, exist_ok=True)
@@ -102,3 +114,95 @@ class Folder:
             raise OutputError(
                 f"another run works on {shown(self._path)}; wait for it, or give it more --workers"
             )
+
+    def ledger(self, resources: ExitStack) -> Path:
+        del resources
+        return self._path / LEDGER_FILE
+
+
+@contextmanager
+def opened(audio: str) -> Iterator[Path | BinaryIO]:
+    """A recording as `open_audio` takes it.
+
+    Raises:
+        AudioError: an address that cannot be reached.
+    """
+    if not is_address(audio):
+        yield Path(audio)
+        return
+    try:
+        files, path = _file_system(audio)
+        raw = files.open(path, "rb")
+    except (OSError, OptionError) as error:
+        raise AudioError(f"{shown(audio)} cannot be opened ({error}); check the address") from error
+    with raw:
+        yield cast(BinaryIO, raw)
+
+
+def store_of(place: str) -> Store:
+    """The store of a folder or an address.
+
+    Raises:
+        OptionError: no such kind of address here.
+    """
+    return Bucket(place) if is_address(place) else Folder(Path(place))
+
+
+class Bucket:
+    """A place of a file system that fsspec knows.
+
+    Args:
+        address: such as `s3://bucket/job`; settings are those of fsspec's own files and variables.
+
+    Raises:
+        OptionError: no such kind of address here.
+    """
+
+    is_local = False
+
+    def __init__(self, address: str) -> None:
+        self.name = address.rstrip("/")
+        self._files, self._path = _file_system(self.name)
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return cast(bytes, self._files.cat_file(f"{self._path}/{name}"))
+        except FileNotFoundError:
+            return None
+        except Exception as error:  # of any library behind fsspec
+            raise self._unreachable("read", name, error) from error
+
+    def write(self, name: str, data: bytes) -> None:
+        try:
+            self._files.makedirs(f"{self._path}/{name}".rpartition("/")[0], exist_ok=True)
+            self._files.pipe_file(f"{self._path}/{name}", data)
+        except Exception as error:
+            raise self._unreachable("write", name, error) from error
+
+    def hold(self, resources: ExitStack) -> None:
+        """Buckets have no locks: two drivers do some work twice, and results stay the same."""
+        del resources
+
+    def ledger(self, resources: ExitStack) -> Path:
+        folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="whisper-hailo-"))
+        path = Path(folder) / LEDGER_FILE
+        if (data := self.read(LEDGER_FILE)) is not None:
+            with unwritable(path, _ADVICE):
+                path.write_bytes(data)
+        return path
+
+    def _unreachable(self, what: str, name: str, error: Exception) -> OutputError:
+        place = shown(f"{self.name}/{name}")
+        return OutputError(f"cannot {what} {place} ({str(error)[:200]}); {_REACH_ADVICE}")
+
+
+def _file_system(address: str) -> tuple[AbstractFileSystem, str]:
+    try:
+        import fsspec
+
+        found: tuple[Any, str] = fsspec.core.url_to_fs(address)
+    except (ImportError, ValueError) as error:
+        raise OptionError(
+            f"{shown(address)} needs a library that is not installed ({error}); {to_add('cluster')}"
+        ) from error
+    return found

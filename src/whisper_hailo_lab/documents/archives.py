@@ -91,8 +91,7 @@ def scale_tables(result: dict[str, Any], weights: str) -> dict[str, str]:
         ("the driver, in Ray", f"{1000 * costs['dispatch_s']:.0f} ms a task"),
         ("the driver, ledger and results", f"{1000 * costs['note_s']:.1f} ms a task"),
         ("the driver's memory", f"{costs['item_bytes']:.0f} bytes a recording"),
-        ("what is done, in its memory", f"{costs['outcome_bytes'] / 1024:.0f} KiB a task"),
-        ("`items.jsonl`", f"{costs['manifest_bytes']:.0f} bytes a recording"),
+        ("the ledger", f"{costs['ledger_bytes'] / 1024:.1f} KiB a task"),
         ("results", f"{costs['result_bytes'] / 1024:.0f} KiB a task"),
     )
     rows = table_of(
@@ -121,9 +120,7 @@ def _limits(costs: dict[str, float]) -> str:
     workers = PIECE_S / handle_s / costs["speed"]
     return (
         f"\nA driver hands out {1 / handle_s:.0f} tasks a second: {PIECE_S / handle_s:,.0f} x real "
-        f"time with long recordings, which keeps {workers:,.0f} workers with `micro` busy. "
-        f"`items.jsonl` may have 1 GiB: {2**30 / costs['manifest_bytes'] / 1e6:.0f} million "
-        "recordings.\n"
+        f"time with long recordings, which keeps {workers:,.0f} workers with `micro` busy.\n"
     )
 
 

@@ -16,8 +16,7 @@ from random import Random
 from typing import Final
 
 from whisper_hailo.batch.cluster import WORKERS_PER_READER
-from whisper_hailo.batch.records import GROUP_ITEMS, PIECE_S
-from whisper_hailo.batch.results import SHARD_GROUPS
+from whisper_hailo.batch.records import PIECE_S
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 SOUND_BYTES: Final = 4 * SAMPLE_RATE_HZ
@@ -25,9 +24,6 @@ SOUND_BYTES: Final = 4 * SAMPLE_RATE_HZ
 
 RESTART_S: Final = 120.0
 """Until Ray has given a dead node's work to another one, with its model loaded."""
-
-PAGE: Final = 1000
-"""Names that S3 lists at a time."""
 
 UNEVEN: Final = 0.2
 """Machines and tasks differ by so much, up and down."""
@@ -43,8 +39,7 @@ class ArchiveCosts:
         speed: of a worker, in seconds of audio in a second.
         reading: of a reader, likewise.
         item_bytes: of a recording, in the driver's memory.
-        outcome_bytes: of a task that is done, there, until its file of results is whole.
-        manifest_bytes: of a recording, in `items.jsonl`.
+        ledger_bytes: of a task, in the ledger.
         result_bytes: of a task, in the results.
     """
 
@@ -53,8 +48,7 @@ class ArchiveCosts:
     speed: float
     reading: float
     item_bytes: float
-    outcome_bytes: float
-    manifest_bytes: float
+    ledger_bytes: float
     result_bytes: float
 
 
@@ -118,12 +112,10 @@ class Ran:
         ideal_s: that the workers alone would have taken, never waiting and never dying.
         busy: share of the time that readers, driver, storage and network were at work.
         again: tasks that were done twice, since their node died.
-        restart_s: that the same command takes to look at what is done, at the end of the job.
-        files: in the folder of the job.
-        manifest_bytes: of `items.jsonl`.
+        restart_s: that the same command takes to fetch the ledger from a bucket, at the end.
+        ledger_bytes: of the ledger, at the end.
         result_bytes: of all results.
-        driver_bytes: of the driver's memory at most, for the manifest and for what is done of the
-            files of results that all readers are at.
+        driver_bytes: of the driver's memory, for the recordings that it hands to Ray.
     """
 
     n_tasks: int
@@ -132,8 +124,7 @@ class Ran:
     busy: dict[str, float]
     again: int
     restart_s: float
-    files: int
-    manifest_bytes: float
+    ledger_bytes: float
     result_bytes: float
     driver_bytes: float
 
@@ -177,9 +168,7 @@ def simulate(archive: Archive, cluster: Cluster, costs: ArchiveCosts, seed: int)
     n_tasks = ceil(3600 * archive.hours / task_s)
     steps = _Steps.of(task_s, archive, cluster, costs)
     end, again = _timeline(n_tasks, cluster, steps, seed)
-    shards = ceil(archive.n_items / (GROUP_ITEMS * SHARD_GROUPS))
-    per_item = ceil(archive.item_s / task_s)
-    held = min(archive.n_items, GROUP_ITEMS * (cluster.n_readers + SHARD_GROUPS))
+    ledger_bytes = n_tasks * costs.ledger_bytes
     busy = {
         "readers": n_tasks * steps.reading / (cluster.n_readers * end),
         "driver": n_tasks * steps.handle / end,
@@ -193,11 +182,10 @@ def simulate(archive: Archive, cluster: Cluster, costs: ArchiveCosts, seed: int)
         n_tasks * steps.work / cluster.n_workers,
         busy,
         again,
-        (2 + shards + ceil(shards / PAGE)) * cluster.request_s,
-        2 * shards,
-        archive.n_items * costs.manifest_bytes,
+        cluster.request_s + ledger_bytes / cluster.node_bytes_s,
+        ledger_bytes,
         n_tasks * costs.result_bytes,
-        archive.n_items * costs.item_bytes + held * per_item * costs.outcome_bytes,
+        archive.n_items * costs.item_bytes,
     )
 
 

@@ -13,22 +13,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import sys
 import tempfile
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from random import Random
 from time import process_time
 from typing import Final
 
 from whisper_hailo.batch.job import BatchJob, JobSettings
-from whisper_hailo.batch.manifest import read_groups, written
+from whisper_hailo.batch.manifest import Candidate
 from whisper_hailo.batch.pieces import audio_s, tasks_of
 from whisper_hailo.batch.records import MOST_PIECES, PIECE_S, Group, Item, Outcome, PieceResult
-from whisper_hailo.batch.store import Folder
+from whisper_hailo.batch.store import LEDGER_FILE, Folder
 from whisper_hailo.batch.worker import BatchWorker, Setup
-from whisper_hailo.core.strict_json import decode, parse_json
 from whisper_hailo.core.types import Segment, Settings
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.batch_size import USUAL_BATCH
@@ -51,16 +52,12 @@ SPEEDS: Final = (1.0, 0.1)
 
 def driver_costs(n_items: int) -> dict[str, float]:
     """What the driver does beside Ray, in seconds of the processor and bytes."""
-    items = [Item(f"{n:08}.flac", f"s3://archive/{n:08}.flac") for n in range(n_items)]
+    items = [Candidate(Item(f"{n:08}.flac", f"s3://archive/{n:08}.flac")) for n in range(n_items)]
     settings = JobSettings("scale", Settings("m", "e", "d", 30.0, 1.0, 1500, 1.0, 0.0, "none", 1))
-    segments = tuple(
-        Segment(n * SEGMENT_S, (n + 1) * SEGMENT_S, "word " * TOKENS, (9999,) * TOKENS, -0.3, 0.1)
-        for n in range(round(PIECE_S / SEGMENT_S))
-    )
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        BatchJob(Folder(Path(folder)), settings, items) as job,
-    ):
+    segments = tuple(_segment(number) for number in range(round(PIECE_S / SEGMENT_S)))
+    with tempfile.TemporaryDirectory() as folder:
+        job = BatchJob(Folder(Path(folder)), settings, items).open()
+        item_bytes = _held(lambda: [pickle.dumps(group) for group in job.groups()]) / n_items
         begin = process_time()
         for group in job.groups():
             last = len(group.items) - 1
@@ -69,16 +66,22 @@ def driver_costs(n_items: int) -> dict[str, float]:
                 job.take(Outcome(group.index, place, place == last, (result,), 1.0, PIECE_S))
         task_s = (process_time() - begin) / n_items
         results = Path(folder) / "transcripts"
-        n_bytes = sum(path.stat().st_size for path in results.iterdir())
-    data = written(iter(items))
-    line = json.dumps(asdict(Outcome(0, 0, True, (result,)))).encode()
+        result_bytes = sum(path.stat().st_size for path in results.iterdir()) / n_items
+        job.close()
+        ledger_bytes = (Path(folder) / LEDGER_FILE).stat().st_size / n_items
     return {
         "task_s": task_s,
-        "item_bytes": _held(lambda: list(read_groups(data))) / n_items,
-        "outcome_bytes": _held(lambda: [decode(Outcome, parse_json(line))]),
-        "manifest_bytes": len(data) / n_items,
-        "result_bytes": n_bytes / n_items,
+        "item_bytes": item_bytes,
+        "ledger_bytes": ledger_bytes,
+        "result_bytes": result_bytes,
     }
+
+
+def _segment(number: int) -> Segment:
+    """Return a segment of random text, which a ledger packs as badly as speech."""
+    tokens = tuple(Random(number).choices(range(50_000), k=TOKENS))  # noqa: S311 - no key
+    text = "".join(f" w{token}" for token in tokens)
+    return Segment(number * SEGMENT_S, (number + 1) * SEGMENT_S, text, tokens, -0.3, 0.1)
 
 
 def _held(make: Callable[[], object]) -> int:
@@ -126,8 +129,7 @@ def costs_of(none: dict[str, float], driver: dict[str, float]) -> ArchiveCosts:
         speed=working_speed(),
         reading=reading_speed(),
         item_bytes=driver["item_bytes"],
-        outcome_bytes=driver["outcome_bytes"],
-        manifest_bytes=driver["manifest_bytes"],
+        ledger_bytes=driver["ledger_bytes"],
         result_bytes=driver["result_bytes"],
     )
 

@@ -16,10 +16,12 @@ import difflib
 import functools
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +30,7 @@ import numpy as np
 
 from whisper_hailo.audio import load_audio
 from whisper_hailo.batch.records import GROUP_ITEMS
+from whisper_hailo.batch.store import LEDGER_FILE
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.files import write_file
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
@@ -159,7 +162,7 @@ def _through(engine: tuple[str, ...], few: Path, many: Path, work: Path) -> dict
     """A few clips, which tell what the start takes, and many."""
     start = watched("batch", few, "-o", work / "start", *MODEL, *engine)
     ran = watched("batch", many, "-o", work / "job", *MODEL, *engine)
-    told = json.loads(next((work / "job" / "runs").iterdir()).read_text(encoding="utf-8"))
+    told = _last_run(work / "job" / LEDGER_FILE)
     shutil.rmtree(work / "start")
     shutil.rmtree(work / "job")
     return {
@@ -168,6 +171,12 @@ def _through(engine: tuple[str, ...], few: Path, many: Path, work: Path) -> dict
         "driver_cpu_s": ran.driver_cpu_s - start.driver_cpu_s,
         "tasks": told["tasks"], "worker_s": told["worker_s"], "audio_s": told["audio_s"],
     }  # fmt: skip
+
+
+def _last_run(ledger: Path) -> dict[str, Any]:
+    with closing(sqlite3.connect(ledger)) as database:
+        database.row_factory = sqlite3.Row
+        return dict(database.execute("SELECT * FROM runs ORDER BY begin DESC LIMIT 1").fetchone())
 
 
 def scheduling(n_tasks: int, work: Path) -> dict[str, Any]:

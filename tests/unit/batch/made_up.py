@@ -1,39 +1,11 @@
-"""Stand-ins for what a job works with: a store, a file system with addresses, a clock."""
+"""Stand-ins for what a job works with: a file system with addresses, a clock."""
 
 from __future__ import annotations
 
 import io
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from whisper_hailo.core.types import Segment, Word
-
-
-class Shelf:
-    """A store in memory."""
-
-    name = "shelf"
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.written: list[str] = []
-
-    def read(self, name: str) -> bytes | None:
-        return self.files.get(name)
-
-    def write(self, name: str, data: bytes) -> None:
-        self.files[name] = data
-        self.written.append(name)
-
-    def names(self, folder: str) -> list[str]:
-        return sorted(name for name in self.files if name.rpartition("/")[0] == folder)
-
-    def remove(self, name: str) -> None:
-        self.files.pop(name, None)
-
-    def hold(self, resources: ExitStack) -> None:
-        del resources
 
 
 class Clock:
@@ -47,12 +19,11 @@ class Clock:
 
 
 class Files:
-    """A file system of fsspec's kind, which remembers what it listed until it is told otherwise."""
+    """A file system of fsspec's kind."""
 
     def __init__(self) -> None:
         self.content: dict[str, bytes] = {}
         self.folders = {"bucket"}
-        self.listed: dict[str, list[str]] = {}
         self.error: Exception | None = None
 
     def _reached(self) -> None:
@@ -80,24 +51,6 @@ class Files:
         if path.rpartition("/")[0] not in self.folders:
             raise FileNotFoundError(path)
         self.content[path] = value
-
-    def invalidate_cache(self) -> None:
-        self.listed.clear()
-
-    def ls(self, path: str, detail: bool = True) -> list[Any]:
-        self._reached()
-        if path not in self.folders:
-            raise FileNotFoundError(path)
-        if path not in self.listed:
-            below = [*self.content, *(f"{one}/" for one in self.folders)]
-            self.listed[path] = [one for one in below if one.rstrip("/").rpartition("/")[0] == path]
-        found = self.listed[path]
-        return [{"name": one} for one in found] if detail else found
-
-    def rm_file(self, path: str) -> None:
-        self._reached()
-        self.cat_file(path)
-        del self.content[path]
 
 
 def segment(text: str, start_s: float = 0.0) -> Segment:

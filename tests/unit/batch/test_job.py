@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
-from tests.unit.batch.made_up import Shelf
-from whisper_hailo.batch.job import BatchJob, JobSettings
+from tests.unit.batch.made_up import Clock, Files
+from whisper_hailo.batch import job as job_module
+from whisper_hailo.batch import ledger as ledger_module
+from whisper_hailo.batch.job import BatchJob, JobSettings, read_status
+from whisper_hailo.batch.ledger import PART_ITEMS
+from whisper_hailo.batch.manifest import Candidate
 from whisper_hailo.batch.records import Failure, Group, Item, Outcome, PieceResult
-from whisper_hailo.batch.results import SHARD_GROUPS, later
-from whisper_hailo.batch.status import read_status
-from whisper_hailo.batch.store import Folder
+from whisper_hailo.batch.results import later
+from whisper_hailo.batch.store import LEDGER_FILE, Bucket, Folder, Store
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import Segment, Settings, Word
 from whisper_hailo.text.subtitles import Layout
@@ -28,9 +31,11 @@ POISON = 40
 
 
 def job(
-    folder: Path, settings: JobSettings = JOB, items: Iterable[Item] | None = ITEMS
+    place: Path | Store, settings: JobSettings = JOB, items: Iterable[Item] = ITEMS, found: str = ""
 ) -> BatchJob:
-    return BatchJob(Folder(folder), settings, items)
+    """A job; `found` is the folder that its recordings were found in."""
+    store = Folder(place) if isinstance(place, Path) else place
+    return BatchJob(store, settings, [Candidate(item, found) for item in items])
 
 
 def segment(text: str) -> Segment:
@@ -60,7 +65,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {
         name: path.read_bytes()
         for name, path in names.items()
-        if not name.startswith(("runs", "ledger", ".lock"))
+        if not name.startswith((LEDGER_FILE, ".lock"))
     }
 
 
@@ -79,7 +84,7 @@ def test_results_are_in_the_order_of_the_manifest(straight: dict[str, bytes]) ->
     parts = [name for name in sorted(straight) if name.startswith("transcripts")]
     lines = [json.loads(line) for name in parts for line in straight[name].splitlines()]
     assert [line["id"] for line in lines] == [item.id for item in ITEMS]
-    assert len(straight[parts[0]].splitlines()) == 16 * SHARD_GROUPS
+    assert len(straight[parts[0]].splitlines()) == PART_ITEMS
     assert [line["metadata"]["n"] for line in lines] == list(range(len(ITEMS)))
     assert lines[8]["text"] == "008.wav more"
     assert lines[8]["duration"] == 2.0
@@ -88,9 +93,6 @@ def test_results_are_in_the_order_of_the_manifest(straight: dict[str, bytes]) ->
     assert lines[POISON]["error"] == {"kind": "AudioError", "message": "bad"}
     assert straight["txt/008.wav.txt"] == b"008.wav\nmore\n"
     assert f"txt/{POISON:03}.wav.txt" not in straight
-    summary = json.loads(straight["shards/part-00000.json"])
-    # Sixteen times fifteen items of 1.125 s and one of 2 s; one of the latter failed.
-    assert (summary["items"], summary["audio_s"]) == (256, 16 * 15 * 1.125 + 15 * 2.0)
     (failed,) = straight["failures.jsonl"].splitlines()
     assert json.loads(failed)["id"] == ITEMS[POISON].id
 
@@ -120,7 +122,8 @@ def test_any_order_and_any_number_of_interruptions_give_the_same_bytes(
                 one.take(outcome)  # two workers did it
     assert n_runs > 2
     assert content(tmp_path) == straight
-    assert list((tmp_path / "ledger").iterdir()) == []
+    names = {path.name for path in tmp_path.glob(f"{LEDGER_FILE}*")}
+    assert names == {LEDGER_FILE}, "one plain file is left"
 
 
 def test_what_is_done_is_not_asked_for_again(tmp_path: Path) -> None:
@@ -137,23 +140,108 @@ def test_what_is_done_is_not_asked_for_again(tmp_path: Path) -> None:
     assert left[4] == frozenset()
 
 
-def test_a_job_of_other_options_or_recordings_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [{"identity": "beam"}, {"results": "parquet"}, {"layout": Layout(max_line_width=42)}],
+    ids=str,
+)
+def test_job_of_other_settings_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     with job(tmp_path):
         pass
-    other = JobSettings("micro, beam", SETTINGS, formats=("txt",))
-    with pytest.raises(OptionError, match="another model, other options"):
-        job(tmp_path, other).open()
-    with pytest.raises(OptionError, match="another model, other options"):
-        job(tmp_path, JobSettings("micro, greedy", SETTINGS, formats=("srt",))).open()
-    wider = replace(JOB, layout=Layout(max_line_width=42))
-    with pytest.raises(OptionError, match="another model, other options"):
-        job(tmp_path, wider).open()  # some of its subtitles would be set otherwise
-    with pytest.raises(OptionError, match="other recordings"):
-        job(tmp_path, items=ITEMS[:-1]).open()
-    with job(tmp_path, items=None) as known:
-        assert known.n_items == len(ITEMS)
+    with pytest.raises(OptionError, match="other options"):
+        job(tmp_path, replace(JOB, **change)).open()
+
+
+def test_job_without_recordings_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="holds no job"):
-        job(tmp_path / "empty", items=None).open()
+        job(tmp_path, items=()).open()
+    with job(tmp_path):
+        pass
+    with job(tmp_path, items=()) as known:
+        assert known.n_items == len(ITEMS)
+
+
+def finish(one: BatchJob) -> None:
+    for group in one.groups():
+        for outcome in outcomes(group):
+            one.take(outcome)
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    parts = sorted((folder / "transcripts").iterdir())
+    return [json.loads(line) for path in parts for line in path.read_text().splitlines()]
+
+
+def test_job_grows_by_one_file(tmp_path: Path) -> None:
+    """What is done is not done again, and keeps its place."""
+    few = ITEMS[:51]
+    with job(tmp_path, items=few) as one:
+        finish(one)
+    before = lines(tmp_path)
+    new = Item("000-new.wav", "/000-new.wav")
+    with job(tmp_path, items=[new, *few]) as grown:
+        (group,) = grown.groups()
+        assert group == Group(4, (new,))
+        assert not grown.is_done
+        finish(grown)
+        assert grown.is_done
+    assert lines(tmp_path)[:-1] == before
+    assert lines(tmp_path)[-1]["id"] == "000-new.wav"
+    assert (tmp_path / "txt" / "000-new.wav.txt").exists()
+
+
+def test_job_grows_across_files_of_results(tmp_path: Path) -> None:
+    with job(tmp_path, items=ITEMS[:250]) as one:
+        finish(one)
+    with job(tmp_path) as grown:
+        assert [group.index for group in grown.groups()] == [16, 17]
+        finish(grown)
+    assert [line["id"] for line in lines(tmp_path)] == [item.id for item in ITEMS]
+    sizes = [len(path.read_bytes().splitlines()) for path in (tmp_path / "transcripts").iterdir()]
+    assert sorted(sizes) == [19, 256]
+
+
+def test_job_grows_by_a_format_without_new_work(tmp_path: Path) -> None:
+    few = ITEMS[:3]
+    with job(tmp_path, items=few) as one:
+        finish(one)
+    with job(tmp_path, replace(JOB, formats=("srt",)), few) as grown:
+        assert list(grown.groups()) == []
+    assert {path.name for path in (tmp_path / "srt").iterdir()} == {f"{i.id}.srt" for i in few}
+    more = [*few, ITEMS[3]]
+    with job(tmp_path, replace(JOB, formats=()), more) as again:
+        finish(again)
+    assert {path.name for path in (tmp_path / "srt").iterdir()} == {f"{i.id}.srt" for i in more}
+
+
+def test_equal_names_of_two_folders_get_distinct_outputs(tmp_path: Path) -> None:
+    first = Item("a.wav", "/talks/a.wav")
+    second, third = Item("a.wav", "/more/a.wav"), Item("a.wav", "/old/more/a.wav")
+    with job(tmp_path, items=[first], found="talks") as one:
+        finish(one)
+    for _ in range(2):
+        with job(tmp_path, items=[second, third], found="more") as two:
+            finish(two)
+    with job(tmp_path, items=[first], found="talks") as three:
+        assert list(three.groups()) == []
+    assert [(line["id"], line["audio"]) for line in lines(tmp_path)] == [
+        ("a.wav", "/talks/a.wav"),
+        ("more/a.wav", "/more/a.wav"),
+        ("more-2/a.wav", "/old/more/a.wav"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Item("a", "/b.wav"), Item("a", "/a.wav", "de"), Item("a", "/a.wav", metadata={"n": 1})],
+)
+def test_id_of_another_recording_is_refused(tmp_path: Path, other: Item) -> None:
+    with job(tmp_path, items=[Item("a", "/a.wav")]):
+        pass
+    with pytest.raises(OptionError, match="the id a,"):
+        job(tmp_path, items=[Item("b", "/b.wav"), other]).open()
+    with job(tmp_path, items=()) as known:
+        assert known.n_items == 1
 
 
 def test_only_one_run_works_on_a_job(tmp_path: Path) -> None:
@@ -163,19 +251,11 @@ def test_only_one_run_works_on_a_job(tmp_path: Path) -> None:
         pass
 
 
-def test_what_says_that_others_are_whole_is_written_behind_them() -> None:
-    """A run may be killed behind any of it; what led to results goes when they are there."""
-    shelf = Shelf()
-    shelf.remove = lambda name: shelf.written.append(f"no more {name}")  # type: ignore[method-assign]
-    with BatchJob(shelf, JOB, ITEMS[:2]) as one:
-        (group,) = one.groups()
-        for outcome in outcomes(group):
-            one.take(outcome)
-        ledger = f"ledger/{one.log.run}-000000.jsonl"
-    assert shelf.written[:-1] == [  # how long it took comes last
-        *("items.jsonl", "job.json", "txt/000.wav.txt", "txt/001.wav.txt"),
-        *("transcripts/part-00000.jsonl", "shards/part-00000.json", ledger, f"no more {ledger}"),
-    ]
+def test_ids_that_are_no_text_are_kept(tmp_path: Path) -> None:
+    items = [Item("\udcff.wav", "/\udcff.wav", metadata={"t": "\ud800 \\udcff ä"})]
+    for _ in range(2):
+        with job(tmp_path, items=items) as one:
+            assert [item for group in one.groups() for item in group.items] == items
 
 
 class Full(Folder):
@@ -189,9 +269,9 @@ class Full(Folder):
         super().write(name, data)
 
 
-def test_a_disk_that_fills_loses_nothing(tmp_path: Path, straight: dict[str, bytes]) -> None:
+def test_full_disk_loses_nothing(tmp_path: Path, straight: dict[str, bytes]) -> None:
     store = Full(tmp_path)
-    with BatchJob(store, JOB, ITEMS) as one:
+    with job(store) as one:
         groups = list(one.groups())
         for outcome in (outcome for group in groups[:15] for outcome in outcomes(group)):
             one.take(outcome)
@@ -201,38 +281,173 @@ def test_a_disk_that_fills_loses_nothing(tmp_path: Path, straight: dict[str, byt
             one.take(outcomes(groups[15])[1])  # with the last group of a file of results
         store.full = False
     with job(tmp_path) as again:
-        for group in again.groups():
-            for outcome in outcomes(group):
-                again.take(outcome)
+        assert again.n_done == 256
+        finish(again)
     assert content(tmp_path) == straight
 
 
-def test_the_state_is_told_while_others_work(tmp_path: Path) -> None:
+def test_full_disk_of_ledger_is_told(tmp_path: Path) -> None:
+    with job(tmp_path, items=ITEMS[:16]) as one:
+        one._ledger._db.execute("PRAGMA max_page_count = 1")
+        (group,) = one.groups()
+        with pytest.raises(OutputError, match="full"):
+            one.take(Outcome(0, 0, True, tuple(_long(place) for place in range(16))))
+        one._ledger._db.execute("PRAGMA max_page_count = 100000")
+        finish(one)
+        assert one.is_done
+    assert group.done == frozenset()
+
+
+def _long(place: int) -> PieceResult:
+    tokens = tuple(Random(place).sample(range(50_000), 5000))
+    return PieceResult(place, 1.0, "en", (Segment(0.0, 1.0, "a", tokens, -0.1, 0.0),))
+
+
+def test_ledger_that_is_damaged_says_what_to_do(tmp_path: Path) -> None:
+    with job(tmp_path):
+        pass
+    (tmp_path / LEDGER_FILE).write_bytes(b"no tables" * 100)
+    for act in (lambda: job(tmp_path).open(), lambda: read_status(Folder(tmp_path))):
+        with pytest.raises(OutputError, match="damaged"):
+            act()
+
+
+def test_job_of_another_layout_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "job.json").write_text("{}")
+    for act in (lambda: job(tmp_path).open(), lambda: read_status(Folder(tmp_path))):
+        with pytest.raises(OptionError, match="earlier version"):
+            act()
+    (tmp_path / "job.json").unlink()
+    with job(tmp_path) as one:
+        one._ledger._db.execute("PRAGMA user_version = 3")
+    with pytest.raises(OptionError, match="layout 3, expected 2"):
+        job(tmp_path).open()
+
+
+def test_second_outcome_of_a_task_changes_nothing(tmp_path: Path) -> None:
+    with job(tmp_path, items=ITEMS[:16]) as one:
+        (group,) = one.groups()
+        first, second = outcomes(group)
+        for outcome in (first, replace(first, results=()), second, replace(second, results=())):
+            one.take(outcome)
+        one.take(Outcome(7, 0, True, ()))  # of no group
+        assert (one.record.tasks, one.record.audio_s, one.record.worker_s) == (2, 16.0, 2.0)
+        assert one.failures == []
+        assert one.n_done == 16
+
+
+def test_task_without_results_fails_its_items(tmp_path: Path) -> None:
+    with job(tmp_path, items=ITEMS[:1]) as one:
+        one.take(Outcome(0, 0, True, ()))
+        (line,) = one.failures
+    assert json.loads(line)["error"]["kind"] == "Internal"
+    assert (tmp_path / "failures.jsonl").read_text() == line
+
+
+def test_job_that_was_not_opened_writes_nothing(tmp_path: Path) -> None:
+    job(tmp_path / "job").close()
+    with pytest.raises(ValueError, match="bad manifest"):
+        BatchJob(Folder(tmp_path / "job"), JOB, _bad()).open()
+    assert list(tmp_path.iterdir()) == []
+
+
+def _bad() -> Iterator[Candidate]:
+    yield Candidate(ITEMS[0])
+    raise ValueError("bad manifest")
+
+
+def test_time_left_follows_what_this_run_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(ledger_module, "monotonic", clock)
+    for n_left, seconds in ((17, 8.0), (1, 4.0)):
+        with job(tmp_path, items=ITEMS[:33]) as one:
+            group, *_ = one.groups()
+            assert one.left_s is None, "earlier runs tell nothing of this one"
+            first, second = outcomes(group)
+            one.take(first)
+            clock.now_s += seconds
+            one.take(second)
+            assert one.record.seconds == seconds
+            assert one.left_s == seconds * n_left / 16
+
+
+def test_status_is_read_while_others_work(tmp_path: Path) -> None:
     with job(tmp_path) as one:
         groups = list(one.groups())
         for group in groups[:16]:
             for outcome in outcomes(group):
                 one.take(outcome)
         one.take(outcomes(groups[16])[0])
-        one._ledger.flush()
         status = read_status(Folder(tmp_path))
         assert (status.items, status.done, status.failed) == (275, 16 * 16 - 1 + 8, 1)
         assert status.remaining == 275 - 16 * 16 - 8
         assert status.failures == {"AudioError": 1}
-    with ExitStack() as held:
-        Folder(tmp_path).hold(held)
-        later_on = read_status(Folder(tmp_path))
+        assert status.audio_s == 33 * 8.0
+    later_on = read_status(Folder(tmp_path))
     assert later_on.speed > 0
     assert later_on.left_s is not None
     with pytest.raises(OptionError, match="holds no job"):
         read_status(Folder(tmp_path / "elsewhere"))
 
 
-def test_a_damaged_ledger_says_what_to_do(tmp_path: Path) -> None:
-    with job(tmp_path) as one:
-        group = next(iter(one.groups()))
-        one.take(outcomes(group)[0])
-    (part,) = (tmp_path / "ledger").iterdir()
-    part.write_bytes(b"{}\n")
-    with pytest.raises(OutputError, match=r"is damaged .*; remove it: what it told is done again"):
-        job(tmp_path).open()
+BAD = Failure("AudioError", "bad")
+
+
+def piece(place: int | tuple[int, Failure]) -> PieceResult:
+    if isinstance(place, int):
+        return PieceResult(place, 1.0)
+    return PieceResult(place[0], 0.0, failure=place[1])
+
+
+@pytest.mark.parametrize(
+    ("tasks", "done", "failed"),
+    [
+        pytest.param({0: [0]}, 0, 0, id="may go on"),
+        pytest.param({0: [0, 1]}, 1, 0, id="one is behind it"),
+        pytest.param({0: [0], 1: [0, 1]}, 1, 0, id="over two tasks"),
+        pytest.param({1: [0, 1], 0: [0]}, 1, 0, id="the first comes last"),
+        pytest.param({1: [1, 2]}, 0, 0, id="the first is missing"),
+        pytest.param({0: [0, 1], 2: [5, 6]}, 1, 0, id="one between is missing"),
+        pytest.param({0: [0, 1], 3: [4, 5, 6, 7]}, 1, 0, id="not whole"),
+        pytest.param({0: [0, 1, 2, 3], 3: [4, 5, 6, 7], 1: [4], 2: [4]}, 8, 0, id="whole"),
+        pytest.param({0: [(0, BAD), 1]}, 0, 1, id="failed"),
+        pytest.param({0: [0, (0, BAD), 1], 1: [(1, BAD), 2]}, 0, 2, id="in bits"),
+    ],
+)
+def test_item_is_done_when_the_next_one_has_begun(
+    tmp_path: Path, tasks: dict[int, list[Any]], done: int, failed: int
+) -> None:
+    with job(tmp_path, items=ITEMS[:8]) as one:
+        for index, places in tasks.items():
+            one.take(Outcome(0, index, index == 3, tuple(map(piece, places)), 1.0, 8.0))
+        status = read_status(Folder(tmp_path))
+        assert (status.done, status.failed) == (done, failed)
+        assert one.n_done == done + failed
+
+
+def test_bucket_gets_the_ledger_now_and_then(
+    files: Files, straight: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(job_module, "monotonic", clock)
+    key = f"bucket/job/{LEDGER_FILE}"
+    one = job(Bucket("made://bucket/job")).open()
+    groups = list(one.groups())
+    for outcome in (outcome for group in groups[:9] for outcome in outcomes(group)):
+        one.take(outcome)
+    assert key not in files.content
+    clock.now_s += 5.0
+    one.take(outcomes(groups[9])[0])
+    assert key in files.content
+    one.take(outcomes(groups[9])[1])
+    files.content, before = dict(files.content), files.content
+    one.close()
+    files.content = before  # as if the machine had died
+    with job(Bucket("made://bucket/job")) as again:
+        assert again.n_done == 9 * 16 + 8
+        finish(again)
+    assert read_status(Bucket("made://bucket/job")).remaining == 0
+    names = {name.removeprefix("bucket/job/"): data for name, data in files.content.items()}
+    assert {name: data for name, data in names.items() if name != LEDGER_FILE} == straight

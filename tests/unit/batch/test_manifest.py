@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo.batch.manifest import read_groups, read_source, written
-from whisper_hailo.batch.records import GROUP_ITEMS, Item
+from whisper_hailo.batch.manifest import Candidate, read_sources
+from whisper_hailo.batch.records import Item
 from whisper_hailo.core.errors import AudioError, OptionError
+
+
+def read_source(*sources: Path) -> list[Item]:
+    return [candidate.item for candidate in read_sources(sources)]
 
 
 def manifest(folder: Path, *lines: Any) -> Path:
@@ -35,7 +39,7 @@ def test_what_is_known_of_an_item_is_put_together_whatever_its_order(tmp_path: P
     (item,) = read_source(manifest(tmp_path, line))
     assert item.metadata == {"n": 2, "b": 1, "a": 3}
     (other,) = read_source(manifest(tmp_path, dict(reversed(line.items()))))
-    assert written(iter([item])) == written(iter([other])), "a job that goes on has the same"
+    assert item == other
 
 
 def test_paths_are_relative_to_the_manifest_and_other_fields_stay(tmp_path: Path) -> None:
@@ -46,7 +50,7 @@ def test_paths_are_relative_to_the_manifest_and_other_fields_stay(tmp_path: Path
         {"audio_filepath": "/c.wav", "duration": 3.5},
         {"audio": "s3://bucket/d.mp3"},
     )
-    assert list(read_source(path)) == [
+    assert (read_source(path)) == [
         Item("one", str(tmp_path / "a/b.flac"), "de", {"show": "news"}),
         Item("c.wav", "/c.wav", None, {"duration": 3.5}),
         Item("bucket/d.mp3", "s3://bucket/d.mp3"),
@@ -68,19 +72,12 @@ def test_paths_are_whole_so_that_a_job_may_go_on_from_another_folder(
     manifest(tmp_path / "talks", {"audio": "a.wav"})
     monkeypatch.chdir(tmp_path)
     for source in (Path("talks"), Path("talks/archive.jsonl")):
-        assert list(read_source(source)) == [Item("a.wav", str(tmp_path / "talks" / "a.wav"))]
-
-
-def test_the_order_of_a_line_s_fields_makes_no_other_job(tmp_path: Path) -> None:
-    lines = ['{"audio": "/a.wav", "show": 1, "n": {"b": 1, "a": 2}}',
-             '{"n": {"a": 2, "b": 1}, "show": 1, "audio": "/a.wav"}']  # fmt: skip
-    one, other = (written(read_source(manifest(tmp_path, line))) for line in lines)
-    assert one == other
+        assert (read_source(source)) == [Item("a.wav", str(tmp_path / "talks" / "a.wav"))]
 
 
 def test_what_a_job_could_not_do_is_a_manifest(tmp_path: Path) -> None:
     line = {"id": "x", "audio": "/x.wav", "metadata": {"n": 1}, "error": {"kind": "AudioError"}}
-    assert list(read_source(manifest(tmp_path, line))) == [Item("x", "/x.wav", None, {"n": 1})]
+    assert (read_source(manifest(tmp_path, line))) == [Item("x", "/x.wav", None, {"n": 1})]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +103,7 @@ def test_a_line_that_is_no_item_is_told_by_its_number(
     tmp_path: Path, line: str, message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
-        list(read_source(manifest(tmp_path, {"audio": "ok.wav"}, line)))
+        (read_source(manifest(tmp_path, {"audio": "ok.wav"}, line)))
 
 
 @pytest.mark.parametrize(
@@ -137,16 +134,10 @@ def test_lines_end_where_json_lines_do(tmp_path: Path) -> None:
     assert [item.metadata["t"] for item in read_source(path)] == texts
 
 
-def test_what_no_text_holds_comes_back_from_the_job_s_own_file() -> None:
-    """A name that is no UTF-8 is a name all the same."""
-    items = [Item("\udcff.wav", "/\udcff.wav", metadata={"t": "\ud800 \\udcff ä"})]
-    assert [group.items for group in read_groups(written(iter(items)))] == [tuple(items)]
-
-
 def test_two_items_of_one_id_are_refused(tmp_path: Path) -> None:
     path = manifest(tmp_path, {"audio": "a.wav", "id": "x"}, {"audio": "b.wav", "id": "x"})
     with pytest.raises(OptionError, match="items 1 and 2 both have the id x"):
-        list(read_source(path))
+        (read_source(path))
 
 
 @pytest.mark.parametrize("name", ["nowhere.jsonl", "empty.jsonl", "folder"])
@@ -154,12 +145,25 @@ def test_nothing_to_do_is_said(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "folder").mkdir()
     with pytest.raises(AudioError, match=r"names no recordings|does not exist"):
-        list(read_source(tmp_path / name))
+        (read_source(tmp_path / name))
 
 
-def test_groups_are_the_items_in_order() -> None:
-    items = [Item(str(n), f"/{n}.wav", metadata={"n": n}) for n in range(2 * GROUP_ITEMS + 1)]
-    groups = list(read_groups(written(iter(items))))
-    assert [len(group.items) for group in groups] == [GROUP_ITEMS, GROUP_ITEMS, 1]
-    assert [item for group in groups for item in group.items] == items
-    assert [group.index for group in groups] == [0, 1, 2]
+def test_sources_of_several_kinds_are_joined(tmp_path: Path) -> None:
+    for name in ("one/a.wav", "two/a.wav", "c.flac"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    lines = manifest(tmp_path, {"audio": "x.wav"})
+    sources = (tmp_path / "one", tmp_path / "two", tmp_path / "c.flac", lines)
+    assert [(found.item.id, found.folder) for found in read_sources(sources)] == [
+        ("a.wav", "one"), ("a.wav", "two"), ("c.flac", tmp_path.name), ("x.wav", ""),
+    ]  # fmt: skip
+    (tmp_path / "none").mkdir()
+    with pytest.raises(AudioError, match="names no recordings"):
+        list(read_sources([*sources, tmp_path / "none"]))
+
+
+def test_spellings_of_found_recording_begin_with_its_folder() -> None:
+    spellings = Candidate(Item("a/b.wav", "/talks/a/b.wav"), "talks").spellings()
+    names = [next(spellings).id for _ in range(3)]
+    assert names == ["a/b.wav", "talks/a/b.wav", "talks-2/a/b.wav"]
+    assert [item.id for item in Candidate(Item("x", "/x.wav")).spellings()] == ["x"]

@@ -12,9 +12,9 @@ import soundfile
 from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.batch import pieces
+from whisper_hailo.batch.ledger import PART_ITEMS
 from whisper_hailo.batch.pieces import audio_s, cut, quiet_place, tasks_of
 from whisper_hailo.batch.records import (
-    GROUP_ITEMS,
     MOST_PIECES,
     PIECE_S,
     Group,
@@ -23,7 +23,6 @@ from whisper_hailo.batch.records import (
     Piece,
     Task,
 )
-from whisper_hailo.batch.results import SHARD_GROUPS
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
@@ -212,6 +211,6 @@ def test_seconds_of_a_task_are_those_of_its_pieces() -> None:
 
 def test_sizes_are_those_that_the_page_on_archives_names() -> None:
     assert Piece(0, 0.0, np.zeros(round(PIECE_S), np.float32)).n_samples == 300
-    assert GROUP_ITEMS * SHARD_GROUPS == 256  # recordings of a file of results
+    assert PART_ITEMS == 256  # recordings of a file of results
     nothing = Outcome(0, 0, True, ())
     assert (nothing.took_s, nothing.audio_s) == (0.0, 0.0)

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from tests.unit.batch.made_up import segment
-from whisper_hailo.batch.records import Failure, Group, Item, Outcome, PieceResult
-from whisper_hailo.batch.results import ItemResult, files_of, item_results, later, shard
+from whisper_hailo.batch.records import Failure, Item, PieceResult
+from whisper_hailo.batch.results import (
+    ItemResult,
+    as_parquet,
+    files_of,
+    item_result,
+    join_pieces,
+    later,
+    schema,
+    shard,
+)
 from whisper_hailo.batch.store import Folder
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
-from whisper_hailo.text.outputs import JSON_VERSION
+from whisper_hailo.text.outputs import JSON_VERSION, json_schema
 from whisper_hailo.text.subtitles import Layout
 
 SETTINGS = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
 BAD = Failure("AudioError", "bad")
+ARCHIVES = Path(__file__).parents[3] / "docs" / "archives.md"
+
+
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_nulls(one) for key, one in value.items() if one is not None}
+    return [without_nulls(one) for one in value] if isinstance(value, list) else value
+
+
+def rows(data: bytes) -> list[dict[str, Any]]:
+    found = [without_nulls(row) for row in parquet.read_table(io.BytesIO(data)).to_pylist()]
+    return [row | {"metadata": json.loads(row["metadata"])} for row in found]
 
 
 def joined(*pieces: PieceResult, item: Item | None = None) -> ItemResult:
-    """Of an item, of a task for each of its pieces."""
-    group = Group(0, (item or Item("a", "/a.wav"),))
-    outcomes = [Outcome(0, index, False, (piece,)) for index, piece in enumerate(pieces)]
-    (result,) = item_results(group, outcomes, SETTINGS, "translate")
-    return result
+    return item_result(item or Item("a", "/a.wav"), join_pieces(pieces), SETTINGS, "translate")
 
 
 def said(text: str, start_s: float = 0.0) -> tuple[Segment, ...]:
@@ -84,25 +105,9 @@ def test_the_language_is_that_of_most_of_the_text() -> None:
     assert texts == ["kurz", "not so", " short", "kurz"]
 
 
-def test_items_have_their_own_pieces_and_failures() -> None:
-    items = tuple(Item(name, f"/{name}.wav") for name in "abcd")
-    outcomes = [
-        Outcome(
-            0, 0, False, (PieceResult(0, 1.0, "en", said("A")), PieceResult(1, 0, failure=BAD))
-        ),
-        Outcome(0, 1, True, (PieceResult(1, 9.0, "en", said("B")), PieceResult(3, 2.0, "en"))),
-    ]
-    a, b, c, d = item_results(Group(0, items), outcomes, SETTINGS, "transcribe")
-    assert (a.item, b.item, c.item, d.item) == items
-    assert a.transcript is not None
-    assert a.transcript.text == "A"
-    assert a.failure is None
-    assert (b.transcript, b.failure) == (None, BAD)  # some of it would be taken for all of it
-    assert (c.transcript, c.failure) == (None, None)
-    assert c.record()["error"] == {"kind": "Internal", "message": "nothing came of it"}
-    assert d.transcript is not None
-    assert (d.transcript.text, d.duration_s) == ("", 2.0)
-    assert b.duration_s == 0.0
+def test_item_without_pieces_has_failed() -> None:
+    assert joined().record()["error"] == {"kind": "Internal", "message": "nothing came of it"}
+    assert joined().duration_s == 0.0
 
 
 def test_a_recording_of_which_any_piece_failed_has_failed() -> None:
@@ -173,4 +178,40 @@ def test_a_name_that_is_no_text_has_its_files(tmp_path: Path) -> None:
     assert name == "json/\udcff.json"
     assert json.loads(data)["audio"] == "\udcff"
     Folder(tmp_path).write(name, data)
-    assert Folder(tmp_path).names("json") == [name]
+    assert Folder(tmp_path).read(name) == data
+
+
+def test_a_record_of_a_recording_and_of_a_failure_come_back() -> None:
+    word = {"word": " a", "start": 0.25, "end": 0.5, "probability": 0.5}
+    segment = {"id": 0, "seek": 100, "start": 0.25, "end": 1.0, "text": " a", "tokens": [1, 2],
+               "temperature": 0.0, "words": [word]}  # fmt: skip
+    head = {"version": 1, "id": "ä", "audio": "/ä.wav", "metadata": {"z": [1, None], "a": "ä"}}
+    heard = {"task": "transcribe", "language": "en", "duration": 1.5, "text": "a"}
+    error = {"kind": "AudioError", "message": "bad"}
+    records = [head | heard | {"segments": [segment]}, head | {"error": error}]
+    data = as_parquet(records)
+    assert rows(data) == records
+    group = parquet.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
+    assert {group.column(n).compression for n in range(group.num_columns)} == {"ZSTD"}
+    assert '{"a": "ä", "z": [1, null]}' in str(parquet.read_table(io.BytesIO(data))["metadata"])
+
+
+def test_a_name_that_is_no_text_is_written_as_in_json() -> None:
+    record = {"version": 1, "id": "\udcff", "audio": "/\udcff", "metadata": {"\udcff": "a"}}
+    assert rows(as_parquet([record])) == [record | {"id": r"\udcff", "audio": r"/\udcff"}]
+
+
+def test_segments_and_words_have_the_fields_of_the_schema_of_transcripts() -> None:
+    segment = json_schema()["$defs"]["transcript"]["properties"]["segments"]["items"]
+    own = schema().field("segments").type.value_type
+    assert {field.name for field in own} == segment["properties"].keys()
+    words = segment["properties"]["words"]["items"]
+    word = own.field("words").type.value_type
+    assert {field.name for field in word} == words["properties"].keys()
+
+
+def test_the_page_on_archives_names_every_column_with_its_type() -> None:
+    table = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", ARCHIVES.read_text(encoding="utf-8"), re.M)
+    kinds = {"int32": "whole number", "string": "text", "double": "number"}
+    named = {field.name: kinds.get(str(field.type), "nested") for field in schema()}
+    assert dict(table) == named

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.batch.made_up import Files
-from whisper_hailo.batch.addresses import Bucket, opened, store_of
-from whisper_hailo.batch.store import Folder, Store
+from whisper_hailo.batch.store import LEDGER_FILE, Bucket, Folder, Store, opened, store_of
 from whisper_hailo.core.errors import AudioError, OptionError, OutputError
 
 
@@ -47,33 +46,6 @@ def test_a_write_that_fails_leaves_what_was_there(
     assert [path.name for path in (tmp_path / "shards").iterdir()] == ["a"]
 
 
-def test_names_are_those_right_below_a_folder_in_order(store: Store) -> None:
-    assert store.names("shards") == []
-    for name in ("part-00002", "part-00000", "part-00010", "part-00001"):
-        store.write(f"shards/{name}", b"")
-    store.write("other", b"")
-    expected = [f"shards/part-000{n}" for n in ("00", "01", "02", "10")]
-    assert store.names("shards") == expected
-    store.write("shards/part-00003", b"")  # seen at once, also by who has looked before
-    assert store.names("shards") == sorted([*expected, "shards/part-00003"])
-
-
-def test_what_is_removed_is_gone_and_only_that(store: Store) -> None:
-    store.write("ledger/a", b"one")
-    store.write("ledger/b", b"two")
-    store.remove("ledger/a")
-    store.remove("ledger/a")
-    assert store.read("ledger/a") is None
-    assert store.names("ledger") == ["ledger/b"]
-
-
-def test_files_that_are_not_whole_are_none_of_a_folder_s(tmp_path: Path) -> None:
-    (tmp_path / "runs").mkdir()
-    for name in (".half-written", "a.json"):
-        (tmp_path / "runs" / name).touch()
-    assert Folder(tmp_path).names("runs") == ["runs/a.json"]
-
-
 def test_what_no_folder_can_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "job.json").mkdir()
     with pytest.raises(OutputError, match=r"job.json cannot be read \(it is no plain file\)"):
@@ -108,6 +80,24 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
         Folder(tmp_path / "file" / "job").hold(held)
 
 
+def test_ledger_of_folder_is_its_own_file(tmp_path: Path) -> None:
+    with ExitStack() as resources:
+        assert Folder(tmp_path).ledger(resources) == tmp_path / LEDGER_FILE
+    assert Folder(tmp_path).is_local
+
+
+def test_ledger_of_bucket_is_a_copy_for_a_while(files: Files) -> None:
+    bucket = Bucket("made://bucket/job")
+    with ExitStack() as resources:
+        assert not bucket.ledger(resources).exists()
+    files.content[f"bucket/job/{LEDGER_FILE}"] = b"tables"
+    with ExitStack() as resources:
+        path = bucket.ledger(resources)
+        assert path.read_bytes() == b"tables"
+    assert not path.exists()
+    assert not bucket.is_local
+
+
 def test_a_store_is_called_what_it_was_called(tmp_path: Path, files: Files) -> None:
     del files
     assert store_of(str(tmp_path)).name == str(tmp_path)
@@ -121,15 +111,8 @@ def test_a_bucket_may_be_held_by_several(files: Files) -> None:
         Bucket("made://bucket/job").hold(held)
 
 
-def test_folders_of_a_bucket_are_named_like_its_files(files: Files) -> None:
-    """As `ls` of some kinds tells them: with a slash at their end."""
-    files.makedirs("bucket/job/srt/deep")
-    files.pipe_file("bucket/job/srt/a.srt", b"")
-    assert Bucket("made://bucket/job").names("srt") == ["srt/a.srt", "srt/deep"]
-
-
 @pytest.mark.parametrize("error", [RuntimeError, PermissionError])
-@pytest.mark.parametrize("what", ["read", "write", "list", "remove"])
+@pytest.mark.parametrize("what", ["read", "write"])
 def test_a_bucket_that_cannot_be_reached_is_said(
     files: Files, what: str, error: type[Exception]
 ) -> None:
@@ -139,8 +122,6 @@ def test_a_bucket_that_cannot_be_reached_is_said(
     acts = {
         "read": lambda: bucket.read("a/b"),
         "write": lambda: bucket.write("a/b", b""),
-        "list": lambda: bucket.names("a/b"),
-        "remove": lambda: bucket.remove("a/b"),
     }
     with pytest.raises(OutputError) as caught:
         acts[what]()

@@ -1,4 +1,4 @@
-"""`whisper-hailo batch`: an archive, each recording once, whatever happens meanwhile."""
+"""`whisper-hailo batch`: transcribe an archive, each recording once."""
 
 from __future__ import annotations
 
@@ -82,7 +82,10 @@ class JobOptions:
 
 def batch(
     words: Annotated[
-        list[str], typer.Argument(metavar="MANIFEST|FOLDER", show_default=False, help="What to do.")
+        list[str],
+        typer.Argument(
+            metavar="MANIFEST|FOLDER|FILE", show_default=False, help="Recordings of the job."
+        ),
     ],
     model: ModelOptions,
     decoding: Given[DecodingOptions],
@@ -90,13 +93,11 @@ def batch(
     long: LongOptions,
     job: JobOptions,
 ) -> int:
-    """Make text of an archive, once each; go on where it was interrupted; `batch status DIR`."""
-    from whisper_hailo.batch.addresses import store_of
+    """Transcribe an archive, each recording once; resume interrupted jobs; `batch status DIR`."""
+    from whisper_hailo.batch.store import store_of
 
     if words[0] == STATUS and len(words) == 2:
         return _tell_status(store_of(at_home(words[1])), as_json=job.as_json)
-    if len(words) != 1:
-        raise OptionError(f"got {len(words)} words, expected one manifest or folder, or status DIR")
     if job.output_dir is None:
         raise OptionError("--output-dir is missing: the folder of the job")
     if job.engine == "ray":
@@ -113,7 +114,7 @@ def batch(
     )
     transcriber.check(options, long)
     tell_engine(transcriber)
-    return _run(Path(words[0]), transcriber, options, long, model, job, files)
+    return _run([Path(word) for word in words], transcriber, options, long, model, job, files)
 
 
 def _one_thread_each(model: ModelOptions) -> ModelOptions:
@@ -122,7 +123,7 @@ def _one_thread_each(model: ModelOptions) -> ModelOptions:
 
 
 def _run(
-    source: Path,
+    sources: list[Path],
     transcriber: Transcriber,
     options: DecodingOptions,
     long: LongOptions,
@@ -130,9 +131,9 @@ def _run(
     wanted: JobOptions,
     files: OutputOptions,
 ) -> int:
-    from whisper_hailo.batch.addresses import store_of
     from whisper_hailo.batch.job import BatchJob, JobSettings
-    from whisper_hailo.batch.manifest import read_source
+    from whisper_hailo.batch.manifest import read_sources
+    from whisper_hailo.batch.store import store_of
     from whisper_hailo.batch.worker import Setup
 
     store = store_of(at_home(wanted.output_dir or ""))
@@ -145,16 +146,16 @@ def _run(
         wanted.layout,
     )
     setup = Setup(model.arguments(), options, long, wanted.batch_size)
-    with BatchJob(store, settings, read_source(source)) as job:
+    with BatchJob(store, settings, read_sources(sources)) as job:
         progress = _Progress(job)
         for outcome in _outcomes(job, setup, wanted, _n_workers(transcriber, wanted)):
             job.take(outcome)
             progress()
         progress.close()
-    failures = len(job.failures)
+        failures = len(job.failures)
     if wanted.as_json:
         return _tell_status(store, as_json=True)
-    record = job.log.record
+    record = job.record
     note(
         f"{job.n_items} items in {shown(store.name)}, {failures} failed; "
         f"{clock(record.audio_s)} of audio in {clock(record.seconds)}"
@@ -191,7 +192,7 @@ class _Progress:
     def __call__(self) -> None:
         if not self._line.is_due(now_s := monotonic()):
             return
-        n_done, record = self._job.n_done, self._job.log.record
+        n_done, record = self._job.n_done, self._job.record
         line = f"{n_done} of {self._job.n_items} items, {record.speed:.1f} x real time"
         if (left_s := self._job.left_s) is not None:
             line += f", about {clock(left_s)} left"
@@ -202,7 +203,7 @@ class _Progress:
 
 
 def _tell_status(store: Store, *, as_json: bool) -> int:
-    from whisper_hailo.batch.status import read_status
+    from whisper_hailo.batch.job import read_status
 
     status = read_status(store)
     if as_json:

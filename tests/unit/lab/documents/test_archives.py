@@ -47,8 +47,8 @@ def test_an_engine_with_other_bytes_is_seen() -> None:
 
 
 def test_the_narrowest_place_is_named() -> None:
-    names = ("dispatch_s", "note_s", "speed", "reading", "item_bytes", "outcome_bytes")
-    costs = dict.fromkeys((*names, "manifest_bytes", "result_bytes"), 1.0)
+    names = ("dispatch_s", "note_s", "speed", "reading", "item_bytes", "ledger_bytes")
+    costs = dict.fromkeys((*names, "result_bytes"), 1.0)
     row = {
         "n_nodes": 1000, "hours": 1e6, "speed": 15.0, "n_tasks": 12_000_000, "seconds": 36_000.0,
         "busy": {"driver": 0.99, "workers": 0.5}, "again": 7, "driver_bytes": 2**31,
