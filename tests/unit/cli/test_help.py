@@ -234,7 +234,7 @@ def test_arguments_stand_in_the_usage(capsys: pytest.CaptureFixture[str]) -> Non
         ("transcribe", "transcribe [OPTIONS] AUDIO..."),
         ("models", "models [OPTIONS] [ACTION] [NAMES...]"),
         ("convert", "convert [OPTIONS] CHECKPOINT OUT"),
-        ("batch", "batch [OPTIONS] MANIFEST|FOLDER..."),
+        ("batch", "batch [OPTIONS] MANIFEST|FOLDER|FILE..."),
     ):
         first = " ".join(help_of(command, capsys).split("\n\n")[0].split())
         assert first == f"Usage: whisper-hailo {usage}"
@@ -247,7 +247,7 @@ def test_arguments_are_described_unless_they_speak_for_themselves(
     (arguments,) = (part for part in parts if part.startswith("Arguments:"))
     assert re.search(r"^  CHECKPOINT +Checkpoint directory, ", arguments, re.MULTILINE)
     assert re.search(r"^  OUT +Model directory to write", arguments, re.MULTILINE)
-    assert "Arguments:\n  MANIFEST|FOLDER  What to do.\n" in help_of("batch", capsys)
+    assert "Arguments:\n  MANIFEST|FOLDER|FILE  Recordings of the job.\n" in help_of("batch", capsys)
     assert "Arguments:" not in help_of("transcribe", capsys)
 
 
