@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo_lab.accuracy.captions import caption_text
-from whisper_hailo_lab.accuracy.emulated import CALIBRATION_SET, prepare_emulated
+from whisper_hailo_lab.accuracy.emulated import CALIBRATION_SET, PLANS, prepare_emulated
 from whisper_hailo_lab.accuracy.plan import ENGLISH_MODEL, MULTILINGUAL, accuracy_plan
 from whisper_hailo_lab.accuracy.results import Files, result_of
 from whisper_hailo_lab.accuracy.transcribe import transcribe_all
@@ -71,14 +72,16 @@ def read_peers(folder: Path) -> Files:
     return {name: lines for name, lines in files.items() if lines}
 
 
-def _emulated(out: Path, recordings: list[SpeechRecording], names: list[str]) -> dict[str, Path]:
-    """Prepare the models with emulated forms that the parts need."""
+def _emulated(
+    out: Path, recordings: list[SpeechRecording], names: list[str]
+) -> dict[tuple[str, str], Path]:
+    """Prepare the models with emulated forms that the parts need, by model and plan."""
     if names and not {"emulated", "study"} & set(names):
         return {}
     found = {}
-    for model in (ENGLISH_MODEL, MULTILINGUAL):
+    for model, plan in product((ENGLISH_MODEL, MULTILINGUAL), PLANS):
         try:
-            found[model] = prepare_emulated(model, out / "models", recordings)
+            found[model, plan] = prepare_emulated(model, plan, out / "models", recordings)
         except WhisperHailoError as error:
             logger.warning("%s is not emulated: %s", model, error)
     return found

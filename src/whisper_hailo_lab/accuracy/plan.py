@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from whisper_hailo.hailo_tools.emulate.plan import SCRIPT
 from whisper_hailo_lab.accuracy.setups import AccuracySetup, make_setups
 
 MULTILINGUAL: Final = "base"
@@ -33,21 +34,21 @@ class PlanPart:
     captions: bool = False
 
 
-def accuracy_plan(emulated: dict[str, Path]) -> tuple[PlanPart, ...]:
+def accuracy_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]:
     """Return all parts.
 
     Args:
-        emulated: model directory with emulated forms, by the model's name.
+        emulated: model directory with emulated forms, by the model's name and the encoder's plan.
     """
     return (
         PlanPart("peers", _peers(), ("all", "joined")),
         PlanPart("windows", _windows(ENGLISH_MODEL), ("english",)),
         PlanPart("windows", _windows(MULTILINGUAL), ("english",)),
         PlanPart("captions", _captions(), ("long_form", "fleurs"), captions=True),
-        PlanPart("study", study_setups(emulated.get(ENGLISH_MODEL)), STUDY_SETS),
+        PlanPart("study", study_setups(emulated.get((ENGLISH_MODEL, SCRIPT))), STUDY_SETS),
         *(
-            PlanPart("emulated", _emulated(model, path), STUDY_SETS)
-            for model, path in emulated.items()
+            PlanPart("emulated", _emulated(model, bits, path), STUDY_SETS)
+            for (model, bits), path in emulated.items()
         ),
     )
 
@@ -76,10 +77,10 @@ def _captions() -> tuple[AccuracySetup, ...]:
     )
 
 
-def _emulated(model: str, path: Path) -> tuple[AccuracySetup, ...]:
+def _emulated(model: str, bits: str, path: Path) -> tuple[AccuracySetup, ...]:
     chip = {"encoder_backend": "emulator"}
     return tuple(
-        AccuracySetup(str(path), "int8", None, times, engine=chip, label=f"{model}-emulated")
+        AccuracySetup(str(path), "int8", None, times, engine=chip, label=f"{model}-emulated-{bits}")
         for times in (False, True)
     )
 

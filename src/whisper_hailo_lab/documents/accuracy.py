@@ -50,7 +50,7 @@ def name_of(row: dict[str, Any]) -> str:
     """Return a row's system and what it was told."""
     options = row["options"]
     system = _SYSTEM_LABELS.get(row["system"], row["system"])
-    told = [row["model"].removesuffix("-emulated")]
+    told = [row["model"].replace("-emulated-", ", ")]
     if row["system"] == "whisper-hailo":
         told.append("float32" if options["quantize"] == "none" else options["quantize"])
         told += ["encoder too"] if options.get("encoder_quantize") == "int8" else []

@@ -247,7 +247,9 @@ def test_arguments_are_described_unless_they_speak_for_themselves(
     (arguments,) = (part for part in parts if part.startswith("Arguments:"))
     assert re.search(r"^  CHECKPOINT +Checkpoint directory, ", arguments, re.MULTILINE)
     assert re.search(r"^  OUT +Model directory to write", arguments, re.MULTILINE)
-    assert "Arguments:\n  MANIFEST|FOLDER|FILE  Recordings of the job.\n" in help_of("batch", capsys)
+    assert "Arguments:\n  MANIFEST|FOLDER|FILE  Recordings of the job.\n" in help_of(
+        "batch", capsys
+    )
     assert "Arguments:" not in help_of("transcribe", capsys)
 
 

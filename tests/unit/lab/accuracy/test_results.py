@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.lab.runs.test_outcomes import line_of
 from whisper_hailo_lab.accuracy.__main__ import parse_option
+from whisper_hailo_lab.accuracy.emulated import PLANS
 from whisper_hailo_lab.accuracy.groups import KINDS, kind_of
 from whisper_hailo_lab.accuracy.plan import accuracy_plan, study_setups
 from whisper_hailo_lab.accuracy.results import result_of
@@ -84,12 +85,15 @@ def test_plan_has_every_configuration_of_the_study() -> None:
     with_chip = study_setups(Path("/models/tiny.en-emulated"))
     assert {s.label for s in with_chip} >= {row.name for row in LIBRISPEECH[:5]}
     assert all("HEF" not in s.label for s in study_setups(None))
-    names = {part.name for part in accuracy_plan({"base": Path("x")})}
+    names = {part.name for part in accuracy_plan({("base", "script"): Path("x")})}
     assert names == {"peers", "windows", "captions", "study", "emulated"}
 
 
 def test_plan_names_no_setup_twice() -> None:
-    plan = accuracy_plan({"base": Path("base-emulated"), "tiny.en": Path("tiny.en-emulated")})
+    forms = [(model, bits) for model in ("base", "tiny.en") for bits in PLANS]
+    plan = accuracy_plan({form: Path("-emulated-".join(form)) for form in forms})
+    emulated = [s.name for part in plan if part.name == "emulated" for s in part.setups]
+    assert len(emulated) == len(set(emulated)) == 2 * 2 * 2
     windows = [s.name for part in plan if part.name == "windows" for s in part.setups]
     assert len(windows) == len(set(windows)) == 2 * 2 * 5 * 2
 
