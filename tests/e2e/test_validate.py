@@ -60,44 +60,20 @@ def test_a_new_conversion_replaces_the_report(whisper_hailo: Command, tmp_path: 
 def test_a_difference_fails_and_is_named(
     whisper_hailo: Command, model: Path, tmp_path: Path
 ) -> None:
-    foreign = onnx.load(model / "hailo" / "encoder-3s.onnx")
-    item = next(i for i in foreign.graph.initializer if i.name == "encoder.layers.2.fc1.bias")
+    broken = tmp_path / "broken"
+    shutil.copytree(model, broken)
+    path = broken / "hailo" / "encoder-3s.onnx"
+    graph = onnx.load(path)
+    item = next(i for i in graph.graph.initializer if i.name == "encoder.layers.2.fc1.bias")
     array = numpy_helper.to_array(item) + np.float32(0.01)
     item.CopyFrom(numpy_helper.from_array(array, item.name))
-    onnx.save(foreign, tmp_path / "foreign.onnx")
-    words = ("validate", model, "--against", tmp_path / "foreign.onnx", "--out", tmp_path)
-    result = whisper_hailo(*words, "--json")
+    onnx.save(graph, path)
+    result = whisper_hailo("validate", broken, "--windows", 1, timeout=600)
     assert result.returncode == 4
-    (rung,) = json.loads(result.stdout)["rungs"]
-    assert rung["nodes"]["first_difference"]["node"] == "encoder.layers.2.fc1"
-    assert (tmp_path / "parity-against.svg").exists()
-    loose = whisper_hailo(*words, "--limit", "against-encoder=10")
-    assert loose.returncode == 0
-    assert "first to drift" not in loose.stdout
-
-
-def test_graphs_that_cannot_be_compared(
-    whisper_hailo: Command, model: Path, tmp_path: Path
-) -> None:
-    cut = tmp_path / "cut.onnx"
-    cut.write_bytes((model / "hailo" / "encoder-3s.onnx").read_bytes()[:5000])
-    lonely = tmp_path / "decoder.onnx"
-    shutil.copy(model / "hailo" / "decoder-3s-32.onnx", lonely)
-    onnx.save(
-        onnx.load(lonely), lonely, save_as_external_data=True, location="data", size_threshold=99
+    (line,) = (
+        line for line in result.stdout.splitlines() if line.startswith("hailo-form encoder:")
     )
-    (tmp_path / "data").unlink()
-    for path, expected in (
-        (cut, "cut short"),
-        (tmp_path / "none.onnx", "does not exist; give an ONNX file"),
-        (lonely, "lies in data, which is missing"),
-        (model / "decoder.onnx", "a decoder without a cache"),
-        (model, "is a directory, expected an ONNX file"),
-    ):
-        result = whisper_hailo("validate", model, "--against", path, "--out", tmp_path / "out")
-        assert result.returncode == 4, result.stderr
-        assert expected in one_line(result)
-    assert not (tmp_path / "out").exists()
+    assert "to encoder.layers.2.out (" in line
 
 
 def test_wrong_words(whisper_hailo: Command, model: Path, tmp_path: Path) -> None:

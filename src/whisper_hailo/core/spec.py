@@ -18,7 +18,7 @@ ENCODER_FILE = "encoder.onnx"
 CROSS_KV_FILE = "cross_kv.onnx"
 DECODER_FILE = "decoder.onnx"
 SILENCE_FILE = "silence.safetensors"
-PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-against.svg")
+PARITY_FILES = ("parity.json", "parity.svg")
 """What `validate` leaves in a model directory; a new conversion makes it void."""
 
 SPEC_VERSION = 8

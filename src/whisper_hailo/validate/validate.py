@@ -13,15 +13,12 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
-from whisper_hailo.validate.against import compare_foreign
-from whisper_hailo.validate.foreign import Foreign, open_foreign, window_of
-from whisper_hailo.validate.material import Material, ShownTokens, decode_greedily, draw_windows
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.validate.options import ValidateOptions
+from whisper_hailo.validate.reference_model import Stores, Truth, from_checkpoint, from_graphs
 from whisper_hailo.validate.report import ParityReport
-from whisper_hailo.validate.rungs import Rungs
-from whisper_hailo.validate.stores import Stores
-from whisper_hailo.validate.truth import Truth, from_checkpoint, from_graphs
+from whisper_hailo.validate.stage_checks import Rungs
+from whisper_hailo.validate.test_inputs import Material, ShownTokens, decode_greedily, draw_windows
 
 logger = logging.getLogger(__name__)
 
@@ -47,21 +44,17 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
         OutputError: no room for graphs that are made for the comparison.
     """
     spec = ModelSpec.load(directory)
-    foreign = None if options.against is None else open_foreign(options.against, spec.dims)
     checkpoint = _checkpoint(spec, options)
     with temporary_directory() as work:
         stores = Stores(directory, spec, checkpoint, work)
         source = from_graphs(stores) if checkpoint is None else from_checkpoint(checkpoint)
-        plan, material = _material(stores, foreign, options)
+        plan, material = _material(stores, options)
         truth = Truth.of(source, material)
-        if foreign is None:
-            results = tuple(Rungs(stores, truth, options.limit).climb())
-        else:
-            results = (compare_foreign(stores, truth, foreign, options.limit),)
+        results = tuple(Rungs(stores, truth, options.limit).climb())
     return ParityReport(
         model=spec.name,
         directory=directory,
-        reference=truth.name if foreign is None else results[0].reference,
+        reference=truth.name,
         window_s=plan.window_s,
         used=material.windows.used,
         calibrated_on=material.calibration.used,
@@ -93,24 +86,14 @@ def _checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | None:
     return None
 
 
-def _sizes(spec: ModelSpec, foreign: Foreign | None) -> tuple[WindowPlan, int]:
-    """Window and tokens of a row: the foreign graph's, else the Hailo forms', else ours."""
+def _material(stores: Stores, options: ValidateOptions) -> tuple[WindowPlan, Material]:
+    """Windows of the recordings, of the size that the Hailo forms have, and tokens for them."""
+    spec = stores.spec
     window_s: float | None = next((float(form.window_s) for form in spec.hailo), None)
     length = next((form.length for form in spec.hailo if form.length), DEFAULT_LENGTH)
-    if foreign is not None:
-        n_frames = window_of(foreign)
-        window_s = window_s if n_frames is None else n_frames / FRAMES_PER_SECOND
-        length = foreign.n_tokens or length
-    return WindowPlan.make(spec.dims, window_s), min(length, spec.dims.n_text_ctx)
-
-
-def _material(
-    stores: Stores, foreign: Foreign | None, options: ValidateOptions
-) -> tuple[WindowPlan, Material]:
-    """Windows of the recordings, and what is heard in them."""
-    spec = stores.spec
-    plan, length = _sizes(spec, foreign)
-    n_calibration = 0 if foreign is not None or not spec.hailo else CALIBRATION_WINDOWS
+    length = min(length, spec.dims.n_text_ctx)
+    plan = WindowPlan.make(spec.dims, window_s)
+    n_calibration = CALIBRATION_WINDOWS if spec.hailo else 0
     folder = options.audio or ASSETS
     drawn = draw_windows(folder, plan, spec.dims.n_mels, options.windows + n_calibration)
     windows, calibration = drawn.split(options.windows)

@@ -10,8 +10,8 @@ import numpy as np
 
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo.validate.material import Material, ShownTokens, Windows
-from whisper_hailo.validate.truth import ReferenceValues, Stages, Truth
+from whisper_hailo.validate.reference_model import ReferenceValues, Stages, Truth
+from whisper_hailo.validate.test_inputs import Material, ShownTokens, Windows
 
 N_TOKENS, N_VOCAB = 5, 4
 SHOWN = ShownTokens(np.array([[7, 8, 3, 9, 0], [7, 8, 9, 0, 0]]), n_prefix=2, n_known=(4, 3))

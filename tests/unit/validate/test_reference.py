@@ -14,7 +14,7 @@ from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.validate.difference import difference
 from whisper_hailo.validate.reference import Reference
-from whisper_hailo.validate.truth import stage_names
+from whisper_hailo.validate.reference_model import stage_names
 
 RNG = np.random.default_rng(0)
 MEL = RNG.standard_normal((2, 80, 120)).astype(np.float32)

@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.validate import emulated, hef
-from whisper_hailo.validate.emulated import emulated_graph
-from whisper_hailo.validate.hef import find_hef, hef_decoder, hef_encoder
+from whisper_hailo.validate import runs, stage_checks
 from whisper_hailo.validate.runs import (
     cached_decoder,
     cached_encoder,
+    find_hef,
     hailo_decoder_run,
     hailo_encoder_run,
+    hef_decoder,
+    hef_encoder,
 )
+from whisper_hailo.validate.stage_checks import emulated_graph
 
 RNG = np.random.default_rng(1)
 ATOL = 1e-4
@@ -67,8 +69,8 @@ class Chip:
 def test_chips_of_other_sizes_are_not_compared(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hef, "HefEncoder", Chip)
-    monkeypatch.setattr(hef, "HefRunner", Chip)
+    monkeypatch.setattr(runs, "HefEncoder", Chip)
+    monkeypatch.setattr(runs, "HefRunner", Chip)
     spec, path = ModelSpec.load(toy_model), Path("net.hef")
     encoder = hef_encoder(path, spec, 200)
     assert not isinstance(encoder, str)
@@ -87,9 +89,9 @@ def test_where_no_chip_is_the_rung_says_so(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = ModelSpec.load(toy_model)
-    monkeypatch.setattr(hef, "usable_chip", lambda: (None, "no Hailo chip"))
+    monkeypatch.setattr(runs, "usable_chip", lambda: (None, "no Hailo chip"))
     assert find_hef(toy_model, spec, "encoder") == "no Hailo chip; validate on the device"
-    monkeypatch.setattr(hef, "usable_chip", lambda: ("hailo8l", "hailo8l 0000:01:00.0"))
+    monkeypatch.setattr(runs, "usable_chip", lambda: ("hailo8l", "hailo8l 0000:01:00.0"))
     assert "no HEF of this model for hailo8l 0000:01:00.0" in str(
         find_hef(toy_model, spec, "decoder")
     )
@@ -101,7 +103,7 @@ def test_an_emulated_graph_that_is_there_is_taken_as_it_is(
     spec = ModelSpec.load(toy_model)
     (tmp_path / "hailo").mkdir()
     (tmp_path / "hailo" / "encoder-2s-emulated.onnx").write_bytes(b"as it is")
-    monkeypatch.setattr(emulated, "emulated_plan", lambda *_: "norms16")
+    monkeypatch.setattr(stage_checks, "emulated_plan", lambda *_: "norms16")
     graph: Any = None
     found = emulated_graph(tmp_path, spec, spec.hailo_form("encoder"), graph, [])
     assert (found.label, found.encoded) == ("encoder-2s-emulated.onnx (norms16)", b"as it is")

@@ -15,14 +15,13 @@ from onnx import numpy_helper
 
 from tests.checkpoints import TOY, random_arrays, write_checkpoint
 from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import AudioError, ModelError, OptionError
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.validate.ladder import RungResult
 from whisper_hailo.validate.options import ValidateOptions
-from whisper_hailo.validate.picture import write_report
-from whisper_hailo.validate.report import ParityReport
-from whisper_hailo.validate.truth import stage_names
+from whisper_hailo.validate.reference_model import stage_names
+from whisper_hailo.validate.report import ParityReport, write_report
+from whisper_hailo.validate.stage_checks import RungResult
 from whisper_hailo.validate.validate import validate
 
 Results = dict[tuple[str, str], RungResult]
@@ -60,23 +59,9 @@ def test_every_rung_that_can_be_run_passes(
     assert exact is not None
     assert blocks is not None
     assert exact.relative < 1e-5 < blocks.relative
-    nodes = found["quantised", part].nodes
-    assert nodes is not None
-    assert nodes.first is None
     hef = found["hef", part]
     assert hef.status == "not run"
     assert "no Hailo binding" in hef.graph or "no HEF" in hef.graph
-
-
-@pytest.mark.slow
-def test_the_hailo_forms_correspond_node_by_node(report: ParityReport) -> None:
-    found = _by_rung(report)
-    for part, n_least in (("encoder", 20), ("decoder", 40)):
-        nodes = found["hailo-form", part].nodes
-        assert nodes is not None
-        assert nodes.first is None
-        assert nodes.first_alone is None
-        assert len(nodes.nodes) >= n_least
 
 
 @pytest.mark.slow
@@ -137,10 +122,6 @@ def test_a_quantised_directory(toy_checkpoint: Path, speech: Path, tmp_path: Pat
     )
     report = validate(out, strict)
     assert not report.passed
-    nodes = _by_rung(report)["quantised", "decoder"].nodes
-    assert nodes is not None
-    assert nodes.first is not None
-    assert nodes.first.node == "decoder.tokens"
 
 
 @pytest.mark.slow
@@ -161,45 +142,11 @@ def test_a_graph_that_was_tampered_with_fails(
     result = _by_rung(report)["hailo-form", "encoder"]
     assert not report.passed
     assert result.status == "failed"
-    assert result.nodes is not None
-    assert result.nodes.first is not None
-    assert result.nodes.first.node == "encoder.layers.0.fc2"
+    assert result.steepest_fall is not None
+    assert result.steepest_fall[1].name == "encoder.layers.0.out"
     sound = [layer.snr_db > 80 for layer in result.layers]
     assert sound[:4] == [True] * 4
     assert not sound[-1]
-
-
-def test_against_a_graph_of_another_origin(toy_model: Path, speech: Path, tmp_path: Path) -> None:
-    foreign = tmp_path / "foreign.onnx"
-    model = onnx.load(toy_model / "hailo" / "decoder-2s-9.onnx")
-    onnx.save(model, foreign)
-    report = validate(toy_model, ValidateOptions(audio=speech, windows=1, against=foreign))
-    (result,) = report.results
-    assert report.passed
-    assert (result.rung, result.part) == ("against", "decoder")
-    assert result.nodes is not None
-    by_value = {node.operator for node in result.nodes.nodes if node.how != "operator"}
-    assert by_value == {"Split"}
-    assert [path.name for path in write_report(report, tmp_path)] == [
-        "parity-against.json",
-        "parity-against.svg",
-    ]
-
-
-@pytest.mark.slow
-def test_against_other_sizes_needs_the_checkpoint(
-    toy_model: Path, toy_checkpoint: Path, speech: Path, tmp_path: Path
-) -> None:
-    other = tmp_path / "other"
-    sizes = HailoOptions(window_s=1, decoder_length=5)
-    convert_checkpoint(toy_checkpoint, other, ConvertOptions("none", hailo=sizes))
-    foreign = other / "hailo" / "decoder-1s-5.onnx"
-    with pytest.raises(ModelError, match="--checkpoint"):
-        validate(toy_model, ValidateOptions(audio=speech, against=foreign))
-    options = ValidateOptions(audio=speech, against=foreign, checkpoint=str(toy_checkpoint))
-    assert validate(toy_model, options).passed
-    encoder = ValidateOptions(audio=speech, against=other / "hailo" / "encoder-1s.onnx")
-    assert validate(toy_model, encoder).passed  # our encoder takes windows of any length
 
 
 def test_another_checkpoint_is_recognised(toy_model: Path, speech: Path, tmp_path: Path) -> None:

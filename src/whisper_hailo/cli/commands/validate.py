@@ -14,8 +14,8 @@ from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.validate.options import ValidateOptions
 
 if TYPE_CHECKING:
-    from whisper_hailo.validate.ladder import RungResult
     from whisper_hailo.validate.report import ParityReport
+    from whisper_hailo.validate.stage_checks import RungResult
 
 HEADINGS = (
     "rung",
@@ -42,7 +42,7 @@ def validate(
 ) -> int:
     """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
     from whisper_hailo.core.files import expect_folder
-    from whisper_hailo.validate.picture import write_report
+    from whisper_hailo.validate.report import write_report
     from whisper_hailo.validate.validate import validate as run
 
     if out is not None or model_dir.is_dir():
@@ -93,30 +93,14 @@ def _row(result: RungResult) -> tuple[str, ...]:
 
 
 def _notes(result: RungResult) -> Iterator[str]:
-    """What the node by node comparison says."""
-    nodes = result.nodes
-    if nodes is None:
-        return
-    how: dict[str, int] = {}
-    for node in nodes.nodes:
-        how[node.how] = how.get(node.how, 0) + 1
-    matched = ", ".join(f"{count} by {kind}" for kind, count in how.items()) or "none"
-    text = (
-        f"{result.rung} {result.part}: {nodes.ours} beside {nodes.theirs}, nodes matched: "
-        f"{matched}; only here {nodes.n_alone}, only there {nodes.n_theirs_alone}; "
-    )
-    first = nodes.first
-    if first is not None:
-        text += (
-            f"first to drift: {first.node} ({first.operator}), there {first.other}: max "
-            f"{first.found.max_abs:.2g}, SNR {_decibels(first.found.snr_db)} dB, "
-            f"expected {nodes.limit.text}"
+    """Yield where a failed rung loses most."""
+    fall = result.steepest_fall
+    if result.status == "failed" and fall is not None:
+        before, after = fall
+        yield (
+            f"{result.rung} {result.part}: SNR falls most from {before.name} "
+            f"({_decibels(before.snr_db)} dB) to {after.name} ({_decibels(after.snr_db)} dB)"
         )
-    elif nodes.first_alone is not None:
-        text += f"from {nodes.first_alone} on nothing corresponds any more"
-    else:
-        text += "none drifts"
-    yield text
 
 
 def _decibels(value: float) -> str:

@@ -15,9 +15,9 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.protocols import SilenceKeys
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.validate import material
-from whisper_hailo.validate.material import decode_greedily, draw_windows
-from whisper_hailo.validate.stores import Stores
+from whisper_hailo.validate import reference_model, test_inputs
+from whisper_hailo.validate.reference_model import Stores
+from whisper_hailo.validate.test_inputs import decode_greedily, draw_windows
 
 
 def test_scales_are_chosen_by_other_windows_unless_there_are_none() -> None:
@@ -74,9 +74,9 @@ def test_tokens_that_decoders_are_shown(toy_model: Path, monkeypatch: pytest.Mon
             assert tasks[0].prompt == (spec.tokens.sot,)
             return [SimpleNamespace(tokens=said[state])]
 
-    monkeypatch.setattr(material, "OnnxEncoder", Engine)
-    monkeypatch.setattr(material, "CachedDecoder", Engine)
-    monkeypatch.setattr(material, "DecodingLoop", Loop)
+    monkeypatch.setattr(test_inputs, "OnnxEncoder", Engine)
+    monkeypatch.setattr(test_inputs, "CachedDecoder", Engine)
+    monkeypatch.setattr(test_inputs, "DecodingLoop", Loop)
     mel = np.arange(3, dtype=np.float32)[:, None, None] * np.ones((1, 80, 4), np.float32)
     found = decode_greedily(toy_model, spec, mel, 6, "en")
     sot, eot = spec.tokens.sot, spec.tokens.eot
@@ -89,10 +89,10 @@ def test_what_is_quantised_is_compared_with_floats_made_of_the_checkpoint(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec, ours, made = ModelSpec.load(toy_model), Path("ours"), Path("made")
+    monkeypatch.setattr(reference_model, "convert_checkpoint", lambda *_, **__: None)
     for decoder, encoder in (("none", "int8"), ("int8", "none"), ("none", "none")):
-        stores = Stores(
-            ours, replace(spec, quantization=decoder, encoder_quantization=encoder), None, made
-        )
-        monkeypatch.setattr(stores, "_converted", lambda name, _: made / name)
+        kinds = replace(spec, quantization=decoder, encoder_quantization=encoder)
+        checkpoint: Any = SimpleNamespace(directory=Path("checkpoint"))
+        stores = Stores(ours, kinds, checkpoint, made)
         assert stores.float_encoder == (ours if encoder == "none" else made / "float32")
         assert stores.float_decoder == (ours if decoder == "none" else made / "float32")

@@ -12,17 +12,17 @@ import pytest
 
 from tests.unit.validate.made_up import FEATURES, SHOWN, WINDOWS, MadeUpRun, best, made_up_truth
 from whisper_hailo.validate.difference import difference
-from whisper_hailo.validate.ladder import (
+from whisper_hailo.validate.options import Limit, ValidateOptions, default_limit
+from whisper_hailo.validate.report import ParityReport
+from whisper_hailo.validate.stage_checks import (
     Agreement,
+    LayerResult,
     RungResult,
     decoder_layers,
     encoder_layers,
     try_decoder,
     try_encoder,
 )
-from whisper_hailo.validate.limits import Limit, default_limit
-from whisper_hailo.validate.options import ValidateOptions
-from whisper_hailo.validate.report import ParityReport
 
 TRUE = best([0, 1, 2, 3, 0], [1, 2, 0, 0, 0])
 WITHIN = Limit("relative", 0.1)
@@ -92,7 +92,7 @@ def test_limits_are_of_their_rung_part_and_measure() -> None:
     assert options.limit("quantised", "encoder", "int8") == Limit("snr_db", 25)
     assert options.limit("emulated", "encoder") == Limit("snr_db", 12)
     assert options.limit("emulated", "decoder") == Limit("snr_db", 15)
-    for rung in ("float32", "hailo-form", "against"):
+    for rung in ("float32", "hailo-form"):
         assert default_limit(rung, "decoder", "int8") == Limit("relative", 1e-4)
     # Energy 1 and a hundredth of noise, 20 dB; of its peak, 2 values' worth, 3 dB more.
     found = difference(np.array([1.0, 0.1]), np.array([1.0, 0.0]))
@@ -101,13 +101,22 @@ def test_limits_are_of_their_rung_part_and_measure() -> None:
 
 
 def test_a_report_passes_where_nothing_failed() -> None:
-    def report(*statuses: str, rung: str = "float32") -> ParityReport:
-        results = tuple(RungResult(rung, "encoder", status, "") for status in statuses)
+    def report(*statuses: str) -> ParityReport:
+        results = tuple(RungResult("float32", "encoder", status, "") for status in statuses)
         return replace(empty, results=results)
 
     empty = ParityReport("m", Path(), "r", 2.0, (), (), {}, {}, ())
     assert report("passed", "not run").passed
     assert not report("passed", "failed").passed
-    assert report("passed").files_written == ("parity.json", "parity.svg")
-    against = report("passed", rung="against").files_written
-    assert against == ("parity-against.json", "parity-against.svg")
+
+
+def test_steepest_fall_is_between_two_stages() -> None:
+    def fall(*ratios: float) -> tuple[str, str] | None:
+        layers = tuple(LayerResult(str(n), ratio) for n, ratio in enumerate(ratios))
+        found = RungResult("float32", "encoder", "failed", "", layers=layers).steepest_fall
+        return None if found is None else (found[0].name, found[1].name)
+
+    assert fall(120.0, 118.0, 40.0, 30.0) == ("1", "2")
+    assert fall(math.inf, 100.0, 40.0) == ("0", "1")
+    assert fall(20.0, 30.0) is None
+    assert fall() is None

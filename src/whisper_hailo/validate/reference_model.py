@@ -4,18 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import AnyArray
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo.validate.inner import InnerGraph
-from whisper_hailo.validate.material import Material, ShownTokens
 from whisper_hailo.validate.reference import Reference
-from whisper_hailo.validate.runs import cached_decoder, cached_encoder
-from whisper_hailo.validate.stores import Stores
+from whisper_hailo.validate.runs import InnerGraph, cached_decoder, cached_encoder
+from whisper_hailo.validate.test_inputs import Material, ShownTokens
+
+
+class Stores:
+    """The folders of a ladder.
+
+    Args:
+        directory: the model directory.
+        spec: its description.
+        checkpoint: what it was made of, if that is at hand.
+        work: empty folder for graphs that are made for the comparison.
+    """
+
+    def __init__(
+        self, directory: Path, spec: ModelSpec, checkpoint: Checkpoint | None, work: Path
+    ) -> None:
+        self.directory = directory
+        self.spec = spec
+        self.checkpoint = checkpoint
+        self._work = work
+
+    @property
+    def float_encoder(self) -> Path:
+        """Model directory whose encoder is float32.
+
+        Raises:
+            ModelError: there is none, and no checkpoint to make one of.
+        """
+        return self.directory if self.spec.encoder_quantization == "none" else self._float
+
+    @property
+    def float_decoder(self) -> Path:
+        """Model directory whose decoder is float32; raises like `float_encoder`."""
+        return self.directory if self.spec.quantization == "none" else self._float
+
+    @cached_property
+    def _float(self) -> Path:
+        out = self._work / "float32"
+        if self.checkpoint is None:
+            raise ModelError(
+                f"{shown(self.directory)} alone does not hold what this comparison needs (float32 "
+                "graphs); give what it was converted from to --checkpoint"
+            )
+        options = ConvertOptions("none")
+        convert_checkpoint(self.checkpoint.directory, out, options, source=self.spec.source)
+        return out
+
 
 Stages: TypeAlias = Iterable[tuple[str, AnyArray]]
 """Names and values along a data path."""
