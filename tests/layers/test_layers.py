@@ -122,13 +122,3 @@ def test_auto_without_a_chip_that_answers(files: Files, under: Run) -> None:
     result = under("v4.23.0", "transcribe", "-v", "--model", files.model, DEMO, hang=["scan"])
     assert (result.returncode, result.stdout) == (0, files.text)
     assert "on the CPU, looking for chips did not end within 10 s" in result.stderr
-
-
-def test_speech2text(files: Files, under: Run) -> None:
-    words = ("transcribe", "--model", files.model, "--decoder-backend", "speech2text")
-    words = (*words, "--decoder", files.later[1], SPEECH)
-    result = under("v5.2.0", *words)
-    assert result.returncode == 0, result.stderr
-    assert "s of float32" in result.stdout
-    failed = under("v5.2.0", *words, fail={"speech2text": "HAILO_OUT_OF_PHYSICAL_DEVICES"})
-    assert "another program holds" in one_line(failed)

@@ -28,7 +28,10 @@ def decoder_backend(path: Path) -> str:
         if is_model_directory(path):
             return "cached"
         if (path / CTRANSLATE2_FILE).is_file():
-            return "ctranslate2"
+            raise ModelError(
+                f"{shown(path)} is a CTranslate2 directory, which no decoder back-end runs; give "
+                "it to --model"
+            )
         return "optimum"
     return "fixed" if is_fixed_decoder(read_signature(path)) else "optimum"
 

@@ -12,10 +12,7 @@ from whisper_hailo.core.flags import ENGINE, expect, expect_choices, flag, group
 
 AUTO: Final = "auto"
 ENCODER_BACKENDS: Final = (AUTO, "onnx", "hailo", "emulator")
-DECODER_BACKENDS: Final = (
-    *(AUTO, "cached", "optimum", "fixed", "hailo"),
-    *("ctranslate2", "speech2text", "emulator"),
-)
+DECODER_BACKENDS: Final = (AUTO, "cached", "optimum", "fixed", "hailo", "emulator")
 MOST_DRAFTED: Final = 16
 HOST_CONTRACTS: Final = (AUTO, "8", "10h")
 """Who adds the position rows to a HEF decoder's embeddings: on 8 and 8L the host, on 10H the chip.
@@ -28,7 +25,7 @@ class EngineOptions:
 
     Attributes:
         encoder: an ONNX graph, a HEF, or a directory that holds an `encoder_model.onnx`.
-        decoder: an ONNX graph, a HEF, or a directory of Optimum's or CTranslate2's layout.
+        decoder: an ONNX graph, a HEF, or a directory of Optimum's layout.
         encoder_backend: one of `ENCODER_BACKENDS`.
         decoder_backend: one of `DECODER_BACKENDS`.
         decoder_assets: directory with the arrays that the host of a HEF decoder needs.
@@ -48,7 +45,7 @@ class EngineOptions:
     )
     decoder: Path | None = flag(
         None,
-        "ONNX graph, HEF, Optimum or CTranslate2 directory.",
+        "ONNX graph, HEF, or Optimum directory.",
         ENGINE,
         shown="the model's",
     )

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
-from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
-from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
-
-AnyBackEnd: TypeAlias = AnyDecoder | Recognizer | AudioRecognizer
-"""What turns audio features, or audio, into tokens or text."""
+from whisper_hailo.core.spec import ModelSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +81,6 @@ def _optimum_decoder(request: BackendRequest) -> AnyDecoder:
     return OptimumDecoder(path, request.spec, request.threads)
 
 
-def _ctranslate2(request: BackendRequest) -> AnyBackEnd:
-    from whisper_hailo.backends.ctranslate2 import CTranslate2Recognizer
-    from whisper_hailo.backends.onnx import OnnxEncoder
-    from whisper_hailo.backends.silence import load_silence_keys
-
-    if request.path is None:
-        raise OptionError("--decoder-backend ctranslate2 needs --decoder DIR, a converted model")
-    silence = None
-    if ENCODER_FILE in request.spec.files:
-        encoder = OnnxEncoder(request.directory, request.spec, request.threads)
-        silence = load_silence_keys(request.directory, request.spec, encoder)
-    return CTranslate2Recognizer(request.path, request.spec, request.threads, silence)
-
-
 def _emulated_encoder(request: BackendRequest) -> Encoder:
     from whisper_hailo.backends.emulator import EmulatedEncoder
 
@@ -135,26 +117,16 @@ def _hef_decoder(request: BackendRequest) -> AnyDecoder:
     return FixedDecoder(runner, request.spec)
 
 
-def _speech2text(request: BackendRequest) -> AudioRecognizer:
-    from whisper_hailo.backends.hailo.choose import needed_hef
-    from whisper_hailo.backends.hailo.speech2text import Speech2Text
-
-    path = request.path or needed_hef(request.directory, request.spec, "decoder")
-    return Speech2Text(path, request.spec, request.options.hailo)
-
-
 ENCODERS: Final[dict[str, Callable[[BackendRequest], Encoder]]] = {
     "onnx": _onnx_encoder,
     "emulator": _emulated_encoder,
     "hailo": _hef_encoder,
 }
-DECODERS: Final[dict[str, Callable[[BackendRequest], AnyBackEnd]]] = {
+DECODERS: Final[dict[str, Callable[[BackendRequest], AnyDecoder]]] = {
     "cached": _cached_decoder,
     "optimum": _optimum_decoder,
     "fixed": _fixed_decoder,
-    "ctranslate2": _ctranslate2,
     "emulator": _emulated_decoder,
     "hailo": _hef_decoder,
-    "speech2text": _speech2text,
 }
 """Name of a backend to what makes it. A maker reads headers at most: `open` loads."""

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from whisper_hailo.backends.options import AUTO, EngineOptions
-from whisper_hailo.backends.registry import DECODERS, ENCODERS, AnyBackEnd, BackendRequest
+from whisper_hailo.backends.registry import DECODERS, ENCODERS, BackendRequest
 from whisper_hailo.core.errors import OptionError, ShapeError
-from whisper_hailo.core.protocols import Encoder
+from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
-from whisper_hailo.decoding.recognizer import AudioRecognizer, owns_loop
 
 T = TypeVar("T")
 
@@ -23,13 +22,13 @@ class SelectedEngine:
     """Both halves, not yet opened, and why they are what they are.
 
     Attributes:
-        encoder: `None` when the decoding engine hears audio itself.
-        decoder: decoder, or an engine that owns its loop.
+        encoder: log-mel to audio features.
+        decoder: audio features to tokens.
         reasons: one line per half, such as `encoder onnx-fp32 on the CPU: no Hailo binding`.
     """
 
-    encoder: Encoder | None
-    decoder: AnyBackEnd
+    encoder: Encoder
+    decoder: AnyDecoder
     reasons: tuple[str, ...]
 
 
@@ -80,11 +79,9 @@ def select(
     choice = _decoder_choice(request)
     decoder = _made(DECODERS, "--decoder-backend", choice, request)
     reasons = [f"decoder {decoder.name}: {choice.why}"]
-    encoder = None
-    if not isinstance(decoder, AudioRecognizer):
-        choice = _encoder_choice(request, window_s, _n_positions(decoder))
-        encoder = _made(ENCODERS, "--encoder-backend", choice, request)
-        reasons.insert(0, f"encoder {encoder.name}: {choice.why}")
+    choice = _encoder_choice(request, window_s, decoder.limits.n_positions)
+    encoder = _made(ENCODERS, "--encoder-backend", choice, request)
+    reasons.insert(0, f"encoder {encoder.name}: {choice.why}")
     return SelectedEngine(encoder, decoder, tuple(reasons))
 
 
@@ -105,8 +102,6 @@ def engine_window_s(
         OptionError: not what a fixed encoder takes.
         ShapeError: more than a fixed decoder takes.
     """
-    if engine.encoder is None:
-        return spec.dims.max_window_s if window_s is None else window_s
     n_frames = engine.encoder.n_frames
     if n_frames is not None:
         fixed_s = n_frames / FRAMES_PER_SECOND
@@ -116,7 +111,7 @@ def engine_window_s(
                 "leave --window out, or give another --encoder"
             )
         window_s = fixed_s
-    takes = _n_positions(engine.decoder)
+    takes = engine.decoder.limits.n_positions
     if takes is None:
         return window_s
     positions_per_second = FRAMES_PER_SECOND / FRAMES_PER_POSITION
@@ -129,10 +124,6 @@ def engine_window_s(
             f"convert with --window {window_s:g}"
         )
     return window_s
-
-
-def _n_positions(decoder: AnyBackEnd) -> int | None:
-    return None if owns_loop(decoder) else decoder.limits.n_positions
 
 
 def find_npu() -> Npu:

@@ -14,7 +14,6 @@ Extra: TypeAlias = Literal[
     "web",
     "server",
     "bench",
-    "ctranslate2",
     "faster-whisper",
     "whisper-cpp",
     "onnx-asr",

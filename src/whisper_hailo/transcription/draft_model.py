@@ -14,7 +14,6 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec, SpecialTokens
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.recognizer import owns_loop
 from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
 
 _PLAIN: Final = "onnx"
@@ -38,19 +37,6 @@ class Helped:
     engine: EngineOptions
     window_s: float
 
-    def expect_own_loop(self) -> None:
-        """Refuse engines that decode by themselves.
-
-        Raises:
-            OptionError: so does this one.
-        """
-        decoder = self.chosen.decoder
-        if owns_loop(decoder):
-            raise OptionError(
-                f"--draft-model is {self.draft_model}, but {decoder.name} has a loop of its own "
-                "and takes no drafts; leave it out, or choose --decoder-backend cached"
-            )
-
     def has_same_encoder(self, own: ModelSpec, encoder: Encoder) -> bool:
         """Whether both read one graph with the same arrays, by its hash, in one kind of engine.
 
@@ -60,7 +46,7 @@ class Helped:
         """
         files = [of.files.get(ENCODER_FILE) for of in (self.spec, own)]
         main = self.chosen.encoder
-        if main is None or self.engine.encoder is not None or files[0] is None:
+        if self.engine.encoder is not None or files[0] is None:
             return False
         return files[0] == files[1] and main.name == encoder.name
 
@@ -93,10 +79,9 @@ class DraftModel:
             threads: per operator.
 
         Raises:
-            OptionError: the two have not one vocabulary, or the model's engine takes no drafts.
+            OptionError: the two have not one vocabulary.
             ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
         """
-        helped.expect_own_loop()
         name, spec = helped.draft_model, helped.spec
         directory, own = find_model(name, _form(name, spec, convert))
         _expect_one_vocabulary(name, spec, own)
@@ -108,8 +93,6 @@ class DraftModel:
         chosen = select(directory, own, options, threads, helped.window_s)
         engine_window_s(chosen, own, helped.window_s)
         decoder, encoder = chosen.decoder, chosen.encoder
-        if owns_loop(decoder) or encoder is None:
-            raise OptionError(f"--draft-model is {name}, which {decoder.name} runs; give another")
         shared = helped.has_same_encoder(own, encoder)
         heard = f"hears through encoder {encoder.name}" + (f" of {spec.name}" if shared else "")
         running = DraftTally(costs, asked.draft_tokens)

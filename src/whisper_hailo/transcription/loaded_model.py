@@ -47,8 +47,7 @@ class LoadedModel(Closing):
         return self._parts.tokenizer
 
     @property
-    def encoder(self) -> Encoder | None:
-        """Log-mel to audio features; `None` for an engine that hears audio itself."""
+    def encoder(self) -> Encoder:
         return self._parts.encoder
 
     @property

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
 
+import numpy as np
+
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import Segment
@@ -154,9 +156,9 @@ class RememberingStages(Stages):
     def _known(self, requests: Sequence[WindowRequest]) -> _Known | None:
         found = [self._memory.recall(key_of(request)) for request in requests]
         windows = tuple(one for one in found if one is not None)
-        return (
-            _Known(None, StageClock(), windows=windows) if len(windows) == len(requests) else None
-        )
+        if len(windows) < len(requests):
+            return None
+        return _Known(np.zeros((0, 0, 0), np.float32), StageClock(), windows=windows)
 
 
 class _RememberingEngine:

@@ -9,13 +9,12 @@ from pathlib import Path
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.backends.registry import AnyBackEnd
 from whisper_hailo.backends.select import engine_window_s, select
 from whisper_hailo.convert.find_model import find_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
-from whisper_hailo.core.protocols import Encoder, Limits
+from whisper_hailo.core.protocols import AnyDecoder, Encoder, Limits
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import Settings
 from whisper_hailo.core.version import __version__
@@ -27,13 +26,11 @@ from whisper_hailo.decoding.options import (
     Cures,
     DecodingOptions,
 )
-from whisper_hailo.decoding.recognizer import AudioRecognizer, owns_loop
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.batch_size import checked_batch, fitting_batch
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.draft_model import DraftModel, Helped, why_not_drafted
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
 from whisper_hailo.transcription.recording import strategy_of
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context, WindowEngine
@@ -44,8 +41,8 @@ class Parts:
     """An encoder, a decoder and a tokenizer of one model.
 
     Attributes:
-        encoder: log-mel to audio features; `None` for an engine that hears audio itself.
-        decoder: audio features to tokens, of the same model; or an engine with its own loop.
+        encoder: log-mel to audio features.
+        decoder: audio features to tokens, of the same model.
         tokenizer: tokens to text.
         plan: the windows that the audio is cut into.
         threads: recorded in the results' settings.
@@ -54,8 +51,8 @@ class Parts:
         draft: a small model that decodes ahead of the decoder.
     """
 
-    encoder: Encoder | None
-    decoder: AnyBackEnd
+    encoder: Encoder
+    decoder: AnyDecoder
     tokenizer: Tokenizer
     plan: WindowPlan
     threads: int = 0
@@ -97,9 +94,6 @@ class Parts:
 
     @property
     def limits(self) -> Limits:
-        """The decoder's limits; an engine with its own loop has none that concern us."""
-        if owns_loop(self.decoder):
-            return Limits(free_padding=False, aligns=False)
         return self.decoder.limits
 
     @property
@@ -109,20 +103,19 @@ class Parts:
 
     @property
     def default_fallback(self) -> float:
-        """OpenAI Whisper's step of temperature; 0 where a try is dear or cannot be had.
+        """OpenAI Whisper's step of temperature; 0 for decoders of a fixed length.
 
         Without a cache each of the samples that a hotter try draws costs as many passes as it has
-        tokens, and engines with their own loop have no tries.
+        tokens.
         """
-        dear = owns_loop(self.decoder) or self.limits.n_positions is not None
-        return 0.0 if dear else FALLBACK_STEP
+        return FALLBACK_STEP if self.limits.n_positions is None else 0.0
 
     @property
     def default_options(self) -> DecodingOptions:
         """What is decoded by where nobody says otherwise."""
         step = self.default_fallback
         return DecodingOptions(
-            language="en" if isinstance(self.decoder, AudioRecognizer) else AUTO_LANGUAGE,
+            language=AUTO_LANGUAGE,
             cures=self.default_cures,
             timestamps=self._writes_timestamps,
             search=SearchOptions(DEFAULT_TEMPERATURES) if step else SearchOptions(),
@@ -135,7 +128,7 @@ class Parts:
         With them no clause is left out of a window of several sentences. Decoders of a fixed
         length have no room for them.
         """
-        if owns_loop(self.decoder) or self.limits.n_positions is not None:
+        if self.limits.n_positions is not None:
             return False
         return self.tokenizer.special.timestamp_begin is not None
 
@@ -164,15 +157,12 @@ class Parts:
             raise OptionError("this model has no timestamp tokens; leave out --timestamps")
         self.long(long, options)
         _check_silence(options, strategy_of(options, long or LongOptions()))
-        if not owns_loop(decoder):
-            takes = decoder.limits.n_positions
-            if takes is not None and pad_to > takes:
-                raise OptionError(
-                    f"--pad-to is {pad_to}, decoder {decoder.name} has {takes} positions and "
-                    "cannot be padded further; use --repetition-penalty"
-                )
-        else:
-            decoder.check(options)
+        takes = decoder.limits.n_positions
+        if takes is not None and pad_to > takes:
+            raise OptionError(
+                f"--pad-to is {pad_to}, decoder {decoder.name} has {takes} positions and "
+                "cannot be padded further; use --repetition-penalty"
+            )
         _check_ids(options, decoder.spec.dims.n_vocab)
         options.cures.padding(decoder.spec.dims)
         known = special.languages
@@ -183,7 +173,7 @@ class Parts:
         self.window_engine(options)
 
     def window_engine(self, options: DecodingOptions, batch_size: int = 1) -> WindowEngine:
-        """What takes audio features, or audio, to text.
+        """What takes audio features to text.
 
         Args:
             options: checked before.
@@ -192,13 +182,8 @@ class Parts:
         Raises:
             OptionError: something that this kind of decoder cannot do.
         """
-        decoder, tokenizer = self.decoder, self.tokenizer
-        if not owns_loop(decoder):
-            draft = self._draft(options, batch_size)
-            return DecoderEngine(decoder, tokenizer, options, self.plan.window_s, draft)
-        if isinstance(decoder, AudioRecognizer):
-            return AudioEngine(decoder, options)
-        return FeaturesEngine(decoder, tokenizer, options)
+        draft = self._draft(options, batch_size)
+        return DecoderEngine(self.decoder, self.tokenizer, options, self.plan.window_s, draft)
 
     def running_context(self, engine: WindowEngine) -> Context:
         """Of audio that goes on, which is asked about again and again.
@@ -255,12 +240,12 @@ class Parts:
         Raises:
             OptionError: asked for, and the encoder takes windows of one length.
         """
-        can = self.encoder is not None and self.encoder.n_frames is None
+        can = self.encoder.n_frames is None
         if asked and not can:
-            takes = "no windows" if self.encoder is None else f"{self.encoder.n_frames} frames only"
             raise OptionError(
                 f"--trim-window needs an encoder that takes windows of any length, this engine's "
-                f"takes {takes}; leave it out, or choose --encoder-backend onnx"
+                f"takes {self.encoder.n_frames} frames only; leave it out, or choose "
+                "--encoder-backend onnx"
             )
         if asked is not None:
             return asked
@@ -282,7 +267,7 @@ class Parts:
         spec, draft = self.decoder.spec, self._draft(options, batch_size)
         return Settings(
             model=spec.name,
-            encoder="-" if self.encoder is None else self.encoder.name,
+            encoder=self.encoder.name,
             decoder=self.decoder.name,
             window_s=self.plan.window_s,
             margin_s=self.plan.margin_s,

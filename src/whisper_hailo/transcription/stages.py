@@ -20,7 +20,7 @@ class Stages:
     """What batches of windows go through on their way to text.
 
     Args:
-        encoder: log-mel to audio features, open; `None` where the engine takes audio itself.
+        encoder: log-mel to audio features, open.
         engine: audio features to segments.
         plan: sizes of the windows.
         draft: what decodes ahead of the engine.
@@ -33,7 +33,7 @@ class Stages:
 
     def __init__(
         self,
-        encoder: Encoder | None,
+        encoder: Encoder,
         engine: WindowEngine,
         plan: WindowPlan,
         draft: DraftModel | None = None,
@@ -46,8 +46,6 @@ class Stages:
     def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
         """Take at least one window from audio to audio features; it may run in a thread."""
         clock = StageClock()
-        if self.encoder is None:
-            return Encoded(None, clock)
         sizes = [self.plan.samples_for(request.window.audio.size) for request in requests]
         if len(set(sizes)) > 1:
             return self._encode_apart(self.encoder, requests, sizes, clock)

@@ -8,10 +8,9 @@ from typing import TypeAlias
 
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.backends.registry import AnyBackEnd
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.protocols import Encoder
+from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
@@ -258,7 +257,7 @@ class Transcriber(LoadedModel):
         self,
         *,
         encoder: Encoder | None = None,
-        decoder: AnyBackEnd | None = None,
+        decoder: AnyDecoder | None = None,
         tokenizer: Tokenizer | None = None,
         encode_ahead: bool | None = None,
     ) -> Transcriber:

@@ -42,7 +42,7 @@ class Context:
         last_speech_s: end of the last word.
         n_windows: windows transcribed so far.
         clock: where the time went.
-        prompts: what its windows are shown; `None` for an engine with a loop of its own.
+        prompts: what its windows are shown.
         tally: what a model that decodes ahead has brought; `None` without one.
         last_words: of the window before.
         detects: the language is found out.
@@ -208,13 +208,13 @@ class Encoded:
     """A batch of windows behind the encoder.
 
     Attributes:
-        features: `(batch, n_audio_ctx, d_model)` float32; `None` where none are wanted.
+        features: `(batch, n_audio_ctx, d_model)` float32.
         clock: what that took.
         ahead: the same by the encoder of the model that decodes ahead, where there is one.
         n_positions: `(batch,)` int64 true positions of each window; `None` means all.
     """
 
-    features: FloatArray | None
+    features: FloatArray
     clock: StageClock
     ahead: FloatArray | None = None
     n_positions: IntArray | None = None

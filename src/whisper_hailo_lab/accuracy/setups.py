@@ -154,8 +154,8 @@ class RememberingEncoder(EncoderAround):
 @contextmanager
 def open_transcriber(
     setup: AccuracySetup, threads: int
-) -> Iterator[tuple[Transcriber, RememberingEncoder | None]]:
-    """Open a setup's transcriber, its encoder remembering; `None` where an engine has no encoder.
+) -> Iterator[tuple[Transcriber, RememberingEncoder]]:
+    """Open a setup's transcriber, its encoder remembering.
 
     Raises:
         WhisperHailoError: model or engine cannot be had.
@@ -168,8 +168,5 @@ def open_transcriber(
         **setup.engine,
     )
     with whole:
-        if whole.encoder is None:
-            yield whole, None
-            return
         remembering = RememberingEncoder(whole.encoder)
         yield whole.with_parts(encoder=remembering, encode_ahead=False), remembering

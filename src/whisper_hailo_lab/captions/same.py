@@ -65,7 +65,7 @@ def transcribers(model: str) -> Iterator[dict[str, Transcriber]]:
                 threads=1,
                 engine=EngineOptions(),
             )
-            if encoder is None and parts.encoder is not None:
+            if encoder is None:
                 encoder = Remembering(stack.enter_context(parts.encoder))
             found[quantize] = stack.enter_context(Transcriber(replace(parts, encoder=encoder)))
         yield found

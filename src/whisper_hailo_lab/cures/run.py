@@ -122,10 +122,10 @@ def compare(
 
 
 def _with_zeros(transcriber: Transcriber, setting: CureSetting) -> Transcriber:
-    encoder = transcriber.encoder
-    if encoder is None or not setting.zero_rows:
+    if not setting.zero_rows:
         return transcriber
-    return transcriber.with_parts(encoder=ZeroRows(encoder, setting.cures.pad_to or 0))
+    encoder = ZeroRows(transcriber.encoder, setting.cures.pad_to or 0)
+    return transcriber.with_parts(encoder=encoder)
 
 
 def _row(

@@ -33,7 +33,6 @@ from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.data.clips import recordings, said
 from whisper_hailo_lab.documents.backends import RESULT
 from whisper_hailo_lab.documents.tables import keep
-from whisper_hailo_lab.formats.ctranslate2 import write_ctranslate2
 from whisper_hailo_lab.program import description
 from whisper_hailo_lab.program import run as run_program
 from whisper_hailo_lab.repository import CLIPS, MICRO, RIVALS, ROOT, STAND_IN, stand_in_hefs
@@ -63,8 +62,6 @@ DECODERS: Final = {
     "Optimum int8": ["optimum/decoder_model_quantized.onnx"],
     "Optimum merged fp32": ["optimum/decoder_model_merged.onnx"],
     "Optimum merged int8": ["optimum/decoder_model_merged_quantized.onnx"],
-    "CTranslate2 fp32": ["ctranslate2"],
-    "CTranslate2 int8": ["ctranslate2-int8"],
     "fixed fp32, 10 s": ["fp32/hailo/decoder-10s-32.onnx"],
     "fixed fp32, 30 s": ["fp32-30s/hailo/decoder-30s-32.onnx"],
     "emulator, 10 s": ["fp32", "emulator"],
@@ -87,9 +84,6 @@ def prepare(work: Path, optimum: Path | None) -> None:
         words = ["emulate", str(work / "fp32"), "--audio", str(CLIPS / "seen"), "--part", part]
         _run([sys.executable, "-m", "whisper_hailo", *words, "--count", "32"])
     stand_in_hefs(work / "fp32", work / "hef")
-    if not (work / "ctranslate2").is_dir():
-        write_ctranslate2(MICRO, work / "ctranslate2")
-        write_ctranslate2(MICRO, work / "ctranslate2-int8", "int8")
     if optimum is not None:
         _run([str(optimum), str(RIVALS / "write_optimum.py"), str(MICRO), str(work / "optimum")])
         _run([str(optimum), str(RIVALS / "quantize_optimum.py"), str(work / "optimum")])

@@ -10,6 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
+from whisper_hailo.backends.onnx import OnnxEncoder
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo_lab.systems.protocol import (
     ComponentWatch,
@@ -27,7 +29,8 @@ class CTranslate2(WholeModel):
     """`ctranslate2.models.Whisper`, greedy, on consecutive windows of our log-mel.
 
     Settings: `window_s` (10; what lies beyond the audio is silence, as in ours, and nothing is
-    padded after the encoder), `compute_type` (int8).
+    padded after the encoder), `compute_type` (int8), `encoder` (a model directory of ours, whose
+    encoder takes the place of its own).
     """
 
     packages = ("ctranslate2", "tokenizers", "numpy")
@@ -40,10 +43,12 @@ class CTranslate2(WholeModel):
         margin_s = 0.0 if loading.case.row == "forced" else MARGIN_S
         self._content = round((self._window_s - margin_s) * SAMPLE_RATE_HZ)
         self._tokenizer: Any = None
+        folder = settings.get("encoder")
+        self._encoder = None if folder is None else _our_encoder(Path(folder), loading.case.threads)
 
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Load the model; encoder and decoder come as one."""
-        ctranslate2 = package("ctranslate2", "ctranslate2")
+        ctranslate2 = package("ctranslate2", "faster-whisper")
         from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_file(str(Path(self._loading.path) / "tokenizer.json"))
@@ -56,8 +61,11 @@ class CTranslate2(WholeModel):
                 intra_threads=self._loading.case.threads,
             ),
         )
+        if self._encoder is not None:
+            watch("encoder", self._encoder.open)
         return {
             "engine": "CTranslate2",
+            "encoder": "its own" if self._encoder is None else self._encoder.name,
             "compute_type": self._model.compute_type,
             "window_s": self._window_s,
             "beam_size": 1,
@@ -79,7 +87,11 @@ class CTranslate2(WholeModel):
         padded = pad_or_trim(audio, round(self._window_s * SAMPLE_RATE_HZ))
         mel = log_mel(padded, self._model.n_mels)[np.newaxis]
         times.append(perf_counter())
-        encoded = self._model.encode(ctranslate2.StorageView.from_array(mel))
+        view = ctranslate2.StorageView.from_array
+        if self._encoder is None:
+            encoded = self._model.encode(view(mel))
+        else:
+            encoded = view(np.ascontiguousarray(self._encoder.encode(mel)))
         times.append(perf_counter())
         prompt = [f"<|{name}|>" for name in ("startoftranscript", language, "transcribe")]
         found = self._model.generate(
@@ -91,7 +103,16 @@ class CTranslate2(WholeModel):
             stages_ms[stage] += (end - begin) * 1000.0
         return ids
 
+    def close(self) -> None:
+        if self._encoder is not None:
+            self._encoder.close()
+        super().close()
+
     def _bound(self, n_prompt: int) -> dict[str, int]:
         """It takes the smaller of half its `max_length` and what the prompt leaves of it."""
         budget = self._loading.case.budget
         return {} if budget is None else {"max_length": max(2 * budget, budget + n_prompt)}
+
+
+def _our_encoder(folder: Path, threads: int) -> OnnxEncoder:
+    return OnnxEncoder(folder, ModelSpec.load(folder), threads)

@@ -59,6 +59,9 @@ SYSTEMS: Final[dict[str, Entry]] = {
         "CTranslate2", "ctranslate2", "ctranslate2", "CTranslate2",
         environment="faster-whisper", whole=False,
     ),
+    "speech2text": Entry(
+        "Hailo's Speech2Text", "own", "speech2text", "Speech2Text", whole=False
+    ),
     "study": Entry("the study's recipe", "optimum-int8", "study", "Study", whole=False),
 }  # fmt: skip
 

@@ -24,7 +24,6 @@ from whisper_hailo.core.types import (
     Transcript,
 )
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.recognizer import owns_loop
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -130,8 +129,7 @@ class _Bench:
         self._options = options
         self._parts: dict[str, Any] = dict(transcriber.parts)
         self._tokenizer = TextClock(transcriber.tokenizer)
-        decoder = self._parts["decoder"]
-        self._decoder = None if owns_loop(decoder) else PassClock(decoder)
+        self._decoder = PassClock(self._parts["decoder"])
         self._transcriber = transcriber.with_parts(
             decoder=self._decoder, tokenizer=self._tokenizer, encode_ahead=False
         )

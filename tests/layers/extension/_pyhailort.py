@@ -14,7 +14,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 from hef_file import read_mapping
 from layer_facts import (
     FACTS,
@@ -43,7 +42,6 @@ if LATER:
     HailoRTException = _HailoRTException
 
 SchedulingAlgorithm = enum("SchedulingAlgorithm", NONE=0, ROUND_ROBIN=1)
-Speech2TextTask = enum("Speech2TextTask", TRANSCRIBE=0, TRANSLATE=1)
 DeviceArchitecture = enum("DeviceArchitecture", HAILO8=1, HAILO8L=2, HAILO10H=6)
 
 
@@ -152,25 +150,3 @@ class VDevice:
             index = names.index(name or names[0])
             graph = archive.read(f"{index}.onnx")
         return InferModel(facts["arch"], facts["networks"][names[index]], graph)
-
-
-class Speech2Text:
-    """Its text tells what it was given."""
-
-    @staticmethod
-    def create(vdevice: VDevice, path: str) -> Speech2Text:
-        at("speech2text")
-        typed(vdevice, VDevice), typed(path, str)
-        return Speech2Text()
-
-    def create_generator_params(self) -> Any:
-        names = ("task", "language", "repetition_penalty")
-        return SimpleNamespace(**{f"set_{name}": lambda _: None for name in names})
-
-    def generate_all_text(self, audio: Any, _params: Any, timeout_ms: int) -> str:
-        at("generate")
-        typed(timeout_ms, int)
-        return f" {len(typed(audio, np.ndarray)) / 16000:.2f} s of {audio.dtype}"
-
-    def release(self) -> None:
-        pass

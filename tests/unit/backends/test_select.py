@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ import pytest
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from tests.unit.backends.conftest import GOLDENS
 from whisper_hailo.backends import select as module
-from whisper_hailo.backends.ctranslate2 import HONOURED
 from whisper_hailo.backends.file_kinds import decoder_backend
 from whisper_hailo.backends.fixed import FixedDecoder
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder
@@ -27,9 +25,6 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
-from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.recognizer import refuse_unhonoured
 
 
 @pytest.fixture(scope="session")
@@ -82,10 +77,11 @@ def test_a_path_is_told_by_its_content(
         model_directory: "cached",
         tmp_path: "optimum",
         tmp_path / "decoder_model.onnx": "optimum",
-        tmp_path / "ct2": "ctranslate2",
         Path("any.hef"): "hailo",
     }
     assert {path: decoder_backend(path) for path in kinds} == kinds
+    with pytest.raises(ModelError, match="CTranslate2 directory"):
+        decoder_backend(tmp_path / "ct2")
     graph = hailo_directory / "hailo" / "decoder-2s-16.onnx"
     engine = _select(model_directory, decoder=graph)
     assert engine.reasons[1] == f"decoder fixed-fp32: {graph} is given"
@@ -176,8 +172,6 @@ def test_decoders_of_another_model_are_refused(
         _select(model_directory, decoder=model_directory / "encoder.onnx", decoder_backend="fixed")
     with pytest.raises(OptionError, match="needs --decoder DIR"):
         _select(model_directory, decoder_backend="optimum")
-    with pytest.raises(OptionError, match="needs --decoder DIR"):
-        _select(model_directory, decoder_backend="ctranslate2")
 
 
 def test_the_window_comes_from_whichever_half_is_fixed(
@@ -207,24 +201,3 @@ def test_a_fixed_decoder_longer_than_the_model_is_refused(spec: ModelSpec) -> No
 
     with pytest.raises(ShapeError, match=r"65 text and 100 encoder positions, .* 64 and 150"):
         FixedDecoder(_Runner(), spec)  # type: ignore[arg-type]
-
-
-def test_rules_that_an_engine_does_not_know_are_refused() -> None:
-    cures, search = Cures(700, repetition_penalty=1.3), SearchOptions(beam_size=5)
-    can = DecodingOptions(language="de", cures=cures, search=search)
-    refuse_unhonoured(can, HONOURED, "ctranslate2")
-    for options, what in (
-        (DecodingOptions(cures=Cures(eot_boost=0.2)), "--eot-boost 0.2"),
-        (DecodingOptions(timestamps=True), "--timestamps True"),
-        (DecodingOptions(words=WordOptions()), "--words WordOptions"),
-        (
-            DecodingOptions(prompts=PromptOptions(initial_prompt="Vienna")),
-            "--initial-prompt Vienna",
-        ),
-        (
-            DecodingOptions(search=SearchOptions(temperatures=(0.0, 0.5))),
-            "--temperatures (0.0, 0.5)",
-        ),
-    ):
-        with pytest.raises(OptionError, match=re.escape(f"ctranslate2 cannot honour {what}")):
-            refuse_unhonoured(options, HONOURED, "ctranslate2")

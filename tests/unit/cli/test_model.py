@@ -34,7 +34,7 @@ GIVEN: list[tuple[str, str, object]] = [
     ("--encoder e.hef", "engine.encoder", Path("e.hef")),
     ("--decoder d", "engine.decoder", Path("d")),
     ("--encoder-backend hailo", "engine.encoder_backend", "hailo"),
-    ("--decoder-backend ctranslate2", "engine.decoder_backend", "ctranslate2"),
+    ("--decoder-backend optimum", "engine.decoder_backend", "optimum"),
     ("--decoder-assets a", "engine.decoder_assets", Path("a")),
     ("--draft-model micro", "engine.draft_model", "micro"),
     ("--draft-model micro --draft-tokens 4", "engine.draft_tokens", 4),

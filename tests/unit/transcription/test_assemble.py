@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import TOY_TOKENS
-from tests.unit.transcription.test_recognizer_engines import BEGIN, TOKENIZER, window
+from tests.unit.transcription.made_up_words import BEGIN, TOKENIZER, window
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded

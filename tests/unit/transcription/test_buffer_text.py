@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.shapes import TOY_TOKENS
 from tests.unit.spoken_words import word
+from tests.unit.transcription.made_up_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
-from tests.unit.transcription.test_recognizer_engines import TOKENIZER
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import Segment, Word

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.unit.transcription.made_up_engine import Encoder
 from whisper_hailo import Transcriber
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import Segment, Word
@@ -60,7 +61,7 @@ class Interpreter:
 def shown_to(interpreter: Interpreter, strategy: str) -> list[tuple[int, ...]]:
     """What five windows were shown; steady noise, so that none of them ends in a pause."""
     long = LongOptions(strategy=strategy, skip_silence=False)
-    stages = Stages(None, interpreter, PLAN)
+    stages = Stages(Encoder(), interpreter, PLAN)
     noise = np.random.default_rng(0).standard_normal(16_000 * 5).astype(np.float32)
     recording = Recording(noise, stages.engine.context(), PLAN, DecodingOptions(), long)
     (done,) = Schedule(Listed([recording]), stages).run()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
-from tests.unit.transcription.test_recognizer_engines import TOKENIZER, Words, window
+from tests.unit.transcription.made_up_words import TOKENIZER, Words, window
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits, Padding, StepOutput
@@ -254,13 +254,6 @@ def test_windows_of_one_recording_draw_for_themselves() -> None:
     texts = [one.decoded.tokens for one in heard]
     assert texts[0] == texts[1]
     assert len(set(texts)) == 3
-
-
-def test_a_decoder_needs_an_encoder() -> None:
-    engine = DecoderEngine(Rows(), TOKENIZER, DecodingOptions(), 30.0)  # type: ignore[arg-type]
-    request = WindowRequest(window(1), engine.context())
-    with pytest.raises(OptionError, match="decoder rows needs an encoder"):
-        engine.transcribe(Encoded(None, StageClock()), [request])
 
 
 class Spelling(Words):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import TOY_TOKENS
+from tests.unit.transcription.made_up_words import TOKENIZER, Words, window
 from tests.unit.transcription.test_decoder_engine import N_POSITIONS, Rows, State
-from tests.unit.transcription.test_recognizer_engines import TOKENIZER, Words, window
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.decoding.option_groups import TokenLimits, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions

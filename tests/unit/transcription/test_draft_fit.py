@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import TOY_TOKENS, toy_spec
+from tests.unit.transcription.made_up_words import TOKENIZER, window
 from tests.unit.transcription.test_decoder_engine import Rows
-from tests.unit.transcription.test_parts import Audio, Features
-from tests.unit.transcription.test_recognizer_engines import TOKENIZER, window
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import SelectedEngine as Chosen
@@ -68,8 +67,6 @@ def test_an_encoder_of_somebody_else_is_no_model_s_own() -> None:
     assert given.has_same_encoder(spec, encoder("onnx"))
     asked = replace(given, engine=replace(given.engine, encoder=Path("other.hef")))
     assert not asked.has_same_encoder(spec, encoder("onnx"))
-    deaf = helped(spec, encoder=None)
-    assert not deaf.has_same_encoder(spec, encoder("onnx"))
 
 
 @pytest.mark.parametrize(
@@ -159,19 +156,6 @@ def test_a_draft_model_hears_through_the_processor_where_that_is_asked_for(
     assert how == "draft model small, rows: hears through encoder other"
 
 
-@pytest.mark.parametrize("chosen", [Chosen(encoder("onnx"), Features(), ()),  # type: ignore[arg-type]
-                                    Chosen(None, Rows(), ()),  # type: ignore[arg-type]
-                                    Chosen(None, Audio("a"), ())])  # type: ignore[arg-type]  # fmt: skip
-def test_an_engine_with_a_loop_of_its_own_or_without_an_encoder_drafts_nothing(
-    monkeypatch: pytest.MonkeyPatch, chosen: Chosen
-) -> None:
-    monkeypatch.setattr(FIND, lambda *_: (Path("draft"), toy_spec()))
-    monkeypatch.setattr(SELECT, lambda *_: chosen)
-    monkeypatch.setattr("whisper_hailo.transcription.draft_model.engine_window_s", lambda *_: 10.0)
-    with pytest.raises(OptionError, match=r"--draft-model is tiny, which .* runs; give another"):
-        DraftModel.of_model(helped(toy_spec(), draft_tokens=3), None, 1)
-
-
 def test_a_draft_model_takes_the_model_s_windows_or_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -215,12 +199,3 @@ def test_one_that_promises_a_gain_is_taken_and_one_that_does_not_is_named(
     draft, why = DraftModel.of_model(helped(toy_spec(), encoder=encoder("onnx")), None, 1)
     assert draft is None
     assert why.startswith("draft model small is left out, since ahead of toy with none weights")
-
-
-def test_an_engine_that_takes_no_drafts_is_told_before_a_model_is_looked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(FIND, lambda *_: pytest.fail("it may take a download"))
-    asked = replace(helped(toy_spec()), chosen=Chosen(None, Features(), ()))  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="has a loop of its own and takes no drafts"):
-        DraftModel.of_model(asked, None, 1)

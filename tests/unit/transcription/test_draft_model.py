@@ -14,18 +14,16 @@ import pytest
 
 from tests.unit.shapes import toy_spec
 from tests.unit.transcription.made_up_engine import Chip
-from tests.unit.transcription.test_parts import Features
 from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.backends.select import SelectedEngine as Chosen
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Word
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
-from whisper_hailo.transcription.draft_model import DraftModel, Helped, why_not_drafted
+from whisper_hailo.transcription.draft_model import DraftModel, why_not_drafted
 from whisper_hailo.transcription.sources import Listed
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -269,13 +267,6 @@ def test_drafts_need_a_model_and_a_length() -> None:
         EngineOptions(draft_tokens=4)
     with pytest.raises(OptionError, match="--draft-tokens is 17, expected 1 to 16"):
         EngineOptions(draft_model="tiny", draft_tokens=17)
-
-
-def test_engines_with_a_loop_of_their_own_take_no_drafts() -> None:
-    chosen = Chosen(None, Features(), ())  # type: ignore[arg-type]
-    helped = Helped("tiny", toy_spec(), chosen, EngineOptions(), 10.0)
-    with pytest.raises(OptionError, match="engine has a loop of its own and takes no drafts"):
-        helped.expect_own_loop()
 
 
 def test_encoded_windows_carry_nothing_ahead_without_a_draft_model() -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import TINY, toy_spec
+from tests.unit.transcription.made_up_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
-from tests.unit.transcription.test_recognizer_engines import TOKENIZER
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OptionError

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import TINY, TOY_TOKENS
+from tests.unit.transcription.made_up_words import TOKENIZER
 from tests.unit.transcription.test_made_up_parts import Levels, Open, noise
-from tests.unit.transcription.test_recognizer_engines import TOKENIZER
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray

@@ -9,21 +9,18 @@ from typing import Any
 import pytest
 
 from tests.unit.shapes import TINY, TOY_TOKENS, toy_spec
+from tests.unit.transcription.made_up_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
-from tests.unit.transcription.test_recognizer_engines import TOKENIZER, Engine, Listener
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits
 from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits, WordOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
-from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -58,25 +55,6 @@ class Fixed(Rows):
         return Limits(n_positions=100, free_padding=False, aligns=False)
 
 
-class Features(Closing, Engine):
-    """An engine with a loop of its own that refuses nothing."""
-
-    def check(self, options: DecodingOptions) -> None:
-        pass
-
-    def open(self) -> Features:
-        return self
-
-    def close(self) -> None:
-        pass
-
-
-class Audio(Closing, Listener):
-    """The same, which takes audio."""
-
-    check, open, close = Features.check, Features.open, Features.close
-
-
 ENCODER = SimpleNamespace(name="onnx", n_frames=None, spec=toy_spec())
 
 
@@ -84,16 +62,9 @@ def parts(decoder: Any, encoder: Any = ENCODER, tokenizer: Tokenizer = TOKENIZER
     return Parts(encoder, decoder, tokenizer, WindowPlan.make(TINY), threads=2, reasons=("why",))
 
 
-def test_each_kind_of_decoder_has_its_engine() -> None:
-    kinds = {Rows: DecoderEngine, Features: FeaturesEngine}
-    for decoder, engine in kinds.items():
-        assert type(parts(decoder()).window_engine(DecodingOptions())) is engine
-    assert type(parts(Audio("a"), None).window_engine(DecodingOptions())) is AudioEngine
-
-
 @pytest.mark.parametrize(
     ("decoder", "penalty", "step"),
-    [(Rows(), 1.0, 0.4), (Fixed(), 1.5, 0.0), (Features(), 1.0, 0.0), (Audio("a"), 1.0, 0.0)],
+    [(Rows(), 1.0, 0.4), (Fixed(), 1.5, 0.0)],
 )
 def test_what_is_done_against_hallucination_where_nobody_says_how(
     decoder: Any, penalty: float, step: float
@@ -106,9 +77,8 @@ def test_what_is_done_against_hallucination_where_nobody_says_how(
 
 @pytest.mark.parametrize(
     ("decoder", "language", "hottest"),
-    [(Rows(), "auto", 0.8), (Fixed(), "auto", 0.0), (Features(), "auto", 0.0),
-     (Audio("a"), "en", 0.0)],
-)  # fmt: skip
+    [(Rows(), "auto", 0.8), (Fixed(), "auto", 0.0)],
+)
 def test_options_are_what_a_decoder_can_do_where_nobody_tells_them(
     decoder: Any, language: str, hottest: float
 ) -> None:
@@ -121,7 +91,7 @@ def test_options_are_what_a_decoder_can_do_where_nobody_tells_them(
 
 @pytest.mark.parametrize(
     ("decoder", "writes"),
-    [(Rows(), True), (Fixed(), False), (Features(), False), (Audio("a"), False)],
+    [(Rows(), True), (Fixed(), False)],
 )
 def test_timestamps_are_written_where_a_decoder_has_room_for_them(
     decoder: Any, writes: bool
@@ -135,7 +105,7 @@ def test_windows_are_decoded_together_where_that_gains_anything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("whisper_hailo.transcription.parts.fitting_batch", lambda _: 3)
-    assert [parts(one).batch_size(None) for one in (Rows(), Fixed(), Features())] == [3, 1, 1]
+    assert [parts(one).batch_size(None) for one in (Rows(), Fixed())] == [3, 1]
     draft = DraftModel("toy", None, Rows(), DraftTally(Costs(0.1, 0.1)))  # type: ignore[arg-type]
     drafting = replace(parts(Rows()), draft=draft)
     assert [drafting.batch_size(asked) for asked in (None, 5)] == [1, 5]
@@ -180,29 +150,19 @@ def test_a_fixed_decoder_takes_no_more_padding_than_it_has_positions() -> None:
     fixed.check(DecodingOptions(cures=Cures()))
     parts(Rows()).check(DecodingOptions(cures=Cures(pad_to=101)))
     beyond = DecodingOptions(cures=Cures(pad_to=1501))
-    for decoder in (Rows(), Features()):
-        with pytest.raises(OptionError, match="--pad-to is 1501, the model was trained on 1500"):
-            parts(decoder).check(beyond)
+    with pytest.raises(OptionError, match="--pad-to is 1501, the model was trained on 1500"):
+        parts(Rows()).check(beyond)
 
 
 def test_what_an_engine_cannot_do_is_refused_before_anything_is_opened() -> None:
-    class Strict(Features):
-        def check(self, options: DecodingOptions) -> None:
-            raise OptionError("not here")
-
-    with pytest.raises(OptionError, match="not here"):
-        parts(Strict()).check(DecodingOptions())
     with pytest.raises(OptionError, match="rows gives no attention weights"):
         parts(Rows(aligns=False)).check(DecodingOptions(words=WordOptions()))
-    with pytest.raises(OptionError, match="a loop of its own and cannot do --word-timestamps"):
-        parts(Features()).check(DecodingOptions(words=WordOptions()))
 
 
 def test_windows_overlap_only_where_words_can_be_told() -> None:
     options = DecodingOptions()
     assert parts(Rows()).long(None, options).strategy == "auto"
     assert parts(Fixed()).long(None, options).strategy == "consecutive"
-    assert parts(Features()).long(None, options).strategy == "consecutive"
     asked = LongOptions(strategy="overlap")
     assert parts(Fixed()).long(asked, options).strategy == "overlap"
     with_times = DecodingOptions(timestamps=True)
@@ -216,8 +176,6 @@ def test_trimmed_windows_need_an_encoder_of_any_length() -> None:
     one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
     with pytest.raises(OptionError, match="this engine's takes 1000 frames only"):
         parts(Rows(), one).long(trim_window, DecodingOptions())
-    with pytest.raises(OptionError, match="this engine's takes no windows"):
-        parts(Audio("a"), None).long(trim_window, DecodingOptions())
 
 
 @pytest.mark.parametrize(
@@ -235,7 +193,7 @@ def test_trims_unasked_where_silence_stands_for_the_rest(cures: Cures, trims: bo
 
 def test_trims_unasked_with_other_engines_is_false() -> None:
     one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
-    for other in (parts(Rows(), one), parts(Fixed()), parts(Audio("a"), None)):
+    for other in (parts(Rows(), one), parts(Fixed())):
         assert other.trims(DecodingOptions(), None) is False
         assert other.trims(DecodingOptions(), asked=False) is False
 
@@ -277,13 +235,6 @@ def test_settings_say_what_shaped_the_result() -> None:
     assert (settings.pad_to, settings.repetition_penalty, settings.eot_boost) == (700, 1.1, 0.2)
     assert (settings.windows, settings.search, settings.timestamps) == ("overlap", "greedy", True)
     assert (settings.batch_size, settings.trim_window, settings.reasons) == (4, True, ("why",))
-    plain = parts(Audio("a"), None).settings(DecodingOptions(), None, 1)
-    assert (plain.encoder, plain.pad_to, plain.windows, plain.trim_window) == (
-        "-",
-        1500,
-        "consecutive",
-        False,
-    )
     assert parts(Fixed()).settings(DecodingOptions(), None, 1).pad_to == 100
     bare = DecodingOptions(cures=Cures(pad_to=0), search=SearchOptions(beam_size=5))
     settings = parts(Rows()).settings(bare, None, 1)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.unit.shapes import toy_spec
+from tests.unit.transcription.made_up_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
 from tests.unit.transcription.test_parts import ENCODER, parts
-from tests.unit.transcription.test_recognizer_engines import TOKENIZER
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.spec import FileRecord

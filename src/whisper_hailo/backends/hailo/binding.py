@@ -54,24 +54,6 @@ def load_binding() -> Any:  # noqa: ANN401 - a package without types
     return hailo_platform
 
 
-def load_genai() -> Any:  # noqa: ANN401 - a package without types
-    """Import the binding's generative part, which 5.1.1 and later have for the 10H.
-
-    Raises:
-        NoBindingError, BindingMismatchError: see `load_binding`, or the part is not there.
-    """
-    binding = load_binding()
-    try:
-        import hailo_platform.genai
-    except Exception as error:
-        version = binding_version(binding)
-        raise BindingMismatchError(
-            f"Hailo's binding {version} has no Speech2Text ({one_line(error)}); it needs HailoRT "
-            "5.1.1 or newer and a Hailo-10H, use a HEF encoder with --decoder-backend cached"
-        ) from error
-    return hailo_platform.genai
-
-
 def binding_version(binding: Any) -> str:  # noqa: ANN401
     """The binding's version, or `unknown`."""
     version = getattr(binding, "__version__", None)

@@ -61,7 +61,7 @@ _NAMES: Final = {
 """Exception class to status; others say `error: NUMBER (NAME)`, or nothing but the number."""
 
 _BARE: Final = "HailoRTStatusException"
-"""The C extension's own, which `Device.scan`, `Device` and Speech2Text let through as it is."""
+"""The C extension's own, which `Device.scan` and `Device` let through as it is."""
 
 _NUMBERS: Final = {
     4: "HAILO_TIMEOUT",

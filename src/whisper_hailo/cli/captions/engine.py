@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.backends.hailo.options import ChipPriority
@@ -72,7 +73,6 @@ def caption_engine(
     Raises:
         OptionError: a rule that Moonshine cannot honour.
     """
-    from whisper_hailo.decoding.recognizer import refuse_unhonoured
     from whisper_hailo.live.captioning.engine import TranscriberEngine, warm_up
     from whisper_hailo.live.captioning.moonshine import LONGEST_S, MoonshineEngine
 
@@ -113,3 +113,29 @@ def _expecting(
         logger.warning("what --replace shows is not expected: %s", error)
         return decoding
     return expecting
+
+
+def refuse_unhonoured(options: DecodingOptions, honoured: frozenset[str], engine: str) -> None:
+    """Refuse every option that an engine does not honour and that is not at its default.
+
+    Args:
+        options: as the caller asked for.
+        honoured: names of fields, those of groups as `cures.pad_to`.
+        engine: its name, for messages.
+    """
+    for name, value in _changed(options, ""):
+        if name not in honoured:
+            option = name.rpartition(".")[2].replace("_", "-")
+            raise OptionError(f"{engine} cannot honour --{option} {value}; leave it out")
+
+
+def _changed(options: Any, within: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a group
+    """Names and values of the fields, at any depth, that are not at their default."""
+    for field in fields(options):
+        factory = field.default_factory
+        default = field.default if factory is MISSING else factory()
+        value, name = getattr(options, field.name), f"{within}{field.name}"
+        if is_dataclass(value) and type(value) is type(default):
+            yield from _changed(value, f"{name}.")
+        elif value != default:
+            yield name, value

@@ -178,8 +178,7 @@ def _outcomes(job: BatchJob, setup: Setup, wanted: JobOptions, n_workers: int) -
 def _n_workers(transcriber: Transcriber, wanted: JobOptions) -> int:
     if wanted.workers is not None:
         return wanted.workers
-    encoder = transcriber.encoder
-    return 1 if encoder is not None and encoder.name.startswith("hef") else available_cores()
+    return 1 if transcriber.encoder.name.startswith("hef") else available_cores()
 
 
 class _Progress:

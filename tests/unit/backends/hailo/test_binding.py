@@ -82,11 +82,6 @@ def test_a_package_that_lacks_one_of_its_own(
         binding.load_binding()
 
 
-def test_generative_part_is_not_everywhere(machine: Any) -> None:
-    with pytest.raises(BindingMismatchError, match=r"4.23.0 has no Speech2Text .*5.1.1 or newer"):
-        binding.load_genai()
-
-
 @pytest.mark.parametrize(
     ("version", "knows"),
     [("", True), ("4.23.0", False), ("5.1.0", False), ("5.1.1", True), ("5.10.0", True)],

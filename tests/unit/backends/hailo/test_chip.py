@@ -8,21 +8,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.unit.backends.hailo.conftest import Hefs, mel_of
 from whisper_hailo.backends.hailo import chip as chip_module
-from whisper_hailo.backends.hailo import speech2text as speech_module
 from whisper_hailo.backends.hailo.bounded import ANSWER_S
 from whisper_hailo.backends.hailo.chip import UNKNOWN, Chip, ChipFacts, chip_facts
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
-from whisper_hailo.backends.hailo.speech2text import Speech2Text
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import WrongChipError
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.decoding.options import DecodingOptions
 
 
 class Device:
@@ -145,8 +141,7 @@ def test_no_call_into_the_library_is_without_an_end(
         ends[what.split(" /", maxsplit=1)[0]] = timeout_s
         yield
 
-    for module in (chip_module, speech_module):
-        monkeypatch.setattr(module, "bounded", bounded)
+    monkeypatch.setattr(chip_module, "bounded", bounded)
     machine.set(chip="hailo10h", version="5.1.1")
     options = ChipOptions(timeout_s=7, open_timeout_s=50)
     with HefEncoder(hefs_10h.encoder, spec, options) as encoder:
@@ -154,47 +149,3 @@ def test_no_call_into_the_library_is_without_an_end(
         assert encoder.temperature_c == 48.5
     expected = {"opening the chip": 50, "loading": 50, "releasing the chip": ANSWER_S}
     assert ends == {**expected, "reading the chip's temperature": ANSWER_S}
-    ends.clear()
-    with Speech2Text(hefs_10h.decoder, spec, options) as engine:
-        engine.recognize_audio(np.zeros(160, np.float32), DecodingOptions(language="de"))
-    assert ends.pop("recognising speech") > 2 * options.timeout_s, "HailoRT may wait twice as long"
-    assert ends == {**expected, "releasing Speech2Text": ANSWER_S}
-
-
-def test_the_vendor_s_engine_is_not_loaded_with_a_file_for_another_chip(
-    machine: Any, hefs: Hefs, spec: ModelSpec
-) -> None:
-    machine.set(chip="hailo10h", version="5.1.1")
-    with (
-        pytest.raises(WrongChipError, match="is compiled for hailo8l, this chip is a hailo10h"),
-        Speech2Text(hefs.decoder, spec),
-    ):
-        pass
-    assert machine.counts["load"] == 0
-
-
-def test_the_vendor_s_engine_is_told_what_was_asked(
-    machine: Any, hefs_10h: Hefs, spec: ModelSpec
-) -> None:
-    machine.set(chip="hailo10h", version="5.1.1")
-    told: dict[str, Any] = {}
-
-    def text(**given: Any) -> str:
-        told.update(given)
-        return "  words \n"
-
-    engine = Speech2Text(hefs_10h.decoder, spec, ChipOptions(timeout_s=1.5))
-    assert (engine.name, engine.spec) == ("speech2text-hailo10h", spec)
-    with engine as opened:
-        vendors = engine._engine
-        assert opened.open()._engine is vendors, "opened once"
-        engine._engine = SimpleNamespace(generate_all_text=text, release=vendors.release)
-        audio = np.array([-2, -1, 0.5, 1, 2], np.float64)
-        assert engine.recognize_audio(audio, DecodingOptions(language="de")) == "words"
-    assert told["timeout_ms"] == 1500
-    assert (told["language"], told["task"].name) == ("de", "TRANSCRIBE")
-    samples = told["audio_data"]
-    assert samples.dtype == np.float32
-    assert samples[:3].tolist() == [-1, -1, 0.5]
-    assert (samples[3:] > 0.999).all()
-    assert (samples[3:] < 1).all(), "the vendor takes no sample of 1"

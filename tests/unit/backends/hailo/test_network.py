@@ -19,17 +19,14 @@ from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.network import ConfiguredNetwork, OpenDevice
 from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
-from whisper_hailo.backends.hailo.speech2text import Speech2Text
 from whisper_hailo.core.errors import (
     DeviceError,
     DeviceLostError,
     DeviceTimeoutError,
     ModelError,
-    OptionError,
     ShapeError,
 )
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.decoding.options import Cures, DecodingOptions
 
 OPTIONS = ChipOptions(priority=ChipPriority.LIVE, timeout_s=0.01)
 
@@ -276,17 +273,3 @@ def test_a_mel_of_another_shape_is_refused_before_it_is_handed_over(
     encoder = HefEncoder(hefs.encoder, spec)
     with pytest.raises(ShapeError):
         encoder.encode_async(np.zeros(shape, np.float32))
-
-
-def test_the_vendor_s_engine_takes_what_it_can_honour(hefs_10h: Hefs, spec: ModelSpec) -> None:
-    engine = Speech2Text(hefs_10h.decoder, spec)
-    engine.check(DecodingOptions(language="en"))
-    for options in (
-        DecodingOptions(language="en", max_new_tokens=9),
-        DecodingOptions(language="en", cures=Cures(repetition_penalty=1.1)),
-    ):
-        with pytest.raises(OptionError, match="without cures or token budget"):
-            engine.check(options)
-    with pytest.raises(DeviceError, match="speech2text-hailo10h is not open; call open"):
-        engine.recognize_audio(np.zeros(5, np.float32), DecodingOptions(language="en"))
-    engine.close()

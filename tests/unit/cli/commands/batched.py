@@ -28,7 +28,7 @@ SETTINGS = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "no
 class Model(Listener):
     """Stands for the transcriber that the command asks before there are workers."""
 
-    encoder: Any = None
+    encoder: Any = field(default_factory=lambda: SimpleNamespace(name="onnx-fp32"))
     asked_of: list[Any] = field(default_factory=list)
     refusal: Exception | None = None
 

@@ -93,14 +93,14 @@ def test_defaults(works: Works) -> None:
 @pytest.mark.parametrize(
     ("words", "encoder", "expected"),
     [
-        ("", None, 5), ("", "onnx-int8", 5), ("", "hef-hailo8", 1), ("--workers 3", None, 3),
-        ("--workers 3", "hef-hailo8", 3), ("--workers 4096", None, 4096),
+        ("", "onnx-int8", 5), ("", "hef-hailo8", 1), ("--workers 3", "onnx-int8", 3),
+        ("--workers 3", "hef-hailo8", 3), ("--workers 4096", "onnx-int8", 4096),
     ],
 )  # fmt: skip
 def test_workers_are_as_many_as_cores_and_one_for_a_chip(
-    works: Works, words: str, encoder: str | None, expected: int
+    works: Works, words: str, encoder: str, expected: int
 ) -> None:
-    works.model.encoder = encoder and SimpleNamespace(name=encoder)
+    works.model.encoder = SimpleNamespace(name=encoder)
     assert batch(words) == 0
     assert [n_workers for _, n_workers in works.asked] == [expected]
 

@@ -17,7 +17,7 @@ from whisper_hailo_lab.systems.protocol import Loading, System
 from whisper_hailo_lab.systems.table import SYSTEMS, entry
 
 AUDIO = np.zeros(16_000, np.float32)
-OWN = ("ours", "study")
+OWN = ("ours", "study", "speech2text")
 IN_PROCESS = [name for name, known in SYSTEMS.items() if known.module and name not in OWN]
 
 
@@ -55,7 +55,8 @@ def test_a_missing_package_names_its_extra(name: str, monkeypatch: pytest.Monkey
         "moonshine_voice",
     ):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(WhisperHailoError, match=rf"pip install -r requirements/{name}\.txt"):
+    extra = SYSTEMS[name].environment or name
+    with pytest.raises(WhisperHailoError, match=rf"pip install -r requirements/{extra}\.txt"):
         system(name).open(watch)
 
 
@@ -66,7 +67,9 @@ def test_extras_and_scripts_exist(name: str) -> None:
     if known.script:
         assert (root / "benchmarks" / "rivals" / known.script).is_file()
     elif name not in OWN:
-        assert f"\n{name} = [" in (root / "pyproject.toml").read_text(encoding="utf-8")
+        assert f"\n{known.environment or name} = [" in (root / "pyproject.toml").read_text(
+            encoding="utf-8"
+        )
 
 
 class FasterWhisperModel:

@@ -1,4 +1,4 @@
-"""Engines with a loop of their own: how they are told from decoders, and what they refuse."""
+"""Options that an engine does not honour are refused by name."""
 
 from __future__ import annotations
 
@@ -6,22 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.decoding.search.scripted import Scripted
-from tests.unit.transcription.test_parts import Audio, Features
+from whisper_hailo.cli.captions.engine import refuse_unhonoured
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits, WordOptions
 from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
-from whisper_hailo.decoding.recognizer import owns_loop, refuse_unhonoured
 
 NOTHING: frozenset[str] = frozenset()
-
-
-def test_engines_own_their_loop_and_decoders_do_not() -> None:
-    """Asked once more of each kind, and of another of the same kind, it is the same."""
-    for _ in range(2):
-        assert owns_loop(Features())
-        assert owns_loop(Audio("a"))
-        assert not owns_loop(Scripted([[1]]))
 
 
 def test_what_nobody_asked_for_is_not_refused() -> None:
