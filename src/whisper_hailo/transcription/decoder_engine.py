@@ -29,6 +29,7 @@ from whisper_hailo.decoding.words.sentences import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, spread_words
 from whisper_hailo.transcription.draft_model import DraftModel
+from whisper_hailo.transcription.missed_speech import SpeechCompleter
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
 logger = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class DecoderEngine:
         self.batch_key: Hashable = replace(options, language=AUTO_LANGUAGE, prompts=neutral)
         hotwords = None if words is None else build_hotword_trie(words, tokenizer)
         self._loop = DecodingLoop(decoder, tokenizer.special, options, window_s, hotwords)
+        self._completer = SpeechCompleter(self._loop, decoder, tokenizer, options)
 
     def context(self) -> Context:
         """Of a recording that has not begun."""
@@ -104,6 +106,7 @@ class DecoderEngine:
             decoded = decode_with_fallback(
                 self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
             )
+            decoded = self._completer.complete(state, requests, tasks, decoded)
             if self._draft_model is not None and ahead is not None and not ahead.tally.pays:
                 _tell_of_leaving(self._draft_model.name, ahead.tally)
             rows = zip(requests, decoded, languages, strict=True)

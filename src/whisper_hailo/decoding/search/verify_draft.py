@@ -53,11 +53,13 @@ class Draft:
         horizon: the text ends before the first token at whose choice the decoder looks at this
             encoder position or a later one; `None` for a text that is complete, and for decoders
             that do not tell where they look.
+        goes_on: something is said behind the settled tokens: end-of-transcript cannot come there.
     """
 
     tokens: tuple[int, ...] = ()
     n_fixed: int = 0
     horizon: int | None = None
+    goes_on: bool = False
 
 
 class DraftSearch:
@@ -84,6 +86,7 @@ class DraftSearch:
         self._eot = choice.eot
         self._budget = budget
         self._horizon = draft.horizon
+        self._goes_on = draft.goes_on
         self._guide = Guide(tuple(self._usable(draft.tokens[: max(0, budget - 1)], n_vocab)))
         self._tokens = list(self._guide.tokens[: draft.n_fixed])
         self._guide.at = self.n_fixed = len(self._tokens)
@@ -154,6 +157,8 @@ class DraftSearch:
         logsumexp, guesses = output.logsumexp[0].tolist(), self._guesses(output)
         for row, (own, total) in enumerate(zip(logits, logsumexp, strict=True)):
             wanted = expected[row] if row < len(expected) else None
+            if self._goes_on and len(self._tokens) == self.n_fixed:
+                own[self._eot] = -np.inf
             token, logprob, tied = self._choose(own, total, self._tokens)
             if guesses[row] and token != self._eot:
                 self._guess = expected[row:] if token == wanted else (token,)

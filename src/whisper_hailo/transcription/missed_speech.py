@@ -1,0 +1,150 @@
+"""Windows whose text ends before their speech does are decoded on from there.
+
+Whisper was trained on windows whose last sentence may be cut: it leaves that sentence to the next
+window, and with it, now and then, all that follows a pause. OpenAI Whisper seeks back to the end of
+the text. Windows that were cut in advance are completed instead: the decoder is shown its own text
+and the time at which speech goes on, and may not end there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.audio.vad import FRAME_SAMPLES, SileroDetector, SpeechDetector, quiet_gain
+from whisper_hailo.core.protocols import AnyDecoder
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, SECONDS_PER_TIMESTAMP, FloatArray
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.decoding.text import compression_ratio
+from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.window import WindowRequest
+
+_MIN_TAIL_S: Final = 1.0
+"""Less behind the text is the end of its last word."""
+
+_MIN_SPEECH_S: Final = 0.6
+_THRESHOLD: Final = 0.5
+_LEAD_S: Final = 0.2
+"""Kept before speech: detectors miss soft first sounds."""
+
+_MAX_ROUNDS: Final = 3
+
+
+class SpeechCompleter:
+    """Completes windows whose text ends too early.
+
+    Args:
+        loop: of the decoder.
+        decoder: open when `complete` is called.
+        tokenizer: of the model.
+        options: what the caller asked for.
+    """
+
+    def __init__(
+        self,
+        loop: DecodingLoop,
+        decoder: AnyDecoder,
+        tokenizer: Tokenizer,
+        options: DecodingOptions,
+    ) -> None:
+        self._loop = loop
+        self._decoder = decoder
+        self._tokenizer = tokenizer
+        self._options = options
+        self._begin = tokenizer.special.timestamp_begin if options.timestamps else None
+        self._detector: SpeechDetector | None = None
+
+    def complete(
+        self,
+        state: Any,  # noqa: ANN401 - the decoder's own state type
+        requests: Sequence[WindowRequest],
+        tasks: Sequence[DecodingTask],
+        decoded: Sequence[Decoded],
+    ) -> tuple[Decoded, ...]:
+        """Return the windows' tokens, with those of speech that was left out.
+
+        Args:
+            state: from `Decoder.start`, one row per window.
+            requests: the windows.
+            tasks: as they were decoded.
+            decoded: what came of them.
+        """
+        results = list(decoded)
+        for row, (request, task) in enumerate(zip(requests, tasks, strict=True)):
+            if request.draft is not None or request.window.is_sought:
+                continue
+            for _ in range(_MAX_ROUNDS):
+                longer = self._resume(state, row, request.window.audio, task, results[row])
+                if longer is None:
+                    break
+                results[row] = longer
+        return tuple(results)
+
+    def _resume(
+        self,
+        state: Any,  # noqa: ANN401 - the decoder's own state type
+        row: int,
+        audio: FloatArray,
+        task: DecodingTask,
+        decoded: Decoded,
+    ) -> Decoded | None:
+        """Return a window's tokens with what was said behind them; `None`: nothing was."""
+        begin, tokens = self._begin, decoded.tokens
+        if begin is None or not tokens or tokens[-1] < begin:
+            return None
+        if decoded.is_silence(self._options.thresholds):
+            return None
+        start_s = self._find_speech(audio, (tokens[-1] - begin) * SECONDS_PER_TIMESTAMP)
+        if start_s is None:
+            return None
+        is_pair = len(tokens) > 1 and tokens[-2] >= begin
+        start = begin + round(start_s / SECONDS_PER_TIMESTAMP)
+        settled = (*(tokens[:-1] if is_pair else tokens), start)
+        draft = Draft(settled, n_fixed=len(settled), goes_on=True)
+        alone = self._decoder.select(state, np.array([row], dtype=np.int64))
+        (found,) = self._loop.run(alone, [replace(task, draft=draft, ahead=None)], beam_size=1)
+        rest = found.tokens[len(settled) :]
+        text = self._tokenizer.decode(rest).strip()
+        rest_only = replace(found, tokens=rest, compression_ratio=compression_ratio(text))
+        if not text or found.runaway or rest_only.is_doubtful(self._options.thresholds):
+            return None
+        return self._joined(decoded, rest_only, found.tokens)
+
+    def _joined(self, before: Decoded, rest: Decoded, tokens: tuple[int, ...]) -> Decoded:
+        """Return one result of two; probabilities weigh as many tokens as they are of."""
+        n_before, n_rest = len(before.tokens), len(rest.tokens)
+        logprob = before.avg_logprob * n_before + rest.avg_logprob * n_rest
+        return replace(
+            before,
+            tokens=tokens,
+            avg_logprob=logprob / (n_before + n_rest),
+            compression_ratio=compression_ratio(self._tokenizer.decode(tokens).strip()),
+            near_ties=before.near_ties + rest.near_ties,
+        )
+
+    def _find_speech(self, audio: FloatArray, end_s: float) -> float | None:
+        """Return where speech goes on behind a time, in seconds; `None` where it does not.
+
+        Args:
+            audio: `(n_samples,)` float32 16 kHz mono, of the window.
+            end_s: where its text ends.
+        """
+        tail = audio[round(end_s * SAMPLE_RATE_HZ) :]
+        if tail.size < _MIN_TAIL_S * SAMPLE_RATE_HZ:
+            return None
+        if self._detector is None:
+            self._detector = SileroDetector()
+        self._detector.reset()
+        tail = quiet_gain(tail) * tail
+        frames = tail[: tail.size // FRAME_SAMPLES * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)
+        is_speech = [self._detector.probability(frame) > _THRESHOLD for frame in frames]
+        if sum(is_speech) * FRAME_SAMPLES < _MIN_SPEECH_S * SAMPLE_RATE_HZ:
+            return None
+        onset_s = is_speech.index(True) * FRAME_SAMPLES / SAMPLE_RATE_HZ
+        return end_s + max(0.0, onset_s - _LEAD_S)
