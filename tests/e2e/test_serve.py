@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -78,7 +79,7 @@ def test_json_and_verbose_json_are_read_by_it(client: openai.OpenAI) -> None:
         timestamp_granularities=["word", "segment"],
         temperature=0,
     )
-    assert verbose.language == "de"
+    assert verbose.language == "german"
     assert [word.word for word in verbose.words] == verbose.text.split()
     assert verbose.segments[0].tokens
     with pytest.deprecated_call():
@@ -153,6 +154,23 @@ def test_told_to_end_it_finishes_what_is_under_way(environment: dict[str, str]) 
         assert rest[-1].text.startswith(first.delta)
         assert served.end(told=True) == 0
         assert f"text={rest[-1].text}" in served.said
+
+
+def test_sighup_reloads_keys_or_ends_cleanly(environment: dict[str, str], tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("# one for each client\nold\n")
+    with serve(environment, "--http", "127.0.0.1:0", "--api-key-file", keys) as served:
+        served.wait_for(r"serving at (http\S+)")
+        keys.write_text("new\n")
+        served.process.send_signal(signal.SIGHUP)
+        served.wait_for("(reloaded)")
+        assert served.end() == 0
+    with serve(environment, "--wyoming", "tcp://127.0.0.1:0") as served:
+        served.wait_for("(only Wyoming)")
+        served.wait_for(r"serving at (tcp\S+)")
+        served.process.send_signal(signal.SIGHUP)
+        served.wait_for("(ending)")
+        assert served.end(told=True) == 0
 
 
 def test_what_was_said_is_not_logged(environment: dict[str, str]) -> None:
@@ -242,4 +260,4 @@ def test_options_come_from_the_environment(environment: dict[str, str], tmp_path
         with closing(HTTPConnection(address.netloc)) as connection:
             connection.request("GET", "/v1/models")
             listed = json.load(connection.getresponse())["data"]
-    assert [model["id"] for model in listed] == ["micro", "house"]
+    assert [model["id"] for model in listed] == ["micro", "whisper-1", "house"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_origin
 
@@ -17,6 +19,8 @@ from whisper_hailo.core.names import shown
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_settings import BaseSettings
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -112,6 +116,7 @@ def _read(options: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
     class Base(BaseSettings):
         model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", env_ignore_empty=True)
 
+    _warn_of_unknown({"config", *options})
     model: type[BaseSettings] = create_model(
         "Options", __base__=Base, **{name: field(kind) for name, kind in options.items()}
     )
@@ -122,6 +127,16 @@ def _read(options: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
         return model(**{**own, **environment}).model_dump(exclude_none=True)
     except ValidationError as error:
         raise OptionError(_complaint(error)) from error
+
+
+def _warn_of_unknown(names: Collection[str]) -> None:
+    """Warn of variables with our prefix that name no option: most are misspelt."""
+    known = [PREFIX + name.upper() for name in names]
+    for name in sorted(os.environ):
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            similar = get_close_matches(name.upper(), known, 1)
+            hint = f"; did you mean {similar[0]}?" if similar else ""
+            logger.warning("%s is no option of serve and is ignored%s", name, hint)
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -71,6 +71,14 @@ def address_of(host: str) -> str:
     return str(mapped or address)
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether an address or a name can be reached from this machine only."""
+    try:
+        return ipaddress.ip_address(address_of(host)).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
 @dataclass(frozen=True, slots=True)
 class Hosts:
     """Names by which a server may be asked for, beside the address at which it is reached.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Final, Protocol
 
 from whisper_hailo.core.errors import OptionError
@@ -17,13 +19,23 @@ from whisper_hailo.serve.captions import EngineCaptions
 from whisper_hailo.serve.errors import TooLateError, UnknownModelError
 from whisper_hailo.serve.job import Outcome
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.request import Caller, Choices, Defaults, Heard, Request
+from whisper_hailo.serve.request import (
+    MAX_HOTWORDS_LETTERS,
+    Caller,
+    Choices,
+    Defaults,
+    Heard,
+    Request,
+)
 from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.threads import on_thread
 from whisper_hailo.serve.worker import State, Worker
 
 _MAX_HINTS: Final = 1000
 """More do not fit in any model's prompt."""
+
+WHISPER_1: Final = "whisper-1"
+_OPENAI_MODEL: Final = re.compile(r"gpt-4o(-mini)?-transcribe(-\d{4}-\d\d-\d\d)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +44,7 @@ class Served:
 
     Attributes:
         name: of the model.
-        aliases: other names that clients may call it by.
+        aliases: further names that clients may use, beside `whisper-1`.
         languages: codes of those it knows.
         created_s: when it was loaded, in seconds since 1970.
     """
@@ -44,16 +56,19 @@ class Served:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that clients may call it by."""
-        return (self.name, *self.aliases)
+        """Return the names that `/v1/models` lists."""
+        return tuple(dict.fromkeys((self.name, WHISPER_1, *self.aliases)))
 
-    def expect(self, name: str) -> None:
-        """Whether clients may call it so.
+    def expect(self, name: str | None) -> None:
+        """Check the model that a request names; `None` stands for the one that is served.
+
+        Names of OpenAI's newer models are accepted too: clients such as Home Assistant's have no
+        setting for them.
 
         Raises:
-            UnknownModelError: they may not.
+            UnknownModelError: another model.
         """
-        if name not in self.names:
+        if name and name not in self.names and not _OPENAI_MODEL.fullmatch(name):
             known = ", ".join(self.names)
             raise UnknownModelError(f"model {name[:80]!r} is not served, expected one of: {known}")
 
@@ -246,9 +261,11 @@ class WorkerEngine:
     def _hinted(self, choices: Choices) -> Choices:
         """Return the same with hints as hotwords, where the engine takes any."""
         names = [hint for hint in choices.hints if hint.isprintable() and "<|" not in hint]
+        total = accumulate(len(name) + len(", ") for name in names[:_MAX_HINTS])
+        names = names[: sum(letters <= MAX_HOTWORDS_LETTERS for letters in total)]
         if choices.hotwords or not names:
             return choices
-        expected = ", ".join(names[:_MAX_HINTS])
+        expected = ", ".join(names)
         default = self._worker.default
         prompts = replace(default.prompts, hotwords=expected)
         try:

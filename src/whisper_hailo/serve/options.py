@@ -61,7 +61,7 @@ class DoorOptions:
         http: OpenAI's API and others.
         wyoming: Home Assistant's protocol.
         zeroconf: name by which Home Assistant finds the Wyoming door by itself.
-        alias: other names that clients may call the model by.
+        alias: further names that clients may use for the model.
         drain_s: time for requests under way when the server is told to end.
         log_json: each line of the log is an object.
         log_text: texts of transcripts are logged.
@@ -75,7 +75,7 @@ class DoorOptions:
     )
     zeroconf: str | None = flag(None, "Announce Wyoming by this name.", metavar="NAME")
     alias: tuple[str, ...] = flag(
-        ("whisper-1",), "Also a name of the model.", metavar="NAME", shown="whisper-1"
+        (), "Further name of the model, beside whisper-1.", metavar="NAME"
     )
     drain_s: float = flag(30.0, "For requests under way at the end.", name="--drain", metavar="S")
     log_json: bool = flag(False, "Log lines are JSON.")
@@ -151,7 +151,7 @@ class SafetyOptions:
     Attributes:
         api_key: HTTP needs one of these; seen by everyone who can list processes, unlike those of
             the environment or a file.
-        api_key_file: one key a line.
+        api_key_file: one key per line; blank lines and those that begin with # are ignored.
         allow_host: names by which the server may be asked for, beside its own.
         allow_origin: pages of others that may ask.
         tls_cert: PEM file of the certificate; HTTP is HTTPS with it.
@@ -159,7 +159,9 @@ class SafetyOptions:
     """
 
     api_key: tuple[str, ...] = flag((), "HTTP needs one.", SAFETY, metavar="KEY")
-    api_key_file: Path | None = flag(None, "A key a line.", SAFETY, metavar="FILE")
+    api_key_file: Path | None = flag(
+        None, "One key per line; # begins a comment.", SAFETY, metavar="FILE"
+    )
     allow_host: tuple[str, ...] = flag((), "Also asked for by this name.", SAFETY, metavar="NAME")
     allow_origin: tuple[str, ...] = flag(
         (), "Pages of this origin may ask (CORS).", SAFETY, metavar="ORIGIN"
@@ -196,10 +198,11 @@ class SafetyOptions:
                     f"--api-key-file {shown(self.api_key_file)} cannot be read "
                     f"({type(error).__name__}); expected a text file with a key a line"
                 ) from error
-            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            stripped = (line.strip() for line in text.splitlines())
+            lines = [line for line in stripped if line and not line.startswith("#")]
             if not lines:
                 raise OptionError(
-                    f"--api-key-file {shown(self.api_key_file)} holds no key; write one a line"
+                    f"--api-key-file {shown(self.api_key_file)} holds no key; write one per line"
                 )
             keys += lines
         if not all(key.strip() and key.isascii() for key in keys):

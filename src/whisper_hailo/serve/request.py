@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final
 
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, WordOptions, rising_temperatures
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
+MAX_PROMPT_LETTERS: Final = 4096
+"""Several times what the longest prompt of any model holds."""
+
+MAX_HOTWORDS_LETTERS: Final = 32 << 10
+"""A thousand names."""
+
+_LEAST_TEMPERATURE: Final = 1e-3
 _SHORT_S: Final = 30.0
 """A command, a message: what Whisper itself hears at once."""
 
@@ -138,6 +147,11 @@ class Choices:
     speech: SpeechChoices | None = None
 
 
+def only_language(languages: Sequence[str]) -> str | None:
+    """Return the language of a list of one; of several one is detected, so `None`."""
+    return languages[0] if len(languages) == 1 else None
+
+
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """Options of requests that choose nothing, those of `whisper-hailo transcribe`.
@@ -161,11 +175,22 @@ class Defaults:
         options, long = self.options, self.long
         prompts = options.prompts
         if choices.prompt and choices.prompt.strip():
-            prompts = replace(prompts, initial_prompt=choices.prompt)
+            # The model takes the end of a prompt; the beginning is not worth its tokenization.
+            prompts = replace(prompts, initial_prompt=choices.prompt[-MAX_PROMPT_LETTERS:])
         if choices.hotwords and choices.hotwords.strip():
+            if len(choices.hotwords) > MAX_HOTWORDS_LETTERS:
+                raise OptionError(
+                    f"hotwords has {len(choices.hotwords)} letters, expected "
+                    f"{MAX_HOTWORDS_LETTERS} at most; send fewer words"
+                )
             prompts = replace(prompts, hotwords=choices.hotwords)
         search = options.search
         if choices.temperature:
+            if choices.temperature < _LEAST_TEMPERATURE:  # logits divided by less overflow
+                raise OptionError(
+                    f"temperature is {choices.temperature:g}, expected 0 or at least "
+                    f"{_LEAST_TEMPERATURE:g}"
+                )
             tries = rising_temperatures(choices.temperature, self.fallback)
             search = replace(search, temperatures=tries)
         options = replace(

@@ -12,6 +12,8 @@ import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+from whisper_hailo.http.hosts import is_loopback
+from whisper_hailo.serve.api_keys import ApiKeys
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.listeners import Listener, Listeners
 from whisper_hailo.serve.options import DoorOptions, LimitOptions, SafetyOptions
@@ -50,6 +52,7 @@ class Server:
         self._doors = doors
         self._limits = limits
         self._safety = safety
+        self._keys = ApiKeys(safety)
         self._serving = serving
 
     async def run(self) -> None:
@@ -59,18 +62,25 @@ class Server:
             OptionError: another program listens at an address since it was taken.
         """
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._end)
+        handlers = {
+            signal.SIGTERM: self._end,
+            signal.SIGINT: self._end,
+            signal.SIGHUP: self._reload,
+        }
+        for number, handler in handlers.items():
+            loop.add_signal_handler(number, handler)
         try:
             async with AsyncExitStack() as stack:
                 if self._listeners.http is not None:
                     await self._open_http(self._listeners.http, stack)
+                else:
+                    logger.info("only Wyoming is served; --http HOST:PORT adds OpenAI's API")
                 if self._listeners.wyoming is not None:
                     await self._open_wyoming(self._listeners.wyoming, stack)
                 await self._engine.ending.wait()
                 await self._drain()
         finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in handlers:
                 loop.remove_signal_handler(number)
             await asyncio.to_thread(self._worker.close)
 
@@ -80,6 +90,13 @@ class Server:
             raise KeyboardInterrupt
         logger.info("ending: requests under way have %g s", self._doors.drain_s)
         self._engine.ending.set()
+
+    def _reload(self) -> None:
+        """Reload the key file; without one, a hang-up ends the server as `SIGTERM` does."""
+        if self._keys.can_reload:
+            self._keys.reload()
+        else:
+            self._end()
 
     async def _drain(self) -> None:
         """Take no new request, and wait for those under way."""
@@ -92,7 +109,13 @@ class Server:
         from whisper_hailo.serve.http.app import make_app
         from whisper_hailo.serve.http.serving import HttpServer
 
-        app = make_app(self._engine, listener.address, self._limits, self._safety)
+        app = make_app(self._engine, listener.address, self._limits, self._safety, self._keys)
+        if not self._keys and not is_loopback(listener.address.host):
+            logger.warning(
+                "%s is open to the network without an API key: everyone who reaches it may use it; "
+                "give --api-key-file, or listen at 127.0.0.1",
+                listener,
+            )
         server = HttpServer(app, self._limits, self._safety)
         listener.socket.listen()
         task = asyncio.create_task(server.serve(sockets=[listener.socket]))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.strict_json import without_halves
 from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
 from whisper_hailo.text.subtitles import Layout, cue_time, srt, tsv, vtt
@@ -113,6 +114,15 @@ def verbose_json(transcript: Transcript) -> dict[str, Any]:
             for index, segment in enumerate(transcript.segments)
         ],
     }
+
+
+def openai_json(transcript: Transcript) -> dict[str, Any]:
+    """Return `verbose_json` with the language as OpenAI's and whisper.cpp's servers name it.
+
+    They say "english" where files say "en"; a translation is English, whatever was spoken.
+    """
+    code = "en" if transcript.task == "translate" else transcript.language
+    return verbose_json(transcript) | {"language": language_name(code).lower()}
 
 
 def as_json(transcript: Transcript) -> dict[str, Any]:

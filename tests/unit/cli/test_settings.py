@@ -85,3 +85,11 @@ def test_what_is_wrong_in_a_file_is_told(tmp_path: Path, content: str, told: str
         settled(DoorOptions, file)
     with pytest.raises(OptionError, match="cannot be read"):
         settled(DoorOptions, tmp_path / "nowhere.toml")
+
+
+def test_misspelt_variable_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_SERVE_MAX_UPLAOD", "7")
+    assert settled(LimitOptions).max_upload_mib == LimitOptions().max_upload_mib
+    assert "WHISPER_HAILO_SERVE_MAX_UPLOAD?" in caplog.text

@@ -15,7 +15,7 @@ from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, House
 from tests.unit.serve.web import client, transcribe
 from tests.unit.serve.wyoming_client import pcm
 from whisper_hailo import Transcriber
-from whisper_hailo.text.outputs import render, verbose_json
+from whisper_hailo.text.outputs import openai_json, render, verbose_json
 
 pytestmark = pytest.mark.slow
 
@@ -99,7 +99,7 @@ def test_whisper_cpp_clients_get_their_layouts(web: TestClient, transcriber: Tra
     assert transcribe(web, DEMO, url).json() == {"text": DEMO_TEXT}
     timed = transcriber.transcribe(DEMO, OPTIONS)
     answer = transcribe(web, DEMO, url, response_format="verbose_json", temperature_inc="0.2")
-    assert answer.json() == verbose_json(timed)
+    assert answer.json() == openai_json(timed)
     for layout in ("srt", "vtt"):
         answer = transcribe(web, DEMO, url, response_format=layout)
         assert answer.text == render(timed, layout)

@@ -47,7 +47,7 @@ def test_verbose_json_has_segments_and_words_as_asked(
     options = replace(OPTIONS, words=WordOptions())
     alone = transcriber.transcribe(SHORT, options)
     assert answer["text"] == alone.text
-    assert answer["language"] == "en"
+    assert answer["language"] == "english"
     assert [(s["start"], s["end"]) for s in answer["segments"]] == [
         (segment.start_s, segment.end_s) for segment in alone.segments
     ]
@@ -69,11 +69,11 @@ def test_verbose_json_names_things_as_the_command_s_json_does(web: TestClient) -
 
 
 def test_a_language_that_is_named_is_honoured(web: TestClient, transcriber: Transcriber) -> None:
-    for language in ("de", "en"):
+    for language, name in (("de", "german"), ("en", "english")):
         answer = transcribe(web, GERMAN[0], language=language, response_format="verbose_json")
         options = replace(OPTIONS, language=language)
         alone = transcriber.transcribe(GERMAN[0], options)
-        assert answer.json()["language"] == language
+        assert answer.json()["language"] == name
         assert answer.json()["text"] == alone.text
 
 
@@ -115,7 +115,10 @@ def test_a_stream_tells_what_was_added_and_at_last_everything(web: TestClient) -
         ({"response_format": "pdf"}, 400, None, "response_format"),
         ({"timestamp_granularities[]": "word"}, 400, None, "needs response_format verbose_json"),
         ({"chunking_strategy": "magic"}, 400, None, "expected auto or server_vad"),
-        ({"chunking_strategy": '{"type":'}, 400, None, "chunking_strategy is no JSON"),
+        ({"chunking_strategy": '{"type":'}, 400, None, "JSON"),
+        ({"chunking_strategy": '{"a":' * 3000 + "1" + "}" * 3000}, 400, None, "deep"),
+        ({"temperature": "1e-300"}, 400, None, "temperature"),
+        ({"hotwords": "word " * 9999}, 400, None, "hotwords"),
     ],
 )
 def test_what_is_wrong_is_told_in_their_shape(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import secrets
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.keys import is_one_of
+from whisper_hailo.http.hosts import is_loopback
 
 Right: TypeAlias = Literal["look", "record", "control"]
 """To see captions; to have one's microphone captioned; to change what is captioned and shown."""
@@ -49,7 +49,7 @@ class Access:
                     "of A-Z a-z 0-9 . _ ~ -"
                 )
             return cls(given, ())
-        free: tuple[Right, ...] = ("look", "record") if _is_this_machine(host) else ("look",)
+        free: tuple[Right, ...] = ("look", "record") if is_loopback(host) else ("look",)
         return cls(secrets.token_urlsafe(16), free, is_generated=True)
 
     def rights(self, token: str | None) -> tuple[Right, ...] | None:
@@ -61,10 +61,3 @@ class Access:
         if not token:
             return self.free
         return _ALL if is_one_of(token, [self.token]) else None
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

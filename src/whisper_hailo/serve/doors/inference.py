@@ -12,7 +12,7 @@ from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.asking import Asking, while_there
 from whisper_hailo.serve.http.failures import TEXT, answers
 from whisper_hailo.serve.request import Choices
-from whisper_hailo.text.outputs import render, verbose_json
+from whisper_hailo.text.outputs import openai_json, render
 
 _DOOR: Final = "inference"
 
@@ -57,6 +57,6 @@ def _answer(transcript: Transcript, layout: str) -> Response:
     if layout == "json":
         return JSONResponse({"text": transcript.text})
     if layout == "verbose_json":
-        body: dict[str, Any] = verbose_json(transcript)
+        body: dict[str, Any] = openai_json(transcript)
         return JSONResponse(body)
     return PlainTextResponse(render(transcript, "txt" if layout == "text" else layout))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -11,13 +10,14 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.strict_json import parse_json
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.serve.doors.openai_json import answer, delta, done
 from whisper_hailo.serve.engine import Engine, Served, Ticket
 from whisper_hailo.serve.http.asking import Asking, while_there
 from whisper_hailo.serve.http.failures import EVENTS, TEXT, answers, body_of
 from whisper_hailo.serve.http.sse import Events, sse
-from whisper_hailo.serve.request import Choices, SpeechChoices
+from whisper_hailo.serve.request import Choices, SpeechChoices, only_language
 
 Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
 Granularity = Literal["word", "segment"]
@@ -82,7 +82,7 @@ class _Door:
         *,
         request: Request,
         file: UploadFile,
-        model: Annotated[str, Form()],
+        model: Annotated[str | None, Form()] = None,
         language: Annotated[str | None, Form()] = None,
         prompt: Annotated[str | None, Form()] = None,
         response_format: Annotated[Layout, Form()] = "json",
@@ -98,7 +98,7 @@ class _Door:
         self._served.expect(model)
         wish = _wish(response_format, timestamp_granularities, include, stream=stream)
         choices = Choices(
-            language=language or None,
+            language=language or only_language(await _listed(request, "languages[]")),
             prompt=prompt,
             hotwords=hotwords or ", ".join(await _listed(request, "keywords[]")),
             temperature=temperature,
@@ -112,7 +112,7 @@ class _Door:
         *,
         request: Request,
         file: UploadFile,
-        model: Annotated[str, Form()],
+        model: Annotated[str | None, Form()] = None,
         prompt: Annotated[str | None, Form()] = None,
         response_format: Annotated[Layout, Form()] = "json",
         temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
@@ -181,9 +181,9 @@ def _speech(form: Mapping[str, Any]) -> SpeechChoices | None:
     }
     if isinstance(given, str) and given.lstrip().startswith("{"):
         try:
-            fields = json.loads(given)
-        except ValueError:
-            raise OptionError("chunking_strategy is no JSON, expected auto or an object") from None
+            fields = parse_json(given.encode())
+        except ValueError as error:
+            raise OptionError(f"chunking_strategy is {error}, expected auto or an object") from None
     elif given not in (None, "", "auto"):
         raise OptionError("chunking_strategy is unknown, expected auto or server_vad")
     if not fields:

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from whisper_hailo.core.types import Segment, Transcript, Word
 from whisper_hailo.live.events import CaptionWord
-from whisper_hailo.text.outputs import render, verbose_json
+from whisper_hailo.text.outputs import openai_json, render
 
 _LEAST: Final = 1e-9
 """A probability has a logarithm."""
@@ -47,7 +47,7 @@ def _usage(transcript: Transcript) -> dict[str, Any]:
 
 
 def _verbose(transcript: Transcript, *, words: bool, segments: bool) -> dict[str, Any]:
-    body = verbose_json(transcript) | {"usage": _usage(transcript)}
+    body = openai_json(transcript) | {"usage": _usage(transcript)}
     if words:
         body["words"] = [
             {"word": word.text.strip(), "start": word.start_s, "end": word.end_s}

@@ -82,7 +82,7 @@ class _Door:
         return {
             "model": served.name,
             "languages": [(code, name) for name, code in names],
-            "key": request.app.state.has_keys,
+            "key": bool(request.app.state.keys),
             "seconds": min(limits.seconds, limits.bytes / _BYTES_PER_SECOND - 1),
         }
 

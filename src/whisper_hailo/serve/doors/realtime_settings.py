@@ -12,7 +12,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.serve.doors.realtime_sound import PCM
 from whisper_hailo.serve.doors.realtime_wire import SessionError
-from whisper_hailo.serve.request import Choices
+from whisper_hailo.serve.request import Choices, only_language
 
 LOGPROBS: Final = "item.input_audio_transcription.logprobs"
 
@@ -114,9 +114,8 @@ class RealtimeSettings(_Part):
     def choices(self) -> Choices:
         """What is asked of the engine."""
         asked = self.input.transcription
-        languages = asked.languages or ()
         return Choices(
-            language=asked.language or (languages[0] if len(languages) == 1 else None),
+            language=asked.language or only_language(asked.languages or ()),
             prompt=asked.prompt,
             hints=tuple(asked.keywords or ()),
         )

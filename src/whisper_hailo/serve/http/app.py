@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.hosts import Hosts
+from whisper_hailo.serve.api_keys import ApiKeys
 from whisper_hailo.serve.doors import (
     inference,
     media,
@@ -22,7 +23,7 @@ from whisper_hailo.serve.doors import (
 )
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.failures import RESPONSES, answer_failures
-from whisper_hailo.serve.http.guard import Guard, Keys, Places, Rate
+from whisper_hailo.serve.http.guard import Guard, Places, Rate
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {
@@ -47,7 +48,11 @@ DOORS = (
 
 
 def make_app(
-    engine: Engine, address: Address, limits: LimitOptions, safety: SafetyOptions
+    engine: Engine,
+    address: Address,
+    limits: LimitOptions,
+    safety: SafetyOptions,
+    keys: ApiKeys | None = None,
 ) -> ASGIApp:
     """The application.
 
@@ -56,6 +61,7 @@ def make_app(
         address: where it is served.
         limits: of what one client may ask.
         safety: who may ask.
+        keys: those of `safety`, if somebody else reloads them.
 
     Raises:
         OptionError: names or keys that are none.
@@ -69,8 +75,8 @@ def make_app(
         telemetry=_NO_TELEMETRY,
         responses=RESPONSES,
     )
-    keys = safety.keys()
-    app.state.metrics, app.state.has_keys = engine.metrics, bool(keys)
+    keys = ApiKeys(safety) if keys is None else keys
+    app.state.metrics, app.state.keys = engine.metrics, keys
     answer_failures(app)
     for door in DOORS:
         app.include_router(door(engine))
@@ -78,7 +84,7 @@ def make_app(
         app,
         hosts=Hosts.of(address.host, safety.allow_host, "--allow-host"),
         origins=safety.allow_origin,
-        keys=Keys(keys),
+        keys=keys,
         open_to_all=page.OPEN_TO_ALL,
         rate=Rate(limits.rate),
         places=Places(limits.queue, limits.queue_each),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,9 +13,9 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.core.keys import is_one_of
 from whisper_hailo.http.hosts import Hosts, address_of
-from whisper_hailo.serve.errors import BadKeyError, BusyError, TooLargeError, TooManyError
+from whisper_hailo.serve.api_keys import ApiKeys
+from whisper_hailo.serve.errors import BusyError, TooLargeError, TooManyError
 from whisper_hailo.serve.http.failures import response_of
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.room import Lot, Room
@@ -38,31 +37,6 @@ _KEY_PROTOCOL: Final = "openai-insecure-api-key."
 """Before the key in what a browser calls a protocol; its own name for it is OpenAI's."""
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
-class Keys:
-    """The keys of those who may ask.
-
-    Args:
-        keys: without any, everybody may.
-    """
-
-    def __init__(self, keys: Iterable[str]) -> None:
-        self._keys = tuple(keys)
-
-    def owner(self, given: str) -> str | None:
-        """Who has this key, by a name that does not tell it; `None`: nobody.
-
-        Raises:
-            BadKeyError: it is none of the keys.
-        """
-        if not self._keys:
-            return None
-        if not is_one_of(given, self._keys):
-            raise BadKeyError(
-                "the API key is missing or wrong; send it as Authorization: Bearer KEY"
-            )
-        return "key " + hashlib.sha256(given.encode()).hexdigest()[:8]
 
 
 class Rate:
@@ -153,7 +127,7 @@ class Guard:
         *,
         hosts: Hosts,
         origins: Iterable[str],
-        keys: Keys,
+        keys: ApiKeys,
         open_to_all: Iterable[str],
         rate: Rate,
         places: Places,
@@ -186,6 +160,8 @@ class Guard:
                 self._metrics.failed(error)
                 await response_of(error)(scope, receive, send)
                 return
+            if scope.get("method") == "HEAD":  # uvicorn leaves out the body of the answer
+                scope = {**scope, "method": "GET"}
             body = _Body(receive, self._most_bytes, place.enter_context(self._room.lot()))
             await self._app(scope, body.receive, send)
 
@@ -205,7 +181,7 @@ class Guard:
             raise HTTPException(*refusal)
         client = address_of((scope.get("client") or ("", 0))[0])
         if scope["path"] not in self._open_to_all:
-            client = self._keys.owner(_key(scope, headers)) or client
+            client = self._keys.client(_key(scope, headers)) or client
             self._rate.take(client)
         scope[CLIENT] = client
         length = headers.get("content-length", "0")

@@ -1,0 +1,104 @@
+"""What clients of OpenAI's API take for granted: names, defaults, methods, keys."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.unit.serve.house import GERMAN, OPTIONS, SHORT, House
+from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
+from whisper_hailo.serve.api_keys import ApiKeys
+from whisper_hailo.serve.engine import Served
+from whisper_hailo.serve.errors import BadKeyError, UnknownModelError
+from whisper_hailo.serve.options import SafetyOptions
+from whisper_hailo.serve.request import Choices, Defaults
+
+
+@pytest.fixture(scope="module")
+def web(house: House) -> Iterator[TestClient]:
+    with client(house) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "gpt-4o-transcribe",
+        "gpt-4o-mini-transcribe",
+        pytest.param("gpt-4o-mini-transcribe-2025-12-15", marks=pytest.mark.slow),
+        pytest.param("", marks=pytest.mark.slow),
+    ],
+)
+def test_model_names_of_openai_are_accepted(web: TestClient, model: str) -> None:
+    assert transcribe(web, model=model).status_code == 200
+
+
+def test_missing_model_uses_the_default(web: TestClient) -> None:
+    with SHORT.open("rb") as file:
+        assert web.post(TRANSCRIPTIONS, files={"file": file}).status_code == 200
+
+
+def test_alias_is_added_to_whisper_1() -> None:
+    served = Served("base", ("mine",), ("en",), 0)
+    assert served.names == ("base", "whisper-1", "mine")
+    for name in (*served.names, None, "gpt-4o-transcribe"):
+        served.expect(name)
+    for name in ("gpt-4o", "gpt-4o-transcribe-diarize"):
+        with pytest.raises(UnknownModelError):
+            served.expect(name)
+
+
+def test_languages_list_of_one_sets_the_language(web: TestClient) -> None:
+    fields = {"languages[]": "en", "response_format": "verbose_json"}
+    assert transcribe(web, GERMAN[0], **fields).json()["language"] == "english"
+
+
+def test_languages_list_with_unknown_code_is_400(web: TestClient) -> None:
+    assert transcribe(web, **{"languages[]": "xx"}).status_code == 400
+
+
+def test_translation_is_in_english(web: TestClient) -> None:
+    answer = transcribe(web, GERMAN[0], "/v1/audio/translations", response_format="verbose_json")
+    assert answer.json()["language"] == "english"
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready", "/v1/models", "/"])
+def test_head_is_answered_as_get_is(web: TestClient, path: str) -> None:
+    assert web.head(path).status_code == web.get(path).status_code == 200
+
+
+def test_long_prompt_is_cut_to_its_end() -> None:
+    options, _ = Defaults(OPTIONS).with_choices(Choices(prompt="word " * 200_000 + "end"))
+    prompt = options.prompts.initial_prompt
+    assert prompt is not None
+    assert len(prompt) < 10_000
+    assert prompt.endswith("end")
+
+
+def test_key_file_comments_are_no_keys(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("# for the kitchen\nsecret\n")
+    keys = ApiKeys(SafetyOptions(api_key_file=file))
+    with pytest.raises(BadKeyError):
+        keys.client("# for the kitchen")
+    assert keys.client("secret")
+
+
+def test_reload_replaces_keys_or_keeps_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "keys"
+    file.write_text("old\n")
+    keys = ApiKeys(SafetyOptions(api_key_file=file))
+    file.write_text("new\n")
+    with caplog.at_level(logging.INFO):
+        keys.reload()
+    assert keys.client("new")
+    file.unlink()
+    keys.reload()
+    assert keys.client("new")
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
