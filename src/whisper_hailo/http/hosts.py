@@ -13,9 +13,11 @@ import re
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _AUTHORITY: Final = re.compile(

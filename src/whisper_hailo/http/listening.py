@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import logging
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
+
+logger = logging.getLogger(__name__)
 
 _WAITING: Final = 1024
 """Connections that the system keeps until they are accepted."""
@@ -65,6 +70,36 @@ class _Listener(socket.socket):
 
     shown: str
     advice: str
+    _spare: int | None = None
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; without a descriptor for it, refuse it.
+
+        A connection that nobody accepts would wake the event loop again at once, so a spare
+        descriptor is given up to accept and close it.
+
+        Raises:
+            BlockingIOError: there is none, or it was refused.
+        """
+        try:
+            return super().accept()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE) or self._spare is None:
+                raise
+        logger.warning("no file descriptors are left; connections are refused (see ulimit -n)")
+        os.close(self._spare)
+        self._spare = None
+        try:
+            super().accept()[0].close()
+        finally:
+            self._spare = _spare_descriptor()
+        raise BlockingIOError
+
+    def close(self) -> None:
+        super().close()
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
 
     def listen(self, _at_once: int = 0, /) -> None:
         """Let many wait: those who find no room try again after a second only.
@@ -74,6 +109,8 @@ class _Listener(socket.socket):
         """
         with self.told():
             super().listen(_WAITING)
+        if self._spare is None:
+            self._spare = _spare_descriptor()
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -84,3 +121,11 @@ class _Listener(socket.socket):
             self.close()
             why = getattr(error, "strerror", None) or error
             raise OptionError(f"cannot listen at {self.shown} ({why}); {self.advice}") from error
+
+
+def _spare_descriptor() -> int | None:
+    """Return a descriptor to give up when none is left; `None` if none is left now."""
+    try:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None

@@ -11,8 +11,11 @@ import logging
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from typing import Final
 
+from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.hosts import is_loopback
+from whisper_hailo.http.rate_limited_log import rate_limited_network_log
 from whisper_hailo.serve.api_keys import ApiKeys
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.listeners import Listener, Listeners
@@ -20,6 +23,10 @@ from whisper_hailo.serve.options import DoorOptions, LimitOptions, SafetyOptions
 from whisper_hailo.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
+
+
+PONG_S: Final = 300.0
+"""A client that sends faster than it is heard is not read for a while, nor are its pongs."""
 
 
 class Server:
@@ -53,6 +60,7 @@ class Server:
         self._limits = limits
         self._safety = safety
         self._keys = ApiKeys(safety)
+        self._connections = ConnectionLimiter(limits.connections)
         self._serving = serving
 
     async def run(self) -> None:
@@ -71,6 +79,7 @@ class Server:
             loop.add_signal_handler(number, handler)
         try:
             async with AsyncExitStack() as stack:
+                stack.enter_context(rate_limited_network_log())
                 if self._listeners.http is not None:
                     await self._open_http(self._listeners.http, stack)
                 else:
@@ -106,8 +115,9 @@ class Server:
             logger.warning("%d requests were given up", queue.n_unfinished)
 
     async def _open_http(self, listener: Listener, stack: AsyncExitStack) -> None:
+        from whisper_hailo.http.server import HttpServer
+        from whisper_hailo.serve.doors.realtime_wire import MOST_BYTES
         from whisper_hailo.serve.http.app import make_app
-        from whisper_hailo.serve.http.serving import HttpServer
 
         app = make_app(self._engine, listener.address, self._limits, self._safety, self._keys)
         if not self._keys and not is_loopback(listener.address.host):
@@ -116,7 +126,13 @@ class Server:
                 "give --api-key-file, or listen at 127.0.0.1",
                 listener,
             )
-        server = HttpServer(app, self._limits, self._safety)
+        server = HttpServer(
+            app,
+            self._connections,
+            self._safety.tls.context(),
+            message_bytes=MOST_BYTES,
+            pong_s=PONG_S,
+        )
         listener.socket.listen()
         task = asyncio.create_task(server.serve(sockets=[listener.socket]))
 
@@ -129,10 +145,9 @@ class Server:
 
     async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.serve.doors.wyoming import WyomingDoor
-        from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES
 
-        door = WyomingDoor(self._engine, self._limits.connections)
-        server = await asyncio.start_server(door.connected, sock=listener.socket, limit=LINE_BYTES)
+        door = WyomingDoor(self._engine, self._connections)
+        server = await door.serve(listener.socket)
         stack.push_async_callback(door.close)
         stack.callback(server.close)
         self._serving(str(listener))

@@ -174,24 +174,24 @@ class Fuzzed:
         opened.wait()
 
     async def _serve(self, opened: threading.Event) -> None:
+        from whisper_hailo.http.connections import ConnectionLimiter
+        from whisper_hailo.http.listening import listen
+        from whisper_hailo.http.server import HttpServer
+        from whisper_hailo.serve.doors.realtime_wire import MOST_BYTES
         from whisper_hailo.serve.doors.wyoming import WyomingDoor
-        from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES
         from whisper_hailo.serve.http.app import make_app
-        from whisper_hailo.serve.http.serving import HttpServer
         from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 
-        door = WyomingDoor(self._engine, 64)
-        server = await asyncio.start_server(door.connected, "127.0.0.1", 0, limit=LINE_BYTES)
-        listener = socket.create_server(("127.0.0.1", 0))
-        self._ports = {
-            "wyoming": server.sockets[0].getsockname()[1],
-            "http": listener.getsockname()[1],
-        }
+        limiter = ConnectionLimiter()
+        listener, other = (listen("127.0.0.1", 0, "here", "") for _ in range(2))
+        await WyomingDoor(self._engine, limiter).serve(other)
+        self._ports = {"wyoming": other.getsockname()[1], "http": listener.getsockname()[1]}
         limits = LimitOptions(max_upload_mib=1)
         safety = SafetyOptions()
         app = make_app(self._engine, Address("127.0.0.1", 1), limits, safety)
         opened.set()
-        await HttpServer(app, limits, safety).serve([listener])
+        server = HttpServer(app, limiter, None, message_bytes=MOST_BYTES)
+        await server.serve([listener])
 
     def make(self, rng: Random, base: Path) -> Input:
         """The door, and what is said there as a Latin-1 text."""

@@ -26,9 +26,9 @@ class Transport:
 def refused(cycle: Any) -> bytes:
     """What is written when something is no request while another one is answered, or none is."""
     pytest.importorskip("uvicorn", reason="the web extra is not installed")
-    from whisper_hailo.http.protocol import PageProtocol
+    from whisper_hailo.http.protocol import HttpProtocol
 
-    protocol: Any = object.__new__(PageProtocol)
+    protocol: Any = object.__new__(HttpProtocol)
     protocol.cycle, protocol.transport = cycle, Transport()
     protocol.send_400_response("Invalid HTTP request received.")
     assert protocol.transport.closed

@@ -6,6 +6,7 @@ import asyncio
 import re
 from contextlib import suppress
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,7 +22,11 @@ class Transport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written = b""
-        self.is_closed = False
+        self.is_closed = self.is_aborted = False
+        self.connection = Mock()
+
+    def abort(self) -> None:
+        self.is_aborted = True
 
     def write(self, data: Any) -> None:
         self.written += data
@@ -40,7 +45,7 @@ def ask(app: Any) -> tuple[Any, Any, Transport]:
     from websockets.client import ClientProtocol
     from websockets.uri import parse_uri
 
-    from whisper_hailo.http.websocket import WebSocket
+    from whisper_hailo.http.protocol import WebSocket
 
     config = Config(app, lifespan="off", log_config=None, ws_ping_interval=None)
     config.load()
@@ -140,5 +145,23 @@ def test_who_is_leaving_is_left_alone() -> None:
         server.shutdown()
         assert transport.written == b""
         assert transport.is_closed
+
+    asyncio.run(end())
+
+
+def test_server_end_aborts_an_unfinished_handshake() -> None:
+    async def end() -> None:
+        from uvicorn.config import Config
+        from uvicorn.server import ServerState
+
+        from whisper_hailo.http.protocol import WebSocket
+
+        config = Config(ask, lifespan="off", log_config=None)
+        config.load()
+        server, transport = WebSocket(config, ServerState(), {}), Transport()
+        server.connection_made(transport)
+        server.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+        server.shutdown()
+        assert transport.is_aborted
 
     asyncio.run(end())

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.unit.serve.house import House
+from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.listening import listen
+from whisper_hailo.http.server import HttpServer
+from whisper_hailo.serve.doors.realtime_wire import MOST_BYTES
 from whisper_hailo.serve.http.app import make_app
-from whisper_hailo.serve.http.serving import HttpServer
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 
 
@@ -37,7 +39,13 @@ def running(
     listener = listen("127.0.0.1", 0, "a test", "try again")
     port = listener.getsockname()[1]
     app = make_app(house.engine, Address("127.0.0.1", port), limits, safety)
-    server = HttpServer(app, limits, safety)
+    server = HttpServer(
+        app,
+        ConnectionLimiter(limits.connections),
+        safety.tls.context(),
+        message_bytes=MOST_BYTES,
+        pong_s=300.0,
+    )
     opened: list[asyncio.AbstractEventLoop] = []
     ready = threading.Event()
 

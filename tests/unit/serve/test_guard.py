@@ -7,7 +7,7 @@ import io
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,8 +20,9 @@ from tests.unit.serve.house import House
 from tests.unit.serve.running import running
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.http import connections
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.http import guard, serving
+from whisper_hailo.serve.http import guard
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 from whisper_hailo.serve.room import Room
 
@@ -183,7 +184,7 @@ def test_what_all_clients_send_has_room_or_is_refused() -> None:
 def test_a_head_that_does_not_end_is_not_waited_for(
     house: House, monkeypatch: pytest.MonkeyPatch, said: bytes
 ) -> None:
-    monkeypatch.setattr(serving, "_HEAD_S", 0.3)
+    monkeypatch.setattr(connections, "IDLE_S", 0.3)
     whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with running(house) as web:
         for before in (b"", whole):  # the second request of a connection, too
@@ -197,6 +198,33 @@ def test_a_head_that_does_not_end_is_not_waited_for(
                         time.sleep(0.01)
                     while talk.recv(1 << 12):
                         pass
+
+
+_UPGRADE = (
+    b"GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+    b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "body", [b"Content-Length: 9\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"]
+)
+def test_websocket_upgrade_with_a_body_is_400(house: House, body: bytes) -> None:
+    with running(house) as web, socket.create_connection(("127.0.0.1", web.port), 30) as talk:
+        talk.sendall(_UPGRADE + body)
+        assert talk.recv(1 << 12).startswith(b"HTTP/1.1 400 ")
+        assert talk.recv(1) == b""
+
+
+def test_idle_sockets_make_room_for_requests(house: House) -> None:
+    whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with running(house, LimitOptions(connections=4)) as web, ExitStack() as held:
+        for _ in range(40):
+            held.enter_context(socket.create_connection(("127.0.0.1", web.port), 30))
+        with socket.create_connection(("127.0.0.1", web.port), 30) as talk:
+            talk.sendall(whole)
+            assert b"200 OK" in talk.recv(1 << 12)
 
 
 def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:

@@ -122,7 +122,7 @@ def test_words_may_have_their_probabilities(web: Running) -> None:
 
 def test_a_session_may_last(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time for the head of a request is none for what follows it."""
-    monkeypatch.setattr("whisper_hailo.serve.http.serving._HEAD_S", 0.1)
+    monkeypatch.setattr("whisper_hailo.http.connections.IDLE_S", 0.1)
     with running(house) as web, talk(web) as said:
         time.sleep(0.3)
         said.update()

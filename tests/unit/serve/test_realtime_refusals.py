@@ -98,7 +98,7 @@ def test_frames_that_are_none_end_the_session_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
     frame: bytes,
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.http.serving._PING_S", 0.2)
+    monkeypatch.setattr("whisper_hailo.http.server._PING_S", 0.2)
     head = (
         "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"

@@ -140,12 +140,40 @@ def test_recordings_of_all_connections_have_room_or_are_refused() -> None:
     assert event.data["code"] == "busy"
 
 
-def test_connections_are_so_many_at_most(house: House) -> None:
+def test_half_sent_payloads_count_against_the_quota() -> None:
+    head = b'{"type": "audio-chunk", "payload_length": 4000000}\n'
+
+    async def ask(house: House) -> None:
+        async with door(house) as port:
+            clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+            for _, writer in clients:
+                writer.write(head + bytes(3_000_000))
+            done, _ = await asyncio.wait(
+                [asyncio.ensure_future(reader.readline()) for reader, _ in clients],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            assert b"error" in done.pop().result()
+            for _, writer in clients:
+                writer.close()
+        assert house.engine.room.n_bytes == 0
+
+    with House(room=Room(5 << 20)) as house:
+        asyncio.run(ask(house))
+
+
+def test_idle_connection_makes_room_and_a_busy_one_stays(house: House) -> None:
     async def ask() -> None:
-        async with door(house, most=1) as port, AsyncTcpClient("127.0.0.1", port) as first:
-            await first.write_event(Describe().event())
-            assert await first.read_event() is not None
-            async with AsyncTcpClient("127.0.0.1", port) as second:
-                assert await second.read_event() is None
+        async with door(house, most=1) as port, AsyncTcpClient("127.0.0.1", port) as idle:
+            await idle.write_event(Describe().event())
+            assert await idle.read_event() is not None
+            async with AsyncTcpClient("127.0.0.1", port) as busy:
+                await busy.write_event(AudioStart(16_000, 2, 1).event())
+                await busy.write_event(Ping().event())
+                assert await busy.read_event() is not None
+                assert await idle.read_event() is None
+                async with AsyncTcpClient("127.0.0.1", port) as refused:
+                    assert await refused.read_event() is None
+                await busy.write_event(Ping().event())
+                assert await busy.read_event() is not None
 
     asyncio.run(ask())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,15 +13,16 @@ from wyoming.event import Event
 
 from tests.unit.serve.house import House
 from whisper_hailo.audio import load_audio
+from whisper_hailo.http.connections import ConnectionLimiter
+from whisper_hailo.http.listening import listen
 from whisper_hailo.serve.doors.wyoming import WyomingDoor
-from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES
 
 
 @asynccontextmanager
 async def door(house: House, most: int = 16) -> AsyncIterator[int]:
     """The port of a door that is open."""
-    opened = WyomingDoor(house.engine, most)
-    server = await asyncio.start_server(opened.connected, "127.0.0.1", 0, limit=LINE_BYTES)
+    opened = WyomingDoor(house.engine, ConnectionLimiter(most))
+    server = await opened.serve(listen("127.0.0.1", 0, "a test", "try again"))
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

@@ -50,9 +50,6 @@ _HEADERS: Final = {
 }
 _PLAYLIST: Final = "application/vnd.apple.mpegurl"
 _BUSY: Final = 1013
-_SPEAKER_BYTES: Final = 1 << 20
-"""One that records sends messages, and the socket is read by a quarter of that at a time."""
-
 _LONGEST_NAME: Final = 64
 
 _QUIET_S: Final = 10.0
@@ -194,7 +191,6 @@ class Pages:
         self._recorded = name
         await websocket.send_text("again" if again else "new")
         self._broadcast.put_recording(True)
-        websocket.state.line.stay(_SPEAKER_BYTES)
         while True:
             try:
                 async with asyncio.timeout(_QUIET_S):
@@ -203,7 +199,6 @@ class Pages:
                 return _BUSY
             except KeyError:  # text
                 return NOT_UNDERSTOOD
-            websocket.state.line.heard()
             lost_s = browser.push(raw)
             if lost_s:
                 await asyncio.sleep(lost_s)  # no faster than it is spoken

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import ssl
 import threading
@@ -15,8 +14,10 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.hosts import Hosts
 from whisper_hailo.http.listening import listen, own_address
+from whisper_hailo.http.rate_limited_log import rate_limited_network_log
 from whisper_hailo.http.tls import Tls
 from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.events import Completed, Event
@@ -25,15 +26,11 @@ from whisper_hailo.live.sources.browser import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.live.web.access import Access
 from whisper_hailo.live.web.broadcast import Broadcast, Message
-from whisper_hailo.live.web.connections import Door, Line
 from whisper_hailo.live.web.framing import frame_ancestors
 from whisper_hailo.live.web.hls import PIECE_S, MediaSegments
-from whisper_hailo.live.web.log_once import only_once
 from whisper_hailo.live.web.meter import Meter
 from whisper_hailo.live.web.pages import MOST_BYTES, Pages
 from whisper_hailo.text.subtitles import Layout
-
-logger = logging.getLogger(__name__)
 
 _HERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what users type
 """Nobody can open the address that stands for all of a machine's."""
@@ -124,7 +121,6 @@ class WebView(Closing):
         self._meter = Meter()
         self._told_s = 0.0
         self._server: Any = None
-        self._door = Door(logger.warning)
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -169,15 +165,14 @@ class WebView(Closing):
     def _make_server(self) -> Any:  # noqa: ANN401 - uvicorn's
         try:
             import starlette  # noqa: F401 - told of here, not at the first page
-            import uvicorn
 
-            from whisper_hailo.http.websocket import WebSocket
+            from whisper_hailo.http.server import HttpServer
         except ImportError as error:
             raise OptionError(
                 f"--web needs starlette, uvicorn and websockets ({error}); {to_add('web')}"
             ) from error
         place = self._place
-        config = uvicorn.Config(
+        return HttpServer(
             Pages(
                 self._broadcast,
                 browser=self._browser,
@@ -187,26 +182,10 @@ class WebView(Closing):
                 pieces=self._pieces,
                 framed_by=place.framed_by,
             ),
-            http=self._line,  # type: ignore[arg-type]  # it is called like a class
-            ws=WebSocket,
-            backlog=self._door.at_once,
-            ws_max_size=MOST_BYTES,
-            ws_per_message_deflate=False,  # a few bytes would become megabytes
-            lifespan="off",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            proxy_headers=False,
+            ConnectionLimiter(),
+            place.tls,
+            message_bytes=MOST_BYTES,
         )
-        return uvicorn.Server(config)
-
-    def _line(self, *, app_state: dict[str, Any], **given: Any) -> Line:  # noqa: ANN401 - uvicorn's
-        """The protocol of a new connection; who answers it finds it in the request's state."""
-        from whisper_hailo.http.protocol import PageProtocol
-
-        line = Line(self._door, self._place.tls)
-        line.inner = PageProtocol(app_state={**app_state, "line": line}, **given)
-        return line
 
     def close(self) -> None:
         """Tell the pages that it is over, and stop."""
@@ -249,13 +228,11 @@ class WebView(Closing):
     def _serve(self, listener: socket.socket, ready: threading.Event) -> None:
         async def run() -> None:
             self._loop = asyncio.get_running_loop()
-            self._loop.set_exception_handler(_tell)
             ready.set()
-            await self._server.serve(sockets=[listener])
-            self._door.close()
+            with rate_limited_network_log():
+                await self._server.serve(sockets=[listener])
 
-        with only_once(logger, logging.getLogger("uvicorn.error"), logging.getLogger("asyncio")):
-            asyncio.run(run())
+        asyncio.run(run())
         listener.close()
 
     async def _end(self) -> None:
@@ -266,11 +243,6 @@ class WebView(Closing):
             if not self._broadcast.n_clients:
                 break
             await asyncio.sleep(0.1)
-        self._door.close(unread_only=True)
+        self._server.limiter.close(stuck_only=True)
         self._server.should_exit = True
         self._server.force_exit = True
-
-
-def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody else takes care of."""
-    logger.error(context["message"], exc_info=context.get("exception"))

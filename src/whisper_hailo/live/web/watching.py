@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 NOT_UNDERSTOOD, NOT_ALLOWED, TOO_LONG = 1003, 1008, 1009
 """Why a socket is closed."""
 
-_LISTENER_BYTES: Final = 1 << 16
-"""Who only looks sends nothing but its side of the pings, so much in a day and a half."""
-
-
 _STILL_S: Final = 10.0
 """Where nothing is to be told for so long, it is told that the connection lives."""
 
@@ -59,6 +55,7 @@ class Watcher:
         from starlette.websockets import WebSocketDisconnect
 
         await self._websocket.accept()
+        self._websocket.state.connection.set_idle()  # until it may look
         sides: set[asyncio.Task[int | None]] = set()
         try:
             if not await self._admit(self._websocket.query_params.get("token")):
@@ -85,7 +82,7 @@ class Watcher:
         self._may = tuple(right for right in may if right != "record" or self._has_microphone)
         await self._send(hello(self._may))
         if "look" in self._may and not self._looks.is_set():
-            self._websocket.state.line.stay(_LISTENER_BYTES)
+            self._websocket.state.connection.set_busy()
             self._looks.set()
         return True
 
@@ -131,7 +128,6 @@ class Watcher:
         try:
             if "control" not in self._may:
                 raise OptionError("controls need the token that was printed at the start")
-            self._websocket.state.line.heard()
             await obey(asked, self._controls)
         except OptionError as error:
             await self._send(answer(asked, str(error)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
@@ -24,20 +25,25 @@ from wyoming.ping import Ping, Pong
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.core.version import __version__
+from whisper_hailo.http.connections import Connection, ConnectionLimiter
 from whisper_hailo.http.hosts import address_of
 from whisper_hailo.serve.audio import Decoders
 from whisper_hailo.serve.doors.wyoming_pieces import Pieces
-from whisper_hailo.serve.doors.wyoming_wire import MalformedError, read_event
+from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES, MalformedError, read_event
 from whisper_hailo.serve.engine import Engine, Served
 from whisper_hailo.serve.errors import LeftError, kind_of
 from whisper_hailo.serve.plain import plain_message
 from whisper_hailo.serve.request import Caller, Choices
+from whisper_hailo.serve.room import Lot
 
 logger = logging.getLogger(__name__)
 
 _DOOR: Final = "wyoming"
 _IDLE_S: Final = 600.0
-"""So long a client may be silent."""
+"""For a client to begin a recording; until then its connection makes room for newcomers."""
+
+_STALL_S: Final = 60.0
+"""For a client to continue a recording."""
 
 _WRITE_S: Final = 30.0
 """So long it may leave what it is told unread."""
@@ -106,13 +112,18 @@ class WyomingSession:
         self._choices = Choices()
         self._pieces = Pieces(engine.limits, engine.room)
         self._next: asyncio.Task[Event | None] | None = None
+        self._connection: Connection = writer.transport.connection  # type: ignore[attr-defined]
+        self._incoming = Lot(engine.room)
+        self._silence_s = _IDLE_S
 
     async def run(self) -> None:
         """Answer events until the client leaves, or does what it may not."""
         refused = False
+        self._connection.set_idle(_IDLE_S + _WRITE_S)
         try:
             while (event := await self._read()) is not None:
                 await self._take(event)
+                self._incoming.take(-len(event.payload or b""))
         except LeftError:
             pass
         except Exception as error:
@@ -123,6 +134,7 @@ class WyomingSession:
             if self._next is not None:
                 self._next.cancel()
                 await asyncio.gather(self._next, return_exceptions=True)
+            self._incoming.take(-self._incoming.n_bytes)
         if refused:
             await self._linger()
 
@@ -138,9 +150,12 @@ class WyomingSession:
                     pass
 
     async def _read(self) -> Event | None:
-        task, self._next = self._next or asyncio.ensure_future(read_event(self._reader)), None
-        async with asyncio.timeout(_IDLE_S):
+        task, self._next = self._next or self._read_ahead(), None
+        async with asyncio.timeout(self._silence_s):
             return await task
+
+    def _read_ahead(self) -> asyncio.Task[Event | None]:
+        return asyncio.ensure_future(read_event(self._reader, self._incoming))
 
     async def _take(self, event: Event) -> None:
         if AudioChunk.is_type(event.type):
@@ -152,10 +167,15 @@ class WyomingSession:
             self._engine.expect_room(self._caller.client)
         elif AudioStart.is_type(event.type):
             self._begin()
+            self._connection.set_busy()
+            self._silence_s = _STALL_S
         elif AudioStop.is_type(event.type):
+            self._connection.set_busy()
             await self._while_there(self._transcribe())
             self._choices = Choices()
             self._begin()
+            self._connection.set_idle(_IDLE_S + _WRITE_S)
+            self._silence_s = _IDLE_S
         elif Ping.is_type(event.type):
             await self._write(Pong(text=Ping.from_event(event).text))
 
@@ -199,7 +219,7 @@ class WyomingSession:
             LeftError: it is not.
         """
         task = asyncio.ensure_future(work)
-        self._next = self._next or asyncio.ensure_future(read_event(self._reader))
+        self._next = self._next or self._read_ahead()
         try:
             await asyncio.wait({task, self._next}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done() and not self._next.exception() and self._next.result() is None:
@@ -226,26 +246,37 @@ class WyomingSession:
 
 
 class WyomingDoor:
-    """Answers connections, so many at once.
+    """Answers connections.
 
     Args:
         engine: behind the door.
-        most: connections.
+        limiter: of connections.
     """
 
-    def __init__(self, engine: Engine, most: int) -> None:
+    def __init__(self, engine: Engine, limiter: ConnectionLimiter) -> None:
         self._engine = engine
+        self._limiter = limiter
         self._decoders = Decoders(engine.limits)
-        self._most = most
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection to its end; one that is too many is closed at once."""
+    async def serve(self, listener: socket.socket) -> asyncio.Server:
+        """Return a server that answers at a socket until it is closed."""
+        loop = asyncio.get_running_loop()
+        backlog = self._limiter.backlog
+        return await loop.create_server(self._connection, sock=listener, backlog=backlog)
+
+    def _connection(self) -> Connection:
+        reader = asyncio.StreamReader(LINE_BYTES)
+        connection = _WyomingConnection(self._limiter)
+        connection.inner = asyncio.StreamReaderProtocol(reader, self._answer)
+        return connection
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection to its end."""
         task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._tasks.add(task)
         try:
-            if len(self._tasks) < self._most:
-                self._tasks.add(task)
-                await WyomingSession(self._engine, self._decoders, reader, writer).run()
+            await WyomingSession(self._engine, self._decoders, reader, writer).run()
         finally:
             self._tasks.discard(task)
             writer.close()
@@ -257,3 +288,9 @@ class WyomingDoor:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class _WyomingConnection(Connection):
+    def refusal(self) -> bytes:
+        """Return nothing: a client of Wyoming reads no HTTP."""
+        return b""

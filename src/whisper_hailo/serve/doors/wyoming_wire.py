@@ -9,10 +9,14 @@ from typing import Any, Final
 from wyoming.event import Event
 
 from whisper_hailo.serve.errors import TurnedAwayError
+from whisper_hailo.serve.room import Lot
 
 LINE_BYTES: Final = 64 << 10
 _DATA_BYTES: Final = 1 << 20
-_PAYLOAD_BYTES: Final = 16 << 20
+_PAYLOAD_BYTES: Final = 4 << 20
+"""Two minutes of sound; clients send fractions of a second."""
+
+_PIECE_BYTES: Final = 64 << 10
 
 
 class MalformedError(TurnedAwayError):
@@ -21,7 +25,7 @@ class MalformedError(TurnedAwayError):
     kind, status = "malformed", 400
 
 
-async def read_event(reader: asyncio.StreamReader) -> Event | None:
+async def read_event(reader: asyncio.StreamReader, lot: Lot) -> Event | None:
     """The next event; `None` at the end of the connection.
 
     Wyoming's own function takes as many bytes as a client says, and ends at a line that is none as
@@ -29,9 +33,11 @@ async def read_event(reader: asyncio.StreamReader) -> Event | None:
 
     Args:
         reader: whose limit is `LINE_BYTES`.
+        lot: takes the payload, piece by piece as it comes.
 
     Raises:
         MalformedError: what came is no event.
+        BusyError: there is no room for it.
     """
     try:
         line = await reader.readline()
@@ -49,18 +55,24 @@ async def read_event(reader: asyncio.StreamReader) -> Event | None:
     if not isinstance(data, dict):
         raise MalformedError("the data of an event is no object")
     try:
-        data |= _object(await _bytes(reader, head, "data_length", _DATA_BYTES) or b"{}")
-        payload = await _bytes(reader, head, "payload_length", _PAYLOAD_BYTES)
+        length = _length(head, "data_length", _DATA_BYTES)
+        data |= _object(await reader.readexactly(length) or b"{}")
+        payload = bytearray()
+        left = _length(head, "payload_length", _PAYLOAD_BYTES)
+        while left:
+            payload += await reader.readexactly(min(left, _PIECE_BYTES))
+            lot.take(min(left, _PIECE_BYTES))
+            left -= min(left, _PIECE_BYTES)
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
-    return Event(kind, data, payload or None)
+    return Event(kind, data, bytes(payload) or None)
 
 
-async def _bytes(reader: asyncio.StreamReader, head: dict[str, Any], name: str, most: int) -> bytes:
+def _length(head: dict[str, Any], name: str, most: int) -> int:
     length = head.get(name) or 0
     if not isinstance(length, int) or not 0 <= length <= most:
         raise MalformedError(f"{name} is {str(length)[:40]}, expected 0 to {most}")
-    return await reader.readexactly(length)
+    return length
 
 
 def _object(text: bytes) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class _Hasty:
 @pytest.fixture(autouse=True)
 def _time_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten seconds are none where a machine does much else; who tests them sets his own."""
-    monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.http.connections.IDLE_S", PATIENCE_S)
 
 
 @pytest.fixture(autouse=True)

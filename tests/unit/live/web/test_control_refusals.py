@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.live.scripted import Loudness
-from tests.unit.live.web.room import TOKEN, InAnyLanguage, ask, heard, room, until
+from tests.unit.live.web.room import TOKEN, InAnyLanguage, heard, room, until
 from tests.unit.live.web.serving import PATIENCE_S, connect
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioning.captioner import Captioner
@@ -20,26 +20,6 @@ def letters(n: int, **message: Any) -> dict[str, Any]:
     """A message whose action makes it so long as JSON."""
     message |= {"type": "control", "action": ""}
     return {**message, "action": "x" * (n - len(json.dumps(message)))}
-
-
-def test_a_page_that_says_its_token_again_and_again_is_cut_and_one_that_controls_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from websockets.exceptions import ConnectionClosed
-
-    monkeypatch.setattr("whisper_hailo.live.web.watching._LISTENER_BYTES", 500)
-
-    def insist(page: Any) -> None:
-        for _ in range(20):
-            page.send(json.dumps({"type": "token", "token": TOKEN}))
-            until(page, "hello")
-
-    with room() as here, connect(here.view, f"events?token={TOKEN}") as page:
-        until(page, "snapshot")
-        for _ in range(12):
-            assert ask(page, "pause")["ok"]
-        with pytest.raises(ConnectionClosed):
-            insist(page)
 
 
 @pytest.mark.parametrize("token", ["", "short", "with blanks in it", "x" * 129, "größer-als"])

@@ -71,14 +71,14 @@ def test_who_does_not_shake_hands_makes_room_for_others(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.web.connections.MOST", 8)
+    monkeypatch.setattr("whisper_hailo.http.connections.MOST", 8)
     with serve(tls=Tls(*certificate)) as view, ExitStack() as clients:
         first = clients.enter_context(dial(view))
         for _ in range(50):
             clients.enter_context(dial(view))
         assert page_of(view, certificate).startswith(b"HTTP/1.1 200 ")
         assert first.recv(1) == b""
-        monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.2)
+        monkeypatch.setattr("whisper_hailo.http.connections.IDLE_S", 0.2)
         late = clients.enter_context(dial(view))
         assert late.recv(1) == b""
     assert not any(record.exc_info for record in caplog.records)

@@ -55,7 +55,7 @@ def test_a_browser_is_heard_however_much_it_says(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bound holds for what is no message."""
-    monkeypatch.setattr("whisper_hailo.live.web.pages._SPEAKER_BYTES", 4096)
+    monkeypatch.setattr("whisper_hailo.http.protocol._FRAGMENT_BYTES", 4096)
     view, browser = served
     with connect(view, "audio") as microphone:
         heard = (block.audio.size for block in browser.blocks() if block.audio.size)

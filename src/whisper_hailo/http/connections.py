@@ -1,0 +1,294 @@
+"""Limits on connections: how many there are, in all and per client, and how long each may be idle.
+
+A connection takes its place before TLS begins. It is idle until its request is complete, and idle
+connections are closed in time; when all places are taken, the one that has been idle longest makes
+room for a newcomer. A client cannot make memory grow by leaving what it is sent unread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import resource
+import socket
+import ssl
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from whisper_hailo.http.hosts import Network, address_of
+
+logger = logging.getLogger(__name__)
+
+MOST: Final = 256
+"""Default limit of all connections; fewer where the system gives few descriptors."""
+
+IDLE_S: Final = 10.0
+"""From the beginning of a connection, or of a request, to the end of the request's head."""
+
+STUCK_S: Final = 30.0
+"""For a client to read what it was sent."""
+
+LINGER_S: Final = 5.0
+"""For a client to read the rest of what it was sent when the connection is closed."""
+
+_DESCRIPTORS_EACH: Final = 4
+"""One for the connection; the others for newcomers, for uploads and for the program itself."""
+
+_FULL: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+    b"Retry-After: 1\r\nContent-Length: 34\r\n\r\ntoo many connections; retry later\n"
+)
+
+_PEER_CLOSED: Final = frozenset({7, 8, 9, 11})
+"""States of TCP after the peer has closed: CLOSE, CLOSE_WAIT, LAST_ACK, CLOSING."""
+
+
+class ConnectionLimiter:
+    """Counts connections, in all and per client.
+
+    Args:
+        most: connections in all; `None` is the default. Fewer where descriptors are few.
+        proxies: addresses that stand for many clients and may have all places.
+
+    Attributes:
+        backlog: how many connections may be accepted in one go.
+    """
+
+    def __init__(self, most: int | None = None, proxies: Collection[Network] = ()) -> None:
+        self._most = max(1, min(most or MOST, _affordable_connections()))
+        self._proxies = proxies
+        self.backlog = max(1, self._most // 4)
+        self._clients: dict[Connection, str | None] = {}  # those idle longest first
+
+    def __len__(self) -> int:
+        """Return how many connections there are."""
+        return len(self._clients)
+
+    def admit(self, connection: Connection, peer: str) -> bool:
+        """Take a place for a connection; return whether there is one.
+
+        One client has half of all places at most, except this machine and trusted proxies, which
+        stand for many.
+        """
+        client = self._client_of(peer)
+        own = [other for other, theirs in self._clients.items() if theirs == client]
+        rivals: list[Connection] = []
+        if client is not None and len(own) >= max(1, self._most // 2):
+            rivals = own
+        elif len(self._clients) >= self._most:
+            rivals = list(self._clients)
+        if rivals:
+            idle = next((other for other in rivals if other.is_idle), None)
+            if idle is None:
+                logger.warning("all connections are in use; others are refused")
+                return False
+            logger.warning("all connections are in use; idle ones are closed")
+            idle.abort()
+        self._clients[connection] = client
+        return True
+
+    def mark_idle(self, connection: Connection) -> None:
+        """Put a connection behind those that have been idle for longer."""
+        if connection in self._clients:
+            self._clients[connection] = self._clients.pop(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Give a connection's place to others."""
+        self._clients.pop(connection, None)
+
+    def close(self, *, stuck_only: bool = False) -> None:
+        """Abort all connections, or those whose client does not read."""
+        for connection in list(self._clients):
+            if connection.is_stuck or not stuck_only:
+                connection.abort()
+
+    def _client_of(self, peer: str) -> str | None:
+        """Return who counts as one client: an IPv4 address, or the 64 bits of an IPv6 customer."""
+        address = ipaddress.ip_address(address_of(peer))
+        if address.is_loopback or any(address in proxies for proxies in self._proxies):
+            return None
+        prefix = 64 if address.version == 6 else 32
+        return str(ipaddress.ip_network((address, prefix), strict=False))
+
+
+class Connection(asyncio.Protocol):
+    """One connection, between its socket and the protocol that is spoken on it.
+
+    Args:
+        limiter: counts it.
+        tls: encrypts it.
+
+    Attributes:
+        inner: speaks HTTP, WebSocket or Wyoming; set by the maker.
+        is_idle: no request is under way, and it may be closed for a newcomer.
+        is_stuck: the client does not read what it is sent.
+    """
+
+    inner: asyncio.Protocol
+
+    def __init__(self, limiter: ConnectionLimiter, tls: ssl.SSLContext | None = None) -> None:
+        self.is_idle = True
+        self.is_stuck = False
+        self._limiter = limiter
+        self._tls = tls
+        self._transport: Any = None
+        self._has_inner = False
+        self._handshake: asyncio.Task[None] | None = None
+        self._early = b""
+        self._timer: asyncio.TimerHandle | None = None
+        self._reading_paused = False
+
+    def set_busy(self) -> None:
+        """Keep the connection: a request is under way."""
+        self.is_idle = False
+        self._set_timer(STUCK_S if self.is_stuck else None)
+
+    def set_idle(self, seconds: float | None = None) -> None:
+        """Close the connection unless a request begins in time."""
+        if not self.is_idle:
+            self.is_idle = True
+            self._limiter.mark_idle(self)
+        if not self._transport.is_closing():
+            self._set_timer(IDLE_S if seconds is None else seconds)
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._limiter.release(self)
+        self._transport.abort()
+
+    @property
+    def is_closed_by_peer(self) -> bool:
+        """Whether the client has left, which a paused transport does not notice.
+
+        Source: `tcpi_state` of Linux's `struct tcp_info`.
+        """
+        raw = self._transport.get_extra_info("socket")
+        try:
+            return raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _PEER_CLOSED
+        except OSError:
+            return True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take a place, or refuse the connection."""
+        self._transport = transport
+        if not self._limiter.admit(self, transport.get_extra_info("peername")[0]):
+            if self._tls is None:
+                self._transport.write(self.refusal())
+            self.close()
+            return
+        self.set_idle()
+        if self._tls is None:
+            self._start(transport)
+        else:
+            self._handshake = asyncio.ensure_future(self._start_tls(transport, self._tls))
+
+    def refusal(self) -> bytes:
+        """Return what a connection is answered that has no place."""
+        return _FULL
+
+    async def _start_tls(self, transport: Any, tls: ssl.SSLContext) -> None:  # noqa: ANN401 - any of asyncio's
+        loop = asyncio.get_running_loop()
+        try:
+            secured = await loop.start_tls(transport, self, tls, server_side=True)
+        except OSError:  # no TLS, an unknown certificate, or the client left
+            secured = None
+        if secured is None:
+            self.abort()
+        else:
+            self._start(secured)
+
+    def _start(self, transport: Any) -> None:  # noqa: ANN401 - any of asyncio's
+        self._transport, self._has_inner = transport, True
+        proxy: Any = TransportProxy(transport, self)
+        self.inner.connection_made(proxy)
+        early, self._early = self._early, b""
+        if early:
+            self.data_received(early)
+
+    def close(self) -> None:
+        """Close the connection when what was written is sent, or in time."""
+        if not self._transport.is_closing():
+            self._set_timer(LINGER_S)
+        self._transport.close()
+
+    def pause_reading(self) -> None:
+        """Read no more until `resume_reading`."""
+        self._reading_paused = True
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again, unless the client does not read either."""
+        self._reading_paused = False
+        if not self.is_stuck:
+            self._transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        """Pass data on; what comes with the end of the TLS handshake waits for `inner`."""
+        if self._has_inner:
+            self.inner.data_received(data)
+        elif self._handshake is not None:
+            self._early += data
+
+    def eof_received(self) -> bool | None:
+        return self.inner.eof_received() if self._has_inner else None
+
+    def pause_writing(self) -> None:
+        """Stop reading from a client that does not read, and close the connection in time."""
+        self.is_stuck = True
+        self._transport.pause_reading()
+        if not self.is_idle:
+            self._set_timer(STUCK_S)
+        if self._has_inner:
+            self.inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.is_stuck = False
+        if not self._reading_paused:
+            self._transport.resume_reading()
+        if not self.is_idle:
+            self._set_timer(None)
+        if self._has_inner:
+            self.inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._set_timer(None)
+        self._limiter.release(self)
+        if self._has_inner:
+            self.inner.connection_lost(exc)
+
+    def _set_timer(self, seconds: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = None if seconds is None else loop.call_later(seconds, self.abort)
+
+
+class TransportProxy:
+    """The transport of `Connection.inner`.
+
+    Args:
+        transport: of the socket.
+        connection: that it belongs to.
+    """
+
+    def __init__(self, transport: Any, connection: Connection) -> None:  # noqa: ANN401 - any of asyncio's
+        self._transport = transport
+        self.connection = connection
+        self.close: Callable[[], None] = connection.close
+        self.pause_reading: Callable[[], None] = connection.pause_reading
+        self.resume_reading: Callable[[], None] = connection.resume_reading
+
+    def set_protocol(self, protocol: asyncio.Protocol) -> None:
+        """Hand the connection over from HTTP to WebSocket."""
+        self.connection.inner = protocol
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the transport
+        return getattr(self._transport, name)
+
+
+def _affordable_connections() -> int:
+    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if descriptors == resource.RLIM_INFINITY:
+        return 1 << 20
+    return descriptors // _DESCRIPTORS_EACH

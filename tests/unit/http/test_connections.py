@@ -1,0 +1,303 @@
+"""Limits on connections, without sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import resource
+import ssl
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from whisper_hailo.http import connections
+from whisper_hailo.http.connections import MOST, Connection, ConnectionLimiter
+
+HERE = "127.0.0.1"
+PATIENCE_S = 60
+"""Ends what hangs, and decides nothing."""
+
+
+class Transport:
+    """A socket that notes what becomes of it."""
+
+    def __init__(self, peer: str) -> None:
+        self._peer = peer
+        self.written = b""
+        self.closing = False
+        self.reading = True
+        self.aborted = asyncio.Event()
+
+    def get_extra_info(self, _name: str) -> tuple[str, int]:
+        return self._peer, 50_000
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.closing = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def abort(self) -> None:
+        self.aborted.set()
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+
+class Inner(asyncio.Protocol):
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.received = b""
+        self.events: list[object] = []
+        self.transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+
+    def pause_writing(self) -> None:
+        self.events.append("pause")
+
+    def resume_writing(self) -> None:
+        self.events.append("resume")
+
+    def eof_received(self) -> bool:
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.events.append(exc)
+
+
+def connect(
+    limiter: ConnectionLimiter, peer: str = HERE, tls: Any = None, *, busy: bool = False
+) -> tuple[Connection, Any, Any]:
+    """Return a new connection, its transport and its inner protocol."""
+    connection, transport = Connection(limiter, tls), Transport(peer)
+    connection.inner = inner = Inner()
+    connection.connection_made(transport)  # type: ignore[arg-type]
+    if busy:
+        connection.set_busy()
+    return connection, transport, inner
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(main())
+
+
+def test_full_limiter_closes_the_longest_idle(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        limiter = ConnectionLimiter(3)
+        busy, first, second = connect(limiter, busy=True), connect(limiter), connect(limiter)
+        first[0].set_busy()
+        first[0].set_idle()  # for a shorter time than the second
+        connect(limiter)
+        assert [c[1].aborted.is_set() for c in (busy, first, second)] == [False, False, True]
+
+    run(main)
+    assert "idle" in caplog.text
+
+
+def test_full_limiter_of_busy_connections_refuses(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        limiter = ConnectionLimiter(2)
+        busy = [connect(limiter, busy=True) for _ in range(2)]
+        late, transport, inner = connect(limiter)
+        head, body = transport.written.split(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert f"Content-Length: {len(body)}".encode() in head
+        assert transport.closing
+        late.data_received(b"GET / HTTP/1.1\r\n")
+        assert inner.received == b""
+        late.connection_lost(None)
+        busy[0][0].connection_lost(None)
+        assert connect(limiter)[1].written == b""
+
+    run(main)
+    assert "refused" in caplog.text
+
+
+def test_full_limiter_refuses_tls_without_an_answer() -> None:
+    async def main() -> None:
+        limiter = ConnectionLimiter(1)
+        connect(limiter, busy=True)
+        _, transport, _ = connect(limiter, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        assert (transport.closing, transport.written) == (True, b"")
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        ("192.168.1.7", "192.168.1.7", "192.168.1.8"),
+        ("192.168.1.7", "::ffff:192.168.1.7", "::ffff:192.168.1.8"),
+        ("2001:db8::1", "2001:db8::ffff:ffff:ffff:2", "2001:db8:0:1::1"),
+        ("fe80::1%eth0", "fe80::2%eth1", "fe80:0:0:1::1"),
+    ],
+)
+def test_client_gets_half_of_all_places(one: str, same: str, other: str) -> None:
+    async def main() -> None:
+        limiter = ConnectionLimiter(4)
+        for _ in range(2):
+            assert not connect(limiter, one, busy=True)[1].closing
+        assert connect(limiter, same)[1].closing
+        assert not connect(limiter, other)[1].closing
+
+    run(main)
+
+
+def test_client_with_half_loses_its_own_idle_one() -> None:
+    async def main() -> None:
+        limiter = ConnectionLimiter(4)
+        addresses = (8, 7, 7)
+        held = [connect(limiter, f"192.168.1.{number}")[1] for number in addresses]
+        connect(limiter, "192.168.1.7")
+        assert [transport.aborted.is_set() for transport in held] == [False, True, False]
+
+    run(main)
+
+
+@pytest.mark.parametrize("peer", [HERE, "127.0.0.9", "::1", "::ffff:127.0.0.1", "10.0.0.2"])
+def test_this_machine_and_proxies_may_have_all(peer: str) -> None:
+    async def main() -> None:
+        limiter = ConnectionLimiter(4, [ipaddress.ip_network("10.0.0.0/30")])
+        for _ in range(4):
+            assert not connect(limiter, peer, busy=True)[1].closing
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "most", "backlog"),
+    [(128, None, 8), (1_000_000, None, MOST // 4), (resource.RLIM_INFINITY, 80, 20), (3, None, 1)],
+)
+def test_few_descriptors_make_few_connections(
+    monkeypatch: pytest.MonkeyPatch, descriptors: int, most: int | None, backlog: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, 9999))
+    assert ConnectionLimiter(most).backlog == backlog
+
+
+def test_idle_connection_is_closed_and_busy_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "IDLE_S", 0.01)
+
+    async def main() -> None:
+        limiter = ConnectionLimiter()
+        _, kept, _ = connect(limiter, busy=True)
+        slow, transport, _ = connect(limiter)
+        slow.data_received(b"GET / HTTP/1.1\r\n")
+        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
+        assert not kept.aborted.is_set()
+        assert len(limiter) == 1
+
+    run(main)
+
+
+def test_unread_answer_is_aborted_and_stops_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "STUCK_S", 0.01)
+
+    async def main() -> None:
+        connection, transport, inner = connect(ConnectionLimiter(), busy=True)
+        connection.pause_writing()
+        assert not transport.reading
+        inner.transport.resume_reading()
+        assert not transport.reading, "answers to more would wait in memory"
+        connection.resume_writing()
+        assert transport.reading
+        inner.transport.pause_reading()
+        connection.pause_writing()
+        connection.resume_writing()
+        assert not transport.reading, "the application reads no more"
+        assert inner.events == ["pause", "resume"] * 2
+        connection.pause_writing()
+        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
+
+    run(main)
+
+
+def test_close_waits_for_the_reader_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        _, transport, inner = connect(ConnectionLimiter(), busy=True)
+        for linger_s in (0.01, 10 * PATIENCE_S):
+            monkeypatch.setattr(connections, "LINGER_S", linger_s)
+            inner.transport.close()
+        assert transport.closing
+        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
+
+    run(main)
+
+
+@pytest.mark.parametrize("stuck_only", [False, True])
+def test_limiter_close_aborts_all_or_the_stuck(stuck_only: bool) -> None:
+    async def main() -> None:
+        limiter = ConnectionLimiter()
+        (_, reads, _), (stuck, waits, _) = connect(limiter), connect(limiter)
+        stuck.pause_writing()
+        limiter.close(stuck_only=stuck_only)
+        assert [reads.aborted.is_set(), waits.aborted.is_set()] == [not stuck_only, True]
+
+    run(main)
+
+
+def test_inner_protocol_is_told_and_replaced() -> None:
+    async def main() -> None:
+        connection, _, http = connect(ConnectionLimiter())
+        assert connection.eof_received() is True
+        websocket = Inner()
+        http.transport.set_protocol(websocket)
+        connection.data_received(b"frame")
+        assert (http.received, websocket.received) == (b"", b"frame")
+        gone = ConnectionResetError()
+        connection.connection_lost(gone)
+        assert websocket.events == [gone]
+
+    run(main)
+
+
+def test_data_with_the_tls_handshake_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        secured = Transport(HERE)
+        connection = Connection(ConnectionLimiter(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        connection.inner = inner = Inner()
+
+        async def shake(*_: Any, **__: Any) -> Transport:
+            connection.data_received(b"GE")
+            connection.data_received(b"T /")
+            assert inner.received == b"", "nothing is spoken on it yet"
+            return secured
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", shake)
+        connection.connection_made(Transport(HERE))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        connection.data_received(b" HTTP/1.1")
+        inner.transport.write(b"200")
+        assert (inner.received, secured.written) == (b"GET / HTTP/1.1", b"200")
+
+    run(main)
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError(), ssl.SSLError("no TLS")])
+def test_failed_tls_handshake_aborts(error: OSError, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise error
+
+    async def main() -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", refuse)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        connection, transport, inner = connect(ConnectionLimiter(), tls=tls)
+        assert connection.eof_received() is None
+        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
+        assert inner.transport is None
+
+    run(main)
