@@ -87,17 +87,24 @@ class Hosts:
 
     Attributes:
         names: without ports.
+        suffixes: of further names, each with a dot at its beginning.
         option: lists more of them.
     """
 
     names: frozenset[str]
+    suffixes: tuple[str, ...] = ()
     option: str = "--web-allow-host"
 
     @classmethod
     def of(
         cls, listens_at: str, listed: Iterable[str] = (), option: str = "--web-allow-host"
     ) -> Self:
-        """For a server that listens at an address or a name; this machine's own names belong to it.
+        """Return the names of a server that listens at an address or a name.
+
+        Args:
+            listens_at: the address; this machine's own names belong to it.
+            listed: further names; `*.lan` stands for all that end so.
+            option: lists them.
 
         Raises:
             OptionError: there is no address, or something is listed that is no name.
@@ -109,7 +116,10 @@ class Hosts:
             )
         own = socket.gethostname().lower()
         names = {*_LOOPBACK, own, own.split(".")[0] + ".local", address_of(listens_at.lower())}
-        return cls(frozenset(names | {_listed(name, option) for name in listed}), option)
+        listed = tuple(listed)
+        wild = tuple("." + _listed(name[2:], option) for name in listed if name[:2] == "*.")
+        names |= {_listed(name, option) for name in listed if name[:2] != "*."}
+        return cls(frozenset(names), wild, option)
 
     def refusal(
         self, scope: Mapping[str, Any], *, any_page: bool | None = None
@@ -128,16 +138,19 @@ class Hosts:
         if not scope["path"].startswith("/"):
             return BAD_REQUEST, "a request begins with the path, such as GET /events"
         reached_at = address_of((scope.get("server") or ("", None))[0])
-        if asked_for.host not in self.names and asked_for.host != reached_at:
+        if not self._has(asked_for.host) and asked_for.host != reached_at:
             return MISDIRECTED, (
-                f"ask for this page by the address of its machine, or start it with {self.option} "
-                "and the name that you use"
+                f"this server does not answer to the name {asked_for.host!r}; start it with "
+                f"{self.option} {asked_for.host}, or use the address of its machine"
             )
         if any_page is None:
             any_page = scope["type"] != "websocket"
         if not any_page and not _is_own(_values(scope, b"origin"), asked_for):
             return FORBIDDEN, "only the page of this very server may connect"
         return None
+
+    def _has(self, host: str) -> bool:
+        return host in self.names or host.endswith(self.suffixes or ("\n",))
 
 
 def _listed(name: str, option: str) -> str:

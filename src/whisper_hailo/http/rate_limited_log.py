@@ -39,11 +39,19 @@ class RateLimit(logging.Filter):
     Args:
         most: messages of a kind per period.
         now: seconds of a clock.
+        keep_traceback: of messages that have one.
     """
 
-    def __init__(self, most: int = 1, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        most: int = 1,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        keep_traceback: bool = False,
+    ) -> None:
         super().__init__()
         self._most = most
+        self._keep_traceback = keep_traceback
         self._now = now
         self._counts: dict[tuple[str, type[BaseException | None]], _Count] = {}
 
@@ -61,10 +69,14 @@ class RateLimit(logging.Filter):
         count.n_messages += 1
         if count.n_messages > self._most:
             return False
-        what = "" if error is None else f" ({type(error).__name__}: {error})"
+        what = (
+            "" if error is None or self._keep_traceback else f" ({type(error).__name__}: {error})"
+        )
         more = f" ({n_dropped} more of the kind were not logged)" if n_dropped else ""
         text = " ".join(f"{record.getMessage()}{what}{more}".split())
-        record.msg, record.args, record.exc_info = "%s", (text,), None
+        record.msg, record.args = "%s", (text,)
+        if not self._keep_traceback:
+            record.exc_info = None
         return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import struct
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.copies import append, new_copy, pieces
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.serve.errors import LeftError, TooLargeError
+from whisper_hailo.serve.errors import LeftError, TooLargeError, translate_full_storage
 from whisper_hailo.serve.room import Lot
 from whisper_hailo.serve.threads import on_thread
 
@@ -26,6 +27,7 @@ _BLOCK_S: Final = 30
 _MOST: Final = 2**32 - 1
 """A WAV file of more says no length that is true."""
 
+_SMALL_BYTES: Final = 4 << 20
 _DECODERS: Final = 2
 """Recordings decoded at once; each may need a process."""
 
@@ -105,7 +107,8 @@ class Decoders:
     ) -> FloatArray:
         bounds = _Bounds(self._limits.seconds, lot)
         async with self._free:
-            return await on_thread(how, *what, bounds, on_cancel=bounds.give_up)
+            with translate_full_storage():
+                return await on_thread(how, *what, bounds, on_cancel=bounds.give_up)
 
 
 @dataclass(slots=True)
@@ -207,6 +210,8 @@ def pcm_file(data: BinaryIO, form: PcmForm, resources: ExitStack) -> BinaryIO:
     head = struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", min(36 + n_bytes, _MOST), b"WAVE", b"fmt ",
                        16, 1, form.n_channels, form.rate_hz, rate, frame, 8 * form.width, b"data",
                        min(n_bytes, _MOST))  # fmt: skip
+    if n_bytes <= _SMALL_BYTES:  # needs no disk, which may be full
+        return io.BytesIO(head + data.read(n_bytes))
     copy = new_copy("the samples", resources)
     append(copy, chain([head], pieces(data)), "the samples")
     copy.seek(0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from whisper_hailo.core.errors import WhisperHailoError
@@ -46,6 +49,35 @@ class TooLateError(TurnedAwayError):
     """It was not done in its time."""
 
     kind, status = "too_late", 503
+
+
+class StorageFullError(TurnedAwayError):
+    """The temporary folder is full."""
+
+    kind, status = "storage_full", 507
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the server's temporary folder is full; send less, or free some space there"
+        )
+
+
+@contextmanager
+def translate_full_storage() -> Iterator[None]:
+    """Raise `StorageFullError` for errors that a full temporary folder has caused.
+
+    Raises:
+        StorageFullError: as it says.
+    """
+    try:
+        yield
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StorageFullError from error
+            cause = cause.__cause__ or cause.__context__
+        raise
 
 
 class LeftError(TurnedAwayError):

@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.core.errors import DeviceError, WhisperHailoError
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.serve.errors import outcome_of
+from whisper_hailo.http.rate_limited_log import RateLimit
+from whisper_hailo.serve.errors import kind_of, outcome_of
 
 if TYPE_CHECKING:
     from whisper_hailo.serve.job import Job
     from whisper_hailo.serve.request import Caller, Heard
 
+_MOST_REFUSALS: Final = 60
+"""Lines a minute of requests that were refused."""
+
+_LONGEST_VALUE: Final = 240
+
 logger = logging.getLogger(__name__)
+
+refusals = logging.getLogger(__name__ + ".refusals")
+refusals.addFilter(RateLimit(_MOST_REFUSALS, keep_traceback=True))
 
 _FIELDS: Final = "fields"
 
@@ -66,6 +75,30 @@ class RequestLog:
         )
         level = logging.ERROR if fault else level
         logger.log(level, "%s", _Line(fields), extra={_FIELDS: fields}, exc_info=fault and failure)
+
+
+def log_refusal(door: str, client: str, error: BaseException, why: str, **fields: object) -> None:
+    """Log a request that was refused before it was a job; so many lines a minute.
+
+    Args:
+        door: by which it came.
+        client: who asked.
+        error: why it was refused; with a traceback if it is a fault of ours.
+        why: the message that the client gets.
+        fields: further fields of the line.
+    """
+    named = {"door": door, "client": client, "outcome": kind_of(error), **fields, "why": why}
+    level = logging.ERROR if fields.get("status") == 500 else logging.INFO
+    content = {name: _printable(value) for name, value in named.items()}
+    extra = {_FIELDS: content}
+    refusals.log(
+        level, "%s", _Line(content), extra=extra, exc_info=level == logging.ERROR and error
+    )
+
+
+def _printable(value: object) -> str:
+    """Return a value as one short line: strangers decide what is in it."""
+    return ascii(str(value))[1:-1][:_LONGEST_VALUE]
 
 
 class _Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag
 from whisper_hailo.core.names import shown
+from whisper_hailo.http.hosts import Network
 from whisper_hailo.http.tls import Tls
 
 LIMITS: Final = "Limits"
@@ -154,6 +156,8 @@ class SafetyOptions:
         api_key_file: one key per line; blank lines and those that begin with # are ignored.
         allow_host: names by which the server may be asked for, beside its own.
         allow_origin: pages of others that may ask.
+        trusted_proxy: addresses or networks of reverse proxies; what they say of a client's
+            address, scheme and host is believed.
         tls_cert: PEM file of the certificate; HTTP is HTTPS with it.
         tls_key: PEM file of its key.
     """
@@ -162,15 +166,21 @@ class SafetyOptions:
     api_key_file: Path | None = flag(
         None, "One key per line; # begins a comment.", SAFETY, metavar="FILE"
     )
-    allow_host: tuple[str, ...] = flag((), "Also asked for by this name.", SAFETY, metavar="NAME")
+    allow_host: tuple[str, ...] = flag(
+        (), "Further name of the server; *.lan: any below.", SAFETY, metavar="NAME"
+    )
     allow_origin: tuple[str, ...] = flag(
         (), "Pages of this origin may ask (CORS).", SAFETY, metavar="ORIGIN"
+    )
+    trusted_proxy: tuple[str, ...] = flag(
+        (), "Believe X-Forwarded-... of this proxy.", SAFETY, metavar="ADDRESS"
     )
     tls_cert: Path | None = flag(None, "Serve HTTPS.", SAFETY, metavar="FILE")
     tls_key: Path | None = flag(None, "Of the certificate.", SAFETY, metavar="FILE")
 
     def __post_init__(self) -> None:
         self.tls  # noqa: B018 - refuses one without the other
+        self.proxies  # noqa: B018 - refuses what is no address
         for origin in self.allow_origin:
             parts = urlsplit(origin)
             if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path:
@@ -182,6 +192,20 @@ class SafetyOptions:
     def tls(self) -> Tls:
         """What HTTPS is served with."""
         return Tls(self.tls_cert, self.tls_key)
+
+    @property
+    def proxies(self) -> tuple[Network, ...]:
+        """The networks of trusted proxies.
+
+        Raises:
+            OptionError: something is no address and no network.
+        """
+        try:
+            return tuple(map(ipaddress.ip_network, self.trusted_proxy))
+        except ValueError as error:
+            raise OptionError(
+                f"--trusted-proxy: {error}; expected an address or a network such as 172.18.0.0/16"
+            ) from error
 
     def keys(self) -> tuple[str, ...]:
         """All keys; none where everybody may ask.

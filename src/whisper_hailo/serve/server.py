@@ -60,7 +60,7 @@ class Server:
         self._limits = limits
         self._safety = safety
         self._keys = ApiKeys(safety)
-        self._connections = ConnectionLimiter(limits.connections)
+        self._connections = ConnectionLimiter(limits.connections, safety.proxies)
         self._serving = serving
 
     async def run(self) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
+import logging
 import socket
 import time
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from starlette.testclient import TestClient
 
 from tests.unit.serve.house import House
 from tests.unit.serve.running import running
@@ -44,7 +47,70 @@ def test_a_key_is_needed_where_there_are_some(house: House) -> None:
 def test_the_server_is_asked_for_by_its_own_names_only(house: House) -> None:
     web = client(house, safety=SafetyOptions(allow_host=("home.example",)))
     for host, status in (("evil.example", 421), ("home.example", 200), ("localhost", 200)):
-        assert web.get("/health", headers={"Host": host}).status_code == status
+        assert web.get("/v1/models", headers={"Host": host}).status_code == status
+        assert web.get("/health", headers={"Host": host}).status_code == 200
+
+
+def test_foreign_name_is_told_how_to_allow_it(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    web = client(house)
+    with caplog.at_level(logging.INFO):
+        answer = web.get("/v1/models", headers={"Host": "whisper:8000"})
+    assert answer.status_code == 421
+    assert "--allow-host whisper" in answer.json()["error"]["message"]
+    assert "--allow-host whisper" in caplog.text
+
+
+def test_allowed_suffix_stands_for_all_names_below(house: House) -> None:
+    web = client(house, safety=SafetyOptions(allow_host=("*.lan", "*.fritz.box")))
+    for host, status in (("pi.lan", 200), ("a.fritz.box:80", 200), ("lan", 421), ("x.plan", 421)):
+        assert web.get("/v1/models", headers={"Host": host}).status_code == status
+
+
+def test_trusted_proxy_speaks_for_its_clients(house: House) -> None:
+    safety = SafetyOptions(allow_host=("speech.example",), trusted_proxy=("10.0.0.0/8",))
+    forwarded = {
+        "X-Forwarded-For": "192.0.2.7",
+        "X-Forwarded-Host": "speech.example",
+        "X-Forwarded-Proto": "https",
+        "Origin": "https://speech.example",
+        "Host": "backend",
+    }
+    app = client(house, safety=safety).app
+    for peer, status in (("10.1.2.3", 404), ("192.0.2.9", 421)):
+        web = TestClient(app, "http://127.0.0.1:8000", client=(peer, 5))
+        assert web.post("/nowhere", headers=forwarded).status_code == status
+
+
+@pytest.mark.parametrize("proxy", ["nginx", "10.0.0.1/8", ""])
+def test_trusted_proxy_is_an_address(proxy: str) -> None:
+    with pytest.raises(OptionError, match="trusted-proxy"):
+        SafetyOptions(trusted_proxy=(proxy,))
+
+
+def test_refused_requests_are_logged(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    web = client(house, safety=SafetyOptions(api_key=("k",)))
+    key = {"Authorization": "Bearer k"}
+    with caplog.at_level(logging.INFO):
+        web.get("/v1/models")
+        web.get("/no%0Awhere", headers=key)
+        web.post(TRANSCRIPTIONS, headers=key)
+        transcribe(web, language="xx", headers=key)
+    refused = [r.getMessage() for r in caplog.records if r.name.endswith("refusals")]
+    assert [line.split("status=")[1][:3] for line in refused] == ["401", "404", "400", "400"]
+    assert "\n" not in "".join(refused)
+
+
+def test_full_temporary_folder_is_507(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.SpooledTemporaryFile.rollover", full)
+    files = {"file": ("a.wav", bytes(2 << 20))}
+    answer = client(house).post(TRANSCRIPTIONS, files=files)
+    assert answer.status_code == 507
+    assert "temporary folder" in answer.json()["error"]["message"]
 
 
 def test_pages_of_others_may_not_ask(house: House) -> None:

@@ -11,8 +11,7 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.serve.doors.realtime_session import RealtimeSession
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.http.failures import response_of
-from whisper_hailo.serve.http.guard import CLIENT
+from whisper_hailo.serve.http.failures import CLIENT, log_refused_request, response_of
 from whisper_hailo.serve.request import Caller, Priority
 
 _DOOR: Final = "realtime"
@@ -53,6 +52,7 @@ class _Door:
                 await session.run()
         except WhisperHailoError as error:
             self._engine.metrics.failed(error)
+            log_refused_request(websocket.scope, error)
             await websocket.send_denial_response(response_of(error))
         except WebSocketDisconnect:
             pass  # before it was answered

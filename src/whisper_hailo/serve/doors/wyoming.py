@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections.abc import Awaitable
 from contextlib import suppress
@@ -32,11 +31,10 @@ from whisper_hailo.serve.doors.wyoming_pieces import Pieces
 from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES, MalformedError, read_event
 from whisper_hailo.serve.engine import Engine, Served
 from whisper_hailo.serve.errors import LeftError, kind_of
+from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.plain import plain_message
 from whisper_hailo.serve.request import Caller, Choices
 from whisper_hailo.serve.room import Lot
-
-logger = logging.getLogger(__name__)
 
 _DOOR: Final = "wyoming"
 _IDLE_S: Final = 600.0
@@ -239,8 +237,10 @@ class WyomingSession:
     async def _refuse(self, error: Exception) -> None:
         """Tell what is wrong, and end the connection."""
         self._engine.metrics.failed(error)
-        if not isinstance(error, WhisperHailoError | TimeoutError):
-            logger.error("a Wyoming connection failed", exc_info=error)
+        is_known = isinstance(error, WhisperHailoError | TimeoutError)
+        log_refusal(
+            _DOOR, self._caller.client, error, plain_message(error), status=400 if is_known else 500
+        )
         with suppress(LeftError):
             await self._write(Error(text=plain_message(error), code=kind_of(error)))
 

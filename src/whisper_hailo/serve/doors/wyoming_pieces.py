@@ -14,7 +14,7 @@ from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import AudioLimits, Decoders, PcmForm, expect_seconds
 from whisper_hailo.serve.doors.wyoming_wire import MalformedError
-from whisper_hailo.serve.errors import TooLargeError
+from whisper_hailo.serve.errors import TooLargeError, translate_full_storage
 from whisper_hailo.serve.room import Lot, Room
 
 _IN_MEMORY_BYTES: Final = 4 << 20
@@ -67,7 +67,8 @@ class Pieces:
             spool = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - the stack is one
             self.stack.enter_context(spool)
             self.runs.append((form, cast(BinaryIO, spool)))
-        self.runs[-1][1].write(data)
+        with translate_full_storage():
+            self.runs[-1][1].write(data)
 
     async def audio(self, decoders: Decoders) -> FloatArray:
         """All of it.

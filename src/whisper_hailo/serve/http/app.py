@@ -24,6 +24,7 @@ from whisper_hailo.serve.doors import (
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.failures import RESPONSES, answer_failures
 from whisper_hailo.serve.http.guard import Guard, Places, Rate
+from whisper_hailo.serve.http.proxies import TrustedProxies
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {
@@ -92,11 +93,12 @@ def make_app(
         room=engine.room,
         metrics=engine.metrics,
     )
-    if not safety.allow_origin:
-        return guarded
-    return CORSMiddleware(
-        guarded,
-        allow_origins=safety.allow_origin,
-        allow_methods=["GET", "POST"],
-        allow_headers=["Authorization", "Content-Type"],
-    )
+    served: ASGIApp = guarded
+    if safety.allow_origin:
+        served = CORSMiddleware(
+            guarded,
+            allow_origins=safety.allow_origin,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
+    return TrustedProxies(served, safety.proxies) if safety.proxies else served

@@ -13,7 +13,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.engine import Engine, Ticket
 from whisper_hailo.serve.errors import LeftError
-from whisper_hailo.serve.http.guard import CLIENT
+from whisper_hailo.serve.http.failures import CLIENT, SUBMITTED
 from whisper_hailo.serve.request import Caller, Choices, Priority
 from whisper_hailo.serve.room import Lot
 
@@ -75,6 +75,7 @@ class Asking:
             audio = await while_there(request, self.audio(file, lot, form, heard_s))
             asked = self._engine.request(audio, choices, caller)
             async with self._engine.submit(asked) as ticket:
+                request.scope[SUBMITTED] = True
                 yield ticket
 
 

@@ -9,9 +9,19 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, WhisperHailoError
-from whisper_hailo.serve.errors import BadKeyError, TooManyError, TurnedAwayError, UnknownModelError
+from whisper_hailo.http.hosts import address_of
+from whisper_hailo.serve.errors import (
+    BadKeyError,
+    LeftError,
+    TooManyError,
+    TurnedAwayError,
+    UnknownModelError,
+    translate_full_storage,
+)
+from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.plain import plain_message
 
 _CODES: Final[dict[type[Exception], str]] = {
@@ -19,6 +29,12 @@ _CODES: Final[dict[type[Exception], str]] = {
     TooManyError: "rate_limit_exceeded",
     UnknownModelError: "model_not_found",
 }
+CLIENT: Final = "whisper_hailo.client"
+"""Key of the client's name in a request's scope."""
+
+SUBMITTED: Final = "whisper_hailo.submitted"
+"""Key in the scope of a request that the engine has taken."""
+
 _OWN_FAULT: Final = 500
 _NOT_THERE: Final = 503
 
@@ -96,15 +112,31 @@ def _first_complaint(error: RequestValidationError) -> tuple[str | None, str]:
     return param, f"{param or 'the request'}: {first['msg']}"
 
 
+def log_refused_request(scope: Scope, error: Exception) -> None:
+    """Log a request that failed before the engine took it, which logs all others itself."""
+    if scope.get(SUBMITTED) or isinstance(error, LeftError):
+        return
+    client = scope.get(CLIENT) or address_of((scope.get("client") or ("", 0))[0])
+    why, method = body_of(error)["error"]["message"], scope.get("method", "WEBSOCKET")
+    status, path = status_of(error), scope["path"]
+    log_refusal("http", client, error, why, status=status, method=method, path=path)
+
+
 def answer_failures(app: FastAPI) -> None:
     """Have an application answer all errors so."""
 
     async def failed(request: Request, error: Exception) -> JSONResponse:
         param = None
+        try:
+            with translate_full_storage():
+                raise error
+        except Exception as translated:
+            error = translated
         request.app.state.metrics.failed(error)
         if isinstance(error, RequestValidationError):
             param, message = _first_complaint(error)
             error = HTTPException(400, message)
+        log_refused_request(request.scope, error)
         return response_of(error, param)
 
     for kind in (WhisperHailoError, RequestValidationError, HTTPException, Exception):

@@ -16,15 +16,12 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.http.hosts import Hosts, address_of
 from whisper_hailo.serve.api_keys import ApiKeys
 from whisper_hailo.serve.errors import BusyError, TooLargeError, TooManyError
-from whisper_hailo.serve.http.failures import response_of
+from whisper_hailo.serve.http.failures import CLIENT, log_refused_request, response_of
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.room import Lot, Room
 
 _FOR_WATCHERS: Final = frozenset({"/health", "/ready"})
-"""What watches over the server has no key."""
-
-CLIENT: Final = "whisper_hailo.client"
-"""Who asks, in a request's scope."""
+"""Answered without a key and by any name: what watches over the server knows neither."""
 
 _MOST_CLIENTS: Final = 4096
 _STALL_S: Final = 30.0
@@ -158,6 +155,7 @@ class Guard:
                     place.enter_context(self._places.taken(scope[CLIENT]))
             except (WhisperHailoError, HTTPException) as error:
                 self._metrics.failed(error)
+                log_refused_request(scope, error)
                 await response_of(error)(scope, receive, send)
                 return
             if scope.get("method") == "HEAD":  # uvicorn leaves out the body of the answer
@@ -177,7 +175,7 @@ class Guard:
         }
         listed = headers.get("origin") in self._origins
         refusal = self._hosts.refusal(scope, any_page=listed or scope.get("method") in _READS)
-        if refusal is not None:
+        if refusal is not None and scope["path"] not in _FOR_WATCHERS:
             raise HTTPException(*refusal)
         client = address_of((scope.get("client") or ("", 0))[0])
         if scope["path"] not in self._open_to_all:
