@@ -72,12 +72,18 @@ def translate_full_storage() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StorageFullError from error
-            cause = cause.__cause__ or cause.__context__
+        if is_storage_full(error):
+            raise StorageFullError from error
         raise
+
+
+def is_storage_full(error: BaseException | None) -> bool:
+    """Return whether an error came of a full file system."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 class LeftError(TurnedAwayError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from whisper_hailo.core.buffers import BufferText
@@ -19,6 +20,13 @@ Outcome: TypeAlias = Transcript | BufferText
 Told: TypeAlias = Callable[[Segment | Outcome | Exception], None]
 """Told of each segment when it is final, and at the end of the outcome or of what prevented it; on
 the engine's thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class _EndedPlan:
+    """What the schedule asks of the plan of a job that is over."""
+
+    sequential: bool
 
 
 class Job(Recording):
@@ -89,6 +97,13 @@ class Job(Recording):
         super().finish()
         if self.failure is None:
             self._tell_segments()
+
+    def free_audio(self) -> None:
+        """Drop the audio and what reads it: the schedule holds its last job until the next."""
+        for name in ("_source", "_stream", "_feed", "_windows"):
+            vars(self).pop(name, None)
+        if "_plan" in vars(self):
+            self._plan = _EndedPlan(self._plan.sequential)  # type: ignore[assignment]
 
     def _expect_wanted(self) -> None:
         if self._left is not None:

@@ -234,6 +234,10 @@ class Worker(Closing):
         transcript, now_s = outcome if isinstance(outcome, Transcript) else None, time.monotonic()
         self.metrics.done(job, outcome, now_s)
         self._log.done(job, transcript, now_s)
+        job.free_audio()
+        if job.failure is not None:
+            # Its frames hold the job, which holds the audio, until the cyclic collector runs.
+            job.failure.__traceback__ = None
         job.tell(outcome or job.failure)  # type: ignore[arg-type]  # it is one of these
 
     def _break(self, error: Exception) -> None:

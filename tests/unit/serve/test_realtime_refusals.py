@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import socket
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -229,6 +230,7 @@ def test_what_waits_to_be_heard_is_bounded(house: House) -> None:
 
     class Socket:
         n_read = 0
+        state = SimpleNamespace()
 
         async def receive(self) -> dict[str, Any]:
             self.n_read += 1

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.http.asking import Asking, while_there
+from whisper_hailo.serve.http.asking import Asking, UploadRoute, while_there
 from whisper_hailo.serve.http.failures import TEXT, answers
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.text.outputs import openai_json, render
@@ -19,7 +19,7 @@ _DOOR: Final = "inference"
 
 def router(engine: Engine) -> APIRouter:
     """`/inference`, as whisper.cpp's server has it."""
-    routes = APIRouter(tags=["whisper.cpp"])
+    routes = APIRouter(route_class=UploadRoute, tags=["whisper.cpp"])
     asking = Asking(engine, _DOOR)
 
     @routes.post(

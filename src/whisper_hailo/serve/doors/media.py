@@ -15,7 +15,7 @@ from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.audio import PcmForm
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.http.asking import Asking, while_there
+from whisper_hailo.serve.http.asking import Asking, UploadRoute, while_there
 from whisper_hailo.serve.http.failures import TEXT, answers
 from whisper_hailo.serve.request import Choices, Priority, SpeechChoices
 from whisper_hailo.text.outputs import render, verbose_json
@@ -29,7 +29,7 @@ _HEARD_S: Final = 30.0
 
 def router(engine: Engine) -> APIRouter:
     """`/asr` and `/detect-language`, as Bazarr asks for them."""
-    routes, door = APIRouter(tags=["media servers"]), _Door(engine)
+    routes, door = APIRouter(route_class=UploadRoute, tags=["media servers"]), _Door(engine)
     routes.add_api_route(
         "/asr", door.asr, methods=["POST"], summary="Text or subtitles of a recording",
         response_model=None, responses=answers(TEXT),

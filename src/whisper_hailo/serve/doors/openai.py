@@ -14,7 +14,7 @@ from whisper_hailo.core.strict_json import parse_json
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.serve.doors.openai_json import answer, delta, done
 from whisper_hailo.serve.engine import Engine, Served, Ticket
-from whisper_hailo.serve.http.asking import Asking, while_there
+from whisper_hailo.serve.http.asking import Asking, UploadRoute, while_there
 from whisper_hailo.serve.http.failures import EVENTS, TEXT, answers, body_of
 from whisper_hailo.serve.http.sse import Events, sse
 from whisper_hailo.serve.request import Choices, SpeechChoices, only_language
@@ -52,7 +52,7 @@ class Wish:
 
 def router(engine: Engine) -> APIRouter:
     """`/v1/audio/transcriptions`, `/v1/audio/translations` and `/v1/models`, as OpenAI's."""
-    routes, door = APIRouter(prefix="/v1", tags=["OpenAI"]), _Door(engine)
+    routes, door = APIRouter(route_class=UploadRoute, prefix="/v1", tags=["OpenAI"]), _Door(engine)
     for path, answer_to, what, kinds in (
         ("transcriptions", door.transcriptions, "Text of a recording", (TEXT, EVENTS)),
         ("translations", door.translations, "The same in English", (TEXT,)),

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Form, Request, Response, UploadFile
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.serve.engine import Engine, Ticket
-from whisper_hailo.serve.http.asking import Asking
+from whisper_hailo.serve.http.asking import Asking, UploadRoute
 from whisper_hailo.serve.http.failures import body_of
 from whisper_hailo.serve.http.sse import Events, sse
 from whisper_hailo.serve.request import Choices
@@ -48,7 +48,7 @@ OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})
 
 def router(engine: Engine) -> APIRouter:
     """The page at `/` with its files, and what it asks for; not in the description."""
-    routes, door = APIRouter(include_in_schema=False), _Door(engine)
+    routes, door = APIRouter(route_class=UploadRoute, include_in_schema=False), _Door(engine)
     for path in _FILES:
         routes.add_api_route(path, door.file)
     routes.add_api_route(_ABOUT, door.about)

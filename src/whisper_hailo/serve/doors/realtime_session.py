@@ -14,6 +14,7 @@ from typing import Any, Final
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.http.connections import Connection
 from whisper_hailo.serve.doors.realtime_items import Items, Told, new_id
 from whisper_hailo.serve.doors.realtime_settings import RealtimeSettings
 from whisper_hailo.serve.doors.realtime_wire import (
@@ -25,8 +26,9 @@ from whisper_hailo.serve.doors.realtime_wire import (
     refusal,
 )
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.errors import LeftError
+from whisper_hailo.serve.errors import BusyError, LeftError
 from whisper_hailo.serve.request import Caller
+from whisper_hailo.serve.room import Lot
 from whisper_hailo.serve.threads import each_on_thread
 
 logger = logging.getLogger(__name__)
@@ -34,8 +36,11 @@ logger = logging.getLogger(__name__)
 _WAITING_BYTES: Final = 4 << 20
 """When so much is not heard yet, the next message is not read."""
 
-_PIECE_BYTES: Final = 1 << 20
-"""What waits is heard in pieces of about this size, so that text comes in between."""
+_PIECE_BYTES: Final = 256 << 10
+"""Sound is heard in pieces of about this size; in between text comes, and clients leave."""
+
+_LOOK_S: Final = 1.0
+"""How often a client that is not read is looked after."""
 
 _IDLE_S: Final = 600.0
 """So long a client may be silent."""
@@ -45,6 +50,20 @@ _WRITE_S: Final = 30.0
 
 _GONE, _INTERNAL, _RESTART = 1001, 1011, 1012
 _FINISH: Final = Order("")
+
+
+def _pieces(order: Order) -> Iterator[Order]:
+    """Split an order with much sound; its pieces take as many bytes together."""
+    sound = order.sound
+    if len(sound) <= _PIECE_BYTES:
+        yield order
+        return
+    left = order.n_bytes
+    for begin in range(0, len(sound), _PIECE_BYTES):
+        piece = sound[begin : begin + _PIECE_BYTES]
+        n_bytes = len(piece) if begin + len(piece) < len(sound) else left
+        left -= n_bytes
+        yield Order(order.kind, order.event_id, n_bytes, piece)
 
 
 class RealtimeSession:
@@ -69,7 +88,7 @@ class RealtimeSession:
         self._id = new_id("sess")
         self._items = Items(engine, caller, RealtimeSettings.of(engine.served.name))
         self._orders: deque[Order] = deque()
-        self._n_waiting = 0
+        self._lot = Lot(engine.room)  # for what waits
         self._changed = asyncio.Condition()
 
     async def run(self) -> None:
@@ -101,6 +120,8 @@ class RealtimeSession:
             for task in (speaking, reading, ending):
                 task.cancel()
             await asyncio.gather(speaking, reading, ending, return_exceptions=True)
+            self._orders.clear()
+            self._lot.take(-self._lot.n_bytes)
         if code is not None:
             with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it has left meanwhile
                 async with asyncio.timeout(_WRITE_S):
@@ -117,11 +138,38 @@ class RealtimeSession:
             if message["type"] != "websocket.receive":
                 return False
             order = order_of(message.get("text"))
+            try:
+                self._lot.take(order.n_bytes)
+            except BusyError as error:
+                order = Order("", order.event_id, wrong=error)
             async with self._changed:
-                self._orders.append(order)
-                self._n_waiting += order.n_bytes
+                self._orders.extend(_pieces(order))
                 self._changed.notify_all()
-                await self._changed.wait_for(lambda: self._n_waiting < _WAITING_BYTES)
+            del message, order
+            if not await self._wait_until_heard():
+                return False
+
+    async def _wait_until_heard(self) -> bool:
+        """Wait until less is waiting; return whether the client is still there.
+
+        Nothing is read from the connection meanwhile, so the end of it would not be noticed.
+        """
+        if self._lot.n_bytes < _WAITING_BYTES:
+            return True
+        connection: Connection | None = getattr(self._websocket.state, "connection", None)
+        if connection is not None:
+            connection.pause_reading()
+        try:
+            while self._lot.n_bytes >= _WAITING_BYTES:
+                if connection is not None and connection.is_closed_by_peer:
+                    return False
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S), self._changed:
+                        await self._changed.wait_for(lambda: self._lot.n_bytes < _WAITING_BYTES)
+        finally:
+            if connection is not None:
+                connection.resume_reading()
+        return True
 
     async def _wake(self) -> None:
         async with self._changed:
@@ -138,7 +186,7 @@ class RealtimeSession:
                     break
                 taken.append(self._orders.popleft())
                 n_bytes += len(taken[-1].sound)
-            self._n_waiting -= sum(order.n_bytes for order in taken)
+            self._lot.take(-sum(order.n_bytes for order in taken))
             self._changed.notify_all()
         if len(taken) == 1:
             return first

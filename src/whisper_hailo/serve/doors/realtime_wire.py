@@ -58,7 +58,7 @@ class Order:
     n_bytes: int = 0
     sound: bytes = b""
     changes: Mapping[str, Any] | None = None
-    wrong: SessionError | None = None
+    wrong: WhisperHailoError | None = None
 
 
 def order_of(text: str | None) -> Order:
@@ -121,7 +121,8 @@ def refusal(error: WhisperHailoError, event_id: str | None) -> dict[str, Any]:
         error: what is wrong.
         event_id: of the message that it came of.
     """
-    own = error if isinstance(error, SessionError) else SessionError("")
+    kind = getattr(error, "kind", "invalid_value")
+    own = error if isinstance(error, SessionError) else SessionError("", code=kind)
     body = body_of(error, own.param)["error"]
     code = body["code"] or own.code
     return {"type": "error", "error": {**body, "code": code, "event_id": event_id}}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
-from fastapi import Request, UploadFile
+from fastapi import Request, Response, UploadFile
+from fastapi.routing import APIRoute
+from starlette.datastructures import FormData
 
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import Decoders, PcmForm
@@ -18,6 +20,31 @@ from whisper_hailo.serve.request import Caller, Choices, Priority
 from whisper_hailo.serve.room import Lot
 
 T = TypeVar("T")
+
+_MOST_FILES: Final = 4
+_MOST_FIELDS: Final = 64
+_FIELD_BYTES: Final = 64 << 10
+
+
+class UploadRoute(APIRoute):
+    """A route whose forms are bounded: all but larger files is kept in memory."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            return await handler(_UploadRequest(request.scope, request.receive))
+
+        return answer
+
+
+class _UploadRequest(Request):
+    """A request with limits of its own where Starlette's allow 1000 MiB."""
+
+    async def _get_form(self, **_limits: object) -> FormData:
+        return await super()._get_form(
+            max_files=_MOST_FILES, max_fields=_MOST_FIELDS, max_part_size=_FIELD_BYTES
+        )
 
 
 class Asking:

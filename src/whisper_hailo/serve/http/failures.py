@@ -16,10 +16,11 @@ from whisper_hailo.http.hosts import address_of
 from whisper_hailo.serve.errors import (
     BadKeyError,
     LeftError,
+    StorageFullError,
     TooManyError,
     TurnedAwayError,
     UnknownModelError,
-    translate_full_storage,
+    is_storage_full,
 )
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.plain import plain_message
@@ -127,11 +128,8 @@ def answer_failures(app: FastAPI) -> None:
 
     async def failed(request: Request, error: Exception) -> JSONResponse:
         param = None
-        try:
-            with translate_full_storage():
-                raise error
-        except Exception as translated:
-            error = translated
+        if is_storage_full(error):
+            error = StorageFullError()
         request.app.state.metrics.failed(error)
         if isinstance(error, RequestValidationError):
             param, message = _first_complaint(error)
