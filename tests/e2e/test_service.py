@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import PATIENCE_S, ROOT
+from tests.e2e.served import serve
 
 SYSTEMD = ROOT / "packaging" / "systemd"
 CAPTION, SERVE = SYSTEMD / "whisper-hailo-caption.service", SYSTEMD / "whisper-hailo-serve.service"
@@ -68,6 +69,31 @@ def test_the_options_of_the_unit_are_the_command_s(
     assert done.returncode in codes, done.stderr
     if unit is SERVE:
         assert "none.toml" in done.stderr  # nothing was wrong with what stands before it
+
+
+def test_options_of_the_serve_unit_are_settings(environment: dict[str, str]) -> None:
+    settings = SYSTEMD / "serve.toml"
+    with serve(environment, "--config", settings, "--http", "127.0.0.1:0",
+               "--wyoming", "tcp://127.0.0.1:0") as served:  # fmt: skip
+        served.wait_for("serving at (tcp)")
+        assert served.end() == 0
+
+
+def test_service_manager_is_told_that_the_server_lives(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(PATIENCE_S)
+        own = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "300000"}
+        with serve(environment | own, "--wyoming", "tcp://127.0.0.1:0") as served:
+            assert manager.recv(4096).startswith(b"READY=1")
+            for _ in range(3):
+                assert manager.recv(4096) == b"WATCHDOG=1"
+            assert served.end() == 0
+            while (told := manager.recv(4096)) == b"WATCHDOG=1":
+                pass
+            assert told == b"STOPPING=1"
 
 
 def test_a_service_manager_is_told_that_captions_run_live_and_end(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Final
 
+from whisper_hailo.core.supervisor import Supervisor
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.hosts import is_loopback
 from whisper_hailo.http.rate_limited_log import rate_limited_network_log
@@ -24,6 +25,9 @@ from whisper_hailo.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
 
+
+_ALIVE_S: Final = 0.1
+"""How often the service manager may be told; it is told as often as it asks for."""
 
 PONG_S: Final = 300.0
 """A client that sends faster than it is heard is not read for a while, nor are its pongs."""
@@ -60,6 +64,7 @@ class Server:
         self._limits = limits
         self._safety = safety
         self._keys = ApiKeys(safety)
+        self._supervisor = Supervisor()
         self._connections = ConnectionLimiter(limits.connections, safety.proxies)
         self._serving = serving
 
@@ -86,7 +91,10 @@ class Server:
                     logger.info("only Wyoming is served; --http HOST:PORT adds OpenAI's API")
                 if self._listeners.wyoming is not None:
                     await self._open_wyoming(self._listeners.wyoming, stack)
+                watchdog = asyncio.create_task(self._watch())
+                stack.callback(watchdog.cancel)
                 await self._engine.ending.wait()
+                self._supervisor.stopping()
                 await self._drain()
         finally:
             for number in handlers:
@@ -99,6 +107,13 @@ class Server:
             raise KeyboardInterrupt
         logger.info("ending: requests under way have %g s", self._doors.drain_s)
         self._engine.ending.set()
+
+    async def _watch(self) -> None:
+        """Tell the service manager that the server is ready, then that it is alive."""
+        self._supervisor.ready("serving")
+        while self._worker.is_alive:
+            self._supervisor.alive()
+            await asyncio.sleep(_ALIVE_S)
 
     def _reload(self) -> None:
         """Reload the key file; without one, a hang-up ends the server as `SIGTERM` does."""

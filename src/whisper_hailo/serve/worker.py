@@ -122,6 +122,11 @@ class Worker(Closing):
             raise self._failure
         return self
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the engine's thread runs."""
+        return self._thread.is_alive()
+
     def submit(self, request: Request, tell: Told) -> Job:
         """Let a request wait for its turn.
 

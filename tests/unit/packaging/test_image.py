@@ -30,6 +30,7 @@ def test_the_last_stage_is_nobody_s_and_has_no_tools_that_build() -> None:
     assert [line.split()[1] for line in last if line.startswith("VOLUME")] == ["/cache"]
     (health,) = (line for line in last if line.startswith("HEALTHCHECK"))
     assert "/health" in health
+    assert "WHISPER_HAILO_SERVE_HTTP" in health, "it follows another port"
 
 
 def test_all_that_is_installed_in_the_image_is_locked() -> None:
