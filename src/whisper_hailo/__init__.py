@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from whisper_hailo.live.blocks import BlockCaptions, stream, stream_async
     from whisper_hailo.live.options import CaptionOptions
     from whisper_hailo.text.outputs import as_json, json_schema, render
-    from whisper_hailo.transcription.journal import Journal
     from whisper_hailo.transcription.longform.plan import LongOptions
-    from whisper_hailo.transcription.segments import Segments
+    from whisper_hailo.transcription.memory import Journal
+    from whisper_hailo.transcription.run import Segments
     from whisper_hailo.transcription.transcriber import Transcriber
 
 __all__ = [
@@ -89,7 +89,7 @@ _HOMES = {
     "EngineOptions": "whisper_hailo.backends.options",
     "HailoOptions": "whisper_hailo.convert.options",
     "HubError": "whisper_hailo.core.errors",
-    "Journal": "whisper_hailo.transcription.journal",
+    "Journal": "whisper_hailo.transcription.memory",
     "LongOptions": "whisper_hailo.transcription.longform.plan",
     "ModelError": "whisper_hailo.core.errors",
     "OptionError": "whisper_hailo.core.errors",
@@ -97,7 +97,7 @@ _HOMES = {
     "PromptOptions": "whisper_hailo.decoding.option_groups",
     "SearchOptions": "whisper_hailo.decoding.option_groups",
     "Segment": "whisper_hailo.core.types",
-    "Segments": "whisper_hailo.transcription.segments",
+    "Segments": "whisper_hailo.transcription.run",
     "Settings": "whisper_hailo.core.types",
     "Thresholds": "whisper_hailo.decoding.option_groups",
     "Timings": "whisper_hailo.core.types",

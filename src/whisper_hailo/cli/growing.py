@@ -19,8 +19,8 @@ from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import Segment
 from whisper_hailo.text.outputs import JSON, render
-from whisper_hailo.transcription.journal import Journal
-from whisper_hailo.transcription.segments import Segments
+from whisper_hailo.transcription.memory import Journal
+from whisper_hailo.transcription.run import Segments
 
 _INTERVAL_S: Final = 2.0
 """Files are written anew so often at most: an hour of audio has thousands of segments."""

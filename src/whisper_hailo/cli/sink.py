@@ -22,7 +22,7 @@ from whisper_hailo.core.targets import file_id, refuse_foreign
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.text.outputs import JSON, as_json, failure_json, parts, render, timings_json
 from whisper_hailo.text.subtitles import Layout
-from whisper_hailo.transcription.journal import BEGINNING
+from whisper_hailo.transcription.memory import BEGINNING
 
 logger = logging.getLogger(__name__)
 

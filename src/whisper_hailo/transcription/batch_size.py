@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.available import available_bytes
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
+
+MEMINFO: Final = Path("/proc/meminfo")
+_LINE: Final = "MemAvailable:"
+
+
+def available_bytes() -> int | None:
+    """What the system could give without swapping; `None` where it does not say."""
+    try:
+        lines = MEMINFO.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None
+    found = next((line.split() for line in lines if line.startswith(_LINE)), [])
+    return int(found[1]) * 1024 if len(found) > 1 and found[1].isdigit() else None
+
 
 MAX_BATCH: Final = 256
 USUAL_BATCH: Final = 4

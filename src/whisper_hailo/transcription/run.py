@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.types import Transcript
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.draft_model import why_not_drafted
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -16,8 +18,7 @@ from whisper_hailo.transcription.memory import Memory, RememberingStages
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording, Share
 from whisper_hailo.transcription.running_text import Running, running_text
-from whisper_hailo.transcription.schedule import Progress, Schedule
-from whisper_hailo.transcription.sources import WindowSource
+from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 
 logger = logging.getLogger(__name__)
@@ -122,3 +123,57 @@ class TranscriptionRun:
             language_probs=context.language_probs,
             near_ties=recording.near_ties,
         )
+
+
+class Segments(Iterator[Segment]):
+    """Gives each segment when it is final; the work is done while they are asked for.
+
+    Args:
+        run: what transcribes.
+        recording: not begun yet.
+    """
+
+    def __init__(self, run: TranscriptionRun, recording: Recording) -> None:
+        self._run = run
+        self._recording = recording
+        self._segments = _steps(run, recording)
+
+    def __next__(self) -> Segment:
+        """The next one.
+
+        Raises:
+            AudioError: the recording cannot be read on; the segments before that were given.
+            StopIteration: it is done.
+        """
+        return next(self._segments)
+
+    def close(self) -> None:
+        """End the work and give the file back; there are no more segments."""
+        self._segments.close()
+
+    @property
+    def language(self) -> str | None:
+        """Code; `None` until it was found out."""
+        language = self._recording.context.likeliest_language
+        return None if language == AUTO_LANGUAGE else language
+
+    @property
+    def language_probs(self) -> dict[str, float]:
+        """Code to probability, likeliest first; empty where it was told, or is not known yet."""
+        return self._recording.context.language_probs
+
+    @property
+    def transcript(self) -> Transcript:
+        """What there is so far: of the whole recording when all segments have come."""
+        return self._run.transcript(self._recording)
+
+
+def _steps(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
+    """A function, which knows nothing of who asks: it ends as soon as nobody does."""
+    n_given = 0
+    for _ in run.schedule(Listed([recording])).steps():
+        new = recording.segments[n_given:]
+        n_given += len(new)
+        yield from new
+    if recording.failure is not None:
+        raise recording.failure

@@ -1,20 +1,132 @@
-"""Which windows of which recordings are decoded together."""
+"""Takes recordings from a source through the stages: turns, batches, encoding ahead."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.transcription.prefetch import Begun, Prefetch
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.sources import WindowSource
-from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.turns import Turns
+from whisper_hailo.transcription.stages import Begun, Prefetch, Stages
 from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest, WindowResult
+
+PATIENCE: Final = 8
+"""So many batches on end what waits is passed over by what is more urgent; the next one is its."""
+
+
+class Turns:
+    """The most urgent goes first, and of several alike the one who had least.
+
+    But nobody waits for ever: however much comes that is urgent, of nine batches one is of what
+    waits behind it.
+    """
+
+    def __init__(self) -> None:
+        self._passed: dict[int, int] = {}
+
+    def note(self, served: Iterable[Recording], waiting: Collection[Recording]) -> None:
+        """A batch is decoded.
+
+        Args:
+            served: recordings that have a window in it.
+            waiting: all that have, or may have, a window to be decoded.
+        """
+        had = {recording.priority for recording in served}
+        self._passed = {
+            priority: self._passed.get(priority, 0) + 1
+            for priority in {recording.priority for recording in waiting} - had
+        }
+
+    def is_due(self, priority: int) -> bool:
+        """Whether what has this priority was passed over for long enough."""
+        return self._passed.get(priority, 0) >= PATIENCE
+
+    def next_of(self, ready: Iterable[Recording]) -> Recording:
+        """Whose turn it is; of several alike, the one that came first."""
+        return min(ready, key=self._rank)
+
+    def _rank(self, recording: Recording) -> tuple[bool, int, int]:
+        is_due = self.is_due(recording.priority)
+        return not is_due, recording.priority, recording.share.n_windows
+
+
+class WindowSource(Protocol):
+    """Where recordings come from; more may come while others are transcribed."""
+
+    def next(self, *, n_free: int, idle: bool) -> Recording | None:
+        """The next recording, not opened yet.
+
+        Args:
+            n_free: rows of the batch that no recording under way fills; 0 where there are none, so
+                that only what is urgent should come.
+            idle: nothing is under way, so that it may be waited for.
+
+        Returns:
+            `None` when there is none now; when idle, that there will be none.
+        """
+        ...
+
+    def rows(self, most: int) -> int:
+        """How many windows the next batch may have, of so many at most."""
+        ...
+
+    def wait(self, coming: Future[Any]) -> bool:
+        """Wait until something is there, or a recording for `next`; whether it is a recording."""
+        ...
+
+
+class Listed:
+    """Recordings in the order of a list, the next one when there is room.
+
+    Args:
+        recordings: not opened yet.
+    """
+
+    def __init__(self, recordings: Iterable[Recording]) -> None:
+        self._recordings = iter(recordings)
+
+    def next(self, *, n_free: int, idle: bool) -> Recording | None:
+        del idle
+        return next(self._recordings, None) if n_free else None
+
+    def rows(self, most: int) -> int:
+        """As many as there are."""
+        return most
+
+    def wait(self, coming: Future[Any]) -> bool:
+        """No recording comes before there is room, so that the next batch need not wait either."""
+        del coming
+        return False
+
+
+def in_order(
+    recordings: Iterable[Recording], schedule: Callable[[WindowSource], Schedule]
+) -> Iterator[Recording]:
+    """Transcribe a list of recordings; they come back in its order.
+
+    Args:
+        recordings: not opened yet; each is when its turn comes.
+        schedule: of a source.
+    """
+    begun: deque[Recording] = deque()
+
+    def noted() -> Iterator[Recording]:
+        for recording in recordings:
+            begun.append(recording)
+            yield recording
+
+    done: list[Recording] = []
+    for recording in schedule(Listed(noted())).run():
+        done.append(recording)
+        while begun and begun[0] in done:
+            done.remove(begun[0])
+            yield begun.popleft()
+
 
 Progress: TypeAlias = Callable[[float, float | None], None]
 """Called after each window with seconds done and seconds in all (`None`: unknown)."""

@@ -3,39 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.protocols import AnyDecoder, Encoder
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.protocols import AnyDecoder, Closeable, Encoder
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, Transcript
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.core.types import FloatArray, Settings, Transcript
+from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.asked import Asked, AskedModel, at_rate
-from whisper_hailo.transcription.loaded_model import LoadedModel
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.memory import Memory
 from whisper_hailo.transcription.parts import Parts
-from whisper_hailo.transcription.run import TranscriptionRun
+from whisper_hailo.transcription.run import Segments, TranscriptionRun
 from whisper_hailo.transcription.running_text import Running, in_english, running_text
-from whisper_hailo.transcription.schedule import Progress
-from whisper_hailo.transcription.segments import Segments
-from whisper_hailo.transcription.sources import Listed, in_order
+from whisper_hailo.transcription.schedule import Listed, Progress, in_order
 
 AudioInput: TypeAlias = AudioSource
 """A file, a channel of one, or `(n_samples,)` float32 samples at 16 kHz mono."""
 
 
-class Transcriber(LoadedModel):
+class Transcriber(Closing):
     """An encoder, a decoder and a tokenizer of one model, ready to turn audio into text.
 
     Use it in a `with` block, or call `open` and `close`.
     """
+
+    def __init__(self, parts: Parts) -> None:
+        """From parts that fit each other; `from_model` finds them by a model's name."""
+        self._parts = parts
+        self._stack = ExitStack()
+        self._load_clock = StageClock()
+
+    def open(self) -> Self:
+        """Load the model, as a `with` block does by itself."""
+        self._load_clock = StageClock()
+        with self._load_clock.stage("load"), ExitStack() as opened:
+            for part in self.parts.values():
+                opened.enter_context(part)
+            self._stack = opened.pop_all()
+        return self
+
+    def close(self) -> None:
+        """Free model and device, as a `with` block does by itself."""
+        self._stack.close()
 
     @classmethod
     def from_model(
@@ -278,3 +296,87 @@ class Transcriber(LoadedModel):
             encode_ahead=own.encode_ahead if encode_ahead is None else encode_ahead,
         )
         return Transcriber(changed)
+
+    @property
+    def content_s(self) -> float:
+        """Seconds of audio that one window takes."""
+        return self._parts.plan.window_s - self._parts.plan.margin_s
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._parts.tokenizer
+
+    @property
+    def encoder(self) -> Encoder:
+        return self._parts.encoder
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return self._parts.reasons
+
+    @property
+    def default_cures(self) -> Cures:
+        """What keeps this decoder from repeating itself when the caller has no wish of their own.
+
+        Padding, where there can be any; a fixed decoder has all its positions already.
+        """
+        return self._parts.default_cures
+
+    @property
+    def default_fallback(self) -> float:
+        """By how much hotter doubtful text is tried again by default; 0 is not at all.
+
+        `SearchOptions` says which temperatures.
+        """
+        return self._parts.default_fallback
+
+    @property
+    def default_options(self) -> DecodingOptions:
+        """What `transcribe` decodes by where the caller says nothing, as the command does.
+
+        The language is found out, doubtful text is tried again where that can be had, and cures
+        are what suits the decoder.
+        """
+        return self._parts.default_options
+
+    @property
+    def parts(self) -> dict[str, Closeable]:
+        """What is open: encoder and decoder by these names, and likewise those of a draft model."""
+        parts, draft = self._parts, self._parts.draft
+        ahead = (None, None) if draft is None else (draft.encoder, draft.decoder)
+        named = {
+            "encoder": parts.encoder,
+            "decoder": parts.decoder,
+            "draft encoder": ahead[0],
+            "draft decoder": ahead[1],
+        }
+        return {name: part for name, part in named.items() if part is not None}
+
+    def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
+        """Refuse options that this model cannot honour, before any audio is touched.
+
+        Raises:
+            OptionError: unknown language or task, padding beyond the model's context, prompts or
+                token ids that it cannot take, timestamps or alignment that it does not have, a rule
+                that the engine or the plan of windows does not have, or windows that the encoder
+                does not take.
+        """
+        self._parts.check(options, long)
+
+    def identity(
+        self,
+        options: DecodingOptions,
+        long: LongOptions | None = None,
+        batch_size: int | None = None,
+    ) -> str:
+        """Tells runs that give the same text from all others: program, model, engine, options."""
+        return self._parts.identity(options, long, self._parts.batch_size(batch_size))
+
+    def settings(
+        self,
+        options: DecodingOptions,
+        long: LongOptions | None = None,
+        batch_size: int | None = None,
+    ) -> Settings:
+        """What shapes the results of these options."""
+        return self._parts.settings(options, long, self._parts.batch_size(batch_size))

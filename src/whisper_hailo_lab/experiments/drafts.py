@@ -24,7 +24,7 @@ from whisper_hailo.cli.stdout import emit
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.segments import Segments
+from whisper_hailo.transcription.run import Segments
 from whisper_hailo_lab.data.clips import measured_on, spoken_clips
 from whisper_hailo_lab.documents.drafts import RESULT, tables
 from whisper_hailo_lab.documents.tables import keep

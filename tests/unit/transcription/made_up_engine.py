@@ -19,8 +19,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Schedule
-from whisper_hailo.transcription.sources import in_order
+from whisper_hailo.transcription.schedule import Schedule, in_order
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 

@@ -24,7 +24,7 @@ from whisper_hailo.core.types import FloatArray, Word
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
 from whisper_hailo.transcription.draft_model import DraftModel, why_not_drafted
-from whisper_hailo.transcription.sources import Listed
+from whisper_hailo.transcription.schedule import Listed
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, WindowRequest

@@ -27,7 +27,7 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording, Share
 from whisper_hailo.transcription.running_text import Running
-from whisper_hailo.transcription.sources import Listed
+from whisper_hailo.transcription.schedule import Listed
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import WindowResult
 

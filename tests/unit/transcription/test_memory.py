@@ -14,8 +14,7 @@ from tests.unit.transcription.made_up_engine import PLAN, Chip, Encoder, Interpr
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.transcription.journal import Journal
-from whisper_hailo.transcription.memory import Remembered, RememberingStages, key_of
+from whisper_hailo.transcription.memory import Journal, Remembered, RememberingStages, key_of
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.transcription.prefetch import Prefetch
+from whisper_hailo.transcription.stages import Prefetch
 
 PATIENCE_S = 20.0
 """Ends only what hangs."""

@@ -23,8 +23,7 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 from whisper_hailo.transcription.recording import Recording, make_plan, strategy_of
-from whisper_hailo.transcription.schedule import Schedule
-from whisper_hailo.transcription.sources import in_order
+from whisper_hailo.transcription.schedule import Schedule, in_order
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context, WindowResult
 

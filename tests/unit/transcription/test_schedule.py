@@ -25,10 +25,8 @@ from tests.unit.transcription.made_up_engine import (
 from tests.unit.transcription.test_turns import Noting
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Schedule
-from whisper_hailo.transcription.sources import Listed
+from whisper_hailo.transcription.schedule import PATIENCE, Listed, Schedule
 from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.turns import PATIENCE
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
 

@@ -20,8 +20,7 @@ from tests.unit.transcription.made_up_engine import (
 from tests.unit.transcription.test_turns import Noting
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Schedule
-from whisper_hailo.transcription.sources import Listed, in_order
+from whisper_hailo.transcription.schedule import Listed, Schedule, in_order
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 

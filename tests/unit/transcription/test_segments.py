@@ -17,9 +17,8 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Schedule
-from whisper_hailo.transcription.segments import Segments
-from whisper_hailo.transcription.sources import Listed
+from whisper_hailo.transcription.run import Segments
+from whisper_hailo.transcription.schedule import Listed, Schedule
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context
 

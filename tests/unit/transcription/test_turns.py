@@ -17,10 +17,8 @@ from tests.unit.transcription.made_up_engine import (
     recording_of,
 )
 from whisper_hailo.transcription.recording import Recording, Share
-from whisper_hailo.transcription.schedule import Schedule
-from whisper_hailo.transcription.sources import Listed
+from whisper_hailo.transcription.schedule import Listed, Schedule, Turns
 from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.turns import Turns
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
 

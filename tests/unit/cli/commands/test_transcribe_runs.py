@@ -16,7 +16,7 @@ from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.transcription.journal import Journal
+from whisper_hailo.transcription.memory import Journal
 
 __all__ = ["many", "stereo"]
 
