@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from whisper_hailo.checkpoint.layout import expected_shapes
+from whisper_hailo.checkpoint.checkpoint import expected_shapes
 from whisper_hailo.core.dimensions import Dimensions
 
 TOY = Dimensions(

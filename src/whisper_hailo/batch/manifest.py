@@ -13,8 +13,7 @@ from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
 from whisper_hailo.batch.records import Item
 from whisper_hailo.batch.store import is_address
 from whisper_hailo.core.errors import AudioError, OptionError
-from whisper_hailo.core.files import json_lines, read_text
-from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.files import files_below, json_lines, read_text
 from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json

@@ -1,12 +1,11 @@
-"""What a checkpoint's `config.json` says, and what the files beside it are called.
-
-Apart from the arrays, so that a look at a directory does not load what reads them.
-"""
+"""A checkpoint's sizes, from its `config.json`, and its alignment heads."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
@@ -117,3 +116,47 @@ class _Stored:
             n_vocab=self.vocab_size,
         )
         return Config(dims, self.encoder_ffn_dim, self.decoder_ffn_dim)
+
+
+logger = logging.getLogger(__name__)
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What is read of `generation_config.json`."""
+
+    alignment_heads: Pairs | None = None
+
+
+def alignment_heads(generation: dict[str, Any], dims: Dimensions) -> Pairs:
+    """`(layer, head)` pairs in order, from the generation config if it has good ones.
+
+    Without them: all heads of the upper half of the decoder, as in OpenAI's Whisper. Distilled
+    checkpoints often carry the list of their teacher, whose layers they do not have.
+
+    Args:
+        generation: `generation_config.json`, may be empty.
+        dims: the model's sizes.
+
+    Raises:
+        ModelError: the list is not made of pairs of numbers.
+    """
+    try:
+        listed = decode(_Listed, generation).alignment_heads
+    except MismatchError as error:
+        raise ModelError(f"generation_config.json: {error}; fetch the file again") from error
+    if listed:
+        if all(
+            0 <= layer < dims.n_decoder_layers and 0 <= head < dims.n_decoder_heads
+            for layer, head in listed
+        ):
+            return tuple(sorted(set(listed)))
+        logger.warning(
+            "generation_config.json lists alignment heads that this decoder of %d layers does not "
+            "have; using all heads of its upper half",
+            dims.n_decoder_layers,
+        )
+    layers = range(dims.n_decoder_layers // 2, dims.n_decoder_layers)
+    return tuple((layer, head) for layer in layers for head in range(dims.n_decoder_heads))

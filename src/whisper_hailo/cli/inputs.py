@@ -16,8 +16,7 @@ from whisper_hailo.audio.files import fault_of
 from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES, MEDIA_SUFFIXES
 from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError
 from whisper_hailo.core.extras import to_add
-from whisper_hailo.core.files import at_home
-from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.files import at_home, files_below
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import FileId, file_id
 

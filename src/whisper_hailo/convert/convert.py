@@ -16,9 +16,8 @@ from typing import Any
 
 from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.backends.silence import measure_silence_keys, save_silence_keys
-from whisper_hailo.checkpoint.alignment import alignment_heads
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.config import INDEX_FILE
+from whisper_hailo.checkpoint.config import INDEX_FILE, alignment_heads
 from whisper_hailo.checkpoint.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
 from whisper_hailo.convert.graphs.decoder import decoder_graph
@@ -29,8 +28,7 @@ from whisper_hailo.convert.hailo.sizes import FixedSizes, fixed_sizes
 from whisper_hailo.convert.hailo.write import Job, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import alone_with, ordinary_mode, sha256, sync, sync_tree
-from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.files import alone_with, files_below, ordinary_mode, sha256, sync, sync_tree
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import scratch_directory, scratch_path, sweep
 from whisper_hailo.core.spec import (

@@ -9,8 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.checkpoint.alignment import alignment_heads
-from whisper_hailo.checkpoint.config import INDEX_FILE, PICKLES, SINGLE_FILE, read_config
+from whisper_hailo.checkpoint.config import (
+    INDEX_FILE,
+    PICKLES,
+    SINGLE_FILE,
+    alignment_heads,
+    read_config,
+)
 from whisper_hailo.checkpoint.ctranslate2 import is_ctranslate2
 from whisper_hailo.checkpoint.hub import is_model_directory, parse_name
 from whisper_hailo.checkpoint.tokens import read_special_tokens

@@ -1,13 +1,15 @@
-"""Files: names from strangers, hashes, the cache's place, whole writing, and locks."""
+"""Files: names from strangers, hashes, the cache's place, atomic writes, locks, folders."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+from filelock import lock_descriptor
 
 from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.names import shown
@@ -279,3 +281,39 @@ def ordinary_mode(mode: int) -> int:
     mask = os.umask(0)  # it can only be read by setting it
     os.umask(mask)
     return mode & ~mask
+
+
+def files_below(folder: Path, unreadable: Callable[[Path, str], None]) -> list[Path]:
+    """All that is no folder, at any depth, in order of the names.
+
+    Args:
+        folder: where to look; links to other folders are not followed.
+        unreadable: told a folder that cannot be looked into, and why.
+    """
+
+    def note(error: OSError) -> None:
+        unreadable(Path(error.filename), error.strerror or str(error))
+
+    found = os.walk(folder, onerror=note)
+    return sorted(Path(place, name) for place, _, names in found for name in names)
+
+
+@contextmanager
+def sole(path: Path, advice: str) -> Iterator[bool]:
+    """Whether nobody else holds a file's lock, which this process then does until the block ends.
+
+    The system gives it back when a process dies, however that happens.
+
+    Args:
+        path: only there to be locked; made when missing.
+        advice: for the message: what to do if it cannot be made.
+
+    Raises:
+        OutputError: it cannot be made.
+    """
+    with unwritable(path, advice):
+        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        yield lock_descriptor(number, blocking=False)
+    finally:
+        os.close(number)

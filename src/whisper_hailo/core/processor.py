@@ -1,12 +1,15 @@
-"""What the processor of this machine computes in."""
+"""The processor and memory of this process: cores, threads, freed heap."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from whisper_hailo.core.errors import OptionError
 
 CPUINFO: Final = Path("/proc/cpuinfo")
 HALF_LANES: Final = "asimdhp"
@@ -32,3 +35,42 @@ def computes_in_half() -> bool:
 def available_cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+MOST_THREADS: Final = 256
+
+
+def checked_threads(threads: int) -> int:
+    """Threads per operator.
+
+    Raises:
+        OptionError: no such number.
+    """
+    if not isinstance(threads, int) or not 0 <= threads <= MOST_THREADS:
+        raise OptionError(f"threads is {threads!r}, expected 0 (automatic) to {MOST_THREADS}")
+    return threads
+
+
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+"""Of `mallopt`, see its manual page."""
+
+_LARGE_BYTES: Final = 128 << 10
+"""What the C library begins with."""
+
+
+def give_back_what_is_free() -> bool:
+    """Have large blocks given back when they are freed, whatever was freed before.
+
+    glibc takes a block that was freed for a sign that others as large will come, and from then on
+    keeps up to twice its size, and the holes that smaller blocks leave in it. A model's file is
+    enough of a sign: captions grew by 35 MiB in a quarter of an hour, as audio, mel and features
+    lay between small things (docs/measurements/captions.md).
+
+    Returns:
+        whether the C library can be told so.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    return all(mallopt(what, _LARGE_BYTES) for what in (_TRIM_THRESHOLD, _MMAP_THRESHOLD))

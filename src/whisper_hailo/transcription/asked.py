@@ -14,7 +14,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.given_options import named, refuse_unknown
 from whisper_hailo.core.languages import AUTO_LANGUAGE
-from whisper_hailo.core.threads import checked_threads
+from whisper_hailo.core.processor import checked_threads
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import STRATEGIES, LongOptions

@@ -19,8 +19,7 @@ import numpy as np
 
 from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
 from whisper_hailo.core.errors import AudioError, OptionError
-from whisper_hailo.core.files import json_lines, read_text
-from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.files import files_below, json_lines, read_text
 from whisper_hailo.core.names import shown
 
 TRANSCRIPTS: Final = "*.trans.txt"

@@ -16,8 +16,7 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from whisper_hailo.audio.log_mel import mel_filters
-from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.layout import expected_shapes
+from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError, OptionError

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from safetensors.numpy import save_file
 
-from whisper_hailo.checkpoint.layout import expected_shapes
+from whisper_hailo.checkpoint.checkpoint import expected_shapes
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.shapes import TINY
-from whisper_hailo.checkpoint.alignment import alignment_heads
+from whisper_hailo.checkpoint.config import alignment_heads
 
 UPPER_HALF = tuple((layer, head) for layer in (2, 3) for head in range(6))
 """Of four layers with six heads."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.checkpoints import TOY, config_of
+from whisper_hailo.checkpoint.checkpoint import expected_shapes
 from whisper_hailo.checkpoint.config import read_config
-from whisper_hailo.checkpoint.layout import expected_shapes
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.shapes import toy_spec
-from whisper_hailo.convert.cached import cached_as, cached_models, hub_folder
-from whisper_hailo.convert.model_cache import cache_root
+from whisper_hailo.convert.model_cache import cache_root, cached_as, cached_models, hub_folder
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import SPEC_FILE, FileRecord, ModelSource
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from tests.unit.convert.conftest import FILES, PLAIN, contents
-from whisper_hailo.checkpoint.alignment import alignment_heads
+from whisper_hailo.checkpoint.config import alignment_heads
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs import onnx_file
 from whisper_hailo.convert.options import ConvertOptions

@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 
+from whisper_hailo.backends.hailo.apart import answer
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.own_process import answer
 
 
 def work(word: str) -> None:

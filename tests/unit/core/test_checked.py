@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.core import checked
-from whisper_hailo.core.checked import NOTES_FILE, has_content
+from whisper_hailo.backends import model_files
+from whisper_hailo.backends.model_files import NOTES_FILE, has_content
 from whisper_hailo.core.errors import ModelError
 
 ONE, OTHER = (hashlib.sha256(content).hexdigest() for content in (b"one", b"two"))
@@ -19,13 +19,13 @@ ONE, OTHER = (hashlib.sha256(content).hexdigest() for content in (b"one", b"two"
 def reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Names of the files that were read to the end; the cache is a fresh folder."""
     done: list[str] = []
-    real = checked.sha256
+    real = model_files.sha256
 
     def counted(path: Path) -> str:
         done.append(path.name)
         return real(path)
 
-    monkeypatch.setattr(checked, "sha256", counted)
+    monkeypatch.setattr(model_files, "sha256", counted)
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
     return done
 
@@ -57,7 +57,7 @@ def test_a_change_is_seen_though_size_and_time_are_kept(reads: list[str], file: 
 def test_notes_do_not_grow_for_ever(
     reads: list[str], file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(checked, "MOST_NOTES", 2)
+    monkeypatch.setattr(model_files, "MOST_NOTES", 2)
     for name in "abc":
         (tmp_path / name).write_bytes(b"one")
         assert has_content(tmp_path / name, ONE)

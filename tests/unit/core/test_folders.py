@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.denied import deny
-from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.files import files_below
 
 
 def test_files_in_order_and_folders_that_cannot_be_looked_into(

@@ -16,15 +16,15 @@ import pytest
 
 from tests.silent import silent
 from tests.unit.checkpoint.small_hub import COMMIT, serving, use_hub
+from whisper_hailo.checkpoint.hub import fetch_files
 from whisper_hailo.core.errors import HubError, HubUnreachableError
-from whisper_hailo.core.hub import fetch_files
 
 FILES = {"config.json": b"{}", "model.safetensors": bytes(200_000)}
 PATTERNS = ("*.json", "*.safetensors")
 WORKER = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
-from whisper_hailo.core.hub import fetch_files
+from whisper_hailo.checkpoint.hub import fetch_files
 fetch_files("org/name", ["*"], "")
 """
 

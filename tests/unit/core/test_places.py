@@ -20,12 +20,12 @@ from whisper_hailo.core.files import (
     expect_folder,
     ordinary_mode,
     sha256,
+    sole,
     sync_tree,
     unwritable,
     write_file,
     written_whole,
 )
-from whisper_hailo.core.one_process import sole
 
 
 def test_the_cache_is_where_the_user_says_or_where_the_system_has_caches(

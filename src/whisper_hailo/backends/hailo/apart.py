@@ -6,10 +6,18 @@ which chips there are, or tries one, does so apart, and goes on without when no 
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, Protocol
 
 import numpy as np
 
@@ -20,8 +28,147 @@ from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.lease import Lease
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError
-from whisper_hailo.core.own_process import DiedError, Waitable, answer, run_apart, wait_at_most
+from whisper_hailo.core import errors
+from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError, WhisperHailoError
+
+LOOK_S: Final = 0.5
+"""So often one sees whether a process still works, and whether somebody still waits for it."""
+
+_TIDY_S: Final = 5.0
+_DIE_S: Final = 1.0
+"""What hangs in a driver does not even die at once."""
+
+_START: Final = (
+    "import sys; sys.path.append(sys.argv.pop(1)); import runpy; "
+    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
+
+
+class DiedError(Exception):
+    """A process ended without an answer.
+
+    Args:
+        code: its exit code, negative for a signal.
+        log: the last line of its standard error, if that was kept.
+    """
+
+    def __init__(self, code: int | None, log: str) -> None:
+        super().__init__(f"code {code}: {log}")
+        self.code = code
+        self.log = log
+
+
+class Waitable(Protocol):
+    """A process, as far as whoever waits for it asks."""
+
+    pid: int
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; raises `subprocess.TimeoutExpired`."""
+        ...
+
+
+def run_apart(
+    module: str, words: list[str], wait: Callable[[Waitable], None], *, keep_log: bool = False
+) -> Any:  # noqa: ANN401 - JSON
+    """Run a module of this package in a process of its own.
+
+    Args:
+        module: its full name; it calls `answer`.
+        words: of its command line.
+        wait: waits for its end, or raises when that takes too long.
+        keep_log: keep its standard error for `DiedError`; else it is this program's.
+
+    Returns:
+        what its work returned.
+
+    Raises:
+        DiedError: it ended without an answer.
+        WhisperHailoError: whatever its work raised.
+    """
+    package = str(Path(__file__).resolve().parents[2])
+    command = [sys.executable, "-P", "-c", _START, package, module, *words]
+    with _in_memory("answer") as out, _in_memory("log") as log:
+        # Ctrl-C reaches this process alone, which then ends the other.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=log if keep_log else None,
+            process_group=0,
+        )
+        try:
+            wait(process)
+        finally:
+            end_process(process)
+        said = _last_line(out)
+        try:
+            answered = json.loads(said)
+        except ValueError as error:
+            raise DiedError(process.returncode, _last_line(log)) from error
+    if "kind" in answered:
+        raise getattr(errors, answered["kind"])(answered["message"])
+    return answered["result"]
+
+
+def wait_at_most(process: Waitable, timeout_s: float) -> bool:
+    """Wait for the end of a process; False if it did not come in time.
+
+    The time that it waits for a processor on a busy machine is no time in which it hangs.
+    """
+    until_s = time.monotonic() + timeout_s
+    while time.monotonic() < until_s + _kept_waiting_s(process.pid):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_S)
+            return True
+    return False
+
+
+def _kept_waiting_s(pid: int) -> float:
+    """How long a process could have run, but did not get a processor; 0 where nobody counts it."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """End a process, if it still runs, and give it the time to tidy up."""
+    process.terminate()
+    try:
+        process.wait(_TIDY_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_DIE_S)
+
+
+def _in_memory(name: str) -> IO[bytes]:
+    """A file that is never full before the machine is, as a pipe would be that nobody reads yet."""
+    return open(os.memfd_create(name), "w+b")
+
+
+def _last_line(file: IO[bytes]) -> str:
+    file.seek(0)
+    return "".join(file.read().decode(errors="replace").splitlines()[-1:])
+
+
+def answer(work: Callable[..., Any]) -> None:
+    """In the other process: work with the words, and tell the starter what came of it."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    try:
+        said = {"result": work(*sys.argv[1:])}
+    except WhisperHailoError as error:
+        said = {"kind": type(error).__name__, "message": str(error)}
+    sys.stdout.write("\n" + json.dumps(said))
+
+
+def _end_with(starter: int) -> None:
+    """End this process when nobody waits for it any more."""
+    while os.getppid() == starter:
+        time.sleep(LOOK_S)
+    os.kill(os.getpid(), signal.SIGTERM)
+
 
 _RUN_S: Final = 60.0
 

@@ -27,8 +27,8 @@ from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.given_options import Given
-from whisper_hailo.core.heap import give_back_what_is_free
 from whisper_hailo.core.names import shown
+from whisper_hailo.core.processor import give_back_what_is_free
 from whisper_hailo.core.supervisor import Supervisor
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions

@@ -14,7 +14,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ExitCode, OptionError
 
 if TYPE_CHECKING:
-    from whisper_hailo.convert.cached import CachedModel
+    from whisper_hailo.convert.model_cache import CachedModel
 
 ACTIONS: Final = ("list", "fetch", "verify", "remove")
 _FORM: Final = ("quantize", "encoder_quantize")
@@ -50,7 +50,7 @@ def _fetch(names: list[str], options: ConvertOptions) -> int:
 
 
 def _verify(names: list[str]) -> int:
-    from whisper_hailo.convert.cached import cached_as
+    from whisper_hailo.convert.model_cache import cached_as
 
     code = ExitCode.OK
     for model in [model for name in names for model in cached_as(name)]:
@@ -62,7 +62,7 @@ def _verify(names: list[str]) -> int:
 
 
 def _remove(names: list[str]) -> int:
-    from whisper_hailo.convert.cached import cached_as, hub_folder, remove_unused_checkpoint
+    from whisper_hailo.convert.model_cache import cached_as, hub_folder, remove_unused_checkpoint
 
     for model in [model for name in names for model in cached_as(name)]:
         model.remove()
@@ -87,7 +87,7 @@ def _described(model: CachedModel) -> str:
 def _facts() -> dict[str, Any]:
     from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES, packaged_names
     from whisper_hailo.checkpoint.package_registry import packages
-    from whisper_hailo.convert.cached import cached_models
+    from whisper_hailo.convert.model_cache import cached_models
 
     return {
         "bundled": [BUNDLED],
@@ -111,8 +111,7 @@ def _facts() -> dict[str, Any]:
 def _lines() -> Iterator[str]:
     from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES, packaged_names
     from whisper_hailo.checkpoint.package_registry import REGISTRY, packages
-    from whisper_hailo.convert.cached import cached_models
-    from whisper_hailo.convert.model_cache import models_folder
+    from whisper_hailo.convert.model_cache import cached_models, models_folder
 
     yield f"Bundled:\n  {BUNDLED}  for trying things out: everyday English and German"
     cached = cached_models()

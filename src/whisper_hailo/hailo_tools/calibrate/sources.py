@@ -13,7 +13,7 @@ from pathlib import Path
 
 from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
 from whisper_hailo.core.errors import AudioError
-from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.files import files_below
 from whisper_hailo.core.names import shown
 
 logger = logging.getLogger(__name__)

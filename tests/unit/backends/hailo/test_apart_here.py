@@ -13,8 +13,8 @@ import pytest
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs
 from whisper_hailo.backends.hailo import apart
+from whisper_hailo.backends.hailo.apart import DiedError, Waitable
 from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError
-from whisper_hailo.core.own_process import DiedError, Waitable
 
 
 @pytest.fixture

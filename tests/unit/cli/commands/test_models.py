@@ -12,8 +12,7 @@ import pytest
 from whisper_hailo.checkpoint.hub import SHORT_NAMES
 from whisper_hailo.checkpoint.package_registry import checkpoint_folder
 from whisper_hailo.cli.app import run
-from whisper_hailo.convert.cached import cached_as, cached_models
-from whisper_hailo.convert.model_cache import resolve_model
+from whisper_hailo.convert.model_cache import cached_as, cached_models, resolve_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.files import CACHE_VARIABLE
 from whisper_hailo.core.spec import DECODER_FILE, ModelSource
@@ -135,7 +134,7 @@ def test_a_checkpoint_that_others_may_use_stays_and_is_told(
         asked.append(source)
         return cache / "hub"
 
-    monkeypatch.setattr("whisper_hailo.convert.cached.hub_folder", folder)
+    monkeypatch.setattr("whisper_hailo.convert.model_cache.hub_folder", folder)
     assert run(["models", "remove", "micro"]) == 0
     told = capsys.readouterr()
     assert told.out.endswith(": removed\n")
@@ -153,7 +152,7 @@ def test_a_checkpoint_is_looked_for_where_it_came_from(
     facts["source"]["name"] = "someone/small-one"
     (model.directory / "model.json").write_text(json.dumps(facts))
     asked: list[str] = []
-    monkeypatch.setattr("whisper_hailo.convert.cached.hub_folder", asked.append)
+    monkeypatch.setattr("whisper_hailo.convert.model_cache.hub_folder", asked.append)
     assert run(["models", "remove", model.directory.name]) == 0
     assert asked == ["someone/small-one"]
 

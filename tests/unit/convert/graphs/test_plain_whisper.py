@@ -18,7 +18,7 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs.builder import FLOAT, GraphBuilder
-from whisper_hailo.convert.graphs.convolution import convolution, convolution_as_product
+from whisper_hailo.convert.graphs.encoder import convolution, convolution_as_product
 from whisper_hailo.convert.graphs.layers import layer_norm
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.options import ConvertOptions

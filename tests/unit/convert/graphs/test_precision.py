@@ -9,8 +9,7 @@ from onnx import helper
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import Config
-from whisper_hailo.convert.graphs.decoder import decoder_graph
-from whisper_hailo.convert.graphs.precision import Precision
+from whisper_hailo.convert.graphs.decoder import Precision, decoder_graph
 from whisper_hailo.convert.graphs.products import Arithmetic
 from whisper_hailo.core.dimensions import Dimensions
 

@@ -9,9 +9,8 @@ import onnx
 from onnx import TensorProto, helper
 
 from tests.unit.shapes import TINY
-from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo.checkpoint.config import Config
-from whisper_hailo.checkpoint.layout import expected_shapes
 from whisper_hailo.checkpoint.weights import AnyArray, Weight
 from whisper_hailo.convert.graphs.builder import Graph
 from whisper_hailo.convert.graphs.onnx_file import IR_VERSION

@@ -10,8 +10,8 @@ import pytest
 
 from tests.checkpoints import TOY, TOY_FFN, random_arrays, write_checkpoint
 from whisper_hailo.audio.log_mel import mel_filters
+from whisper_hailo.checkpoint.checkpoint import expected_shapes
 from whisper_hailo.checkpoint.hub import ASSETS
-from whisper_hailo.checkpoint.layout import expected_shapes
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo_lab.formats import prepare
 from whisper_hailo_lab.formats.ctranslate2 import vocabulary
