@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from whisper_hailo.backends.arrays import AnyArray, Named, bind_in_place, is_constant
-from whisper_hailo.backends.cross import CrossKV
+from whisper_hailo.backends.cross import AnyArray, CrossKV, Named, bind_in_place, is_constant
 from whisper_hailo.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:

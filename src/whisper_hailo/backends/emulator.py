@@ -10,7 +10,7 @@ import numpy as np
 from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.model_files import has_content
-from whisper_hailo.backends.one_graph import OneGraph
+from whisper_hailo.backends.session import OneGraph
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm

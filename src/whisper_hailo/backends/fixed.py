@@ -12,7 +12,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_rewind, check_step
-from whisper_hailo.backends.host_side import cut_to, logsumexp
+from whisper_hailo.backends.silence import cut_to, logsumexp
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError, ShapeError
 from whisper_hailo.core.protocols import Closeable, Limits, Padding, StepOutput

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from whisper_hailo.backends.checks import check_frames, check_mel
-from whisper_hailo.backends.graph_run import EXPORT_AGAIN
-from whisper_hailo.backends.one_graph import OneGraph
 from whisper_hailo.backends.saturation import warn_of_slow_products
+from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph
 from whisper_hailo.backends.signature import Axis, Port, Signature, read_signature
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.names import shown

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whisper_hailo.backends.arrays import AnyArray, constant
 from whisper_hailo.backends.cache import Arrays, Cache
-from whisper_hailo.backends.cross import CrossKV
+from whisper_hailo.backends.cross import AnyArray, CrossKV, constant
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, IntArray
 

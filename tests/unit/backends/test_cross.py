@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whisper_hailo.backends.arrays import rows_of
-from whisper_hailo.backends.cross import CrossKV, CrossNames, alignment_weights, heads_by_layer
+from whisper_hailo.backends.cross import (
+    CrossKV,
+    CrossNames,
+    alignment_weights,
+    heads_by_layer,
+    rows_of,
+)
 from whisper_hailo.core.dimensions import AudioForm
 from whisper_hailo.core.types import FloatArray
 

@@ -19,8 +19,7 @@ from whisper_hailo.backends.fixed import FixedDecoder
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder
 from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.backends.options import DECODER_BACKENDS, ENCODER_BACKENDS, EngineOptions
-from whisper_hailo.backends.registry import DECODERS, ENCODERS
-from whisper_hailo.backends.select import Npu, engine_window_s, select
+from whisper_hailo.backends.select import DECODERS, ENCODERS, Npu, engine_window_s, select
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError

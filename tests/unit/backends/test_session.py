@@ -10,12 +10,12 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from whisper_hailo.backends.graph_run import running
 from whisper_hailo.backends.session import (
     OLDEST_RUNTIME,
     GraphFile,
     open_graph,
     open_session,
+    running,
 )
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import CROSS_KV_FILE, ModelSpec

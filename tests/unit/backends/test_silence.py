@@ -11,7 +11,6 @@ import pytest
 from safetensors.numpy import save_file
 
 from tests.unit.backends.random_steps import ATOL, features_of, ids_of
-from whisper_hailo.backends.host_side import pad_features, with_silence_keys
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.silence import (
     CLIPS,
@@ -19,7 +18,9 @@ from whisper_hailo.backends.silence import (
     cluster_positions,
     load_silence_keys,
     measure_silence_keys,
+    pad_features,
     save_silence_keys,
+    with_silence_keys,
 )
 from whisper_hailo.backends.state import cross_bias
 from whisper_hailo.core.errors import ModelError, ShapeError

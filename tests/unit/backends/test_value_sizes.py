@@ -9,8 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from whisper_hailo.backends.signature import read_signature
-from whisper_hailo.backends.value_sizes import LARGEST_VALUE_BYTES
+from whisper_hailo.backends.signature import LARGEST_VALUE_BYTES, read_signature
 from whisper_hailo.core.errors import ModelError
 
 ROW_BYTES = 4096

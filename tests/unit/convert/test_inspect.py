@@ -12,8 +12,7 @@ from onnx import parser
 from tests.standin.hef_file import Wish, hef_bytes
 from tests.unit.backends.hef.nets import ENCODER
 from tests.unit.shapes import TOY_TOKENS, toy_spec
-from whisper_hailo.backends.hef.describe import describe_hef
-from whisper_hailo.convert.inspect import describe
+from whisper_hailo.convert.inspect import describe, describe_hef
 from whisper_hailo.core.errors import HefError, ModelError
 from whisper_hailo.core.spec import SPEC_FILE, FileRecord, SpecialTokens
 

@@ -2,20 +2,117 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from whisper_hailo.backends.hailo.assets import DecoderAssets, load_assets
+from whisper_hailo.backends.hailo.binding import one_line
 from whisper_hailo.backends.hailo.lease import Lease
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
 from whisper_hailo.backends.hailo.preflight import check_decoder
 from whisper_hailo.backends.hef.contract import HOST
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
+
+_EMBEDDING, _POSITIONS = "token_embedding_weight_", "onnx_add_input_"
+_FOLDER = "decoder_tokenization"
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderAssets:
+    """What a decoder's host looks up.
+
+    Attributes:
+        embedding: `(n_vocab, d_model)` float32, mapped from its file: only rows that are looked up
+            take memory.
+        positions: `(length, d_model)` float32; `None` where the chip adds them.
+    """
+
+    embedding: FloatArray
+    positions: FloatArray | None
+
+    def embed(self, tokens: IntArray) -> FloatArray:
+        """Token ids `(length,)` to what the chip is fed, `(length, d_model)` float32."""
+        rows: FloatArray = np.asarray(self.embedding[tokens], dtype=np.float32)
+        return rows if self.positions is None else rows + self.positions
+
+
+def load_assets(directory: Path, sizes: tuple[int, int, int], *, positions: bool) -> DecoderAssets:
+    """Find and check the arrays.
+
+    Args:
+        directory: `decoder_assets`, one of its folders, or a model directory that has it.
+        sizes: `n_vocab`, `d_model` and length of the decoder.
+        positions: whether the host adds the position rows.
+
+    Raises:
+        ModelError: missing, several, or of another model.
+    """
+    n_vocab, d_model, length = sizes
+    folder = _find(directory)
+    embedding = _array(_one(folder, _EMBEDDING, length), (n_vocab, d_model))
+    if not positions:
+        return DecoderAssets(embedding, None)
+    rows = _array(_one(folder, _POSITIONS, length), (length, d_model))
+    return DecoderAssets(embedding, np.array(rows[:length], dtype=np.float32))
+
+
+def _find(directory: Path) -> Path:
+    """The folder with the arrays, at or below the one that was named."""
+    for pattern in ("", _FOLDER, f"*/{_FOLDER}", f"decoder_assets/*/{_FOLDER}"):
+        folders = sorted(directory.glob(pattern)) if pattern else [directory]
+        found = [folder for folder in folders if any(folder.glob(f"{_EMBEDDING}*.npy"))]
+        if len(found) > 1:
+            names = ", ".join(str(path.relative_to(directory)) for path in found)
+            raise ModelError(
+                f"{shown(directory)} has arrays of several models: {names}; name one folder"
+            )
+        if found:
+            return found[0]
+    raise ModelError(
+        f"{shown(directory)} has no {_EMBEDDING}*.npy; give --decoder-assets the folder "
+        "decoder_assets that convert --hailo writes, or fetch-hef fetches"
+    )
+
+
+def _one(folder: Path, stem: str, length: int) -> Path:
+    """The file of a kind; some are stored once per length, as `..._seq_32.npy`."""
+    found = sorted(path for path in folder.glob(f"{stem}*.npy") if path.is_file())
+    exact = [path for path in found if path.stem.endswith(f"_seq_{length}")]
+    plain = [path for path in found if "_seq_" not in path.stem]
+    for choice in (exact, plain, found):
+        if len(choice) == 1:
+            return choice[0]
+    names = ", ".join(path.name for path in found) or "none"
+    raise ModelError(
+        f"{shown(folder)} has {names}, expected one {stem}*.npy for {length} positions"
+    )
+
+
+def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
+    """A table of at least these rows and exactly these columns; never a pickle."""
+    try:
+        array: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ModelError(
+            f"{shown(path)} is no readable array ({one_line(error)}); make or fetch it again"
+        ) from error
+    if array.ndim > 2:
+        array = array.reshape(-1, array.shape[-1])
+    rows_fit = array.ndim == 2 and array.shape[0] >= shape[0]
+    if _EMBEDDING in path.name:
+        rows_fit = rows_fit and array.shape[0] == shape[0]
+    if not rows_fit or array.shape[1] != shape[1] or array.dtype.kind != "f":
+        raise ModelError(
+            f"{shown(path)} is {array.dtype} {array.shape}, the decoder needs float32 {shape}; "
+            "assets and decoder must be of one model"
+        )
+    return array
 
 
 class HefRunner(Closing):

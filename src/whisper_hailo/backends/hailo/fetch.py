@@ -3,18 +3,124 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from whisper_hailo.backends.hailo.download import download
 from whisper_hailo.backends.hailo.known import KnownHefs
-from whisper_hailo.backends.hailo.sums import Sums
 from whisper_hailo.backends.hef.contract import RUNS_ON, find_part
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.core.errors import ModelError, OptionError, WrongChipError
-from whisper_hailo.core.files import ANOTHER_CACHE, sha256, unwritable, written_whole
+from whisper_hailo.core.errors import HubError, ModelError, OptionError, OutputError, WrongChipError
+from whisper_hailo.core.files import ANOTHER_CACHE, sha256, unwritable, write_file, written_whole
+from whisper_hailo.core.names import shown
+
+LARGEST_BYTES: Final = 512 << 20
+"""Base's decoder, the largest that is published, has less than a third of it."""
+
+_TIMEOUT_S: Final = 10.0
+"""For a connection, and for each piece that is waited for."""
+_PIECE: Final = 1 << 16
+
+
+def download(address: str, target: Path) -> None:
+    """Copy what is at a web address into a file, no further than what a HEF can have.
+
+    Raises:
+        HubError: it cannot be reached, does not have the file, or broke off.
+        ModelError: it has no end.
+        OutputError: the file cannot be written.
+    """
+    folder = target.parent
+    try:
+        with target.open("wb") as file:
+            for piece in _pieces(address, folder):
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise OutputError(
+            f"cannot write below {shown(folder)} ({error.strerror or error}); {ANOTHER_CACHE}"
+        ) from error
+
+
+def _pieces(address: str, folder: Path) -> Iterator[bytes]:
+    """What comes, as it comes; `folder` is where the user may put it instead."""
+    size = 0
+    try:
+        with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answered:  # noqa: S310 - checked
+            stated = int(answered.headers.get("Content-Length") or -1)
+            if stated > LARGEST_BYTES:
+                raise ModelError(f"{address} has {stated} bytes, more than {LARGEST_BYTES}")
+            while piece := answered.read1(_PIECE):
+                size += len(piece)
+                if size > LARGEST_BYTES:
+                    raise ModelError(f"{address} has more than {LARGEST_BYTES} bytes")
+                yield piece
+    except urllib.error.HTTPError as error:
+        raise HubError(
+            f"{address} answers {error.code} {error.reason}; the vendor may have moved it: see "
+            "download_resources.py of hailo-ai/hailo-apps, speech recognition"
+        ) from error
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise HubError(
+            f"cannot fetch {address} ({reason}); fetch it where there is a network and copy it to "
+            f"{shown(folder)}, or give a mirror with --from"
+        ) from error
+    if stated not in {-1, size}:
+        raise HubError(f"{address} broke off after {size} of {stated} bytes; try again")
+
+
+SUMS: Final = "SHA256SUMS"
+"""As `sha256sum --check` reads it."""
+
+_LINE: Final = re.compile(r"([0-9a-f]{64})  (.+)")
+
+
+class Sums:
+    """What the files of a folder have to be."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / SUMS
+        self._known: dict[str, str] = {}
+        if self.path.is_file():
+            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+            found = [match for match in map(_LINE.fullmatch, lines) if match]
+            self._known = {match[2]: match[1] for match in found}
+
+    def check(self, name: str, found: str) -> None:
+        """Compare a file's hash with what it should be; one that is not known passes.
+
+        Args:
+            name: path below the folder.
+            found: SHA-256 of the file, in hexadecimal.
+
+        Raises:
+            ModelError: it is another.
+        """
+        expected = self._known.get(name, found)
+        if found != expected:
+            raise ModelError(
+                f"{name} has the SHA-256 {found[:16]}..., expected {expected[:16]}..., which came "
+                "before; compare with what others have, and remove its line in "
+                f"{shown(self.path)} to take this one"
+            )
+
+    def keep(self, name: str, found: str) -> None:
+        """Remember what a file that was good is from now on."""
+        if self._known.get(name) != found:
+            self._known[name] = found
+            lines = [f"{digest}  {file}\n" for file, digest in sorted(self._known.items())]
+            write_file(self.path, "".join(lines))
+
 
 logger = logging.getLogger(__name__)
 

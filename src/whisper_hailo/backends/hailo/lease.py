@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from whisper_hailo.backends.hailo.chip import Chip
-from whisper_hailo.backends.hailo.network import ConfiguredNetwork
+from whisper_hailo.backends.hailo.network import AsyncRun, ConfiguredNetwork
 from whisper_hailo.backends.hailo.options import ChipOptions
-from whisper_hailo.backends.hailo.run import AsyncRun
 from whisper_hailo.backends.hef.read import HefFile
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import (

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
-from whisper_hailo.backends.graph_run import running
-from whisper_hailo.backends.session import open_graph
+from whisper_hailo.backends.session import open_graph, running
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray

@@ -13,8 +13,8 @@ import pytest
 from tests.standin.hef_file import Wish, hef_bytes
 from tests.unit.backends.hailo.test_preflight import encoder
 from whisper_hailo.backends.hailo import faults, lease
-from whisper_hailo.backends.hailo.assets import load_assets
 from whisper_hailo.backends.hailo.binding import one_line
+from whisper_hailo.backends.hailo.decoder import load_assets
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.faults import Faults, status_of
 from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority

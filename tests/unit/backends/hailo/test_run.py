@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whisper_hailo.backends.hailo import run as run_module
+from whisper_hailo.backends.hailo import network as run_module
 from whisper_hailo.backends.hailo.encoder import HefEncoding
-from whisper_hailo.backends.hailo.run import AsyncRun, BufferSlot
+from whisper_hailo.backends.hailo.network import AsyncRun, BufferSlot
 from whisper_hailo.core.errors import DeviceTimeoutError
 
 

@@ -11,12 +11,10 @@ import pytest
 
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.backends.hailo.test_preflight import SPEC, decoder, encoder
-from whisper_hailo.backends.hailo import sums as sums_module
-from whisper_hailo.backends.hailo.download import download
-from whisper_hailo.backends.hailo.fetch import _check_array
+from whisper_hailo.backends.hailo import fetch as sums_module
+from whisper_hailo.backends.hailo.fetch import Sums, _check_array, download
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
 from whisper_hailo.backends.hailo.preflight import check_decoder, check_encoder
-from whisper_hailo.backends.hailo.sums import Sums
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import HefError, ModelError, OptionError
 

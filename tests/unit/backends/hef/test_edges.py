@@ -12,8 +12,7 @@ from xxhash import xxh3_64_intdigest
 
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes
 from tests.unit.backends.hef.nets import DECODER, ENCODER, changed
-from whisper_hailo.backends.hef.header import check_sum, read_header
-from whisper_hailo.backends.hef.read import HefFile, is_hef, read_hef
+from whisper_hailo.backends.hef.read import HefFile, check_sum, is_hef, read_header, read_hef
 from whisper_hailo.core.errors import HefError
 
 TURNED = [*list(DECODER.outputs)[1:], *list(DECODER.outputs)[:1]]
