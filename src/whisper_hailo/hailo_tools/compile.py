@@ -1,8 +1,10 @@
-"""From a model directory to a HEF through the vendor's compiler, or to a bundle that does it."""
+"""Compiles a Hailo form to a HEF: here, or as a bundle for another machine."""
 
 from __future__ import annotations
 
 import logging
+import shutil
+import zipfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -17,18 +19,29 @@ from whisper_hailo.core.errors import (
     OutputError,
     WhisperHailoError,
 )
-from whisper_hailo.core.files import alone_with, inside, unwritable, write_file
+from whisper_hailo.core.files import (
+    alone_with,
+    inside,
+    sha256,
+    unwritable,
+    write_file,
+    written_whole,
+)
 from whisper_hailo.core.hailo import HefRecord
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
-from whisper_hailo.core.strict_json import MismatchError, decode
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
+from whisper_hailo.hailo_tools import hef_build
 from whisper_hailo.hailo_tools.calibrate.rows import net_name
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
 from whisper_hailo.hailo_tools.hef_build.calibration import load_calibration
 from whisper_hailo.hailo_tools.hef_build.fault import DEVICE, OPTION, OUTPUT, BuildError
 from whisper_hailo.hailo_tools.hef_build.job import BuildJob
 from whisper_hailo.hailo_tools.hef_build.recipe import size_of
-from whisper_hailo.hailo_tools.hef_build.supervise import JOB_SUFFIX, supervise
+from whisper_hailo.hailo_tools.hef_build.sdk import VERSIONS
+from whisper_hailo.hailo_tools.hef_build.stages import HEF, SCRIPT
+from whisper_hailo.hailo_tools.hef_build.supervise import JOB_SUFFIX, RECORD_SUFFIX, supervise
+from whisper_hailo.hailo_tools.zip_file import add_file, add_text
 
 logger = logging.getLogger(__name__)
 
@@ -164,3 +177,150 @@ def _alone(folder: Path) -> AbstractContextManager[None]:
     with unwritable(folder, advice):
         folder.mkdir(parents=True, exist_ok=True)
     return alone_with(folder, advice)
+
+
+def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
+    """Copy a bundle's HEF, its record and its script to `hailo/<arch>` and list it in `model.json`.
+
+    Args:
+        directory: the model directory that the bundle was packed from.
+        arch: chip that it was built for.
+        part: `encoder` or `decoder`.
+        built: the bundle's `out` folder.
+
+    Raises:
+        ModelError: nothing built there, cut short, or of another graph or chip.
+        OutputError: the model directory cannot be written.
+    """
+    spec = ModelSpec.load(directory)
+    form = spec.hailo_form(part)
+    stem = net_name(spec, form)
+    facts = _checked_record(built, stem, arch, spec.record(form.file).sha256)
+    target = inside(directory.resolve(), f"hailo/{arch}")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        # The HEF last: where it lies, all that belongs to it does.
+        for suffix in (SCRIPT, RECORD_SUFFIX, HEF):
+            _copy(built / f"{stem}{suffix}", target)
+    except OSError as error:
+        raise OutputError(
+            f"cannot copy {shown(built)} to {shown(target)} ({error.strerror or error}); make room "
+            "there"
+        ) from error
+    return record_hef(directory, target / f"{stem}{HEF}", facts)
+
+
+def _checked_record(built: Path, stem: str, arch: str, graph_sha256: str) -> dict[str, Any]:
+    path = built / f"{stem}{RECORD_SUFFIX}"
+    if not path.is_file():
+        raise ModelError(
+            f"{shown(built)} holds no {shown(path.name)}, expected the out folder of a bundle of "
+            "this model whose build.py has finished"
+        )
+    facts = read_json_object(path)
+    if facts.get("arch") != arch:
+        raise ModelError(f"{shown(path)} is of a HEF for {facts.get('arch')}, --arch says {arch}")
+    if facts.get("graph_sha256") != graph_sha256:
+        raise ModelError(
+            f"{shown(path)} is of another graph than this model's; pack a bundle of this one and "
+            "build it"
+        )
+    hef = built / f"{stem}{HEF}"
+    if not hef.is_file() or sha256(hef) != facts.get("sha256"):
+        raise ModelError(
+            f"{shown(hef)} is not the file that {shown(path.name)} describes; copy it again"
+        )
+    return facts
+
+
+def _copy(source: Path, folder: Path) -> None:
+    with written_whole(folder / source.name) as partial:
+        shutil.copyfile(source, partial)
+
+
+_BUILD: Final = '''"""Builds the HEF; run it with the Python that has the Hailo compiler."""
+
+from pathlib import Path
+
+from hef_build.alone import main
+
+raise SystemExit(main(Path(__file__).resolve().parent))
+'''
+
+_README: Final = """A build for the Hailo Dataflow Compiler, packed by whisper-hailo.
+
+    python3 build.py
+
+It needs x86-64 Linux, Python 3.10 or newer with NumPy, and the Hailo Dataflow Compiler
+{versions} (hailo_sdk_client) in that same Python; nothing else. It takes hours, streams its log,
+and keeps every finished stage: start it again after an interruption.
+
+The result is out/{stem}.hef for {arch}, with its record out/{stem}.hef.json (chip, compiler
+version, script, hashes, signal-to-noise ratios). The model script is
+written to out/{stem}.alls once the compiler has parsed the graph. Copy the folder out to where
+the model is, and let it take the HEF over:
+
+    whisper-hailo compile MODEL_DIR --arch {arch} --part {part} --built out
+"""
+
+
+def write_bundle(directory: Path, options: CompileOptions, target: Path) -> None:
+    """Pack graph, calibration set, the user's script, and the program that builds.
+
+    The same inputs give the same bytes.
+
+    Args:
+        directory: a model directory with Hailo forms.
+        options: what to compile; `out` and `python` do not matter.
+        target: the zip file, which is replaced when the new one is whole.
+
+    Raises:
+        ModelError: model directory or calibration set do not fit.
+        OutputError: unwritable, or the disk is full.
+    """
+    job = make_job(directory, ModelSpec.load(directory), options)
+    graph, calibration = Path(job.graph), Path(job.calibration)
+    files = {f"graph/{path.name}": path for path in _with_data(graph)}
+    calibration_name = f"calibration/{job.net_name}{calibration.suffix}"
+    files[calibration_name] = calibration
+    if job.script is not None:
+        files["script.alls"] = Path(job.script)
+    for path in sorted(Path(hef_build.__path__[0]).glob("*.py")):
+        files[f"hef_build/{path.name}"] = path
+    packed = replace(
+        job,
+        graph=f"graph/{graph.name}",
+        calibration=calibration_name,
+        script=None if job.script is None else "script.alls",
+        out="out",
+    )
+    first, beyond = VERSIONS[job.arch]
+    versions = f"{first[0]}.{first[1]} or newer, below {beyond[0]}.0"
+    texts = {
+        "README.txt": _README.format(
+            versions=versions, stem=job.stem, arch=job.arch, part=job.part
+        ),
+        "build.py": _BUILD,
+        "job.json": packed.to_json(),
+    }
+    _write(target, texts, files)
+
+
+def _write(target: Path, texts: dict[str, str], files: dict[str, Path]) -> None:
+    with (
+        unwritable(target, "give a writable place with enough free space"),
+        written_whole(target) as partial,
+        zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        for name in sorted(texts):
+            add_text(archive, name, texts[name])
+        for name in sorted(files):
+            add_file(archive, name, files[name])
+
+
+def _with_data(graph: Path) -> Iterator[Path]:
+    """The graph and, over 2 GB, its weights."""
+    yield graph
+    data = graph.with_name(f"{graph.name}.data")
+    if data.is_file():
+        yield data

@@ -18,12 +18,11 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.hailo_tools.emulate.make import load_form
+from whisper_hailo.hailo_tools.emulate.make import generated_script, load_form
 from whisper_hailo.hailo_tools.emulate.network import read_network
 from whisper_hailo.hailo_tools.emulate.plan import SCRIPT, PrecisionPlan, plan_of_script, preset
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated
-from whisper_hailo.hailo_tools.emulate.script import generated_script
-from whisper_hailo.hailo_tools.emulate.statistics import collect
+from whisper_hailo.hailo_tools.emulate.run import collect
 from whisper_hailo.validate.difference import Difference, DifferenceTally, aligned, difference
 from whisper_hailo.validate.options import EMULATED, FLOAT, HAILO, HEF, QUANTIZED, Limit
 from whisper_hailo.validate.reference_model import Stores, Truth

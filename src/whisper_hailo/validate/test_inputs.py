@@ -18,8 +18,7 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
-from whisper_hailo.hailo_tools.calibrate.sample import draw
-from whisper_hailo.hailo_tools.calibrate.sources import Sources, find_sources
+from whisper_hailo.hailo_tools.calibrate.sources import Sources, draw, find_sources
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 
 SEED = 0

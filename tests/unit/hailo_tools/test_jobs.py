@@ -18,8 +18,7 @@ from tests.shared import converted
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.hailo_tools.bundle import write_bundle
-from whisper_hailo.hailo_tools.compile import make_job, record_hef
+from whisper_hailo.hailo_tools.compile import make_job, record_hef, write_bundle
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
 
 

@@ -40,9 +40,7 @@ def compile_hef(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Build a HEF with the Hailo Dataflow Compiler; an interrupted build goes on."""
-    from whisper_hailo.hailo_tools.adopt import adopt_hef
-    from whisper_hailo.hailo_tools.bundle import write_bundle
-    from whisper_hailo.hailo_tools.compile import compile_part
+    from whisper_hailo.hailo_tools.compile import adopt_hef, compile_part, write_bundle
 
     if built is not None:
         if bundle is not None or given.typed.keys() - {"arch", "part"}:

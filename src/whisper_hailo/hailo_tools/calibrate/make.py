@@ -2,34 +2,157 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import os
 import zipfile
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from io import BytesIO
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
 
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.core.errors import AudioError, OutputError
-from whisper_hailo.core.files import sha256, written_whole
+from whisper_hailo.core.errors import AudioError, ModelError, OutputError
+from whisper_hailo.core.files import replace_file, sha256, written_whole
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.hailo_tools.calibrate.manifest import Manifest
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
-from whisper_hailo.hailo_tools.calibrate.rows import (
-    DecoderRows,
-    EncoderRows,
-    RowMaker,
-    net_name,
-)
-from whisper_hailo.hailo_tools.calibrate.rows_file import RowsFile, holds_rows
-from whisper_hailo.hailo_tools.calibrate.sample import draw, quota_per_turn
-from whisper_hailo.hailo_tools.calibrate.sources import Sources, find_sources
+from whisper_hailo.hailo_tools.calibrate.rows import DecoderRows, EncoderRows, RowMaker, net_name
+from whisper_hailo.hailo_tools.calibrate.sources import Sources, draw, find_sources, quota_per_turn
 from whisper_hailo.hailo_tools.hef_build.recipe import default_windows, size_of
 from whisper_hailo.hailo_tools.zip_file import add_file
+
+MANIFEST_VERSION = 1
+
+
+@dataclass(slots=True)
+class Manifest:
+    """The state of one set.
+
+    Attributes:
+        settings: everything that decides what the rows are; another run continues this one only
+            where all of it is the same.
+        used: `{"file", "sha256", "windows"}` in the order of the rows.
+        skipped: file to why it was not used.
+        n_rows: rows written.
+        turn: which turn through the files comes next, and `position` which file of it.
+        complete: whether the set is finished; `files` then holds names, sizes and hashes.
+    """
+
+    settings: dict[str, Any]
+    used: list[dict[str, Any]] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    n_rows: int = 0
+    turn: int = 0
+    position: int = 0
+    complete: bool = False
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path, settings: dict[str, Any]) -> Manifest | None:
+        """Read the manifest of a set with these settings; `None` where there is none."""
+        try:
+            raw = read_json_object(path)
+            if raw.get("version") != MANIFEST_VERSION or raw.get("settings") != settings:
+                return None
+            return decode(cls, raw)
+        except (ModelError, MismatchError):
+            return None
+
+    def save(self, path: Path) -> None:
+        """Write it whole or not at all.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        text = json.dumps({"version": MANIFEST_VERSION, **asdict(self)}, indent=1) + "\n"
+        replace_file(path, text.encode())
+
+
+_HEADER_BYTES = 192
+
+
+class RowsFile:
+    """Float32 rows `(n, *shape)` on their way to disk.
+
+    A memory-mapped file would end the process when the disk is full; this one raises `OSError`.
+
+    Args:
+        path: the file; what is there is kept up to `n_kept` rows.
+        shape: of one row.
+        n_kept: rows of an earlier run that count.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+
+    def __init__(self, path: Path, shape: tuple[int, ...], n_kept: int) -> None:
+        self._shape = shape
+        self._row_bytes = 4 * int(np.prod(shape))
+        size = _HEADER_BYTES + n_kept * self._row_bytes
+        self._file = path.open("r+b" if n_kept else "wb")
+        if not n_kept:
+            self._file.write(b"\0" * _HEADER_BYTES)
+        self._file.truncate(size)
+        self._file.seek(size)
+
+    def append(self, row: FloatArray) -> None:
+        """Write one row.
+
+        Raises:
+            ValueError: its shape is not that of the file.
+        """
+        if row.shape != self._shape:
+            raise ValueError(f"a row is {row.shape}, expected {self._shape}")
+        self._file.write(np.ascontiguousarray(row, dtype="<f4").tobytes())
+
+    def sync(self) -> None:
+        """Hand everything to the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def finish(self, n_rows: int) -> None:
+        """Write the header for `n_rows` rows."""
+        self._file.seek(0)
+        self._file.write(_header((n_rows, *self._shape)))
+        self.sync()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+
+def holds_rows(path: Path, shape: tuple[int, ...], n_rows: int) -> bool:
+    """Whether an unfinished file has at least so many rows."""
+    size = _HEADER_BYTES + n_rows * 4 * int(np.prod(shape))
+    return path.is_file() and path.stat().st_size >= size
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    """Header of a float32 array, of one length whatever the number of rows."""
+    buffer = BytesIO()
+    layout = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, layout)
+    text = buffer.getvalue()[10:].rstrip()
+    padded = text.ljust(_HEADER_BYTES - 11) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded
+
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
+from onnx import TensorProto
 
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError, OptionError
@@ -15,10 +18,54 @@ from whisper_hailo.core.hailo import ARCHES, HailoForm
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo.hailo_tools.check.finding import PRECISIONS_BITS, Finding, Severity
 from whisper_hailo.hailo_tools.check.graph import OnnxGraph, load_graph
-from whisper_hailo.hailo_tools.check.graph_rules import check_form, check_graph
-from whisper_hailo.hailo_tools.check.node_rules import check_nodes
+from whisper_hailo.hailo_tools.check.rules import check_form, check_graph, check_nodes
 from whisper_hailo.hailo_tools.check.section import Section, cut
-from whisper_hailo.hailo_tools.check.sizes import WeightSizes, weight_sizes
+
+FLOATS: Final = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
+
+TINY_ENCODER_WEIGHTS: Final = 7_824_388
+"""Weights of the one build whose size on a chip is known: tiny's encoder, 10 s, positions and
+all, in 9 contexts on a Hailo-8L (the original study's own compilation)."""
+
+TINY_ENCODER_CONTEXTS: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSizes:
+    """Weights of a section.
+
+    Attributes:
+        count: how many numbers.
+        contexts: estimate of how many times the chip would have to be reloaded within one run,
+            `None` where nothing is known to estimate from.
+    """
+
+    count: int
+    contexts: int | None
+
+    def nbytes(self, bits: int) -> int:
+        """Bytes at 4, 8 or 16 bits each, without scales."""
+        return self.count * bits // 8
+
+
+def weight_sizes(graph: OnnxGraph, section: Section, arch: str) -> WeightSizes:
+    """Count the weights between start and end, each once.
+
+    The estimate scales the one known build by the number of weights. Window, activations and the
+    compiler's search matter too, so it is a hint at the order of magnitude and no more.
+    """
+    names = {name for index in section.nodes for name in graph.nodes[index].input}
+    stored = (graph.weights[name] for name in names if name in graph.weights)
+    count = sum(_count(tensor.shape) for tensor in stored if tensor.dtype in FLOATS)
+    if arch != "hailo8l":
+        return WeightSizes(count, None)
+    scaled = TINY_ENCODER_CONTEXTS * count / TINY_ENCODER_WEIGHTS
+    return WeightSizes(count, max(1, round(scaled)))
+
+
+def _count(shape: tuple[int | None, ...] | None) -> int:
+    return int(np.prod([axis or 0 for axis in shape or ()], dtype=np.int64))
+
 
 logger = logging.getLogger(__name__)
 

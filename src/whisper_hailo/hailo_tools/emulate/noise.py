@@ -13,8 +13,7 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
 from whisper_hailo.hailo_tools.emulate.rewrite import EXACT, ROUNDED
-from whisper_hailo.hailo_tools.emulate.run import Probe
-from whisper_hailo.hailo_tools.emulate.statistics import Feeds
+from whisper_hailo.hailo_tools.emulate.run import Feeds, Probe
 
 
 @dataclass(slots=True)

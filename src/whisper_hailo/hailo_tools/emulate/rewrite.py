@@ -12,8 +12,8 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.hailo_tools.emulate.layers import EmulatedLayer, EmulatedNetwork, LayerSlot
 from whisper_hailo.hailo_tools.emulate.network import read_network
 from whisper_hailo.hailo_tools.emulate.plan import PrecisionPlan
+from whisper_hailo.hailo_tools.emulate.run import LayerStatistics
 from whisper_hailo.hailo_tools.emulate.scales import Scale, choose_scale, rounded_weights, scale_of
-from whisper_hailo.hailo_tools.emulate.statistics import LayerStatistics
 
 EXACT = ".exact"
 """Ends the name of a tensor as it is before rounding; the rounded one keeps the name."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -12,6 +13,8 @@ from whisper_hailo.backends.session import open_graph, running
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
+from whisper_hailo.hailo_tools.emulate.scales import Histogram
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -111,3 +114,48 @@ def _cut(model: ModelProto, entries: tuple[str, ...], tensors: list[str]) -> Mod
 def _unshaped(name: str) -> ValueInfoProto:
     value: ValueInfoProto = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
     return value
+
+
+Feeds = Mapping[str, FloatArray]
+"""Value that enters the chip to its array, for one window."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerStatistics:
+    """What the tensors of a graph are like over a calibration set.
+
+    Attributes:
+        tensors: tensor to the histogram of its values.
+        n_windows: windows they are from.
+    """
+
+    tensors: Mapping[str, Histogram]
+    n_windows: int
+
+
+def collect(
+    model: ModelProto, network: EmulatedNetwork, windows: Iterable[Feeds], *, threads: int = 0
+) -> LayerStatistics:
+    """Run the exact graph over windows, one at a time; memory does not grow with their number.
+
+    Args:
+        model: the Hailo form.
+        network: its layers.
+        windows: what enters the chip, per window, as the graph's values (not NHWC).
+        threads: threads per operator; 0 lets the runtime choose.
+
+    Raises:
+        ModelError: no windows, or they do not fit the graph.
+    """
+    tensors = {name: Histogram() for name in network.tensors}
+    n_windows = 0
+    with Probe(model, network.entries, tuple(tensors), threads) as probe:
+        for feeds in windows:
+            for name, array in probe.run(feeds).items():
+                tensors[name].add(array)
+            n_windows += 1
+    if n_windows == 0:
+        raise ModelError(
+            "the calibration set is empty; make one of real speech with: whisper-hailo calibrate"
+        )
+    return LayerStatistics(tensors, n_windows)

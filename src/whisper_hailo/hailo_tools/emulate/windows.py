@@ -14,7 +14,7 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.hailo_tools.emulate.statistics import Feeds
+from whisper_hailo.hailo_tools.emulate.run import Feeds
 
 
 class WindowFile:

@@ -16,9 +16,8 @@ from whisper_hailo.cli.app import run
 from whisper_hailo.core.hailo import HefRecord
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
 from whisper_hailo.hailo_tools.check.finding import Finding, Severity
-from whisper_hailo.hailo_tools.check.report import Report
+from whisper_hailo.hailo_tools.check.report import Report, WeightSizes
 from whisper_hailo.hailo_tools.check.section import Section
-from whisper_hailo.hailo_tools.check.sizes import WeightSizes
 from whisper_hailo.hailo_tools.compile import Hef
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
 from whisper_hailo.hailo_tools.emulate.make import Emulation
@@ -157,7 +156,7 @@ def test_a_build_that_is_packed(
         packed.append((directory, options))
         bundle.write_bytes(bytes(3 << 19))
 
-    monkeypatch.setattr(f"{TOOLS}.bundle.write_bundle", pack)
+    monkeypatch.setattr(f"{TOOLS}.compile.write_bundle", pack)
     monkeypatch.setattr(f"{TOOLS}.compile.compile_part", lambda *_: pytest.fail("it was built"))
     monkeypatch.chdir(tmp_path)
     words = f"{BUILD} --bundle b.zip"
@@ -175,7 +174,7 @@ def test_what_a_bundle_built_is_taken_over(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = Asked(Hef(Path("e.hef"), BARE, recorded=True))
-    asked.patched(monkeypatch, f"{TOOLS}.adopt.adopt_hef")
+    asked.patched(monkeypatch, f"{TOOLS}.compile.adopt_hef")
     monkeypatch.setattr(f"{TOOLS}.compile.compile_part", lambda *_: pytest.fail("it was built"))
     words = "compile model --arch hailo8 --part encoder --built out"
     assert told(capsys, words) == "e.hef: 1.5 MiB for hailo8, compiler 3.33.0\n"

@@ -19,7 +19,7 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import AudioError, ModelError, OptionError, OutputError
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.hailo_tools.calibrate import make, rows_file
+from whisper_hailo.hailo_tools.calibrate import make
 from whisper_hailo.hailo_tools.calibrate.make import calibrate
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
 from whisper_hailo.hailo_tools.calibrate.sources import find_sources
@@ -173,13 +173,13 @@ def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
 
 def _break_after(monkeypatch: pytest.MonkeyPatch, n_rows: int, error: BaseException) -> None:
     """Every row is saved; the one after `n_rows` fails."""
-    append = rows_file.RowsFile.append
+    append = make.RowsFile.append
     counter = iter(range(10**6))
 
-    def failing(self: rows_file.RowsFile, row: Any) -> None:
+    def failing(self: make.RowsFile, row: Any) -> None:
         if next(counter) >= n_rows:
             raise error
         append(self, row)
 
     monkeypatch.setattr(make, "SAVE_EVERY_S", -1.0)
-    monkeypatch.setattr(rows_file.RowsFile, "append", failing)
+    monkeypatch.setattr(make.RowsFile, "append", failing)

@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whisper_hailo.hailo_tools.calibrate.manifest import Manifest
-from whisper_hailo.hailo_tools.calibrate.rows_file import RowsFile, holds_rows
-from whisper_hailo.hailo_tools.calibrate.sample import _is_usable, quota_per_turn
-from whisper_hailo.hailo_tools.calibrate.sources import find_sources, window_order
+from whisper_hailo.hailo_tools.calibrate.make import Manifest, RowsFile, holds_rows
+from whisper_hailo.hailo_tools.calibrate.sources import (
+    _is_usable,
+    find_sources,
+    quota_per_turn,
+    window_order,
+)
 
 SHAPE = (1, 2, 3)
 ROWS = np.arange(24, dtype=np.float32).reshape(4, *SHAPE)

@@ -24,10 +24,9 @@ from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import SPEC_FILE
-from whisper_hailo.hailo_tools.check import graph_rules
+from whisper_hailo.hailo_tools.check import rules
 from whisper_hailo.hailo_tools.check.finding import Severity
-from whisper_hailo.hailo_tools.check.report import check_file
-from whisper_hailo.hailo_tools.check.sizes import TINY_ENCODER_WEIGHTS
+from whisper_hailo.hailo_tools.check.report import TINY_ENCODER_WEIGHTS, check_file
 
 HAILO = ConvertOptions("none", hailo=HailoOptions(window_s=2, decoder_length=7))
 
@@ -110,16 +109,16 @@ def test_unknown_names_are_refused_with_near_ones(model: Path) -> None:
 def test_windows(name: str, window_s: int, arch: str, expected: Severity | None) -> None:
     dims = MODELS[name]
     form = encoder_form(dims, FixedSizes(window_s, 32))
-    found = [finding.severity for finding in graph_rules.check_form(form, dims, arch)]
+    found = [finding.severity for finding in rules.check_form(form, dims, arch)]
     assert found == ([] if expected is None else [expected])
 
 
 def test_whoever_adds_the_positions_on_a_10h_is_told_once() -> None:
     dims, sizes = MODELS["tiny"], FixedSizes(10, 32)
     decoder = decoder_form(dims, sizes, "tiny")
-    for arch, rules in (("hailo10h", ["host-positions"]), ("hailo8", []), ("hailo8l", [])):
-        assert [one.rule for one in graph_rules.check_form(decoder, dims, arch)] == rules
-    assert not list(graph_rules.check_form(encoder_form(dims, sizes), dims, "hailo10h"))
+    for arch, expected in (("hailo10h", ["host-positions"]), ("hailo8", []), ("hailo8l", [])):
+        assert [one.rule for one in rules.check_form(decoder, dims, arch)] == expected
+    assert not list(rules.check_form(encoder_form(dims, sizes), dims, "hailo10h"))
 
 
 def _saved_without_weights(model: onnx.ModelProto, path: Path) -> None:
@@ -147,7 +146,7 @@ def test_nothing_blocks_at_true_sizes(name: str, tmp_path: Path) -> None:
             report = check_file(path, arch, form.start_nodes, form.end_nodes)
             assert not report.blocked
             assert {finding.rule for finding in report.findings} <= {"wide-product"}
-            found = graph_rules.check_form(form, dims, arch)
+            found = rules.check_form(form, dims, arch)
             assert not [finding for finding in found if finding.severity == "blocks"]
 
 

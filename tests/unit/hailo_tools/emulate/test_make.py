@@ -20,7 +20,7 @@ from whisper_hailo.hailo_tools.emulate.network import read_network
 from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
 from whisper_hailo.hailo_tools.emulate.plan import PrecisionPlan
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated
-from whisper_hailo.hailo_tools.emulate.statistics import collect
+from whisper_hailo.hailo_tools.emulate.run import collect
 from whisper_hailo.hailo_tools.emulate.windows import WindowFile
 
 

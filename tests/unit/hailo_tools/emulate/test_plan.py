@@ -19,9 +19,9 @@ from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSource, ModelSpec, SpecialTokens
 from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
+from whisper_hailo.hailo_tools.emulate.make import generated_script
 from whisper_hailo.hailo_tools.emulate.network import read_network
 from whisper_hailo.hailo_tools.emulate.plan import LayerPrecision, plan_of_script, preset
-from whisper_hailo.hailo_tools.emulate.script import generated_script
 
 WIDE = LayerPrecision(16, 16)
 

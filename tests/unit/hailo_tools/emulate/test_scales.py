@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.hailo_tools.emulate.histogram import N_BINS, Histogram
 from whisper_hailo.hailo_tools.emulate.scales import (
+    N_BINS,
+    Histogram,
     Scale,
     choose_scale,
     expected_error,
