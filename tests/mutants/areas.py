@@ -84,7 +84,7 @@ AREAS: Final = {
             *("checkpoint", "convert/hailo"),
             *(
                 f"convert/{name}.py"
-                for name in ("cached", "convert", "find_model", "inspect", "model_cache", "options")
+                for name in ("convert", "find_model", "inspect", "model_cache", "options")
             ),
         ),
         ("checkpoint", "convert"),
