@@ -21,6 +21,9 @@ DEFAULT_WINDOW_S: Final = 20.0
 DEFAULT_MARGIN_S: Final = 1.0
 """With less silence behind speech the decoder runs on (docs/accuracy.md)."""
 
+TRIM_MARGIN_S: Final = 2.0
+"""Silence behind the audio of a window that is shorter than the encoder's; see the same page."""
+
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
@@ -32,8 +35,8 @@ class WindowPlan:
     Attributes:
         window_s: encoder input in seconds, a whole number of encoder positions.
         margin_s: seconds kept free at the end.
-        trim_window: a window that is not full is cut a second behind its audio; the silence keys
-            stand for the rest.
+        trim_window: a window that is not full is cut two seconds behind its audio; the silence
+            keys stand for the rest.
     """
 
     window_s: float
@@ -92,7 +95,7 @@ class WindowPlan:
         """
         if not self.trim_window:
             return self.window_samples
-        margin_s = max(self.margin_s, DEFAULT_MARGIN_S)
+        margin_s = max(self.margin_s, TRIM_MARGIN_S)
         seconds = math.ceil(n_samples / SAMPLE_RATE_HZ + margin_s)
         return min(self.window_samples, max(1, seconds) * SAMPLE_RATE_HZ)
 

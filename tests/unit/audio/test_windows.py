@@ -73,7 +73,7 @@ def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
 
 
 @pytest.mark.parametrize(
-    ("audio_s", "trimmed_s"), [(0.01, 2.0), (1.0, 2.0), (1.01, 3.0), (8.0, 9.0), (8.5, 10.0)]
+    ("audio_s", "trimmed_s"), [(0.01, 3.0), (1.0, 3.0), (1.01, 4.0), (7.0, 9.0), (8.5, 10.0)]
 )
 def test_trimmed_windows_are_whole_seconds_around_audio_and_margin(
     audio_s: float, trimmed_s: float
@@ -86,16 +86,16 @@ def test_trimmed_windows_are_whole_seconds_around_audio_and_margin(
     )
 
 
-@pytest.mark.parametrize("margin_s", [0.0, 0.5, 1.0])
-def test_trimmed_windows_keep_a_second_of_silence_whatever_the_margin(margin_s: float) -> None:
+@pytest.mark.parametrize("margin_s", [0.0, 0.5, 1.0, 2.0])
+def test_trimmed_windows_keep_two_seconds_of_silence_whatever_the_margin(margin_s: float) -> None:
     """An encoder takes no window of nothing, either."""
     plan = replace(WindowPlan.make(TINY, margin_s=margin_s), trim_window=True)
-    assert plan.samples_for(0) == SAMPLE_RATE_HZ
-    assert plan.samples_for(1) == plan.samples_for(SAMPLE_RATE_HZ) == 2 * SAMPLE_RATE_HZ
-    assert plan.samples_for(SAMPLE_RATE_HZ + 1) == 3 * SAMPLE_RATE_HZ
+    assert plan.samples_for(0) == 2 * SAMPLE_RATE_HZ
+    assert plan.samples_for(1) == plan.samples_for(SAMPLE_RATE_HZ) == 3 * SAMPLE_RATE_HZ
+    assert plan.samples_for(SAMPLE_RATE_HZ + 1) == 4 * SAMPLE_RATE_HZ
     assert plan.samples_for(29 * SAMPLE_RATE_HZ + 1) == plan.window_samples
 
 
-def test_trimmed_windows_keep_a_margin_of_more_than_a_second() -> None:
-    plan = replace(WindowPlan.make(TINY, margin_s=2.0), trim_window=True)
-    assert plan.samples_for(SAMPLE_RATE_HZ) == 3 * SAMPLE_RATE_HZ
+def test_trimmed_windows_keep_a_longer_margin() -> None:
+    plan = replace(WindowPlan.make(TINY, margin_s=3.0), trim_window=True)
+    assert plan.samples_for(SAMPLE_RATE_HZ) == 4 * SAMPLE_RATE_HZ

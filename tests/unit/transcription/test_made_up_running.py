@@ -92,11 +92,11 @@ def test_where_nothing_is_said_there_is_nothing_to_translate(german: Transcriber
     assert len(fed(german)) == 1
 
 
-@pytest.mark.parametrize(("trims", "n_frames"), [(False, 300), (True, 200), (None, 200)])
+@pytest.mark.parametrize(("trims", "n_frames"), [(False, 400), (True, 300), (None, 300)])
 def test_a_window_is_trimmed_unless_asked_otherwise(trims: bool | None, n_frames: int) -> None:
-    """A second of silence stays behind the audio, whatever the margin."""
+    """Two seconds of silence stay behind the audio, whatever the margin."""
     with made(2) as transcriber:
-        plan = WindowPlan(window_s=3.0, margin_s=0.25)
+        plan = WindowPlan(window_s=4.0, margin_s=0.25)
         own = Transcriber(replace(transcriber._parts, plan=plan))
         own.transcribe_running(noise(0.5), AUTO, trim_window=trims)
         assert transcriber.encoder.shapes[-1] == (1, 80, n_frames)  # type: ignore[union-attr]

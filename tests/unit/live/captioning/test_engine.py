@@ -25,6 +25,7 @@ from whisper_hailo.decoding.option_groups import (
     TokenLimits,
 )
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.decoding.rules import hotwords
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.engine import TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.live.captioning.moonshine import MoonshineEngine
@@ -144,7 +145,8 @@ def test_whether_windows_can_be_trimmed_is_checked_before_anything_is_heard() ->
     assert [long.trim_window for long in transcriber.checked] == [True, False, None, None]
 
 
-def test_options_of_decoding_have_an_effect_on_captions() -> None:
+def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hotwords, "START_BONUS", 30.0)  # micro is as sure as that of its words
     sound = load_audio(DATA / "micro" / "phrases" / "phrases-029.ogg")  # says it twice
     with Transcriber.from_model("micro", quantize="none", threads=1) as micro:
         plain = replace(caption_defaults(micro.default_cures), language="de")
