@@ -65,10 +65,6 @@ class Binding:
     def run(self, inputs: Named, outputs: dict[str, tuple[int, ...]]) -> list[FloatArray]:
         """One step.
 
-        Args:
-            inputs: the inputs that are not kept.
-            outputs: names and shapes of the outputs wanted besides the cache.
-
         Returns:
             these outputs, in arrays that are the caller's until the next run.
         """
@@ -161,10 +157,6 @@ class Cache:
         """Free the places of a state behind its first `n_kept`, unless another one follows it.
 
         So what goes on from there needs no copy, and the runtime need not be told of one.
-
-        Args:
-            n_tokens: places of the state.
-            n_kept: those that stay its own.
         """
         if self.n_filled == n_tokens:
             self.n_filled = n_kept

@@ -31,9 +31,6 @@ class EmulatedEncoder(OneGraph):
         spec: its description.
         path: an emulated graph of this model elsewhere; `None` is the model directory's own.
         threads: intra-op threads; 0 lets the runtime choose.
-
-    Raises:
-        ModelError: the directory has no Hailo form, no emulated graph, or an outdated one.
     """
 
     def __init__(
@@ -68,9 +65,6 @@ class EmulatedEncoder(OneGraph):
 
         Returns:
             audio features `(batch, n_frames / 2, d_model)` float32.
-
-        Raises:
-            ShapeError: the window does not fit this encoder.
         """
         check_mel(mel, self._spec)
         check_frames(mel.shape[2], self.n_frames)
@@ -92,9 +86,6 @@ class EmulatedRunner(OnnxFixedRunner):
         spec: its description.
         path: an emulated graph of this model elsewhere; `None` is the model directory's own.
         threads: intra-op threads; 0 lets the runtime choose.
-
-    Raises:
-        ModelError: the directory has no Hailo form, no emulated graph, or an outdated one.
     """
 
     def __init__(

@@ -86,9 +86,5 @@ def model_directory(path: Path, spec: ModelSpec) -> tuple[Path, ModelSpec]:
 
 
 def hailo_form(directory: Path, spec: ModelSpec, part: str) -> Path:
-    """The graph of fixed sizes that `convert --hailo` put into a model directory.
-
-    Raises:
-        ModelError: there is none, or it is damaged.
-    """
+    """The graph of fixed sizes that `convert --hailo` put into a model directory."""
     return model_file(directory, spec, spec.hailo_form(part).file)

@@ -78,10 +78,6 @@ class FixedState:
 class FixedDecoder(Closing):
     """Decodes by running a fixed graph over the token history at every step.
 
-    Args:
-        runner: the graph.
-        spec: the model it belongs to.
-
     Raises:
         ShapeError: the graph is longer than the model's contexts.
     """
@@ -165,7 +161,6 @@ class FixedDecoder(Closing):
         """Run the history and the new tokens; see `core.protocols.Decoder`.
 
         Raises:
-            ShapeError: more tokens than the graph holds, or arrays that do not fit.
             OptionError: alignment is asked for.
         """
         if alignment:
@@ -201,11 +196,7 @@ class FixedDecoder(Closing):
         return FixedState(state.audio_features[rows], state.tokens[rows], state.first[rows])
 
     def rewind(self, state: FixedState, n_tokens: int) -> FixedState:
-        """State cut back to its first `n_tokens` tokens (rejected drafts).
-
-        Raises:
-            ShapeError: there are fewer.
-        """
+        """State cut back to its first `n_tokens` tokens (rejected drafts)."""
         check_rewind(state, n_tokens)
         first = state.first if n_tokens else np.zeros_like(state.first)
         return replace(state, tokens=state.tokens[:, :n_tokens], first=first)

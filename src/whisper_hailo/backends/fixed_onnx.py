@@ -23,9 +23,6 @@ class OnnxFixedRunner(OneGraph):
         path: the ONNX file.
         spec: the model that it should be of.
         threads: intra-op threads; 0 lets the runtime choose.
-
-    Raises:
-        ModelError: no graph, no fixed decoder, or one of another model.
     """
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:

@@ -30,9 +30,6 @@ class ForeignEncoder(OneGraph):
         path: the ONNX file.
         spec: the model that it should be of.
         threads: intra-op threads; 0 lets the runtime choose.
-
-    Raises:
-        ModelError: no graph, no encoder, or one of another model.
     """
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
@@ -68,9 +65,6 @@ class ForeignEncoder(OneGraph):
 
         Returns:
             audio features `(batch, n_frames / 2, d_model)` float32.
-
-        Raises:
-            ShapeError: another number of frames.
         """
         check_mel(mel, self._spec)
         check_frames(mel.shape[2], self._n_frames)

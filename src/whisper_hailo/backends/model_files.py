@@ -24,10 +24,6 @@ MOST_NOTES: Final = 256
 def has_content(path: Path, expected: str) -> bool:
     """Whether a file has a SHA-256.
 
-    Args:
-        path: the file.
-        expected: in hexadecimal.
-
     Raises:
         ModelError: the file cannot be read.
     """
@@ -76,9 +72,6 @@ def model_file(directory: Path, spec: ModelSpec, name: str) -> Path:
         directory: the model directory.
         spec: its description.
         name: path in it.
-
-    Raises:
-        ModelError: not listed, missing, behind a link that leads elsewhere, cut short, or changed.
     """
     path = _checked(directory, spec, name)
     if (data := f"{name}.data") in spec.files:
@@ -87,11 +80,7 @@ def model_file(directory: Path, spec: ModelSpec, name: str) -> Path:
 
 
 def check_all(directory: Path, spec: ModelSpec) -> None:
-    """Look at every file that `model.json` lists.
-
-    Raises:
-        ModelError: see `model_file`.
-    """
+    """Look at every file that `model.json` lists."""
     for name in spec.files:
         _checked(directory, spec, name)
 

@@ -62,7 +62,6 @@ class Moonshine(Closing):
 
         Raises:
             OptionError: the package is not installed.
-            HubError: the weights cannot be fetched.
             ModelError: they are not there, or broken.
         """
         try:

@@ -141,11 +141,7 @@ class OnnxEncoder(Closing):
         return None
 
     def open(self) -> Self:
-        """Load the graph.
-
-        Raises:
-            ModelError: its file is missing, broken or of another model.
-        """
+        """Load the graph."""
         if self._session is None:
             graph = GraphFile(ENCODER_FILE, frozenset({"mel"}), frozenset({"audio_features"}))
             self._session = open_session(self._directory, graph, self._spec, self._threads)
@@ -163,9 +159,6 @@ class OnnxEncoder(Closing):
 
         Returns:
             audio features `(batch, n_frames / 2, d_model)` float32.
-
-        Raises:
-            ShapeError: the window does not fit this encoder.
         """
         check_mel(mel, self._spec)
         session = _opened(self._session, self.name)
@@ -220,22 +213,14 @@ class CachedDecoder(Closing):
 
     @property
     def silence_keys(self) -> SilenceKeys:
-        """What the model's own encoder makes of silence; read when first asked for.
-
-        Raises:
-            ModelError: their file is damaged or of another model.
-        """
+        """What the model's own encoder makes of silence; read when first asked for."""
         if self._silence_keys is None:
             encoder = OnnxEncoder(self._directory, self._spec, self._threads)
             self._silence_keys = load_silence_keys(self._directory, self._spec, encoder)
         return self._silence_keys
 
     def open(self) -> Self:
-        """Load both graphs.
-
-        Raises:
-            ModelError: a file is missing, broken or of another model.
-        """
+        """Load both graphs."""
         if self._decoder is None:
             cross = self._cross_names
             inputs = _STEP_INPUTS | cross.read | frozenset(self._names.past)
@@ -261,11 +246,7 @@ class CachedDecoder(Closing):
         paddings: tuple[Padding, ...],
         n_positions: IntArray | None = None,
     ) -> CachedState:
-        """Compute cross keys and values once for a batch; see `core.protocols.Decoder`.
-
-        Raises:
-            ShapeError: the features do not fit this decoder.
-        """
+        """Compute cross keys and values once for a batch; see `core.protocols.Decoder`."""
         n_positions = check_features(audio_features, paddings, n_positions, self._spec)
         batch, n_audio_ctx, _ = audio_features.shape
         dims = self._spec.dims
@@ -310,11 +291,7 @@ class CachedDecoder(Closing):
         first: IntArray | None = None,
         alignment: bool = False,
     ) -> tuple[StepOutput, CachedState]:
-        """Append tokens to the cache and look at some positions; see `core.protocols.Decoder`.
-
-        Raises:
-            ShapeError: more tokens than the text context holds, or arrays that do not fit.
-        """
+        """Append tokens to the cache and look at some positions; see `core.protocols.Decoder`."""
         tokens = np.ascontiguousarray(tokens, dtype=np.int64)
         positions = np.ascontiguousarray(positions, dtype=np.int64)
         first = check_step(tokens, state, positions, first, self._spec)
@@ -366,11 +343,7 @@ class CachedDecoder(Closing):
         return select_rows(state, rows)
 
     def rewind(self, state: CachedState, n_tokens: int) -> CachedState:
-        """State cut back to its first `n_tokens` cached tokens; see `core.protocols.Decoder`.
-
-        Raises:
-            ShapeError: the cache holds fewer tokens.
-        """
+        """State cut back to its first `n_tokens` cached tokens; see `core.protocols.Decoder`."""
         check_rewind(state, n_tokens)
         if n_tokens == state.n_tokens:
             return state

@@ -19,11 +19,7 @@ _NEWEST_OPSET: Final = 1000
 
 
 def load_message(path: Path) -> ModelProto:
-    """The message of an ONNX file; weights in files beside it are left there.
-
-    Raises:
-        ModelError: see `parse_message`, or the file cannot be read.
-    """
+    """The message of an ONNX file; weights in files beside it are left there."""
     return parse_message(read_graph_bytes(path), str(path))
 
 
@@ -50,10 +46,6 @@ def read_graph_bytes(path: Path) -> bytes:
 
 def parse_message(encoded: bytes, name: str) -> ModelProto:
     """The message in an ONNX file's bytes.
-
-    Args:
-        encoded: the bytes.
-        name: what to call them in messages.
 
     Raises:
         ModelError: no ONNX model, cut short, without a node, with a name that is no text, or with a

@@ -204,9 +204,6 @@ class OptimumDecoder(Closing):
         path: the export's directory, or one of its decoder graphs.
         spec: the model that it should be of.
         threads: intra-op threads; 0 lets the runtime choose.
-
-    Raises:
-        ModelError: no export, or one of another model.
     """
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
@@ -250,11 +247,7 @@ class OptimumDecoder(Closing):
             return measure_silence_keys(encoder)
 
     def open(self) -> Self:
-        """Load the graphs.
-
-        Raises:
-            ModelError: the runtime refuses one.
-        """
+        """Load the graphs."""
         if not self._sessions:
             self._sessions = {
                 path: open_graph(self._source(path), str(path), self._threads, EXPORT_AGAIN)
@@ -279,11 +272,7 @@ class OptimumDecoder(Closing):
         paddings: tuple[Padding, ...],
         n_positions: IntArray | None = None,
     ) -> OptimumState:
-        """Pad the features with zero rows; see `core.protocols.Decoder`.
-
-        Raises:
-            ShapeError: the features do not fit this decoder, or rows would be of different length.
-        """
+        """Pad the features with zero rows; see `core.protocols.Decoder`."""
         n_positions = check_features(audio_features, paddings, n_positions, self._spec)
         padded = pad_features(audio_features, paddings, n_positions)
         dtype = self._graphs.first.inputs[FEATURES].dtype
@@ -388,11 +377,7 @@ class OptimumDecoder(Closing):
         return replace(state, features=features, cache=cache, audio_rows=audio_rows)
 
     def rewind(self, state: OptimumState, n_tokens: int) -> OptimumState:
-        """State cut back to its first `n_tokens` cached tokens (rejected drafts).
-
-        Raises:
-            ShapeError: the cache holds fewer tokens.
-        """
+        """State cut back to its first `n_tokens` cached tokens (rejected drafts)."""
         check_rewind(state, n_tokens)
         if n_tokens == state.n_tokens:
             return state

@@ -188,11 +188,6 @@ def select(
         options: what the user asked for.
         threads: threads per operator; 0 lets the runtime choose.
         window_s: the window that the user asked for, which `auto` heeds; `None`: whatever suits.
-
-    Raises:
-        OptionError: a backend that this program or this path does not have.
-        ModelError: a file is missing, or of another model.
-        DeviceError: a backend was asked for whose device or program is not there.
     """
     request = BackendRequest(directory, spec, options.decoder, options, threads)
     choice = _decoder_choice(request)

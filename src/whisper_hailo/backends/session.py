@@ -36,9 +36,6 @@ class running:  # noqa: N801 - used as a function
     """One run of an engine: what it raises there is an error in one line.
 
     A class, since a generator takes three times as long around every pass (0.7 instead of 0.2 µs).
-
-    Raises:
-        ModelError: it failed, so the model is not what it was taken for.
     """
 
     __slots__ = ("_advice", "_name")
@@ -234,11 +231,7 @@ class OneGraph(Closing):
         raise NotImplementedError
 
     def open(self) -> Self:
-        """Load the graph.
-
-        Raises:
-            ModelError: the runtime refuses it.
-        """
+        """Load the graph."""
         if self._session is None:
             self._session = open_graph(self._path, str(self._path), self._threads, self._advice)
         return self
@@ -248,11 +241,7 @@ class OneGraph(Closing):
         self._session = None
 
     def _compute(self, output: str, arrays: dict[str, AnyArray]) -> AnyArray:
-        """One output for arrays by input name, in the graph's own shape and dtype.
-
-        Raises:
-            ModelError: not open, or the graph failed.
-        """
+        """One output for arrays by input name, in the graph's own shape and dtype."""
         if self._session is None:
             raise ModelError(f"{self.name} is not open; call open() or use a with block")
         with running(str(self._path), self._advice):

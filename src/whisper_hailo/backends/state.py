@@ -59,9 +59,6 @@ class StepInputs:
     The step that comes most often, one token of one row, is put together from tables: between two
     steps the weights have been read through the cache, and every NumPy function that is called
     anew costs more than it does.
-
-    Args:
-        n_text_ctx: columns there can be at most.
     """
 
     def __init__(self, n_text_ctx: int) -> None:

@@ -54,9 +54,6 @@ def without_signs(model: ModelProto) -> int:
 
     Weights that something else reads, too, or that lie in another file keep their sign.
 
-    Args:
-        model: a graph with its weights loaded.
-
     Returns:
         how many weights were turned.
     """

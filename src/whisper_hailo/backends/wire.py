@@ -30,12 +30,7 @@ class WireError(ModelError):
 def mapped(path: Path, largest: int) -> memoryview:
     """A file's bytes, read only where they are looked at.
 
-    Args:
-        path: the file.
-        largest: bytes at most.
-
     Raises:
-        OSError: it cannot be read.
         WireError: it is empty, or larger.
     """
     if path.is_fifo():
@@ -50,11 +45,7 @@ def mapped(path: Path, largest: int) -> memoryview:
 
 
 class Budget:
-    """How many fields may still be read of one file: small fields in a large file take for ever.
-
-    Args:
-        fields: number of fields.
-    """
+    """How many fields may still be read of one file: small fields in a large file take for ever."""
 
     def __init__(self, fields: int = _MOST_FIELDS) -> None:
         self._left = fields

@@ -16,12 +16,7 @@ Target = Callable[..., None]
 
 
 class Child:
-    """A process, and a pipe to it. It ends when this one does, however that happens.
-
-    Args:
-        target: a function of a module.
-        args: for it.
-    """
+    """A process, and a pipe to it. It ends when this one does, however that happens."""
 
     def __init__(self, target: Target, *args: object) -> None:
         # Nothing of this process is shared: sessions of the runtime do not survive a fork.

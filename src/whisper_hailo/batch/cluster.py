@@ -114,11 +114,7 @@ def _stages(
 
 @contextmanager
 def _connected(address: str | None) -> Iterator[Any]:
-    """Ray's module, connected.
-
-    Raises:
-        DeviceError: there is no cluster at the address.
-    """
+    """Ray's module, connected."""
     for name, value in (_QUIET if address else _QUIET | _AT_HOME).items():
         os.environ.setdefault(name, value)
     import ray
@@ -164,11 +160,7 @@ def _no_process(*_: object, **__: object) -> None:
 
 
 def _expect_listener(address: str) -> None:
-    """Ray itself waits for minutes where nobody listens.
-
-    Raises:
-        OSError, ValueError: nobody does, or it is no address.
-    """
+    """Ray itself waits for minutes where nobody listens."""
     host, _, port = address.rpartition(":")
     socket.create_connection((host, int(port)), _PATIENCE_S).close()
 

@@ -90,7 +90,6 @@ class BatchJob(Closing):
 
         Raises:
             OptionError: what is there is a job of other settings.
-            OutputError: the place cannot be written, or another run works there.
         """
         items = list(self._items)  # before anything is written: a manifest may be wrong
         with ExitStack() as opened:
@@ -108,11 +107,7 @@ class BatchJob(Closing):
         return self
 
     def _shared_head(self) -> Head:
-        """Return the settings of the job, with the formats of all its runs.
-
-        Raises:
-            OptionError: the job has other settings.
-        """
+        """Return the settings of the job, with the formats of all its runs."""
         known, head = self._ledger.head(), self._settings.head
         if known is not None:
             if replace(known, formats=head.formats) != head:
@@ -209,7 +204,6 @@ def read_status(store: Store) -> Status:
 
     Raises:
         OptionError: there is none.
-        OutputError: it cannot be read.
     """
     with ExitStack() as resources:
         refuse_earlier(store)

@@ -141,12 +141,7 @@ class Ledger(Closing):
         self.record = RunRecord(datetime.now(UTC).isoformat(timespec="microseconds"))
 
     def open(self) -> Self:
-        """Connect, and make the tables of a new job.
-
-        Raises:
-            OptionError: it is a job of another layout.
-            OutputError: the file cannot be read or written.
-        """
+        """Connect, and make the tables of a new job."""
         with self._wrapped_errors():
             self._db = self._connect(read_only=self._read_only)
             try:
@@ -237,11 +232,7 @@ class Ledger(Closing):
         return None if row is None else self._decoded(Head, row[0])
 
     def begin(self, head: Head, candidates: Iterable[Candidate]) -> None:
-        """Keep the settings, and add the recordings that the job does not have yet.
-
-        Raises:
-            OptionError: a recording has the id of another one.
-        """
+        """Keep the settings, and add the recordings that the job does not have yet."""
         with self._transaction():
             self._db.execute("DELETE FROM job")
             self._db.execute("INSERT INTO job VALUES (?)", (_json(head),))
@@ -361,12 +352,7 @@ class Ledger(Closing):
         )
 
     def due_parts(self, formats: tuple[str, ...], group: int | None = None) -> list[int]:
-        """Return the files of results that are whole, and not written as they are now.
-
-        Args:
-            formats: of the files of each item.
-            group: look only at its items.
-        """
+        """Return the files of results that are whole, and not written as they are now."""
         query = "SELECT min(number), max(number) FROM items"
         with self._wrapped_errors():
             if group is None:

@@ -100,11 +100,7 @@ class LocalEngine:
         self._idle.append(Child(work, self._setup))
 
     def run(self, groups: Iterable[Group]) -> Iterator[Outcome]:
-        """Outcomes of all tasks of some groups, as they come.
-
-        Raises:
-            DeviceError, ModelError: no worker can work.
-        """
+        """Outcomes of all tasks of some groups, as they come."""
         stop = threading.Event()
         coming: Coming = queue.Queue(maxsize=1)
         threading.Thread(target=_read_ahead, args=(groups, coming, stop), daemon=True).start()
@@ -120,11 +116,7 @@ class LocalEngine:
                 child.end()
 
     def do(self, task: Task) -> Outcome:
-        """One task; the worker stays for the next.
-
-        Raises:
-            DeviceError, ModelError: no worker can work.
-        """
+        """One task; the worker stays for the next."""
         self._again.append(_Attempt(task))
         while True:
             if not self._busy:
@@ -154,11 +146,7 @@ class LocalEngine:
             child.send(attempt.task)
 
     def _collect(self, patience_s: float | None = _LOOK_S) -> Iterator[Outcome]:
-        """What workers have done meanwhile.
-
-        Args:
-            patience_s: `None` waits until one has done something.
-        """
+        """What workers have done meanwhile."""
         pipes = {child.pipe: child for child in self._busy}
         for pipe in wait(list(pipes), timeout=patience_s):
             child = pipes[pipe]  # type: ignore[index]

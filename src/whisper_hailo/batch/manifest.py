@@ -52,7 +52,6 @@ def read_sources(sources: Sequence[Path]) -> Iterator[Candidate]:
 
     Raises:
         AudioError: there is none, or nothing to transcribe in it.
-        OptionError: a line of a manifest that is no item, or an id that two lines have.
     """
     for source in sources:
         is_empty = True

@@ -79,11 +79,7 @@ def _pieces(
 
 
 def cut(stream: AudioStream) -> Iterator[tuple[float, FloatArray]]:
-    """A recording in pieces of at most `PIECE_S`, each with its start in seconds.
-
-    Raises:
-        AudioError: it cannot be read; the pieces before were given.
-    """
+    """A recording in pieces of at most `PIECE_S`, each with its start in seconds."""
     start, held = 0, np.zeros(0, np.float32)
     for block in stream.blocks(10 * SAMPLE_RATE_HZ):
         held = np.concatenate([held, block])

@@ -39,7 +39,6 @@ class GroupReader(Closing):
 
         Raises:
             DeviceError: the process dies whatever it reads.
-            Exception: one that nobody foresaw, of reading.
         """
         crashes: Counter[int] = Counter()
         broken: dict[int, int] = {}

@@ -112,12 +112,7 @@ def item_result(item: Item, result: PieceResult, settings: Settings, task: str) 
 
 
 def later(segments: Sequence[Segment], start_s: float) -> tuple[Segment, ...]:
-    """Segments of a piece with their times in the recording.
-
-    Args:
-        segments: timed in the piece.
-        start_s: where the piece begins.
-    """
+    """Segments of a piece with their times in the recording."""
     if not start_s:
         return tuple(segments)
     return tuple(

@@ -77,11 +77,7 @@ class Store(Protocol):
 
 
 class Folder:
-    """A folder on this machine.
-
-    Args:
-        path: made when something is written.
-    """
+    """A folder on this machine."""
 
     is_local = True
 

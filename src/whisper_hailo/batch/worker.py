@@ -38,22 +38,14 @@ class Setup:
 
 
 class BatchWorker(Closing):
-    """One model, loaded.
-
-    Args:
-        setup: of the job.
-    """
+    """One model, loaded."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._transcriber = Transcriber.from_model(**setup.model)
 
     def open(self) -> Self:
-        """Load the model.
-
-        Raises:
-            ModelError, DeviceError: it cannot be had.
-        """
+        """Load the model."""
         self._transcriber.open()
         return self
 
@@ -61,11 +53,7 @@ class BatchWorker(Closing):
         self._transcriber.close()
 
     def do(self, task: Task) -> Outcome:
-        """Transcribe the pieces of a task.
-
-        Raises:
-            DeviceError, ModelError: nothing can be done here at present; no item's fault.
-        """
+        """Transcribe the pieces of a task."""
         begin = perf_counter()
         results: dict[int, PieceResult] = {
             place: _failed(piece, piece.failure)
@@ -100,11 +88,7 @@ class BatchWorker(Closing):
 
 
 def _result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
-    """What came of a piece.
-
-    Raises:
-        WhisperHailoError: of the model or the device.
-    """
+    """What came of a piece."""
     if isinstance(outcome, Exception):
         if isinstance(outcome, WhisperHailoError) and not isinstance(outcome, AudioError):
             raise outcome

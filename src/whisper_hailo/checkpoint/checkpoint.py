@@ -91,9 +91,6 @@ class Checkpoint:
     Args:
         directory: holds `config.json` and one or several safetensors files, or a `model.bin` of
             CTranslate2.
-
-    Raises:
-        ModelError: no checkpoint, another architecture, arrays missing or misshapen.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -178,11 +175,7 @@ class Checkpoint:
         return Weight(shape, "float32", lambda: self._where[name].rows(start, stop))
 
     def read(self, name: str) -> AnyArray:
-        """Read one array as float32.
-
-        Raises:
-            ModelError: the file has become unreadable.
-        """
+        """Read one array as float32."""
         return self._where[name].read()
 
     def projection(self) -> Weight:

@@ -60,11 +60,7 @@ class QuantizedArray:
         return self.stored.dtype
 
     def read(self) -> AnyArray:
-        """Return all of it as float32.
-
-        Raises:
-            ModelError: see `rows`.
-        """
+        """Return all of it as float32."""
         return self.rows(0, self.shape[0])
 
     def rows(self, start: int, stop: int) -> AnyArray:
@@ -142,12 +138,7 @@ class _FormatError(Exception):
 
 
 class _Reader:
-    """The fields of a `model.bin` from its beginning to its end.
-
-    Args:
-        file: opened, at its beginning.
-        path: its name.
-    """
+    """The fields of a `model.bin` from its beginning to its end."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
         self._file = file

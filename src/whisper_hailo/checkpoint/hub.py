@@ -213,7 +213,6 @@ def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, Mode
         revision: hub commit, tag or branch; `None` is the main branch.
 
     Raises:
-        HubError: no network, no such model, or no disk.
         OptionError: the revision is malformed, or given for a directory.
     """
     if checkpoint.path is None:

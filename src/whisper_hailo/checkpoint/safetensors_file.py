@@ -60,19 +60,11 @@ class StoredArray:
     offset: int
 
     def read(self) -> AnyArray:
-        """All of it as float32.
-
-        Raises:
-            ModelError: the file has become unreadable, or values are no finite numbers.
-        """
+        """All of it as float32."""
         return self._read(self.shape, self.offset)
 
     def rows(self, start: int, stop: int) -> AnyArray:
-        """Some rows as float32; only they are read.
-
-        Raises:
-            ModelError: the file has become unreadable, or values are no finite numbers.
-        """
+        """Some rows as float32; only they are read."""
         width = int(np.prod(self.shape[1:], dtype=np.int64)) * STORED_DTYPES[self.dtype].itemsize
         return self._read((stop - start, *self.shape[1:]), self.offset + start * width)
 

@@ -205,7 +205,6 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
     Raises:
         ModelError: neither file names start-of-transcript and end-of-transcript, or a value is not
             of the kind it should be.
-        TokenizerError: the tokenizer contradicts the checkpoint's configs.
     """
     if is_ctranslate2(checkpoint):
         config, generation = read_settings(checkpoint)

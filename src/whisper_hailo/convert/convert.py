@@ -76,12 +76,6 @@ def convert_checkpoint(
 
     Returns:
         what was written to `out/model.json`.
-
-    Raises:
-        ModelError: the checkpoint is none, broken, or of a kind that is not supported.
-        TokenizerError: its tokenizer files are broken.
-        OptionError: the Hailo forms cannot have the sizes asked for.
-        OutputError: `out` cannot be written or holds something else.
     """
     opened = Checkpoint(checkpoint)
     dims = opened.config.dims

@@ -44,9 +44,6 @@ def find_model(
         options: how to convert a checkpoint.
         revision: hub commit, tag or branch.
         tokenizer: a `tokenizer.json` that names the control tokens of a described model.
-
-    Raises:
-        ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
     """
     path = parse_name(name).path
     if path is not None and is_described(path):
@@ -71,10 +68,6 @@ def describe(path: Path, tokenizer: Path | None = None) -> ModelSpec:
     Args:
         path: directory with `config.json` and, mostly, `generation_config.json`.
         tokenizer: a `tokenizer.json`; `None` is the directory's own, if it has one.
-
-    Raises:
-        ModelError: the config is not Whisper's, or names no start and end token.
-        TokenizerError: the tokenizer contradicts it.
     """
     dims = read_config(path).dims
     generation = path / GENERATION_FILE

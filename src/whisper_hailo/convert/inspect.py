@@ -21,11 +21,7 @@ from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 
 def describe_hef(path: Path) -> dict[str, Any]:
-    """Chip, networks, inputs, outputs, versions and hashes of a HEF.
-
-    Raises:
-        HefError: broken or no HEF.
-    """
+    """Chip, networks, inputs, outputs, versions and hashes of a HEF."""
     hef = read_hef(path)
     return {
         "kind": "HEF",
@@ -97,11 +93,7 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def describe_model(directory: Path) -> dict[str, Any]:
-    """The specification of a model directory, and whether its files are what it says.
-
-    Raises:
-        ModelError: no model directory.
-    """
+    """The specification of a model directory, and whether its files are what it says."""
     spec = ModelSpec.load(directory)
     files = {}
     for name, record in spec.files.items():  # in order of the names, as `model.json` has them
@@ -164,11 +156,7 @@ def _shape(value: Any) -> list[int | str]:  # noqa: ANN401 - onnx.ValueInfoProto
 
 
 def _weight_bytes(tensors: Any) -> Counter[str]:  # noqa: ANN401 - onnx.TensorProto, repeated
-    """Bytes of initialisers' elements by their type, wherever they are stored.
-
-    Raises:
-        ValueError, KeyError, TypeError: a type that ONNX does not know.
-    """
+    """Bytes of initialisers' elements by their type, wherever they are stored."""
     import onnx
 
     weights: Counter[str] = Counter()

@@ -53,12 +53,6 @@ def resolve_model(
         name: `micro`, a short name, a directory, or a hub id.
         options: how to convert a checkpoint.
         revision: hub commit, tag or branch.
-
-    Raises:
-        ModelError, TokenizerError: no such model, or it is broken.
-        HubError: the hub cannot be reached.
-        OptionError: a form was asked for that a model directory does not have.
-        OutputError: the cache cannot be written.
     """
     parsed = parse_name(name)
     if parsed.path is not None and is_model_directory(parsed.path):
@@ -213,11 +207,7 @@ class CachedModel:
         return found
 
     def remove(self) -> None:
-        """Take it out of the cache; what it was made of stays where it is.
-
-        Raises:
-            OutputError: it cannot be removed.
-        """
+        """Take it out of the cache; what it was made of stays where it is."""
         lock = self.directory.with_name(self.directory.name + ".lock")
         with alone_with(lock, ANOTHER_CACHE), unwritable(self.directory, "check its permissions"):
             stamp_file(self.directory).unlink(missing_ok=True)
@@ -262,11 +252,7 @@ def cached_as(name: str) -> list[CachedModel]:
 
 
 def remove_unused_checkpoint(source: str) -> None:
-    """Remove a checkpoint of the package registry that no conversion in the cache is made of.
-
-    Raises:
-        OutputError: it cannot be removed.
-    """
+    """Remove a checkpoint of the package registry that no conversion in the cache is made of."""
     folder = checkpoint_folder(source) if source in PACKAGED else None
     is_used = any(model.spec.source.name == source for model in cached_models())
     if folder is None or is_used or not folder.is_dir():

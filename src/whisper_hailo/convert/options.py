@@ -28,9 +28,6 @@ class HailoOptions:
         window_s: seconds of audio of one encoder run; `None` takes the size's known window.
         decoder_length: text positions of the decoder without cache; `None` takes the size's.
         arch: chip whose known sizes are taken; `None` takes those of Hailo-8 and 8L.
-
-    Raises:
-        OptionError: no such chip.
     """
 
     window_s: float | None = flag(

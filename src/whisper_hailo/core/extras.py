@@ -41,11 +41,6 @@ def to_add(extra: Extra) -> str:
 def require(extra: Extra, what: str, *modules: str) -> None:
     """Say before any work which extra is missing.
 
-    Args:
-        extra: that brings the modules.
-        what: needs them.
-        modules: as they are imported.
-
     Raises:
         OptionError: one is not installed.
     """

@@ -88,12 +88,7 @@ def check_name(name: str) -> None:
 def read_plain(path: Path, most_bytes: int) -> bytes:
     """What a file holds; devices and pipes, which may have no end, are not read.
 
-    Args:
-        path: named by a user, or by a file of a stranger.
-        most_bytes: more is refused.
-
     Raises:
-        OSError: it cannot be read.
         ValueError: no plain file, too large, or a name that no file has.
     """
     if path.exists() and not path.is_file():
@@ -106,12 +101,7 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that a user names: a reference, a script, results.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: as `read_plain`, or no UTF-8.
-    """
+    """The text of a file that a user names: a reference, a script, results."""
     return read_plain(path, LARGEST_TEXT).decode("utf-8-sig")
 
 
@@ -142,20 +132,13 @@ def write_file(
         path: target; its folder is made when missing.
         content: text is written as UTF-8.
         advice: for the message: what to do if it cannot be written.
-
-    Raises:
-        OutputError: unwritable place or full disk; nothing half-written is left.
     """
     with unwritable(path, advice):
         replace_file(path, content.encode() if isinstance(content, str) else content)
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """As `write_file`, for callers that have words of their own for failures.
-
-    Raises:
-        OSError: unwritable place or full disk; nothing half-written is left.
-    """
+    """As `write_file`, for callers that have words of their own for failures."""
     with written_whole(path) as scratch:
         scratch.write_bytes(data)
 
@@ -166,9 +149,6 @@ def written_whole(path: Path) -> Iterator[Path]:
 
     Args:
         path: target; its folder is made when missing.
-
-    Raises:
-        OSError: unwritable place or full disk.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with scratch_file(path.parent) as scratch:
@@ -180,10 +160,6 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 def expect_folder(folder: Path, advice: str) -> None:
     """Refuse a folder that nothing can be written to, before there is something to write.
-
-    Args:
-        folder: it may be missing.
-        advice: for the message: what to do then.
 
     Raises:
         OutputError: it is none, or it belongs to others.
@@ -254,21 +230,13 @@ def alone_with(path: Path, advice: str) -> Iterator[None]:
 
 
 def sync_tree(folder: Path) -> None:
-    """Have the disk hold all files of a folder, so that a rename after it names whole ones.
-
-    Raises:
-        OSError: the disk is full or broken.
-    """
+    """Have the disk hold all files of a folder, so that a rename after it names whole ones."""
     for path in (*folder.rglob("*"), folder):
         sync(path)
 
 
 def sync(path: Path) -> None:
-    """Have the disk hold a file, or the names in a folder.
-
-    Raises:
-        OSError: the disk is full or broken.
-    """
+    """Have the disk hold a file, or the names in a folder."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -307,9 +275,6 @@ def sole(path: Path, advice: str) -> Iterator[bool]:
     Args:
         path: only there to be locked; made when missing.
         advice: for the message: what to do if it cannot be made.
-
-    Raises:
-        OutputError: it cannot be made.
     """
     with unwritable(path, advice):
         number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)

@@ -155,11 +155,7 @@ def refuse_idle(options: object, name: str, serves: bool, of: str) -> None:
 
 
 def expect_choices(options: object) -> None:
-    """Refuse names that are none of the choices of their fields.
-
-    Raises:
-        OptionError: a field has another value.
-    """
+    """Refuse names that are none of the choices of their fields."""
     for one in fields(options):  # type: ignore[arg-type]
         expect_choice(one, getattr(options, one.name))
 

@@ -86,9 +86,6 @@ def named(kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()) -> 
         values: by the name of a field, or as it is typed, with `_` for `-`; those that are taken
             are taken out.
         only: fields that have names here; empty: all.
-
-    Raises:
-        OptionError: a value of another type, or none of the choices.
     """
     typed: dict[str, Any] = {}
     groups: dict[str, Given[Any]] = {}
@@ -107,11 +104,6 @@ def named(kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()) -> 
 
 def refuse_unknown(values: Mapping[str, Any], peers: Mapping[str, str], *kinds: type[Any]) -> None:
     """Refuse values that nothing took.
-
-    Args:
-        values: those that are left.
-        peers: what to give instead of names that other programs have.
-        kinds: dataclasses that names might have been meant for.
 
     Raises:
         OptionError: there is one; with the name that was probably meant.
@@ -149,11 +141,7 @@ def _all_names(kind: type[Any]) -> Iterator[str]:
 
 
 def _checked(one: Field[Any], hint: Any, name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
-    """A value of a field, once it is of the right type.
-
-    Raises:
-        OptionError: it is not.
-    """
+    """A value of a field, once it is of the right type."""
     inner = inner_type(hint)
     value = value.item() if type(value).__module__ == "numpy" and value.ndim == 0 else value
     if value is None and inner is not hint:

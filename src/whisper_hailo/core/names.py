@@ -6,11 +6,7 @@ from pathlib import Path
 
 
 def shown(name: str | Path) -> str:
-    """A name as it is, or quoted where it has something that cannot be seen or moves a cursor.
-
-    Args:
-        name: of a file, as it is on the disk.
-    """
+    """A name as it is, or quoted where it has something that cannot be seen or moves a cursor."""
     text = str(name)
     plain = text.isprintable() and text == text.strip() and text
     return text if plain else repr(text)

@@ -25,9 +25,6 @@ def scratch_file(folder: Path) -> Iterator[Path]:
 
     Args:
         folder: where it is to end; what killed programs left there is removed.
-
-    Raises:
-        OSError: it cannot be made.
     """
     _sweep_once(folder)
     with _held(folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False)) as path:
@@ -41,9 +38,6 @@ def scratch_directory(folder: Path, prefix: str) -> Iterator[Path]:
     Args:
         folder: where it is to end; `sweep` removes what killed programs left there.
         prefix: begins its name.
-
-    Raises:
-        OSError: it cannot be made.
     """
     with _held(folder, prefix, lambda path: path.mkdir(0o700)) as path:
         yield path
@@ -59,9 +53,6 @@ def temporary_directory() -> Iterator[Path]:
     """A directory among the system's temporary files.
 
     It lies in the one that is locked, since who works in it may lock it, too: a conversion does.
-
-    Raises:
-        OSError: it cannot be made.
     """
     folder = Path(tempfile.gettempdir())
     _sweep_once(folder)
@@ -125,11 +116,7 @@ def _remove(path: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock an open file or directory, unless another has it.
-
-    Raises:
-        OSError: there are no locks in this place.
-    """
+    """Lock an open file or directory, unless another has it."""
     from filelock import lock_descriptor  # slow, not needed by every start
 
     return lock_descriptor(descriptor, blocking=False)

@@ -195,10 +195,6 @@ class ModelSpec:
     def from_json(cls, text: bytes, where: str) -> ModelSpec:
         """Parse `model.json`.
 
-        Args:
-            text: the file's bytes.
-            where: the file's name, for messages.
-
         Raises:
             ModelError: not JSON, another version, fields missing, or values out of range.
         """

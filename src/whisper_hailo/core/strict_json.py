@@ -39,10 +39,6 @@ class MismatchError(ValueError):
 def read_json(path: Path, kind: type[ModelError] = ModelError) -> Any:  # noqa: ANN401 - any JSON
     """What a JSON file holds.
 
-    Args:
-        path: the file.
-        kind: class of the error.
-
     Raises:
         ModelError: (or `kind`) unreadable, or see `parse_json`.
     """
@@ -54,10 +50,6 @@ def read_json(path: Path, kind: type[ModelError] = ModelError) -> Any:  # noqa: 
 
 def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[str, Any]:
     """A JSON object from a file.
-
-    Args:
-        path: the file.
-        kind: class of the error.
 
     Raises:
         ModelError: (or `kind`) as `read_json`, or no object.
@@ -114,9 +106,6 @@ def decode(wanted: type[T], value: object, where: str = "") -> T:
             keys that they do not have are passed over.
         value: what `parse_json` gave.
         where: name of the value, for messages.
-
-    Raises:
-        MismatchError: something is of another type, out of range, or missing.
     """
     result: T = _decode(wanted, value, where)
     return result

@@ -17,12 +17,7 @@ _IN_TIME: Final = 3.0
 
 
 class Supervisor:
-    """Who started the program and looks after it; nobody, where the environment names none.
-
-    Args:
-        environment: of the process.
-        now: a clock in seconds that never runs backwards.
-    """
+    """Who started the program and looks after it; nobody, where the environment names none."""
 
     def __init__(
         self, environment: Mapping[str, str] = os.environ, now: Callable[[], float] = time.monotonic
@@ -35,11 +30,7 @@ class Supervisor:
         self._told_s = float("-inf")
 
     def ready(self, status: str) -> None:
-        """It does its work from now on.
-
-        Args:
-            status: what it does, in words for an operator.
-        """
+        """It does its work from now on."""
         self._tell("READY=1", "STATUS=" + " ".join(status.split()))
 
     def alive(self) -> None:

@@ -34,11 +34,7 @@ _BEGINNINGS: Final[Mapping[str, bytes]] = MappingProxyType(
 
 
 def file_id(file: str | Path | IO[Any]) -> FileId | None:
-    """Which file this is; `None` for what cannot be written over: nothing, or a device.
-
-    Args:
-        file: by its name, or open.
-    """
+    """Which file this is; `None` for what cannot be written over: nothing, or a device."""
     try:
         status = os.stat(file if isinstance(file, str | Path) else file.fileno())
     except (OSError, ValueError):

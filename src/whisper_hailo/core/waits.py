@@ -13,9 +13,6 @@ _LONGEST_S: Final = 30.0
 class GrowingWait:
     """When something that failed is to be tried again: after 0.5 s, 1 s, 2 s, and so on to 30 s.
 
-    Args:
-        now: a clock in seconds that never runs backwards.
-
     Attributes:
         n_failures: on end.
     """

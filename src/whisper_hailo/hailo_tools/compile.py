@@ -67,15 +67,6 @@ def compile_part(directory: Path, options: CompileOptions) -> Hef:
     """Parse, optimise and compile one part; finished stages of earlier runs are kept.
 
     The compiler's log goes to this module's logger and to `<stem>.log`.
-
-    Args:
-        directory: a model directory with Hailo forms.
-        options: what to compile.
-
-    Raises:
-        ModelError: model directory, calibration set or script do not fit, or the compiler refuses.
-        DeviceError: the compiler is missing, of the wrong version, or was killed.
-        OutputError: unwritable, or the disk is full.
     """
     spec = ModelSpec.load(directory)
     job = make_job(directory, spec, options)
@@ -135,7 +126,6 @@ def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
 
     Raises:
         ModelError: the directory has become unreadable.
-        OutputError: it cannot be written.
     """
     is_inside = path.is_relative_to(directory.resolve())
     file = path.relative_to(directory.resolve()).as_posix() if is_inside else path.name
@@ -168,11 +158,7 @@ def as_program_error(error: BuildError) -> WhisperHailoError:
 
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
-    """One build or one change at a time in a folder.
-
-    Raises:
-        OutputError: the folder cannot be made or locked.
-    """
+    """One build or one change at a time in a folder."""
     advice = "give a writable place to --out"
     with unwritable(folder, advice):
         folder.mkdir(parents=True, exist_ok=True)
@@ -189,7 +175,6 @@ def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
         built: the bundle's `out` folder.
 
     Raises:
-        ModelError: nothing built there, cut short, or of another graph or chip.
         OutputError: the model directory cannot be written.
     """
     spec = ModelSpec.load(directory)
@@ -273,10 +258,6 @@ def write_bundle(directory: Path, options: CompileOptions, target: Path) -> None
         directory: a model directory with Hailo forms.
         options: what to compile; `out` and `python` do not matter.
         target: the zip file, which is replaced when the new one is whole.
-
-    Raises:
-        ModelError: model directory or calibration set do not fit.
-        OutputError: unwritable, or the disk is full.
     """
     job = make_job(directory, ModelSpec.load(directory), options)
     graph, calibration = Path(job.graph), Path(job.calibration)

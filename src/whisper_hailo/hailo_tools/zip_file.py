@@ -11,22 +11,14 @@ _ZIP64_BYTES = 1 << 31
 
 
 def add_file(archive: zipfile.ZipFile, name: str, path: Path) -> None:
-    """Copy a file into an archive, a block at a time.
-
-    Raises:
-        OSError: it cannot be read, or the archive not be written.
-    """
+    """Copy a file into an archive, a block at a time."""
     large = path.stat().st_size >= _ZIP64_BYTES
     with path.open("rb") as source, archive.open(_info(name), "w", force_zip64=large) as target:
         shutil.copyfileobj(source, target, 1 << 20)
 
 
 def add_text(archive: zipfile.ZipFile, name: str, text: str) -> None:
-    """Write a text into an archive.
-
-    Raises:
-        OSError: the archive cannot be written.
-    """
+    """Write a text into an archive."""
     archive.writestr(_info(name), text.encode())
 
 

@@ -127,9 +127,6 @@ class AskedModel:
         convert: with the names.
         engine: likewise.
         threads: likewise.
-
-    Raises:
-        OptionError: a name that there is not, or a value of a wrong type or out of range.
     """
 
     def __init__(

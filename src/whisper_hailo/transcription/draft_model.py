@@ -38,12 +38,7 @@ class Helped:
     window_s: float
 
     def has_same_encoder(self, own: ModelSpec, encoder: Encoder) -> bool:
-        """Whether both read one graph with the same arrays, by its hash, in one kind of engine.
-
-        Args:
-            own: the other model.
-            encoder: its encoder.
-        """
+        """Whether both read one graph with the same arrays, by its hash, in one kind of engine."""
         files = [of.files.get(ENCODER_FILE) for of in (self.spec, own)]
         main = self.chosen.encoder
         if self.engine.encoder is not None or files[0] is None:
@@ -77,10 +72,6 @@ class DraftModel:
             helped: the model that it decodes ahead of.
             convert: how to convert a checkpoint.
             threads: per operator.
-
-        Raises:
-            OptionError: the two have not one vocabulary.
-            ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
         """
         name, spec = helped.draft_model, helped.spec
         directory, own = find_model(name, _form(name, spec, convert))
@@ -105,12 +96,7 @@ class DraftModel:
 
 
 def why_not_drafted(options: DecodingOptions, batch_size: int) -> str | None:
-    """Why windows are decoded without a draft model; `None` where they are not.
-
-    Args:
-        options: what was asked for.
-        batch_size: windows decoded together.
-    """
+    """Why windows are decoded without a draft model; `None` where they are not."""
     if options.search.beam_size > 1:
         return f"a beam of {options.search.beam_size} takes no drafts"
     if options.search.temperatures[0] > 0:

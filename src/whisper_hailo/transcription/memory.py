@@ -129,10 +129,6 @@ class RememberingStages(Stages):
 
     Windows that were decoded together are known together, for what they are encoded as depends on
     each other by a last bit.
-
-    Args:
-        stages: what they go through.
-        memory: what is known of some.
     """
 
     def __init__(self, stages: Stages, memory: Memory) -> None:
@@ -233,11 +229,7 @@ class Journal(Closing):
         self._end = 0
 
     def open(self) -> Self:
-        """Read what an earlier run left.
-
-        Raises:
-            OutputError: the file cannot be read.
-        """
+        """Read what an earlier run left."""
         if self._go_on and self._path.exists():
             with unwritable(self._path, _ADVICE), self._path.open("rb") as file:
                 self._end = self._read(file)
@@ -270,11 +262,7 @@ class Journal(Closing):
         return self._known.get(key)
 
     def remember(self, batch: Sequence[Remembered]) -> None:
-        """See `Memory`.
-
-        Raises:
-            OutputError: the disk is full.
-        """
+        """See `Memory`."""
         windows = [asdict(window) for window in batch]
         with unwritable(self._path, _ADVICE), contextlib.suppress(ValueError):  # no finite number
             line = json.dumps({"windows": windows}, allow_nan=False)

@@ -139,9 +139,6 @@ class Parts:
             asked: by the caller; `None` takes what suits: several for graphs of ours. Others gain
                 nothing, or round what they know of one window by its neighbours; drafts are for one
             window at a time.
-
-        Raises:
-            OptionError: no such number.
         """
         if asked is not None:
             return checked_batch(asked)
@@ -173,24 +170,12 @@ class Parts:
         self.window_engine(options)
 
     def window_engine(self, options: DecodingOptions, batch_size: int = 1) -> WindowEngine:
-        """What takes audio features to text.
-
-        Args:
-            options: checked before.
-            batch_size: windows decoded together.
-
-        Raises:
-            OptionError: something that this kind of decoder cannot do.
-        """
+        """What takes audio features to text."""
         draft = self._draft(options, batch_size)
         return DecoderEngine(self.decoder, self.tokenizer, options, self.plan.window_s, draft)
 
     def running_context(self, engine: WindowEngine) -> Context:
-        """Of audio that goes on, which is asked about again and again.
-
-        Args:
-            engine: of these parts.
-        """
+        """Of audio that goes on, which is asked about again and again."""
         context = engine.context()
         if self.draft is not None:
             context.tally = self.draft.running
@@ -205,9 +190,6 @@ class Parts:
             options: checked before.
             trim_window: encode only as much of a window as its audio fills.
             batch_size: windows decoded together.
-
-        Raises:
-            OptionError: something that this kind of decoder cannot do.
         """
         plan = replace(self.plan, trim_window=trim_window)
         draft = self._draft(options, batch_size)
@@ -218,11 +200,7 @@ class Parts:
         return self.draft if why_not_drafted(options, batch_size) is None else None
 
     def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
-        """Windows that overlap are joined by the times of their words, which not all can tell.
-
-        Raises:
-            OptionError: windows of any length, for an encoder of one.
-        """
+        """Windows that overlap are joined by the times of their words, which not all can tell."""
         long = long or LongOptions()
         long = replace(long, trim_window=self.trims(options, long.trim_window))
         overlaps = strategy_of(options, long) == "overlap"

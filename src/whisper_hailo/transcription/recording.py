@@ -41,11 +41,7 @@ def strategy_of(options: DecodingOptions, long: LongOptions) -> str:
 def make_plan(
     feed: AudioFeed, plan: WindowPlan, options: DecodingOptions, long: LongOptions
 ) -> WindowPlanner:
-    """The windows of one recording.
-
-    Raises:
-        OptionError: voice activity detection is asked for and not installed.
-    """
+    """The windows of one recording."""
     strategy = strategy_of(options, long)
     sequential = options.prompts.condition_on_previous_text
     if strategy == "seek":
@@ -129,12 +125,7 @@ class Recording(Closing):
         self.near_ties = 0
 
     def open(self) -> Self:
-        """Open the file.
-
-        Raises:
-            AudioError: it cannot be read.
-            OptionError: voice activity detection is asked for and not installed.
-        """
+        """Open the file."""
         with self.context.clock.stage("total"), ExitStack() as opened:
             self._stream = opened.enter_context(open_audio(self._source))
             self._feed = AudioFeed(self._stream.blocks(_READ_SAMPLES))
@@ -168,11 +159,7 @@ class Recording(Closing):
         return self._exhausted and not self._n_waiting
 
     def next(self) -> WindowRequest | None:
-        """The next window; `None` when there is none, or none before the last one's result.
-
-        Raises:
-            AudioError: the rest cannot be read.
-        """
+        """The next window; `None` when there is none, or none before the last one's result."""
         if self._exhausted or (self._n_waiting and self.sequential):
             return None
         with self.context.clock.stage("total"):

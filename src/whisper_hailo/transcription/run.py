@@ -126,12 +126,7 @@ class TranscriptionRun:
 
 
 class Segments(Iterator[Segment]):
-    """Gives each segment when it is final; the work is done while they are asked for.
-
-    Args:
-        run: what transcribes.
-        recording: not begun yet.
-    """
+    """Gives each segment when it is final; the work is done while they are asked for."""
 
     def __init__(self, run: TranscriptionRun, recording: Recording) -> None:
         self._run = run
@@ -139,12 +134,7 @@ class Segments(Iterator[Segment]):
         self._segments = _steps(run, recording)
 
     def __next__(self) -> Segment:
-        """The next one.
-
-        Raises:
-            AudioError: the recording cannot be read on; the segments before that were given.
-            StopIteration: it is done.
-        """
+        """The next one."""
         return next(self._segments)
 
     def close(self) -> None:

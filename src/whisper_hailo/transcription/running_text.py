@@ -34,24 +34,14 @@ class Running:
     hold_back_s: float = 0.0
 
     def request(self, context: Context, n_samples: int) -> WindowRequest:
-        """Its window.
-
-        Args:
-            context: of no recording.
-            n_samples: most that a window takes.
-        """
+        """Its window."""
         context.n_windows = 1  # no recording begins here: what is for its first window is not
         window = Window(self.audio[:n_samples], 0.0)
         return WindowRequest(window, context, self.draft, self.word_times, self.hold_back_s)
 
 
 def in_english(options: DecodingOptions, language: str) -> DecodingOptions:
-    """Options by which the same audio is translated; what was said in its language is no prompt.
-
-    Args:
-        options: by which it was transcribed.
-        language: that it was found to be in.
-    """
+    """Options by which the same audio is translated; what was said in its language is no prompt."""
     return replace(
         options,
         task="translate",
@@ -62,12 +52,7 @@ def in_english(options: DecodingOptions, language: str) -> DecodingOptions:
 
 
 def running_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
-    """What one window of audio that goes on was transcribed as.
-
-    Args:
-        result: of a window, with or without a draft.
-        tokenizer: of the model.
-    """
+    """What one window of audio that goes on was transcribed as."""
     decoded, language = result.decoded, result.language
     if not decoded.tokens:  # of an engine that gives text alone, or of nothing
         text = " ".join(segment.text for segment in result.segments)

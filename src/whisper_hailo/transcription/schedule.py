@@ -30,12 +30,7 @@ class Turns:
         self._passed: dict[int, int] = {}
 
     def note(self, served: Iterable[Recording], waiting: Collection[Recording]) -> None:
-        """A batch is decoded.
-
-        Args:
-            served: recordings that have a window in it.
-            waiting: all that have, or may have, a window to be decoded.
-        """
+        """A batch is decoded."""
         had = {recording.priority for recording in served}
         self._passed = {
             priority: self._passed.get(priority, 0) + 1
@@ -81,11 +76,7 @@ class WindowSource(Protocol):
 
 
 class Listed:
-    """Recordings in the order of a list, the next one when there is room.
-
-    Args:
-        recordings: not opened yet.
-    """
+    """Recordings in the order of a list, the next one when there is room."""
 
     def __init__(self, recordings: Iterable[Recording]) -> None:
         self._recordings = iter(recordings)
@@ -240,11 +231,7 @@ class Schedule:
         return _Batch(members, encoded)
 
     def _fill(self, before: int | None = None) -> Members:
-        """Windows of the recordings under way, each time of the one whose turn it is; then of new.
-
-        Args:
-            before: only of those whose priority is less.
-        """
+        """Windows of the recordings under way, each time of the one whose turn it is; then of new."""
         batch: Members = []
         while self._begin(n_free=0) is not None:
             pass

@@ -87,9 +87,6 @@ class ValidateOptions:
         windows: windows of audio to run.
         language: what is spoken.
         limits: `RUNG-PART=VALUE` words that replace limits.
-
-    Raises:
-        OptionError: no windows, or a word that is no limit.
     """
 
     audio: Path | None = flag(

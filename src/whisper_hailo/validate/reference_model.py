@@ -43,11 +43,7 @@ class Stores:
 
     @property
     def float_encoder(self) -> Path:
-        """Model directory whose encoder is float32.
-
-        Raises:
-            ModelError: there is none, and no checkpoint to make one of.
-        """
+        """Model directory whose encoder is float32."""
         return self.directory if self.spec.encoder_quantization == "none" else self._float
 
     @property
@@ -153,11 +149,7 @@ def from_checkpoint(checkpoint: Checkpoint) -> ReferenceValues:
 
 
 def from_graphs(stores: Stores) -> ReferenceValues:
-    """The float32 graphs of a model directory.
-
-    Raises:
-        ModelError: it has none, and there is no checkpoint to make them of.
-    """
+    """The float32 graphs of a model directory."""
     dims, folder = stores.spec.dims, stores.float_decoder
     encoder = cached_encoder(stores.float_encoder)
     encoder_names = stage_names("encoder", dims.n_encoder_layers)

@@ -107,11 +107,7 @@ class _Axis:
 
 
 def write_report(report: ParityReport, folder: Path) -> tuple[Path, Path]:
-    """Write a report's JSON and its picture, each complete or not at all.
-
-    Raises:
-        OutputError: the folder cannot be written.
-    """
+    """Write a report's JSON and its picture, each complete or not at all."""
     data, picture = (folder / name for name in PARITY_FILES)
     write_file(data, report.to_json())
     write_file(picture, draw_picture(report))

@@ -65,11 +65,7 @@ class InnerGraph:
 
     @classmethod
     def from_file(cls, path: Path, feeds: Feeds, *, label: str = "") -> InnerGraph:
-        """Open an ONNX file, which is called by its name unless `label` says otherwise.
-
-        Raises:
-            ModelError: no ONNX file, cut short, or without its data file.
-        """
+        """Open an ONNX file, which is called by its name unless `label` says otherwise."""
         encoded = read_graph_bytes(path)
         return cls.from_bytes(encoded, feeds, label=label or path.name, folder=path.parent)
 
@@ -110,9 +106,6 @@ class InnerGraph:
 
         Yields:
             value to array, in the order of the names, at most `BATCH_BYTES` together.
-
-        Raises:
-            ModelError: the graph does not run on these feeds.
         """
         for batch in self.batches(names):
             yield self.run(batch)
@@ -136,19 +129,11 @@ class InnerGraph:
             yield batch
 
     def run(self, names: Sequence[str]) -> dict[str, AnyArray]:
-        """These values at once.
-
-        Raises:
-            ModelError: the graph does not run on these feeds.
-        """
+        """These values at once."""
         return self.run_each(names, [self.feeds])[0]
 
     def run_each(self, names: Sequence[str], feeds: Sequence[Feeds]) -> list[dict[str, AnyArray]]:
-        """These values for several feeds, the graph loaded once.
-
-        Raises:
-            ModelError: the graph does not run on these feeds.
-        """
+        """These values for several feeds, the graph loaded once."""
         extra = [ValueInfoProto(name=name) for name in names if name not in self.outputs]
         # Protobuf joins messages that follow each other: more outputs, no copy of the weights.
         tail = ModelProto(graph=GraphProto(output=extra)).SerializeToString()
@@ -413,11 +398,7 @@ def find_hef(directory: Path, spec: ModelSpec, part: str) -> Path | str:
 
 
 def hef_encoder(path: Path, spec: ModelSpec, n_frames: int) -> NamedEncoder | str:
-    """An encoder on the chip, or why its window is not the one that is compared.
-
-    Raises:
-        HefError, ModelError: broken, or of another model.
-    """
+    """An encoder on the chip, or why its window is not the one that is compared."""
     encoder = HefEncoder(path, spec)
     if encoder.n_frames != n_frames:
         return f"{path.name} takes {encoder.n_frames} frames, the windows here have {n_frames}"
@@ -439,9 +420,6 @@ def hef_decoder(
         spec: the model.
         assets: folder with the arrays of its host.
         sizes: encoder positions and tokens of what is compared.
-
-    Raises:
-        HefError, ModelError: broken, or of another model.
     """
     runner = HefRunner(path, spec, assets)
     if (runner.n_positions, runner.length) != sizes:

@@ -234,9 +234,6 @@ def emulated_graph(
         form: the Hailo form.
         graph: the form's graph, which makes what enters the chip.
         feeds: its inputs for each window that the chip's scales are chosen by.
-
-    Raises:
-        ModelError: the emulated graph in the directory is of another conversion.
     """
     path = inside(directory, form.emulated_file)
     if path.is_file():

@@ -142,10 +142,6 @@ def decode_greedily(
         mel: `(n_windows, n_mels, n_frames)` float32.
         length: tokens of a row.
         language: what is spoken.
-
-    Raises:
-        ModelError, TokenizerError: files are missing or broken.
-        OptionError: a language that the model does not know.
     """
     options = DecodingOptions(language=language)
     prefix = _prefix(directory, spec, options)[:length]

@@ -35,13 +35,6 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
     Args:
         directory: made by `whisper-hailo convert`.
         options: with what.
-
-    Raises:
-        ModelError, TokenizerError: the directory lacks something or is broken, or the checkpoint
-            is another one.
-        AudioError: no usable audio.
-        OptionError: a language that the model does not know.
-        OutputError: no room for graphs that are made for the comparison.
     """
     spec = ModelSpec.load(directory)
     checkpoint = _checkpoint(spec, options)

@@ -45,12 +45,7 @@ _START: Final = (
 
 
 class DiedError(Exception):
-    """A process ended without an answer.
-
-    Args:
-        code: its exit code, negative for a signal.
-        log: the last line of its standard error, if that was kept.
-    """
+    """A process ended without an answer."""
 
     def __init__(self, code: int | None, log: str) -> None:
         super().__init__(f"code {code}: {log}")
@@ -84,7 +79,6 @@ def run_apart(
 
     Raises:
         DiedError: it ended without an answer.
-        WhisperHailoError: whatever its work raised.
     """
     package = str(Path(__file__).resolve().parents[2])
     command = [sys.executable, "-P", "-c", _START, package, module, *words]
@@ -174,30 +168,18 @@ _RUN_S: Final = 60.0
 
 
 def chips(timeout_s: float = ANSWER_S) -> list[ChipFacts]:
-    """Every chip that the binding sees, without opening one for inference.
-
-    Raises:
-        NoBindingError, BindingMismatchError, DeviceError: the binding cannot tell, or hangs.
-    """
+    """Every chip that the binding sees, without opening one for inference."""
     found = _ask(["look"], timeout_s, "looking for chips")
     return [ChipFacts(**facts) for facts in found]
 
 
 def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
-    """Run the first network of a HEF once, on zeros.
-
-    Raises:
-        DeviceError, HefError: it does not run; each says what to do.
-    """
+    """Run the first network of a HEF once, on zeros."""
     _ask(["run", str(path)], timeout_s, f"running {path.name}")
 
 
 def _ask(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
-    """What a process of this module says.
-
-    Raises:
-        WhisperHailoError: its failure, or that it said nothing in time.
-    """
+    """What a process of this module says."""
 
     def wait(process: Waitable) -> None:
         if not wait_at_most(process, timeout_s):

@@ -37,12 +37,7 @@ cannot be made for Python 3.13: whoever has one there has made it with a newer o
 
 
 def load_binding() -> Any:  # noqa: ANN401 - a package without types
-    """Import the binding.
-
-    Raises:
-        NoBindingError: not installed, or not visible to this environment.
-        BindingMismatchError: it does not fit the library, this Python or its NumPy.
-    """
+    """Import the binding."""
     try:
         import hailo_platform
     except ModuleNotFoundError as error:

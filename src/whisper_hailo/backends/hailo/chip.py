@@ -49,13 +49,6 @@ class Chip:
     """An open device and the networks on it.
 
     Networks that several streams use are configured once; they leave before the device does.
-
-    Args:
-        options: shared or not, and how long opening may take.
-
-    Raises:
-        NoBindingError, BindingMismatchError, NoDeviceError, DeviceBusyError, DeviceError: it cannot
-            be opened; each says what to do.
     """
 
     def __init__(self, options: ChipOptions) -> None:
@@ -73,11 +66,7 @@ class Chip:
         return self._vdevice
 
     def network(self, hef: HefFile, group: str, options: ChipOptions) -> ConfiguredNetwork:
-        """A network of this chip, configured when it is first asked for.
-
-        Raises:
-            WrongChipError, HefError, DeviceError: it cannot be loaded.
-        """
+        """A network of this chip, configured when it is first asked for."""
         key = (str(hef.path.resolve()), group, options)
         with self._lock:
             if key not in self._networks:

@@ -119,7 +119,6 @@ def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
     """The HEF of this model for this machine's chip.
 
     Raises:
-        NoBindingError, BindingMismatchError, DeviceError: there is no chip to choose it for.
         ModelError: there is no HEF of this model.
     """
     found = chips()

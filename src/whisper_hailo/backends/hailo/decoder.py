@@ -49,9 +49,6 @@ def load_assets(directory: Path, sizes: tuple[int, int, int], *, positions: bool
         directory: `decoder_assets`, one of its folders, or a model directory that has it.
         sizes: `n_vocab`, `d_model` and length of the decoder.
         positions: whether the host adds the position rows.
-
-    Raises:
-        ModelError: missing, several, or of another model.
     """
     n_vocab, d_model, length = sizes
     folder = _find(directory)
@@ -124,9 +121,6 @@ class HefRunner(Closing):
         assets: folder with the host's arrays.
         options: how the chip is used.
         positions: `host` or `chip`, who adds the position rows; `None` goes by the file.
-
-    Raises:
-        HefError, ModelError: broken, no decoder, or decoder or arrays of another model.
     """
 
     def __init__(
@@ -164,11 +158,7 @@ class HefRunner(Closing):
         return self._shape.n_positions
 
     def open(self) -> Self:
-        """Map the arrays, open the chip and load the network.
-
-        Raises:
-            DeviceError, HefError, ModelError: each says what to do.
-        """
+        """Map the arrays, open the chip and load the network."""
         self._assets = load_assets(self._folder, self._sizes, positions=self._on_host)
         self._lease.open()
         return self
@@ -178,11 +168,7 @@ class HefRunner(Closing):
         self._assets = None
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
-        """Run all positions, row by row; see `FixedRunner`.
-
-        Raises:
-            DeviceError: a run failed.
-        """
+        """Run all positions, row by row; see `FixedRunner`."""
         if self._assets is None:
             raise ModelError(f"{self.name} is not open; call open() or use a with block")
         rows = zip(tokens, audio_features, strict=True)

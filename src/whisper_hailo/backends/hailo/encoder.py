@@ -29,9 +29,6 @@ class HefEncoder(Closing):
         path: the HEF.
         spec: the model that it should be of.
         options: how the chip is used.
-
-    Raises:
-        HefError: broken, no encoder, or one of another model.
     """
 
     def __init__(self, path: Path, spec: ModelSpec, options: ChipOptions = ALONE) -> None:
@@ -61,11 +58,7 @@ class HefEncoder(Closing):
         return self._lease.chip.temperature_c()
 
     def open(self) -> Self:
-        """Open the chip and load the network.
-
-        Raises:
-            DeviceError, HefError: each says what to do.
-        """
+        """Open the chip and load the network."""
         self._lease.open()
         return self
 
@@ -80,10 +73,6 @@ class HefEncoder(Closing):
 
         Returns:
             audio features `(batch, n_frames / 2, d_model)` float32.
-
-        Raises:
-            ShapeError: another number of frames.
-            DeviceError: a run failed.
         """
         return self.encode_async(mel).result()
 
@@ -92,9 +81,6 @@ class HefEncoder(Closing):
 
         Args:
             mel: as for `encode`; not to be changed before the result is there.
-
-        Raises:
-            ShapeError: another number of frames.
         """
         check_mel(mel, self._spec)
         check_frames(mel.shape[2], self.n_frames)
@@ -118,11 +104,7 @@ class HefEncoding:
         self.took_ms = 0.0
 
     def result(self) -> FloatArray:
-        """Wait for `(batch, n_positions, d_model)` float32. To be called once.
-
-        Raises:
-            DeviceError, HefError: a run failed.
-        """
+        """Wait for `(batch, n_positions, d_model)` float32. To be called once."""
         features, output = [], self._shape.output
         while self._runs:
             run = self._runs.popleft()

@@ -124,9 +124,6 @@ def status_of(error: BaseException) -> str:
 class Faults:
     """Tells failures of one binding apart.
 
-    Args:
-        binding: the vendor's package.
-
     Attributes:
         has_run: a run went well in this process, so that the binding knows this NumPy.
     """

@@ -34,8 +34,6 @@ def download(address: str, target: Path) -> None:
     """Copy what is at a web address into a file, no further than what a HEF can have.
 
     Raises:
-        HubError: it cannot be reached, does not have the file, or broke off.
-        ModelError: it has no end.
         OutputError: the file cannot be written.
     """
     folder = target.parent
@@ -143,15 +141,8 @@ class Fetched:
 def fetch(known: KnownHefs, place: str) -> Fetched:
     """Fetch encoder, decoder and the decoder's arrays; what is there and whole stays.
 
-    Args:
-        known: which pair.
-        place: address that the paths are below, ending in a slash.
-
     Raises:
         OptionError: no web address.
-        HubError: the place cannot be reached, or does not have a file.
-        ModelError, WrongChipError: what came is broken, for another chip, or not what came before.
-        OutputError: it cannot be written.
     """
     if not place.startswith(("https://", "http://")):
         raise OptionError(f"--from is {place!r}, expected an address that begins with https://")

@@ -62,11 +62,7 @@ class _AwayError(DeviceLostError):
 
 
 class ChipLease(Closing):
-    """The right to use the chip of this process, from `open` to `close`.
-
-    Args:
-        options: how the chip is used.
-    """
+    """The right to use the chip of this process, from `open` to `close`."""
 
     def __init__(self, options: ChipOptions) -> None:
         self._options = options
@@ -88,11 +84,7 @@ class ChipLease(Closing):
             return self._held.chip
 
     def open(self) -> Self:
-        """Open the chip if this is its first user.
-
-        Raises:
-            DeviceError: see `Chip`.
-        """
+        """Open the chip if this is its first user."""
         if self._open:
             return self
         with self._held.lock:
@@ -163,9 +155,6 @@ class Lease(ChipLease):
             inputs: see `ConfiguredNetwork.run_async`.
             wanted: likewise.
             lost: what happened to the chip that is now waited for; `None` does not wait.
-
-        Raises:
-            DeviceError, HefError: it could not be handed over.
         """
         network, generation = self._network() if lost is None else self._again(lost)
         with self.guarded(generation):
@@ -203,11 +192,7 @@ class Lease(ChipLease):
             return network, self._held.generation
 
     def _again(self, lost: DeviceError) -> tuple[ConfiguredNetwork, int]:
-        """Wait for the chip to come back, all streams until the same time.
-
-        Raises:
-            DeviceLostError: it did not, in time.
-        """
+        """Wait for the chip to come back, all streams until the same time."""
         until = lost.until if isinstance(lost, _AwayError) else self._awaited_until()
         while True:
             try:
@@ -256,12 +241,7 @@ class LeasedRun:
         self.took_ms = 0.0
 
     def result(self) -> dict[str, FloatArray]:
-        """Wait for the outputs; see `AsyncRun.result`. To be called once.
-
-        Raises:
-            DeviceTimeoutError, DeviceLostError, DeviceError, HefError: the run failed. The next
-                run opens the chip anew.
-        """
+        """Wait for the outputs; see `AsyncRun.result`. To be called once."""
         begun = self._begun
         if isinstance(begun, _AwayError):
             begun = self._lease.begin(*self._arguments, begun)  # as another stream does already

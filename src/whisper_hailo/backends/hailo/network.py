@@ -86,11 +86,7 @@ class AsyncRun:
         self._ended_s = -math.inf  # not yet
 
     def begin(self, configured: Any) -> None:  # noqa: ANN401 - the binding's own object
-        """Hand it over; there is room in the queue.
-
-        Raises:
-            Exception: the binding's own.
-        """
+        """Hand it over; there is room in the queue."""
         self._began_s = time.monotonic()
         self._job = configured.run_async([self._slot.bindings], self._on_finished)
 
@@ -158,9 +154,6 @@ class ConfiguredNetwork:
         device: what it is configured on.
         source: the file, and which of its networks.
         options: time-outs and priority.
-
-    Raises:
-        WrongChipError, HefError, DeviceError: it cannot be loaded.
     """
 
     def __init__(
@@ -211,11 +204,6 @@ class ConfiguredNetwork:
 
         Returns:
             the run, whose `result` waits for the outputs.
-
-        Raises:
-            DeviceTimeoutError: the queue stayed full for the options' time.
-            DeviceLostError: the chip gave up or went away.
-            DeviceError: it did not take the run.
         """
         self._enter()
         handed_over = False
@@ -282,11 +270,7 @@ class ConfiguredNetwork:
         return f"running {self._hef.path.name}"
 
     def _enter(self) -> None:
-        """Wait for a place in the chip's queue.
-
-        Raises:
-            DeviceTimeoutError: there was none in time.
-        """
+        """Wait for a place in the chip's queue."""
         if not self._places.acquire(timeout=self._options.timeout_s):
             raise DeviceTimeoutError(
                 f"the Hailo chip took no more work for {self._options.timeout_s:g} s; it is "
@@ -294,11 +278,7 @@ class ConfiguredNetwork:
             )
 
     def _still(self) -> Any:  # noqa: ANN401
-        """The configured model; called with the lock held, so that it does not end meanwhile.
-
-        Raises:
-            DeviceLostError: another stream found the chip gone and gave it up.
-        """
+        """The configured model; called with the lock held, so that it does not end meanwhile."""
         if self._configured is None:
             raise DeviceLostError(
                 f"the Hailo chip was given up while running {shown(self._hef.path.name)}"

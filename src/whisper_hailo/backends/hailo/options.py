@@ -32,9 +32,6 @@ class ChipOptions:
         timeout_s: for one run; the chip then counts as lost.
         open_timeout_s: to open the device and load a network.
         recovery_s: how long a chip that went away is waited for before a file is given up.
-
-    Raises:
-        OptionError: a time that is not positive, or far too long.
     """
 
     share: bool = flag(False, "Share the Hailo chip with other processes.", CHIP)

@@ -88,9 +88,6 @@ class DecoderShape:
 
         Networks for the 10H give others, too; those of the vocabulary are a quarter each.
 
-        Args:
-            n_vocab: tokens of the vocabulary.
-
         Raises:
             HefError: no outputs are of that size.
         """
@@ -115,12 +112,7 @@ Shape: TypeAlias = EncoderShape | DecoderShape
 
 
 def recognise(group: HefGroup, arch: str) -> Shape | None:
-    """What a network is, by its inputs and outputs; `None` if it is no half of Whisper.
-
-    Args:
-        group: the network.
-        arch: chip that it was compiled for.
-    """
+    """What a network is, by its inputs and outputs; `None` if it is no half of Whisper."""
     if len(group.inputs) == 1 and len(group.outputs) == 1:
         return _encoder(group)
     if len(group.inputs) == 2:

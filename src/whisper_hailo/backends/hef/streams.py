@@ -60,9 +60,6 @@ def boundary_streams(context: Message, *, transposed: bool) -> Directions:
     Args:
         context: of a network.
         transposed: the whole network has height and width the other way round in the file.
-
-    Raises:
-        HefError: a stream without a name, or of an impossible size.
     """
     inputs: list[HefStream] = []
     outputs: list[HefStream] = []

@@ -69,10 +69,6 @@ class Precision:
         In 4 bits, rows that are looked up stay at 8, since a step reads one of 50,000. So do the
         layers where the token table is the larger part of what a step reads (tiny, base): that
         costs a step some per cent. In deeper decoders only the queries, keys and values do.
-
-        Args:
-            arithmetic: what was asked for.
-            config: sizes of the checkpoint.
         """
         if arithmetic is not Arithmetic.BLOCKS_4:
             return cls(arithmetic, arithmetic, arithmetic, arithmetic)

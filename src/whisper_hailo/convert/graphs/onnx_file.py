@@ -47,9 +47,6 @@ def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str
 
     Returns:
         file name to size and hash, for each file written.
-
-    Raises:
-        OSError: the place is not writable or full.
     """
     total = sum(item.weight.nbytes for item in graph.initializers)
     external = external or total > PROTOBUF_LIMIT_BYTES

@@ -68,9 +68,6 @@ def quantized(matrix: Weight, bits: int, largest: int | None = None) -> tuple[We
     Returns:
         codes `(n_out, n_blocks, block size * bits / 8)` uint8 and scales `(n_out, n_blocks)`
         float32.
-
-    Raises:
-        ModelError: rows cannot be cut into blocks of 32.
     """
     n_out, n_in = matrix.shape
     size = block_size(n_in, bits, largest)

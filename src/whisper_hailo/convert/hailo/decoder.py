@@ -53,10 +53,6 @@ def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     d_model)` float32, output `logits (1, length, n_vocab)` float32. The compiler starts at
     `encoder_hidden_states` and `/Reshape` and ends at the four products of `END_NODES`; token
     lookup and concatenation are the host's.
-
-    Args:
-        checkpoint: where the arrays come from.
-        sizes: window and length of the graph.
     """
     dims = checkpoint.config.dims
     b = GraphBuilder("whisper_hailo_decoder", OPSET)

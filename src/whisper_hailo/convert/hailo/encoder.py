@@ -21,10 +21,6 @@ def hailo_encoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     Input `x.1 (1, n_mels, 1, n_frames)`, output `525 (1, n_positions, d_model)`, both float32.
     For L layers it has exactly: Conv 2, LayerNormalization 2L+1, MatMul 6L, Add 3+8L, Mul 4+3L,
     Reshape 1+4L, Transpose 1+4L, Split L, Softmax L, Div 2+L, Erf 2+L.
-
-    Args:
-        checkpoint: where the arrays come from.
-        sizes: window of the graph.
     """
     dims = checkpoint.config.dims
     b = GraphBuilder("whisper_hailo_encoder")

@@ -69,11 +69,7 @@ class Manifest:
             return None
 
     def save(self, path: Path) -> None:
-        """Write it whole or not at all.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write it whole or not at all."""
         text = json.dumps({"version": MANIFEST_VERSION, **asdict(self)}, indent=1) + "\n"
         replace_file(path, text.encode())
 
@@ -90,9 +86,6 @@ class RowsFile:
         path: the file; what is there is kept up to `n_kept` rows.
         shape: of one row.
         n_kept: rows of an earlier run that count.
-
-    Raises:
-        OSError: it cannot be written.
     """
 
     def __init__(self, path: Path, shape: tuple[int, ...], n_kept: int) -> None:
@@ -171,8 +164,6 @@ def calibrate(
         options: which set.
 
     Raises:
-        ModelError, TokenizerError: the model directory lacks something.
-        AudioError: nothing in the folder can be used.
         OutputError: unwritable, or the disk is full.
     """
     spec = ModelSpec.load(directory)

@@ -19,9 +19,6 @@ class CalibrationOptions:
         count: windows; `None` takes what the size's recipe works with.
         seed: of the sampling.
         language: what is spoken, for decoders.
-
-    Raises:
-        OptionError: no such part, or no windows.
     """
 
     part: str = flag("encoder", "Of the model", choices=PARTS)

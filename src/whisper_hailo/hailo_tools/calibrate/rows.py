@@ -64,10 +64,6 @@ class DecoderRows:
         plan: the window.
         language: what is spoken, or translated from.
         stack: closes the model at the end.
-
-    Raises:
-        ModelError, TokenizerError: files are missing or broken.
-        OptionError: a language that the model does not know.
     """
 
     def __init__(
@@ -106,11 +102,7 @@ class DecoderRows:
 
 
 def _asset(path: Path) -> FloatArray:
-    """An array of the host, mapped from its file.
-
-    Raises:
-        ModelError: missing or broken.
-    """
+    """An array of the host, mapped from its file."""
     try:
         array: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:

@@ -51,10 +51,6 @@ def find_sources(folder: Path, seed: int) -> Sources:
     A speaker is the number that LibriSpeech's file names begin with, or else the folder that a
     file lies in.
 
-    Args:
-        folder: the folder.
-        seed: of the shuffling.
-
     Raises:
         AudioError: no such folder, or no file in it that looks like audio.
     """
@@ -137,9 +133,6 @@ def draw(
 
     Yields:
         number of the window in the file and its `(n_samples,)` float32 audio, in their order.
-
-    Raises:
-        AudioError: the file cannot be read.
     """
     number, quota = turn
     with open_audio(path) as stream:

@@ -93,11 +93,7 @@ class OnnxGraph:
 
 
 def load_graph(path: Path) -> OnnxGraph:
-    """Read an ONNX file and infer its shapes.
-
-    Raises:
-        ModelError: no ONNX file, cut short, inconsistent, or its data file is missing or short.
-    """
+    """Read an ONNX file and infer its shapes."""
     model = load_message(path)
     weights = {
         item.name: Tensor(item.data_type, tuple(item.dims)) for item in model.graph.initializer

@@ -136,7 +136,6 @@ def check_file(
 
     Raises:
         OptionError: no such chip, node or value.
-        ModelError: the file is no ONNX graph, or broken.
     """
     if arch not in ARCHES:
         raise OptionError(f"--arch is {arch!r}, expected one of: {', '.join(ARCHES)}")

@@ -41,9 +41,6 @@ def cut(graph: OnnxGraph, starts: Sequence[str] = (), ends: Sequence[str] = ()) 
         graph: where to look.
         starts: names of nodes or values; empty means the graph's inputs.
         ends: names of nodes or values; empty means the graph's outputs.
-
-    Raises:
-        OptionError: a name that the graph does not have.
     """
     starts = tuple(starts) or graph.inputs
     ends = tuple(ends) or graph.outputs

@@ -103,17 +103,7 @@ class Emulation:
 
 
 def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
-    """Write `hailo/<form>-emulated.onnx` and its `.json` into a model directory.
-
-    Args:
-        directory: a model directory with Hailo forms.
-        options: what to emulate.
-
-    Raises:
-        ModelError: model directory, calibration set or script do not fit.
-        AudioError: nothing in the folder can be used.
-        OutputError: unwritable, or the disk is full.
-    """
+    """Write `hailo/<form>-emulated.onnx` and its `.json` into a model directory."""
     spec = ModelSpec.load(directory)
     form = spec.hailo_form(options.part)
     model = load_form(model_file(directory, spec, form.file))

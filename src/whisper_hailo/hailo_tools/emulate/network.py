@@ -94,10 +94,6 @@ def read_network(
         model: the graph, weights included.
         starts: nodes or graph inputs at which the chip begins; empty means all graph inputs.
         ends: nodes at which it ends; empty means the nodes that give the graph outputs.
-
-    Raises:
-        ModelError: a name that the graph does not have, ids that enter the chip, or a node whose
-            result is a constant.
     """
     return _Reader(model, starts, ends).read()
 

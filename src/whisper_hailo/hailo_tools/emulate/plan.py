@@ -97,9 +97,6 @@ def plan_of_script(
         network: the layers that its names mean.
         starts: where the chip begins.
         ends: where it ends.
-
-    Raises:
-        ModelError: a command that sets bits names no layer of this network, or bits unknown here.
     """
     precisions: dict[str, LayerPrecision] = {}
     ignored = []

@@ -47,10 +47,6 @@ def emulated(
         plan: bits per layer, from `plan_of_script`.
         statistics: of this graph's tensors, from `collect`.
         scales: how ranges are chosen: `minmax`, `percentile` or `mse`.
-
-    Raises:
-        ModelError: a start or end that the graph lacks, or a tensor without statistics.
-        OptionError: an unknown way to choose scales.
     """
     network = read_network(model, plan.starts, plan.ends)
     result = ModelProto()

@@ -44,11 +44,7 @@ class Probe(Closing):
         self._session: onnxruntime.InferenceSession | None = None
 
     def open(self) -> Self:
-        """Load the graph.
-
-        Raises:
-            ModelError: the runtime refuses it.
-        """
+        """Load the graph."""
         inner = [name for name in self._tensors if name not in self._entries]
         part = _cut(self._model, self._entries, inner)
         self._session = open_graph(part.SerializeToString(), "the graph", self._threads)
@@ -59,9 +55,6 @@ class Probe(Closing):
 
     def run(self, feeds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         """One window through the graph.
-
-        Args:
-            feeds: entry to its array.
 
         Returns:
             tensor to its array, for every tensor that is wanted.

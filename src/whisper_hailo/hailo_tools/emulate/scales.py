@@ -144,9 +144,6 @@ def choose_scale(histogram: Histogram, bits: int, method: str) -> Scale:
         bits: 8 or 16.
         method: `minmax` spans all values, `percentile` all but the outermost 0.01 % at each end,
             `mse` the fraction of the range that loses least in the mean square.
-
-    Raises:
-        OptionError: no such method.
     """
     check_method(method)
     if method == "percentile":

@@ -43,11 +43,7 @@ class WindowFile:
         self.n_windows = counts.pop()
 
     def read(self, start: int, stop: int) -> Iterator[Feeds]:
-        """Windows `start` to `stop` as the graph's values; one at a time is in memory.
-
-        Raises:
-            ModelError: the file ends early.
-        """
+        """Windows `start` to `stop` as the graph's values; one at a time is in memory."""
         with ExitStack() as stack:
             streams = self._streams(stack)
             for index in range(min(stop, self.n_windows)):

@@ -18,9 +18,6 @@ def model_script(job: BuildJob, network: HefNetwork, n_windows: int) -> str:
         job: the build.
         network: as the compiler parsed it; every layer name comes from here.
         n_windows: windows in the calibration set; no command asks for more.
-
-    Raises:
-        BuildError: the network is not what the recipe is for.
     """
     recipe = recipe_of(job.part, job.size, job.arch)
     level = DEFAULT_LEVEL if job.optimization_level is None else job.optimization_level

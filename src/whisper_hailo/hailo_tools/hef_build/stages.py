@@ -59,11 +59,7 @@ class Build:
         self._state = _read_state(self._state_path)
 
     def run(self) -> None:
-        """Do what is not done yet, and record it all.
-
-        Raises:
-            BuildError: a stage failed.
-        """
+        """Do what is not done yet, and record it all."""
         job = self._job
         common = [self._version, job.arch, job.net_name, *job.start_nodes, "|", *job.end_nodes]
         parsed = self._stage("parse", [self._graph_sha256, *common], [PARSED], self._parse)
