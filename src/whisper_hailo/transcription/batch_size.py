@@ -45,7 +45,7 @@ def checked_batch(batch_size: int) -> int:
 
 
 def fitting_batch(dims: Dimensions) -> int:
-    """So many windows as are worth it and fit a quarter of the memory that is free; at least one."""
+    """Return how many windows are worth it and fit a quarter of the free memory; at least one."""
     free = available_bytes()
     if free is None:
         return 1

@@ -231,7 +231,7 @@ class Schedule:
         return _Batch(members, encoded)
 
     def _fill(self, before: int | None = None) -> Members:
-        """Windows of the recordings under way, each time of the one whose turn it is; then of new."""
+        """Take windows of the recordings under way, in turns; then of new ones."""
         batch: Members = []
         while self._begin(n_free=0) is not None:
             pass
