@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -58,30 +58,75 @@ class Input:
 
 def find_inputs(words: Sequence[str]) -> list[Input]:
     """Files as named; folders with all recordings below them, in order of their names."""
-    return _told_apart([entry for word in words for entry in _expand(word)])
+    return _told_apart([found for word in words for found in _expand(word)])
 
 
-def _told_apart(inputs: list[Input]) -> list[Input]:
-    """Results of `demo.wav` beside `demo.mp3` keep the suffix: `demo.wav.txt`, `demo.mp3.txt`."""
-    names = Counter(entry.stem for entry in inputs)
+def _told_apart(found: list[tuple[Path, Input]]) -> list[Input]:
+    """Give recordings of one name outputs of their own, and leave those of earlier runs alone.
+
+    In one folder the recording that came first has the plain name (`demo.txt`), and others keep
+    their suffix (`demo.mp3.txt`). Of two folders the first named has it, and recordings of others
+    have their folder before it (`more/demo.txt`).
+    """
+    places = {root: place for place, root in enumerate(dict.fromkeys(root for root, _ in found))}
+    order = sorted(
+        range(len(found)), key=lambda i: (places[found[i][0]], _age_key(found[i][1].path))
+    )
+    taken: dict[Path, tuple[Path, Path | None]] = {}
+    stems: dict[int, Path] = {}
+    for index in order:
+        root, entry = found[index]
+        if entry.fault is not None:
+            continue
+        own = (root, entry.path)
+        stems[index] = next(
+            stem for stem in _stems(root, entry, taken) if taken.setdefault(stem, own) == own
+        )
     return [
-        replace(entry, stem=entry.stem.with_name(entry.stem.name + entry.path.suffix))
-        if names[entry.stem] > 1 and entry.path is not None and entry.fault is None
-        else entry
-        for entry in inputs
+        replace(entry, stem=stems.get(index, entry.stem)) for index, (_, entry) in enumerate(found)
     ]
 
 
-def _expand(word: str) -> Iterator[Input]:
+def _stems(
+    root: Path, entry: Input, taken: Mapping[Path, tuple[Path, Path | None]]
+) -> Iterator[Path]:
+    """Yield what the outputs of a recording may be called, best first."""
+    plain = entry.stem
+    suffix = "" if entry.path is None else entry.path.suffix
+    whole = plain.with_name(plain.name + suffix)
+    yield plain
+    if taken[plain][0] == root:
+        yield whole
+    for number in count(1):
+        folder = Path(root.absolute().name + (f"-{number}" if number > 1 else ""))
+        yield folder / plain
+        yield folder / whole
+
+
+def _age_key(path: Path | None) -> tuple[int, int]:
+    """Sort by when a file came to its place, which copies and moves set anew; then by its kind."""
+    try:
+        changed_ns = 0 if path is None else os.stat(path).st_ctime_ns
+    except (OSError, ValueError):
+        changed_ns = 0
+    suffix = "" if path is None else path.suffix.lower()
+    kind = AUDIO_SUFFIXES.index(suffix) if suffix in AUDIO_SUFFIXES else len(AUDIO_SUFFIXES)
+    return changed_ns, kind
+
+
+def _expand(word: str) -> Iterator[tuple[Path, Input]]:
+    """Yield what a word stands for, with the folder that it was found in."""
     word = at_home(word)
     if word == STDIN:
         closed = AudioError("standard input is closed; pipe a recording into it, or name a file")
-        yield Input("stdin", None, Path("stdin"), closed if sys.stdin is None else None)
+        fault = closed if sys.stdin is None else None
+        yield Path(), Input("stdin", None, Path("stdin"), fault)
     elif os.path.isdir(word):  # a `Path` fails on names that are too long
-        yield from _recordings(Path(word))
+        yield from ((Path(word), entry) for entry in _recordings(Path(word)))
     else:
         path = Path(word)
-        yield Input(word, path, Path(path.stem), None if word else _fault("", "is no file name"))
+        fault = None if word else _fault("", "is no file name")
+        yield path.parent, Input(word, path, Path(path.stem), fault)
 
 
 def looked_at(entry: Input) -> Input:

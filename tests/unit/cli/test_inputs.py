@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -44,21 +45,47 @@ def test_a_home_that_no_shell_has_put_in_is_found(
     assert literal.path == Path("~/a.wav"), "what is there by that name is meant"
 
 
-def test_recordings_of_one_name_give_results_of_two(tmp_path: Path) -> None:
-    for name in ("demo.wav", "demo.mp3", "talk.wav", "a/demo.wav", "b/demo.wav", "b/demo.mp3"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    stems = {str(entry.path): str(entry.stem) for entry in find_inputs([str(tmp_path)])}
-    assert stems == {
-        str(tmp_path / "demo.wav"): "demo.wav",
-        str(tmp_path / "demo.mp3"): "demo.mp3",
-        str(tmp_path / "talk.wav"): "talk",
-        str(tmp_path / "a" / "demo.wav"): "a/demo",
-        str(tmp_path / "b" / "demo.wav"): "b/demo.wav",
-        str(tmp_path / "b" / "demo.mp3"): "b/demo.mp3",
+def stems_of(*words: Path) -> dict[str, str]:
+    return {str(entry.path): str(entry.stem) for entry in find_inputs([str(w) for w in words])}
+
+
+def come(path: Path) -> None:
+    """A file comes behind those that are there."""
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    time.sleep(0.02)  # clocks of file systems tick slowly
+
+
+@pytest.mark.parametrize(("first", "second"), [("new.mp3", "new.wav"), ("new.wav", "new.mp3")])
+def test_equal_stems_leave_the_earlier_name_alone(tmp_path: Path, first: str, second: str) -> None:
+    come(tmp_path / first)
+    assert stems_of(tmp_path) == {str(tmp_path / first): "new"}
+    come(tmp_path / second)
+    expected = {str(tmp_path / first): "new", str(tmp_path / second): second}
+    assert stems_of(tmp_path) == expected
+    assert stems_of(tmp_path / "new.mp3", tmp_path / "new.wav") == expected
+
+
+def test_equal_names_of_two_folders_are_told_apart(tmp_path: Path) -> None:
+    for name in ("a/x.wav", "b/x.wav", "b/x.mp3", "c/b/x.wav"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        come(path)
+    expected = {
+        str(tmp_path / "a/x.wav"): "x",
+        str(tmp_path / "b/x.wav"): "b/x",
+        str(tmp_path / "b/x.mp3"): "b/x.mp3",
+        str(tmp_path / "c/b/x.wav"): "b/x.wav",
     }
-    (alone,) = find_inputs([str(tmp_path / "demo.wav")])
-    assert str(alone.stem) == "demo"
+    folders = [tmp_path / name for name in ("a", "b", "c/b")]
+    assert stems_of(*folders) == expected
+    assert stems_of(*map(Path, expected)) == expected
+
+
+def test_one_file_named_twice_has_one_name(tmp_path: Path) -> None:
+    come(tmp_path / "a.wav")
+    first, second = find_inputs([str(tmp_path / "a.wav")] * 2)
+    assert first.stem == second.stem == Path("a")
 
 
 def test_links_that_lead_nowhere_are_tried_and_so_named(tmp_path: Path) -> None:
