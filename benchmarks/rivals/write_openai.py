@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from whisper_hailo_lab.formats.names import openai_name
+from whisper_hailo_lab.formats.ggml import openai_name
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import DEFAULT_TEMPERATURES
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo_lab.data.sounds import music
+from whisper_hailo_lab.experiments.fallback import music
 
 DATA = ROOT / "tests" / "data" / "micro"
 MICRO = ("transcribe", "--model", "micro", "--threads", 1)

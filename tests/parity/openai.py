@@ -18,7 +18,7 @@ from whisper.model import ModelDimensions, Whisper
 from whisper.tokenizer import get_tokenizer
 
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
-from whisper_hailo_lab.formats.names import openai_name
+from whisper_hailo_lab.formats.ggml import openai_name
 
 ROOT = Path(__file__).parents[2]
 CHECKPOINT = Path(

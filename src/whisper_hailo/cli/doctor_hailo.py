@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Final
 
 from whisper_hailo.backends.hailo import probe
 from whisper_hailo.backends.hailo.apart import chips, try_hef
@@ -22,9 +24,30 @@ from whisper_hailo.backends.hailo.binding import (
 from whisper_hailo.backends.hailo.known import KNOWN, PLACE
 from whisper_hailo.backends.hef.contract import RUNS_ON
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.cli.doctor_check import NOTE, OK, Check
 from whisper_hailo.core.errors import DeviceError, HefError, NoBindingError
 from whisper_hailo.core.files import cache_root
+
+OK: Final = "ok"
+NOTE: Final = "note"
+BROKEN: Final = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding.
+
+    Attributes:
+        name: what was looked at.
+        status: `ok`, `note` (transcription works without it) or `broken`.
+        found: what is there.
+        advice: what to do; empty when nothing has to be done.
+    """
+
+    name: str
+    status: str
+    found: str
+    advice: str = ""
+
 
 _GEN3_GTS = 8.0
 _LEGACY, _LATER = 4, 5

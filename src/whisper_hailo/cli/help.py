@@ -2,13 +2,113 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from typer.core import TyperArgument, TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from whisper_hailo.cli.as_typed import take_as_typed
-from whisper_hailo.cli.words import in_our_order
 from whisper_hailo.core.flags import CHIP, ENGINE
+from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
+
+_TRUTHS: Final = {"True": True, "False": False}
+_FORMAT: Final = "--format"
+_FILE: Final = "--file"
+
+
+def in_our_order(words: Sequence[str], params: Sequence[Any]) -> list[str]:
+    """Words behind a command, as it reads them.
+
+    Args:
+        words: as typed.
+        params: of the command, as Typer has them.
+    """
+    options = [param for param in params if isinstance(param, TyperOption)]
+    opposites = {
+        name: tuple(param.secondary_opts)
+        for param in options
+        if param.is_bool_flag
+        for name in param.opts
+    }
+    formats = {name for param in options if _FORMAT in param.opts for name in param.opts}
+    named = _without_file_flags(words, formats | {_FILE}) if formats else words
+    return _without_truths(named, opposites)
+
+
+def _without_file_flags(words: Sequence[str], formats: Set[str]) -> list[str]:
+    """`-f FILE`, as whisper.cpp has recordings named, is the recording; `-f srt` stays."""
+    left: list[str] = []
+    for word in words:
+        if left and left[-1] in formats and _is_recording(word):
+            left[-1] = word
+        else:
+            left.append(word)
+    return left
+
+
+def _is_recording(word: str) -> bool:
+    """Whether what stands for a format is a file: there, or called as only files are."""
+    if {part.strip().lower() for part in word.split(",")} <= {*FORMATS, ALL_FORMATS}:
+        return False
+    return word == "-" or bool(Path(word).suffix) or os.path.exists(word)
+
+
+def _without_truths(words: Sequence[str], opposites: Mapping[str, Sequence[str]]) -> list[str]:
+    """`--word_timestamps True` is the switch, `False` its opposite, or nothing."""
+    left: list[str] = []
+    for word in words:
+        opposite = opposites.get(left[-1].replace("_", "-")) if left else None
+        if opposite is None or word not in _TRUTHS:
+            left.append(word)
+        elif not _TRUTHS[word]:
+            left[-1:] = opposite
+    return left
+
+
+_FEW_DIGITS: Final = re.compile(r"[0-9]{1,9}")
+"""What is a number in any reading; others are left to Typer, and so is a number with bounds."""
+
+
+def take_as_typed(parameters: list[Any]) -> list[Any]:
+    """Spare a command's parameters the conversion of what is a word, or was not typed.
+
+    Args:
+        parameters: of a Typer command; those that were spared it before stay as they are.
+    """
+    for one in parameters:
+        if isinstance(one, TyperOption | TyperArgument) and "process_value" not in vars(one):
+            one.process_value = _quick(one)  # type: ignore[method-assign]
+    return parameters
+
+
+def _quick(one: TyperOption | TyperArgument) -> Any:  # noqa: ANN401 - Click's `process_value`
+    converted, kind = one.process_value, _kind(one)
+
+    def process_value(context: Any, value: Any) -> Any:  # noqa: ANN401 - of any option
+        if value is None and not one.required:
+            taken: Any = () if one.multiple or one.nargs == -1 else None
+        elif kind is str and isinstance(value, str):
+            taken = value
+        elif kind is int and isinstance(value, str) and _FEW_DIGITS.fullmatch(value):
+            taken = int(value)
+        elif kind == list[str] and value and isinstance(value, tuple):
+            taken = list(value)
+        else:
+            return converted(context, value)
+        return taken if one.callback is None else one.callback(context, one, taken)
+
+    return process_value
+
+
+def _kind(one: TyperOption | TyperArgument) -> Any:  # noqa: ANN401 - a type
+    """What an option is; `None` where Typer has to look: at bounds, by a parser, in older ones."""
+    of: Any = getattr(one, "type_descriptor", None)
+    if getattr(of, "is_ranged", True) or of.parameter_info.parser is not None:
+        return None
+    return of.annotation
+
 
 ON_OFF: Final = "[no-]"
 """Metavar of a switch whose help shows that it can be switched off, too."""

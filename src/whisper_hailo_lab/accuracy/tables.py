@@ -7,8 +7,7 @@ from typing import Final
 
 from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.rates import difference_interval
-from whisper_hailo_lab.report.table import Table
-from whisper_hailo_lab.report.text import difference_text, percent
+from whisper_hailo_lab.report.table import Table, difference_text, percent
 from whisper_hailo_lab.runs.outcomes import OutcomeTotals, score_transcript, sum_outcomes
 from whisper_hailo_lab.runs.transcripts import TranscriptLine, common_transcripts
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.cli.steps import Steps
 from whisper_hailo.core.languages import language_code
 
 if TYPE_CHECKING:

@@ -60,8 +60,8 @@ def cures(
     from whisper_hailo.core.files import expect_file, write_file
     from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo_lab.cures.grid import Grid
+    from whisper_hailo_lab.cures.run import chart as draw
     from whisper_hailo_lab.cures.run import compare
-    from whisper_hailo_lab.cures.show import chart as draw
     from whisper_hailo_lab.score import require_scoring
 
     require_scoring()
@@ -98,7 +98,7 @@ def cures(
 
 
 def _print(rows: list[CureRow], *, as_json: bool) -> None:
-    from whisper_hailo_lab.cures.show import table
+    from whisper_hailo_lab.cures.run import table
 
     if as_json:
         emit_json({"rows": [row.to_dict() for row in rows]})

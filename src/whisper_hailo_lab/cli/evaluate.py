@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.cli.steps import Steps
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.languages import language_code
@@ -118,9 +118,8 @@ def _settings(words: list[str]) -> dict[str, Any]:
 
 
 def _show(run: RunRecords, *, as_json: bool) -> None:
-    from whisper_hailo_lab.report.text import cases_text, file_text
-    from whisper_hailo_lab.runs.figures import case_figures, file_figures
-    from whisper_hailo_lab.runs.summary import summarise
+    from whisper_hailo_lab.report.table import cases_text, file_text
+    from whisper_hailo_lab.runs.summary import case_figures, file_figures, summarise
 
     summaries = summarise(run)
     if as_json:

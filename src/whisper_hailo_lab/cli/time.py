@@ -10,14 +10,14 @@ import typer
 
 from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.cli.steps import Steps
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.given_options import Given
 from whisper_hailo.decoding.options import DecodingOptions
 
 if TYPE_CHECKING:
-    from whisper_hailo_lab.timing.file_timing import FileTiming
+    from whisper_hailo_lab.timing.one_file import FileTiming
 
 
 def time(

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.report.study import LIBRISPEECH
-from whisper_hailo_lab.report.table import Table
-from whisper_hailo_lab.report.text import percent, share
+from whisper_hailo_lab.report.table import Table, percent, share
 from whisper_hailo_lab.repository import RESULTS
 
 RESULT: Final = RESULTS / "accuracy.json"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from whisper_hailo_lab.report.table import Table
-from whisper_hailo_lab.report.text import number, percent
+from whisper_hailo_lab.report.table import Table, number, percent
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.marks import remark
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from whisper_hailo_lab.rates import Score, corpus
-from whisper_hailo_lab.report.table import Table
-from whisper_hailo_lab.report.text import percent
+from whisper_hailo_lab.report.table import Table, percent
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.marks import remark
 

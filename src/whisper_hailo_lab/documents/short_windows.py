@@ -7,8 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo_lab.rates import Score, corpus, difference_interval
-from whisper_hailo_lab.report.table import Table
-from whisper_hailo_lab.report.text import difference_text, number, percent
+from whisper_hailo_lab.report.table import Table, difference_text, number, percent
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.marks import remark
 

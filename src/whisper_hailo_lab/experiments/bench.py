@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.stdout import emit
-from whisper_hailo.cli.steps import Steps
 from whisper_hailo_lab.compare.all import compare
 from whisper_hailo_lab.data.datasets import Dataset, read_dataset
 from whisper_hailo_lab.experiments.plans import Device, machine_plan, only, study_plan

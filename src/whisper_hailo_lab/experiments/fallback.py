@@ -15,17 +15,56 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.option_groups import DEFAULT_TEMPERATURES, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.data.clips import measured_on, recordings, spoken_clips
-from whisper_hailo_lab.data.sounds import music, noise
 from whisper_hailo_lab.documents.fallback import RESULT
 from whisper_hailo_lab.documents.tables import keep
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.score import score_file
+
+_CHORDS = (
+    (261.6, 329.6, 392.0),
+    (220.0, 261.6, 329.6),
+    (174.6, 220.0, 261.6),
+    (196.0, 246.9, 293.7),
+)
+_BEAT_S = 0.5
+
+
+def music(seconds: float, seed: int = 0) -> FloatArray:
+    """Four chords of decaying harmonics in turn, a drum on every beat, a hat between."""
+    rng = np.random.default_rng(seed)
+    n_beat = round(_BEAT_S * SAMPLE_RATE_HZ)
+    t = np.arange(n_beat) / SAMPLE_RATE_HZ
+    drum = np.sin(2 * np.pi * 60 * t * np.exp(-8 * t)) * np.exp(-12 * t)
+    hat = rng.standard_normal(n_beat) * np.exp(-60 * t)
+    beats = []
+    for beat in range(int(np.ceil(seconds / _BEAT_S))):
+        notes = [(hz, k) for hz in _CHORDS[beat // 4 % 4] for k in (1, 2, 3, 4)]
+        chord = sum(np.sin(2 * np.pi * hz * k * t) / k for hz, k in notes)
+        beats.append(0.12 * chord * np.exp(-1.5 * t) + 0.5 * drum + 0.1 * np.roll(hat, n_beat // 2))
+    samples = np.concatenate(beats)[: round(seconds * SAMPLE_RATE_HZ)]
+    return np.clip(samples, -1, 1).astype(np.float32)
+
+
+def noise(seconds: float, colour: float = 0.0, seed: int = 0) -> FloatArray:
+    """Noise whose power falls by frequency to this power: 0 is white, 1 pink, 2 brown."""
+    rng = np.random.default_rng(seed)
+    n = round(seconds * SAMPLE_RATE_HZ)
+    spectrum = np.fft.rfft(rng.standard_normal(n))
+    spectrum[1:] /= np.arange(1, spectrum.size) ** (colour / 2)
+    spectrum[0] = 0
+    samples = np.fft.irfft(spectrum, n)
+    quiet: FloatArray = (0.2 * samples / np.abs(samples).max()).astype(np.float32)
+    return quiet
+
 
 logger = logging.getLogger(__name__)
 

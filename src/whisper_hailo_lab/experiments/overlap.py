@@ -42,8 +42,7 @@ from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.around import EncoderAround
 from whisper_hailo_lab.data.clips import recordings
 from whisper_hailo_lab.program import description, run
-from whisper_hailo_lab.report.table import Table, table_of
-from whisper_hailo_lab.report.text import number
+from whisper_hailo_lab.report.table import Table, number, table_of
 from whisper_hailo_lab.repository import MICRO, stand_in_chip, stand_in_hefs
 
 SECONDS: Final = 90

@@ -11,14 +11,12 @@ from whisper_hailo.core.files import write_file
 from whisper_hailo.core.targets import refuse_foreign
 from whisper_hailo_lab.report import charts, study, tables
 from whisper_hailo_lab.report.canvas import Chart
-from whisper_hailo_lab.report.comparison_charts import comparison_chart
+from whisper_hailo_lab.report.charts import comparison_chart, data_path_svg
 from whisper_hailo_lab.report.comparisons import comparison_table
-from whisper_hailo_lab.report.data_path import data_path_svg
-from whisper_hailo_lab.report.findings import findings, headline
+from whisper_hailo_lab.report.findings import findings, headline, provenance
 from whisper_hailo_lab.report.gather import MachineRuns, RunSource, gather
 from whisper_hailo_lab.report.page import Page, ReportSection
-from whisper_hailo_lab.report.provenance import provenance
-from whisper_hailo_lab.report.published import published_tables
+from whisper_hailo_lab.report.study import published_tables
 from whisper_hailo_lab.report.table import Table
 
 TITLE = "Whisper on Hailo NPUs and edge CPUs: measurements"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from whisper_hailo_lab.report.table import Table, table_of
-from whisper_hailo_lab.report.text import number, percent, share
+from whisper_hailo_lab.report.table import Table, number, percent, share, table_of
 from whisper_hailo_lab.runs.records import ComparisonRecord
 
 Row = dict[str, Any]

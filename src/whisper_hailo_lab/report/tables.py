@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from whisper_hailo_lab.report.gather import RunSource
-from whisper_hailo_lab.report.table import Table, table_of
-from whisper_hailo_lab.report.text import number, percent, score_text, share, simple_text
+from whisper_hailo_lab.report.table import (
+    Table,
+    number,
+    percent,
+    score_text,
+    share,
+    simple_text,
+    table_of,
+)
 from whisper_hailo_lab.runs.summary import Summary, paired_ratio
 from whisper_hailo_lab.score import Evaluation
 

@@ -19,10 +19,9 @@ from whisper_hailo_lab.harness.evaluate import evaluate
 from whisper_hailo_lab.harness.processes import Progress
 from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.runs.case import Case
-from whisper_hailo_lab.runs.figures import finite
 from whisper_hailo_lab.runs.records import CaseRecord, ComparisonRecord, FileResult
 from whisper_hailo_lab.runs.run_file import read_run
-from whisper_hailo_lab.runs.summary import summarise_case
+from whisper_hailo_lab.runs.summary import finite, summarise_case
 from whisper_hailo_lab.score import count_units
 from whisper_hailo_lab.speed.keys import cases_key
 from whisper_hailo_lab.speed.plan import FLOAT

@@ -7,8 +7,9 @@ a window are cut without overlap, and silence is decoded, too: every iteration d
 from __future__ import annotations
 
 import gc
+import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from whisper_hailo.core.types import (
     SAMPLE_RATE_HZ,
     FloatArray,
     IntArray,
+    Settings,
     Transcript,
 )
 from whisper_hailo.decoding.options import DecodingOptions
@@ -29,8 +31,85 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.around import DecoderAround
 from whisper_hailo_lab.harness.processes import Progress
-from whisper_hailo_lab.runs.machine import peak_rss_mib, rss_mib
-from whisper_hailo_lab.timing.file_timing import FileTiming, PartMemory, Spread
+from whisper_hailo_lab.runs.machine import Machine, peak_rss_mib, rss_mib, this_machine
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What n measurements say.
+
+    Attributes:
+        mean: their mean.
+        std: population standard deviation.
+        n: how many there were.
+    """
+
+    mean: float
+    std: float
+    min: float
+    max: float
+    median: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Of at least one measurement."""
+        return cls(
+            mean=statistics.fmean(values),
+            std=statistics.pstdev(values),
+            min=min(values),
+            max=max(values),
+            median=statistics.median(values),
+            n=len(values),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartMemory:
+    """Growth of the process's resident memory, in MiB.
+
+    Attributes:
+        load: while a part was opened.
+        warm_up: while it ran for the first times.
+    """
+
+    load: float
+    warm_up: float
+
+    @property
+    def total(self) -> float:
+        return self.load + self.warm_up
+
+
+@dataclass(frozen=True, slots=True)
+class FileTiming:
+    """The result.
+
+    Attributes:
+        transcript: of the last iteration.
+        iterations: how many were timed, after the warm-ups.
+        stages_ms: stage to spread over the iterations; `load` was measured once.
+        token_ms: per iteration, the pass of each token after the first; empty for engines that
+            own their loop.
+        memory: part to its memory.
+        peak_mib: largest resident memory of the process.
+        temperature_c: of the chip before and after; empty without one.
+        machine: what it ran on.
+    """
+
+    transcript: Transcript
+    iterations: int
+    stages_ms: dict[str, Spread]
+    token_ms: tuple[tuple[float, ...], ...]
+    memory: dict[str, PartMemory]
+    peak_mib: float
+    temperature_c: tuple[float, ...]
+    machine: Machine = field(default_factory=this_machine)
+
+    @property
+    def settings(self) -> Settings:
+        return self.transcript.settings
+
 
 N_WARM_UPS: Final = 3
 _CUT: Final = LongOptions(strategy="consecutive", skip_silence=False)

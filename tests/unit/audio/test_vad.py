@@ -23,7 +23,7 @@ from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 from whisper_hailo.transcription.recording import make_plan
-from whisper_hailo_lab.data.sounds import music, noise
+from whisper_hailo_lab.experiments.fallback import music, noise
 
 DATA = Path(__file__).parents[2] / "data" / "micro"
 PLAN = WindowPlan(10.0, 1.0)

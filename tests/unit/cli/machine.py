@@ -11,7 +11,7 @@ from whisper_hailo.backends.hailo import binding as binding_module
 from whisper_hailo.backends.hailo import probe
 from whisper_hailo.backends.hailo.chip import ChipFacts
 from whisper_hailo.cli import doctor_hailo
-from whisper_hailo.cli.doctor_check import Check
+from whisper_hailo.cli.doctor_hailo import Check
 
 
 class Root:

@@ -12,8 +12,7 @@ from typer.core import TyperOption
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from whisper_hailo.cli.as_typed import take_as_typed
-from whisper_hailo.cli.help import Command
+from whisper_hailo.cli.help import Command, take_as_typed
 from whisper_hailo.core.errors import ExitCode
 
 WORDS = """

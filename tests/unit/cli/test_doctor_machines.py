@@ -12,7 +12,7 @@ from tests.unit.cli.machine import Root, found_checks, root, with_binding
 from whisper_hailo.backends.hailo import probe
 from whisper_hailo.backends.hailo.chip import ChipFacts
 from whisper_hailo.cli import doctor_hailo
-from whisper_hailo.cli.doctor_check import NOTE, OK, Check
+from whisper_hailo.cli.doctor_hailo import NOTE, OK, Check
 from whisper_hailo.core.errors import NoBindingError
 
 __all__ = ["root"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.text.test_outputs import transcript
-from whisper_hailo.cli import growing, progress, status_line
+from whisper_hailo.cli import growing, progress
 from whisper_hailo.cli.growing import Growing
 from whisper_hailo.cli.inputs import find_inputs
 from whisper_hailo.cli.sink import Sink
@@ -246,8 +246,8 @@ def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """That line is taken away before any other: a text, its language, the name of a file."""
-    monkeypatch.setattr(status_line, "_on_terminal", lambda: True)
-    monkeypatch.setattr(status_line, "_columns", lambda: 80)
+    monkeypatch.setattr(progress, "_on_terminal", lambda: True)
+    monkeypatch.setattr(progress, "_columns", lambda: 80)
     now = iter(range(0, 900, 20))
     monkeypatch.setattr(progress, "monotonic", lambda: float(next(now)))
     monkeypatch.setattr(sys, "stdout", sys.stderr)

@@ -1,6 +1,6 @@
 import pytest
 
-from whisper_hailo.cli import progress, status_line
+from whisper_hailo.cli import progress
 from whisper_hailo.cli.progress import Progress, clock
 
 
@@ -34,7 +34,7 @@ def test_nothing_is_reported_where_quiet_is_asked_for(
     now = [0.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     long = Progress("long.wav")
-    monkeypatch.setattr(status_line, "is_quiet", lambda: True)
+    monkeypatch.setattr(progress, "is_quiet", lambda: True)
     now[0] = 20.0
     long(100.0, 600.0)
     assert not capsys.readouterr().err
@@ -66,7 +66,7 @@ def test_from_a_minute_on_progress_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Of the recording, however little of it is done."""
-    monkeypatch.setattr(status_line, "_LOG_INTERVAL_S", 1.0)
+    monkeypatch.setattr(progress, "_LOG_INTERVAL_S", 1.0)
     now = iter((0.0, 10.0))
     monkeypatch.setattr(progress, "monotonic", lambda: next(now))
     Progress("a")(done_s, duration_s)

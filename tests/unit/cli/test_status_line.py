@@ -12,10 +12,8 @@ import termios
 import pytest
 from rich.cells import cell_len
 
-from whisper_hailo.cli import progress, status_line, steps
-from whisper_hailo.cli.progress import Progress
-from whisper_hailo.cli.status_line import StatusLine, cropped
-from whisper_hailo.cli.steps import Steps
+from whisper_hailo.cli import progress
+from whisper_hailo.cli.progress import Progress, StatusLine, Steps, cropped
 
 ERASE = "\r\x1b[K"
 
@@ -23,8 +21,8 @@ ERASE = "\r\x1b[K"
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard error is one, of forty columns."""
-    monkeypatch.setattr(status_line, "_on_terminal", lambda: True)
-    monkeypatch.setattr(status_line, "_columns", lambda: 40)
+    monkeypatch.setattr(progress, "_on_terminal", lambda: True)
+    monkeypatch.setattr(progress, "_columns", lambda: 40)
 
 
 @pytest.mark.usefixtures("terminal")
@@ -66,7 +64,7 @@ def test_elsewhere_lines_are_whole_and_seldom(capsys: pytest.CaptureFixture[str]
 @pytest.mark.usefixtures("terminal")
 def test_nothing_is_due_where_quiet_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert StatusLine(0.0).is_due(0.2)
-    monkeypatch.setattr(status_line, "is_quiet", lambda: True)
+    monkeypatch.setattr(progress, "is_quiet", lambda: True)
     assert not StatusLine(0.0).is_due(0.2)
 
 
@@ -89,11 +87,11 @@ def test_the_width_is_standard_error_s(monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 52, 0, 0))
     with open(theirs, "w", encoding="utf-8") as terminal, open(ours, "rb"):
         monkeypatch.setattr(sys, "stderr", terminal)
-        assert status_line._columns() == 52
+        assert progress._columns() == 52
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
-        assert status_line._columns() == 80, "a terminal that does not know its size"
+        assert progress._columns() == 80, "a terminal that does not know its size"
         monkeypatch.setattr(sys, "stderr", io.StringIO())
-        assert status_line._columns() == 33
+        assert progress._columns() == 33
 
 
 @pytest.mark.parametrize(
@@ -136,7 +134,7 @@ def test_steps_are_told_with_their_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(steps, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     told = Steps()
     told(1, 9, "too soon")
     now[0] = 175.0

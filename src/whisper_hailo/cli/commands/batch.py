@@ -14,8 +14,7 @@ from whisper_hailo.cli.commands.transcribe import decoding_options
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.output import OutputOptions
-from whisper_hailo.cli.progress import clock
-from whisper_hailo.cli.status_line import StatusLine
+from whisper_hailo.cli.progress import StatusLine, clock
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError

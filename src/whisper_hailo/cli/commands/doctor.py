@@ -14,7 +14,7 @@ from typing import Annotated, Final
 
 import typer
 
-from whisper_hailo.cli.doctor_check import BROKEN, NOTE, OK, Check
+from whisper_hailo.cli.doctor_hailo import BROKEN, NOTE, OK, Check
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import to_add

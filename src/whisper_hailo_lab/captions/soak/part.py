@@ -13,8 +13,7 @@ from typing import Final
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.http.listening import listen
 from whisper_hailo_lab.captions.browser import Browser
-from whisper_hailo_lab.captions.soak.diary import Diary, Fault
-from whisper_hailo_lab.captions.soak.room import SoundServer, Speaker
+from whisper_hailo_lab.captions.soak.room import Diary, Fault, SoundServer, Speaker
 from whisper_hailo_lab.captions.soak.service import Service
 from whisper_hailo_lab.data.clips import recordings
 

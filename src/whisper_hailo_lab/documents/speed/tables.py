@@ -6,11 +6,9 @@ import hashlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from whisper_hailo_lab.documents.speed.figures import Speed, sameness
-from whisper_hailo_lab.documents.speed.targets import targets_table
+from whisper_hailo_lab.documents.speed.targets import Speed, sameness, targets_table
 from whisper_hailo_lab.report.canvas import draw_chart, legend, stacked
-from whisper_hailo_lab.report.table import Table, table_of
-from whisper_hailo_lab.report.text import number, percent
+from whisper_hailo_lab.report.table import Table, number, percent, table_of
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.marks import remark, safetensors
 from whisper_hailo_lab.runs.records import CaseRecord, RunRecords

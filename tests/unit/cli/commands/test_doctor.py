@@ -13,7 +13,7 @@ import pytest
 from whisper_hailo.backends import saturation
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import doctor
-from whisper_hailo.cli.doctor_check import Check
+from whisper_hailo.cli.doctor_hailo import Check
 from whisper_hailo.core import processor
 from whisper_hailo.core.extras import to_add
 

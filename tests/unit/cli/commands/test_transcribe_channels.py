@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from tests.unit.cli.commands.many import Many, many, stereo
-from whisper_hailo.cli import progress, status_line
+from whisper_hailo.cli import progress
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import AudioError, ExitCode
 
@@ -50,7 +50,7 @@ def test_how_far_channels_are_is_told_and_taken_away(
     stereo: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(status_line, "_on_terminal", lambda: True)
+    monkeypatch.setattr(progress, "_on_terminal", lambda: True)
     now = iter((0.0, 20.0))
     monkeypatch.setattr(progress, "monotonic", lambda: next(now))
     many.failing = {0: AudioError("it is broken")}

@@ -25,9 +25,9 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Padding
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo_lab.compare import settings as module
-from whisper_hailo_lab.compare.all import compare
-from whisper_hailo_lab.compare.counting import (
+from whisper_hailo_lab.compare import all as module
+from whisper_hailo_lab.compare.all import PLANS, compare, compare_settings
+from whisper_hailo_lab.compare.cache import (
     Count,
     CountingDecoder,
     CountingRunner,
@@ -36,7 +36,6 @@ from whisper_hailo_lab.compare.counting import (
 from whisper_hailo_lab.compare.mel_worker import OURS as OUR_MEL
 from whisper_hailo_lab.compare.mel_worker import definition, signal
 from whisper_hailo_lab.compare.paired import Paired, paired
-from whisper_hailo_lab.compare.settings import PLANS, compare_settings
 from whisper_hailo_lab.data.datasets import Dataset, Sample
 from whisper_hailo_lab.runs.case import Case
 from whisper_hailo_lab.runs.records import RunRecords

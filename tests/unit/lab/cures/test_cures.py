@@ -8,8 +8,7 @@ import pytest
 
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.cures.grid import BASELINE, Grid, first_difference
-from whisper_hailo_lab.cures.run import CureRow, repetition_rate
-from whisper_hailo_lab.cures.show import chart, table
+from whisper_hailo_lab.cures.run import CureRow, chart, repetition_rate, table
 
 
 def test_the_grid_begins_with_the_baseline_and_combines_everything() -> None:

@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 
-from whisper_hailo_lab.data.sounds import music, noise
 from whisper_hailo_lab.documents.fallback import RESULT
-from whisper_hailo_lab.experiments.fallback import SPOKEN
+from whisper_hailo_lab.experiments.fallback import SPOKEN, music, noise
 
 
 def test_the_kept_result_has_every_set() -> None:

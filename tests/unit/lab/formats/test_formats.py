@@ -15,8 +15,7 @@ from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo_lab.formats import prepare
 from whisper_hailo_lab.formats.ctranslate2 import vocabulary
-from whisper_hailo_lab.formats.ggml import ordinary_tokens, q8_0_blocks, write_ggml
-from whisper_hailo_lab.formats.names import openai_name
+from whisper_hailo_lab.formats.ggml import openai_name, ordinary_tokens, q8_0_blocks, write_ggml
 
 MICRO = ASSETS / "micro"
 

@@ -11,13 +11,12 @@ import pytest
 
 from tests.unit.lab.small_run import CACHE, HEADER, MACHINE, OURS, OURS_FILES, RIVAL, RUN
 from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo_lab.report import charts, comparison_charts, study
+from whisper_hailo_lab.report import charts, study
 from whisper_hailo_lab.report.build import build, report
 from whisper_hailo_lab.report.canvas import Chart
 from whisper_hailo_lab.report.gather import gather, group
 from whisper_hailo_lab.report.page import Page
-from whisper_hailo_lab.report.table import Table, table_of
-from whisper_hailo_lab.report.text import file_text, number, percent, share
+from whisper_hailo_lab.report.table import Table, file_text, number, percent, share, table_of
 from whisper_hailo_lab.runs.records import ComparisonRecord, FileResult, RunRecords
 from whisper_hailo_lab.runs.run_file import RunWriter
 
@@ -59,7 +58,7 @@ def plain(name: str, title: str, *_: object) -> Chart:
 @pytest.fixture(autouse=True)
 def drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "slow" not in request.keywords:
-        for module in (charts, comparison_charts):
+        for module in (charts, charts):
             monkeypatch.setattr(module, "draw_chart", plain)
 
 
@@ -232,5 +231,5 @@ def test_a_file_in_words() -> None:
 
 
 if __name__ == "__main__":
-    charts.draw_chart = comparison_charts.draw_chart = plain
+    charts.draw_chart = charts.draw_chart = plain
     GOLDEN.write_text(page(RUN).markdown(), encoding="utf-8")

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.lab.small_run import OURS, OURS_FILES
-from whisper_hailo_lab.runs.figures import case_figures, file_figures
 from whisper_hailo_lab.runs.records import FileResult
-from whisper_hailo_lab.runs.summary import summarise_case
+from whisper_hailo_lab.runs.summary import case_figures, file_figures, summarise_case
 
 HOUSE = replace(
     OURS_FILES[0],

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from whisper_hailo_lab.runs.processes_of import cpu_s, peaks_mib
+from whisper_hailo_lab.experiments.archives import cpu_s, peaks_mib
 
 TAKEN_MIB = 40
 

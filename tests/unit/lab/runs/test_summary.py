@@ -7,11 +7,12 @@ import pytest
 
 from tests.unit.lab.small_run import OURS, OURS_FILES, RIVAL, RIVAL_FILES, RUN
 from whisper_hailo_lab.rates import Score
-from whisper_hailo_lab.report.text import cases_table
-from whisper_hailo_lab.runs.figures import case_figures, file_figures
+from whisper_hailo_lab.report.table import cases_table
 from whisper_hailo_lab.runs.records import FileResult
 from whisper_hailo_lab.runs.summary import (
     Summary,
+    case_figures,
+    file_figures,
     median_cpu_ms,
     repetitive,
     rtfx,

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.lab.speed.small_run import BATCH, GROUP, RUN, case, rounds
-from whisper_hailo_lab.documents.speed.figures import Speed, sameness
 from whisper_hailo_lab.documents.speed.tables import chart_svg, report_text, run_mark, tables
-from whisper_hailo_lab.documents.speed.targets import Target, targets
+from whisper_hailo_lab.documents.speed.targets import Speed, Target, sameness, targets
 from whisper_hailo_lab.runs.records import FileResult, RunRecords
 from whisper_hailo_lab.speed import plan
 

@@ -15,8 +15,7 @@ from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.cli.time import to_json, to_text
-from whisper_hailo_lab.timing.file_timing import FileTiming, Spread
-from whisper_hailo_lab.timing.one_file import N_WARM_UPS, PassClock, time_file
+from whisper_hailo_lab.timing.one_file import N_WARM_UPS, FileTiming, PassClock, Spread, time_file
 
 pytestmark = pytest.mark.slow  # whole recordings, several times each
 
