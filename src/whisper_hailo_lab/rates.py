@@ -85,9 +85,6 @@ def confidence_interval(
 
     Returns:
         lower and upper bound of the rate; both the corpus rate when no draw has a reference.
-
-    Raises:
-        OptionError: `level` or `n_resamples` out of range.
     """
     rates = _drawn_rates([scores], level, n_resamples, seed)
     if not rates.size:

@@ -85,9 +85,6 @@ def evaluate(
         pairs: `(reference, hypothesis)` raw texts, one pair per file.
         form: how to prepare the texts.
         language: language code such as `en`; `simple` does not look at it.
-
-    Raises:
-        OptionError: an unknown form, or the `bench` extra is not installed.
     """
     files = tuple(score_file(ref, hyp, form, language) for ref, hyp in pairs)
     return Evaluation(form=form, language=language, files=files)

@@ -36,11 +36,7 @@ def split_channels(file: str | Path | BinaryIO) -> Iterator[list[ChannelOf]]:
 
 
 def merge_channels(transcripts: Sequence[Transcript]) -> Transcript:
-    """One transcript of what each channel said, in order of time.
-
-    Args:
-        transcripts: one per channel, in order.
-    """
+    """One transcript of what each channel said, in order of time."""
     first = transcripts[0]
     segments = [
         replace(segment, speaker=channel)

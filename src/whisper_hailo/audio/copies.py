@@ -27,11 +27,7 @@ PIECE_BYTES: Final = 1 << 20
 
 
 def with_descriptor(file: BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
-    """The file, or a copy of one that another process could not read, from its start.
-
-    Raises:
-        AudioError: it cannot be copied.
-    """
+    """The file, or a copy of one that another process could not read, from its start."""
     try:
         file.fileno()
     except io.UnsupportedOperation:
@@ -43,15 +39,7 @@ def with_descriptor(file: BinaryIO, label: str, resources: ExitStack) -> BinaryI
 
 
 def new_copy(label: str, resources: ExitStack) -> io.FileIO:
-    """An empty temporary file.
-
-    Args:
-        label: of what it will be a copy, for messages.
-        resources: keeps the file.
-
-    Raises:
-        AudioError: the temporary folder is full.
-    """
+    """An empty temporary file."""
     try:
         return resources.enter_context(tempfile.TemporaryFile(buffering=0))
     except OSError as error:
@@ -73,9 +61,6 @@ def append(
         content: what comes, which may have no end; what was not taken is still in it.
         label: for messages.
         enough: bytes that the copy is to have, or a piece more; all there are if those are less.
-
-    Raises:
-        AudioError: it does not fit, has no end, or cannot be read.
     """
     try:
         while copy.tell() < enough and (piece := next(content, b"")):

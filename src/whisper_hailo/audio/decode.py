@@ -38,11 +38,7 @@ UNKNOWN_LENGTH: Final = 2**62
 
 
 class SharedFile(io.RawIOBase):
-    """A file read from a place of its own, whoever else reads it; seeking cannot fail.
-
-    Args:
-        file: one with a descriptor that can be sought in.
-    """
+    """A file read from a place of its own, whoever else reads it; seeking cannot fail."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -107,12 +103,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Sender:
-    """Sends messages, and ends the program when there is none for too long.
-
-    Args:
-        out: what to write to.
-        patience_s: processor time from one message to the next.
-    """
+    """Sends messages, and ends the program when there is none for too long."""
 
     def __init__(self, out: IO[bytes], patience_s: float) -> None:
         self._out = out

@@ -53,9 +53,6 @@ def open_file(source: str | Path | BinaryIO, label: str, resources: ExitStack) -
 
     Returns:
         a raw file at its start, not empty: one of its own, or a place of its own in the caller's.
-
-    Raises:
-        AudioError: missing, a directory, not permitted, empty, or a pipe that nobody writes to.
     """
     file = kept(source, label, resources)
     if file is source:
@@ -73,12 +70,7 @@ def _expect_content(file: BinaryIO | io.FileIO, label: str) -> None:
 
 
 def fault_of(path: Path, label: str) -> AudioError | None:
-    """What is wrong with a file that can be told without reading it; nothing of a pipe or device.
-
-    Args:
-        path: the file.
-        label: for the message.
-    """
+    """Return what is wrong with a file without reading it; `None` for a pipe or a device."""
     if os.path.exists(path) and not os.path.isfile(path):
         return None
     try:
@@ -90,11 +82,7 @@ def fault_of(path: Path, label: str) -> AudioError | None:
 
 
 def kept(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
-    """A file that can be read several times: the opened one, or a temporary copy of a pipe.
-
-    Raises:
-        AudioError: see `open_file`.
-    """
+    """A file that can be read several times: the opened one, or a temporary copy of a pipe."""
     if not isinstance(source, str | Path):
         return source if source.seekable() else _copy_of_pipe(pieces(source), label, resources)
     file = resources.enter_context(_open_path(source, label))
@@ -102,11 +90,7 @@ def kept(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> Bin
 
 
 def _copy_of_pipe(content: Iterator[bytes], label: str, resources: ExitStack) -> io.FileIO:
-    """A temporary file of what comes; what is no recording is given up soon, it may have no end.
-
-    Raises:
-        AudioError: it does not fit, or its beginning is no recording's.
-    """
+    """A temporary file of what comes; what is no recording is given up soon, it may have no end."""
     copy = new_copy(label, resources)
     append(copy, content, label, LOOK_BYTES)
     if copy.tell() >= LOOK_BYTES:

@@ -32,13 +32,6 @@ class ForeignReader:
 
     That one is as far ahead as a pipe holds, and has bounds of its own: memory, and processor time
     without a sample. If it crashes, the file breaks off.
-
-    Args:
-        file: from its start.
-        label: for messages.
-
-    Raises:
-        AudioError: neither FFmpeg nor libsndfile can read it.
     """
 
     def __init__(self, file: BinaryIO, label: str) -> None:
@@ -62,11 +55,7 @@ class ForeignReader:
             ) from error
 
     def _message(self) -> tuple[bytes, bytes]:
-        """Kind and content of the next one.
-
-        Raises:
-            BrokenOffError: the process ended without saying so.
-        """
+        """Kind and content of the next one."""
         pipe: IO[bytes] = self._process.stdout  # type: ignore[assignment] # there is one
         head = pipe.read(5)
         size = int.from_bytes(head[1:], "little")

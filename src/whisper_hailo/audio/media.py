@@ -56,7 +56,6 @@ def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
         be read, and its float32 samples.
 
     Raises:
-        ImportError: PyAV is not installed.
         ValueError: there is no such track; PyAV has more kinds of errors.
     """
     import av
@@ -122,12 +121,7 @@ def _samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - classes wi
 
 
 def _decoded(container: Any, track: Any) -> Iterator[Any]:  # noqa: ANN401 - classes without types
-    """Frames of a track.
-
-    Raises:
-        ValueError: the length of the track is unknown, and no track of a Matroska file lasts as
-            long as the container.
-    """
+    """Frames of a track."""
     if container.format.name != _MATROSKA or _length_s(container, track) is not None:
         yield from container.decode(track)
         return
@@ -149,11 +143,7 @@ def _silence(n_frames: int, n_channels: int) -> Blocks:
 
 
 class _Timeline:
-    """Places frames by their timestamps.
-
-    Args:
-        container: where it has no start, there are no timestamps, and frames follow each other.
-    """
+    """Places frames by their timestamps."""
 
     def __init__(self, container: Any) -> None:  # noqa: ANN401 - a class without types
         start, whole_s = container.start_time, _seconds(container.duration, _MOST_GAP_OF_UNKNOWN_S)

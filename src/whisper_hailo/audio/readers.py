@@ -46,13 +46,6 @@ def open_reader(file: BinaryIO, label: str) -> Reader:
 
     Broken files of these formats were found to do libsndfile no harm (`docs/errors.md`). About some
     others it prints on standard output, and FFmpeg knows so many that one will crash it.
-
-    Args:
-        file: at its start.
-        label: for messages.
-
-    Raises:
-        AudioError: no reader can open it.
     """
     import soundfile
 
@@ -70,13 +63,7 @@ def open_reader(file: BinaryIO, label: str) -> Reader:
 
 
 class _SoundfileReader:
-    """libsndfile, through its file descriptor or Python's file methods.
-
-    Args:
-        file: at its start.
-        mpeg: it holds MP3.
-        promised_s: length by a header that libsndfile corrects.
-    """
+    """libsndfile, through its file descriptor or Python's file methods."""
 
     def __init__(self, file: BinaryIO, *, mpeg: bool, promised_s: float | None) -> None:
         import soundfile

@@ -16,9 +16,6 @@ MAX_RATE_HZ: Final = 768_000
 class Resampler:
     """Mono audio that comes piece by piece.
 
-    Args:
-        rate_hz: of the pieces.
-
     Raises:
         OptionError: a rate that no sound has.
     """

@@ -270,9 +270,6 @@ def load_audio(source: AudioSource) -> FloatArray:
 
     Returns:
         `(n_samples,)` float32 mono at 16 kHz, at least one sample.
-
-    Raises:
-        AudioError: as `open_audio` and `AudioStream.blocks`.
     """
     with open_audio(source) as stream:
         return np.concatenate(list(stream.blocks(SAMPLE_RATE_HZ)))

@@ -30,9 +30,6 @@ _MOST_HEADER: Final = 1 << 16
 def as_closed(file: BinaryIO) -> BinaryIO:
     """A WAV file, with its samples to its end where its header says that there are none.
 
-    Args:
-        file: a raw one, at its start.
-
     Returns:
         the file itself, or what reads it; at its start.
     """
@@ -45,9 +42,6 @@ def as_closed(file: BinaryIO) -> BinaryIO:
 
 def promised_s(file: BinaryIO) -> float | None:
     """Seconds of sound by the header of a WAV file that has less.
-
-    Args:
-        file: a raw one, which is at its start afterwards, too.
 
     Returns:
         `None` where all is there, or the header of a stream promises nothing.
@@ -95,12 +89,7 @@ def _chunk(file: BinaryIO, at: int) -> tuple[bytes, int]:
 
 
 class _Closed(io.RawIOBase):
-    """A file with another length in its header.
-
-    Args:
-        file: a raw one.
-        place: of the length.
-    """
+    """A file with another length in its header."""
 
     def __init__(self, file: BinaryIO, place: int) -> None:
         self._file = cast(io.RawIOBase, file)

@@ -89,9 +89,6 @@ def _common(
 def run(arguments: list[str]) -> int:
     """Run one command.
 
-    Args:
-        arguments: the words after the program's name.
-
     Returns:
         the exit code, as documented in `docs/errors.md`.
     """

@@ -145,11 +145,7 @@ def given_of(kind: type[T], typed: dict[str, Any], only: tuple[str, ...] = ()) -
 
 
 def _parsed(one: Field[Any], how: Flag, value: Any) -> Any:  # noqa: ANN401 - of any field
-    """The value of a field.
-
-    Raises:
-        OptionError: what was typed stands for none.
-    """
+    """The value of a field."""
     if isinstance(value, list):
         return tuple(value)
     if isinstance(value, Path):

@@ -55,11 +55,7 @@ class Growing(Closing):
         return self
 
     def follow(self, segments: Segments) -> None:
-        """Print what comes, or have the files grow; at the end hand over the whole result.
-
-        Raises:
-            WhisperHailoError: the recording cannot be read on, or a result not be written.
-        """
+        """Print what comes, or have the files grow; at the end hand over the whole result."""
         coming = self._each(segments)
         if self._sink.prints_parts:
             for part in self._sink.printed(self._entry, coming):

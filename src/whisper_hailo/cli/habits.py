@@ -98,11 +98,7 @@ class Habit:
         raise OptionError(f"{shown} is of another program; {self.instead}")
 
     def _whole(self, text: str) -> int:
-        """A number of 0 or more.
-
-        Raises:
-            OptionError: it is none.
-        """
+        """A number of 0 or more."""
         if not text.isdecimal():
             raise OptionError(f"{self.names[0]} is {text!r}, expected a whole number, 0 or more")
         return int(text)

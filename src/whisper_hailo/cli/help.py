@@ -19,12 +19,7 @@ _FILE: Final = "--file"
 
 
 def in_our_order(words: Sequence[str], params: Sequence[Any]) -> list[str]:
-    """Words behind a command, as it reads them.
-
-    Args:
-        words: as typed.
-        params: of the command, as Typer has them.
-    """
+    """Words behind a command, as it reads them."""
     options = [param for param in params if isinstance(param, TyperOption)]
     opposites = {
         name: tuple(param.secondary_opts)

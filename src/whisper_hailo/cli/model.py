@@ -78,9 +78,6 @@ class ModelOptions:
 
         Args:
             priority: on a Hailo chip that several share; live captions go before files.
-
-        Raises:
-            ModelError, TokenizerError, HubError, OptionError: see `Transcriber.from_model`.
         """
         from whisper_hailo.transcription.transcriber import Transcriber
 

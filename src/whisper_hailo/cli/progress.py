@@ -96,11 +96,7 @@ _LEAST_S: Final = 0.2
 
 
 class Progress:
-    """How far one input is, how fast, and what is left.
-
-    Args:
-        name: of the input.
-    """
+    """How far one input is, how fast, and what is left."""
 
     def __init__(self, name: str) -> None:
         self._name = name

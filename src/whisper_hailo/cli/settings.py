@@ -43,9 +43,6 @@ class ConfiguredOptions:
     Args:
         kinds: dataclasses of options, each with the fields that are meant; without any, all.
         config: a TOML file; `None` is the one that the environment names, if it does.
-
-    Raises:
-        OptionError: the file cannot be read, or a value is of another type.
     """
 
     def __init__(self, kinds: Mapping[type[Any], Sequence[str]], config: Path | None) -> None:
@@ -56,11 +53,7 @@ class ConfiguredOptions:
         self._values = _read({"config": Path, **options}, config)
 
     def settle(self, given: Given[T]) -> Given[T]:
-        """What was typed, and what of the rest is said elsewhere.
-
-        Raises:
-            OptionError: a value that stands for none.
-        """
+        """What was typed, and what of the rest is said elsewhere."""
         found = {
             one.name: _parsed(one, how, self._values[_key(one)])
             for one, how in self._options(given.kind)

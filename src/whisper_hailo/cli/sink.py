@@ -82,11 +82,7 @@ class Sink:
                 targets.add(real)
 
     def expect_writable(self) -> None:
-        """Refuse a folder that nothing can be written to, before there is something to write.
-
-        Raises:
-            OutputError: it is none, or it belongs to others.
-        """
+        """Refuse a folder that nothing can be written to, before there is something to write."""
         if self.output_dir is not None:
             expect_folder(self.output_dir, self.advice)
 
@@ -162,9 +158,6 @@ class Sink:
             entry: the input.
             transcript: what came of it.
             printed: it is on standard output already.
-
-        Raises:
-            OutputError: it cannot be written.
         """
         name = shown(entry.name)
         if not transcript.text:

@@ -8,11 +8,7 @@ from typing import Any
 
 
 def emit(text: str) -> None:
-    """Write text to standard output, at once.
-
-    Raises:
-        OutputError, ReaderGoneError: see `streams`.
-    """
+    """Write text to standard output, at once."""
     sys.stdout.write(text)
     sys.stdout.flush()
 

@@ -46,12 +46,7 @@ class _Results(io.FileIO):
     _patience: _Patience | None = None
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write some of it, or keep it where there is patience.
-
-        Raises:
-            OutputError: it does not fit the disk.
-            ReaderGoneError: the reader went away.
-        """
+        """Write some of it, or keep it where there is patience."""
         if self._failed:
             return memoryview(data).nbytes
         try:
@@ -93,13 +88,7 @@ class _Results(io.FileIO):
 
 
 class _Patience:
-    """What standard output did not take, and when it is to be tried again.
-
-    Args:
-        out: standard output.
-        wait: between tries.
-        alone: nothing else shows what goes there: without a reader the work is over.
-    """
+    """What standard output did not take, and when it is to be tried again."""
 
     def __init__(self, out: _Results, wait: GrowingWait, *, alone: bool) -> None:
         self._out = out
@@ -154,10 +143,6 @@ def patient_results(*, alone: bool) -> Iterator[None]:
 
     Args:
         alone: nothing else shows what goes there: when its reader has left, the work is over.
-
-    Raises:
-        OutputError: at the end, what waited is still not taken.
-        ReaderGoneError: the reader went away, and there is no other.
     """
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if not isinstance(raw, _Results):

@@ -21,10 +21,6 @@ _LAST_WAIT_S: Final = 300.0
 class Browser(Closing):
     """Reads the page's events over a socket, on a thread of its own, one text per segment id.
 
-    Args:
-        address: of the page.
-        seed: of its moods.
-
     Attributes:
         runs: of the program, in order: segment id to final text of each.
         twice: ids that came with two texts.

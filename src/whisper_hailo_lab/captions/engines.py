@@ -57,11 +57,6 @@ def compare_captions(
         path: the recording; what was said may lie beside it as a `.txt` file.
         common: model, language and threads.
         tick: told how many seconds are done, of how many.
-
-    Raises:
-        AudioError: it cannot be read, or the text beside it.
-        ModelError, HubError: no such model.
-        OptionError: the voice detector is not installed.
     """
     audio = load_audio(path)
     reference = reference_beside(path)

@@ -110,11 +110,7 @@ def _print(rows: list[CureRow], *, as_json: bool) -> None:
 
 
 def _samples(audio: Path, language: str) -> list[Sample]:
-    """A recording, with its text where there is one, or all of a folder.
-
-    Raises:
-        AudioError: nothing there.
-    """
+    """A recording, with its text where there is one, or all of a folder."""
     from whisper_hailo_lab.data.datasets import Sample, read_dataset, reference_beside
 
     if audio.is_dir() or audio.suffix == ".jsonl":

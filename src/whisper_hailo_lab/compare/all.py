@@ -145,8 +145,6 @@ def compare(
 
     Raises:
         OptionError: no recordings, or a run file of another machine.
-        ModelError, HubError: no such model.
-        OutputError: the run file cannot be written.
     """
     if what == "mel":
         record = compare_mel(progress)

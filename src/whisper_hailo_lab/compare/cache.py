@@ -134,12 +134,7 @@ class GrowingDecoder(CountingDecoder):
 
 
 class CountingRunner(Closing):
-    """A fixed graph: every run computes its whole length, whatever is in it.
-
-    Args:
-        inner: the graph.
-        count: where the work is added up.
-    """
+    """A fixed graph: every run computes its whole length, whatever is in it."""
 
     def __init__(self, inner: FixedRunner, count: Count) -> None:
         self._inner, self._count = inner, count

@@ -103,10 +103,6 @@ def compare(
         settings: at least one.
         options: what they have in common.
         step: told the name of the setting that begins.
-
-    Raises:
-        AudioError: a recording that cannot be read.
-        OptionError: a setting that the model cannot honour, or a score without its packages.
     """
     transcriber.transcribe(samples[0].audio, settings[0].options(options))  # warm-up
     rows: list[CureRow] = []

@@ -49,7 +49,6 @@ def prepare(
         language: recorded in `prepared.json`.
 
     Raises:
-        AudioError: the source holds nothing.
         OptionError: `out` holds something, or two ids would get the same file name.
         OutputError: `out` cannot be written.
     """

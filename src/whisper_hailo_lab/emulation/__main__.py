@@ -62,11 +62,7 @@ N_CLIPS: Final = 48
 
 
 class EmulationBench:
-    """The model, its parts, the clips and what is known of them already.
-
-    Args:
-        root: an empty folder to work in.
-    """
+    """The model, its parts, the clips and what is known of them already."""
 
     def __init__(self, root: Path) -> None:
         self.directory = root / "micro"

@@ -76,11 +76,7 @@ def resources(process: int) -> Held:
 
 
 class ProcessWatch:
-    """Looks every half second at what a process holds, as long as the block lasts.
-
-    Args:
-        process: which one.
-    """
+    """Looks every half second at what a process holds, as long as the block lasts."""
 
     def __init__(self, process: int) -> None:
         self._process = process

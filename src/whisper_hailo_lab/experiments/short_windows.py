@@ -57,12 +57,7 @@ class Cut:
 
 
 def cuts(window_s: float, limit: int | None) -> Iterator[Cut]:
-    """The clips that are too long for the next shorter window, cut for this one.
-
-    Args:
-        window_s: the window, of which a second stays free.
-        limit: of each set, only so many clips.
-    """
+    """The clips that are too long for the next shorter window, cut for this one."""
     room_s = window_s - MARGIN_S
     for name in SETS:
         for clip in spoken_clips(name, limit):

@@ -31,10 +31,6 @@ def write_ctranslate2(checkpoint: Path, out: Path, quantization: str = "float32"
         checkpoint: directory in Hugging Face's layout, with its `tokenizer.json`.
         out: folder to write into; it must not exist.
         quantization: how weights are stored, such as `int8`.
-
-    Raises:
-        ModelError: the checkpoint is none or has no tokenizer.
-        ImportError: ctranslate2 is not installed here.
     """
     from ctranslate2.specs.whisper_spec import WhisperSpec
 

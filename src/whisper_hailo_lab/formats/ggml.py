@@ -91,7 +91,6 @@ def write_ggml(checkpoint: Path, out: Path, stored: str = "f16") -> None:
             positions 32-bit, as whisper.cpp's own tool has it.
 
     Raises:
-        ModelError: the checkpoint is none, is broken, or has no tokenizer.
         OptionError: no such type.
     """
     if stored not in FILE_TYPES:

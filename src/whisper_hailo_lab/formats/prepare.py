@@ -63,11 +63,6 @@ def artefact(system: str, model: str, stored: str = "") -> Artefact:
         model: a checkpoint as `--model` takes it, or something in the system's own format.
         stored: type of the weights in its file, such as `int8` or `q8_0`; empty is the format's
             usual one.
-
-    Raises:
-        OptionError: no such system, or its environment is missing.
-        ModelError, HubError: no such checkpoint, or its conversion failed.
-        OutputError: the cache cannot be written.
     """
     form = entry(system).form
     path = Path(model)
@@ -91,9 +86,6 @@ def checkpoint_hashes(model: str) -> dict[str, str]:
 
     Args:
         model: a checkpoint as `--model` takes it.
-
-    Raises:
-        ModelError, HubError: no such checkpoint.
     """
     return _hashes(locate(parse_name(model), None)[0])
 

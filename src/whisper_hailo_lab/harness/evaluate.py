@@ -40,10 +40,6 @@ def evaluate(
 
     Returns:
         the records of this call.
-
-    Raises:
-        OptionError: the run file is of another machine.
-        OutputError: it cannot be written.
     """
     records: list[Record] = []
     header = new_header(dataset, note)
@@ -94,9 +90,6 @@ def make_cases(
         common: model, language and threads for all.
         ours: settings of our own system.
         others: settings of whatever system knows them.
-
-    Raises:
-        OptionError: no such system or row.
     """
     made = []
     for system in dict.fromkeys(systems):

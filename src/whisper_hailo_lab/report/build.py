@@ -39,10 +39,6 @@ def report(paths: Sequence[Path], out: Path) -> Path:
 
     Returns:
         the HTML page.
-
-    Raises:
-        OptionError: no run files, broken ones, or matplotlib is missing.
-        OutputError: the folder cannot be written, or holds such files of somebody else.
     """
     page = build(gather(paths))
     title = re.escape(page.title.encode())

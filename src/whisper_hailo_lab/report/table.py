@@ -143,11 +143,6 @@ Row = TypeVar("Row")
 
 
 def table_of(rows: Iterable[Row], *columns: tuple[str, Callable[[Row], str]]) -> Table:
-    """A table whose columns say what stands in them.
-
-    Args:
-        rows: one line each.
-        columns: heading, and what gives the cell of a row.
-    """
+    """A table whose columns say what stands in them."""
     heads, cells = zip(*columns, strict=True)
     return Table(heads, tuple(tuple(cell(row) for cell in cells) for row in rows))

@@ -44,12 +44,7 @@ class StepJournal:
             self._found = stored["steps"]
 
     def step(self, name: str, work: Callable[[], Result]) -> Result:
-        """The result of a step, which is worked out unless an earlier run did it.
-
-        Args:
-            name: of the step.
-            work: gives something that JSON can hold.
-        """
+        """The result of a step, which is worked out unless an earlier run did it."""
         if name in self._found:
             logger.info("%s: known", name)
             known: Result = self._found[name]

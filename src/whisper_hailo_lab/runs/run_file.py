@@ -58,7 +58,6 @@ class RunWriter:
 
     Raises:
         OptionError: `append`, and the file is of another machine.
-        OutputError: the file cannot be written.
     """
 
     def __init__(self, path: Path, header: RunHeader, *, append: bool = False) -> None:
@@ -83,11 +82,7 @@ class RunWriter:
             self.write(header)
 
     def write(self, record: Record) -> None:
-        """Add a line, at once.
-
-        Raises:
-            OutputError: the disk is full.
-        """
+        """Add a line, at once."""
         try:
             self._file.write(to_line(record) + "\n")
             self._file.flush()

@@ -91,12 +91,7 @@ def summarise(run: RunRecords) -> tuple[Summary, ...]:
 
 
 def summarise_case(case: CaseRecord, files: Sequence[FileResult]) -> Summary:
-    """One case.
-
-    Args:
-        case: how it was run.
-        files: its records.
-    """
+    """One case."""
     heard = [record for record in files if not record.error]
     failed = [record for record in files if record.error]
     normalised = _scores(heard, "normalised")

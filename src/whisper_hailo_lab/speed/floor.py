@@ -33,12 +33,7 @@ LOOKUPS: Final = frozenset({"Gather", "GatherBlockQuantized", "GatherND"})
 
 
 def step_bytes(directory: Path, spec: ModelSpec) -> dict[str, int]:
-    """Bytes that a step reads at the least: weights, cross keys and values, the cache.
-
-    Args:
-        directory: a model directory.
-        spec: its description.
-    """
+    """Bytes that a step reads at the least: weights, cross keys and values, the cache."""
     import onnx
 
     graph = onnx.load(str(directory / DECODER_FILE), load_external_data=False).graph

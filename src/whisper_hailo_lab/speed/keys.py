@@ -68,9 +68,6 @@ def use_cache(folder: Path) -> None:
     The user's cache keeps what an installed version converted, which is right for a release but not
     for code that is being changed: graphs that older code wrote would be measured. What rivals load
     does not depend on our code and stays.
-
-    Args:
-        folder: of this process and those that it starts, from here on.
     """
     stamp, key = folder / "engine.json", json.dumps(engine_key(), sort_keys=True)
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != key:

@@ -97,17 +97,8 @@ class SpeedPlan:
 def run(plan: SpeedPlan, progress: Progress) -> Path:
     """Measure what is not there yet, and write all of it into one run file.
 
-    Args:
-        plan: what to measure.
-        progress: told about each step.
-
     Returns:
         the run file.
-
-    Raises:
-        OptionError: parts of another machine.
-        WhisperHailoError: a measuring program fails.
-        OutputError: nothing can be written.
     """
     plan.out.mkdir(parents=True, exist_ok=True)
     busy = f"Load average at the start {os.getloadavg()[0]:.1f}."

@@ -49,9 +49,6 @@ def measure(programs: Sequence[Program], rounds: int) -> list[dict[str, Any]]:
     Before, the models are taken out of memory, and read from where they lie by a start that does
     not count: files that were just written lie there in large pieces, and Linux counts the whole
     piece when one row of a mapped table is read, which came to 11 MiB.
-
-    Raises:
-        WhisperHailoError: a program that fails.
     """
     wall_ms: dict[int, list[float]] = {i: [] for i in range(len(programs))}
     cpu_ms: dict[int, list[float]] = {i: [] for i in range(len(programs))}

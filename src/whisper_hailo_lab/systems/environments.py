@@ -24,9 +24,6 @@ def command(system: str) -> list[str]:
 
     A system has an environment of its own when `make rivals` made one; those that only need a
     package of ours also run where this program runs.
-
-    Raises:
-        OptionError: a script without its environment, or no clone to take it from.
     """
     found = entry(system)
     python = interpreter(found.environment or system)

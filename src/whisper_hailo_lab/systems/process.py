@@ -46,12 +46,7 @@ class ProcessEndedError(WhisperHailoError):
 
 
 class AnsweringProcess:
-    """One line in, one line of JSON out; what else it says goes to a log.
-
-    Args:
-        command: words that start it.
-        environment: of the process.
-    """
+    """One line in, one line of JSON out; what else it says goes to a log."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115

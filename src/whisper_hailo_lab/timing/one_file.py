@@ -179,10 +179,6 @@ def time_file(
         options: language, task and cures.
         iterations: timed runs, at least one.
         progress: told after each run.
-
-    Raises:
-        AudioError: the audio cannot be read.
-        OptionError: options that the model cannot honour.
     """
     transcriber.check(options)
     with open_audio(audio) as stream:

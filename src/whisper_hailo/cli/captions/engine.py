@@ -40,11 +40,7 @@ _NOT_MOONSHINE: Final = "Whisper's models, not --moonshine,"
 
 
 def expect_heard(model: CaptionModel, options: CaptionOptions) -> None:
-    """Refuse options that the engine which is asked for cannot make use of.
-
-    Raises:
-        OptionError: there is one.
-    """
+    """Refuse options that the engine which is asked for cannot make use of."""
     if model.moonshine is None:
         return
     _refuse_given(replace(model, moonshine=None))
@@ -68,11 +64,7 @@ def caption_engine(
     hotwords: str,
     stack: contextlib.ExitStack,
 ) -> CaptionEngine:
-    """Our own engine or Moonshine, open until the stack ends, and warm.
-
-    Raises:
-        OptionError: a rule that Moonshine cannot honour.
-    """
+    """Our own engine or Moonshine, open until the stack ends, and warm."""
     from whisper_hailo.live.captioning.engine import TranscriberEngine, warm_up
     from whisper_hailo.live.captioning.moonshine import LONGEST_S, MoonshineEngine
 

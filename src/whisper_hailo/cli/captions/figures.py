@@ -32,12 +32,7 @@ def report(statistics: CaptionStatistics, *, as_json: bool) -> None:
 
 
 def summary(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
-    """Three lines: what was heard, what it cost, and how it felt.
-
-    Args:
-        figures: of the run.
-        words_in: words by the code of their language.
-    """
+    """Three lines: what was heard, what it cost, and how it felt."""
     heard = [language_name(code) for code, n_words in words_in.most_common() if code and n_words]
     language = f" ({', '.join(heard)})" if heard else ""
     yield (

@@ -57,11 +57,7 @@ class SourceOptions:
         expect(self, "loops", self.loops >= 1, "1 or more")
 
     def expect_use(self, audio: str | None) -> None:
-        """Refuse options that have no effect on what is heard.
-
-        Raises:
-            OptionError: there is one.
-        """
+        """Refuse options that have no effect on what is heard."""
         is_address = audio is not None and "://" in audio
         is_file = audio is not None and audio != "-" and not is_address
         is_microphone = self.mic not in (None, "browser")
@@ -178,22 +174,14 @@ class ShowOptions:
             )
 
     def replacements(self) -> Replacements:
-        """What is shown in the place of words.
-
-        Raises:
-            OptionError: a file of them cannot be read.
-        """
+        """What is shown in the place of words."""
         from whisper_hailo.live.outputs.replacements import Replacements
 
         given = Replacements({}) if self.replace is None else Replacements.read(self.replace)
         return given if self.mask is None else given | Replacements.masks(self.mask)
 
     def hotwords(self) -> str:
-        """Words that the decoder is to expect, since they are to be shown.
-
-        Raises:
-            OptionError: their file cannot be read.
-        """
+        """Words that the decoder is to expect, since they are to be shown."""
         from whisper_hailo.live.outputs.replacements import Replacements
 
         if self.replace is None:
@@ -201,12 +189,7 @@ class ShowOptions:
         return ", ".join(filter(None, Replacements.read(self.replace).phrases.values()))
 
     def recording(self, audio: str | None) -> FlacRecording | None:
-        """What the sound is kept in, if it is; not open yet.
-
-        Raises:
-            OptionError: it would replace what is heard, or has another ending.
-            OutputError: something else is there.
-        """
+        """What the sound is kept in, if it is; not open yet."""
         if self.record is None:
             return None
         from whisper_hailo.live.outputs.files import identity
@@ -217,12 +200,7 @@ class ShowOptions:
         return recording
 
     def place(self) -> Place | None:
-        """Where and for whom the page is, if there is one.
-
-        Raises:
-            OptionError: names or origins that are none, a token that could be guessed, or a
-                certificate that cannot be used.
-        """
+        """Where and for whom the page is, if there is one."""
         from whisper_hailo.live.web.view import Place
 
         if not self.web:

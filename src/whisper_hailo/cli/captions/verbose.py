@@ -39,11 +39,7 @@ class _Sums:
 
 
 class VerboseView:
-    """Writes a line for each event; what it cost is what was added to the statistics before it.
-
-    Args:
-        statistics: of the captioner whose events it is shown.
-    """
+    """Writes a line for each event; what it cost is what was added to the statistics before it."""
 
     def __init__(self, statistics: CaptionStatistics) -> None:
         self._statistics = statistics

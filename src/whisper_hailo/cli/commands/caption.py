@@ -105,11 +105,7 @@ def caption(
 def _expect_use(
     source: SourceOptions, audio: str | None, show: ShowOptions, layout: Given[Layout]
 ) -> None:
-    """Refuse what does not go together, or needs an extra that is not installed.
-
-    Raises:
-        OptionError: so it is.
-    """
+    """Refuse what does not go together, or needs an extra that is not installed."""
     source.expect_use(audio)
     show.expect_use(source)
     show.expect_subtitles(layout)
@@ -120,11 +116,7 @@ def _expect_use(
 
 
 def _expect_recording(audio: str | None) -> None:
-    """Refuse a file that is not there, or empty.
-
-    Raises:
-        AudioError: so it is.
-    """
+    """Refuse a file that is not there, or empty."""
     from whisper_hailo.audio.files import fault_of
 
     if audio is None or audio == "-" or "://" in audio:
@@ -135,11 +127,7 @@ def _expect_recording(audio: str | None) -> None:
 
 
 def _source(source: SourceOptions, audio: str | None) -> AudioSource:
-    """What is heard, but for a browser's microphone.
-
-    Raises:
-        OptionError: none, or several.
-    """
+    """What is heard, but for a browser's microphone."""
     from whisper_hailo.live.sources.select import open_source
 
     return open_source(

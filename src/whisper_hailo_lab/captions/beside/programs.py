@@ -69,11 +69,7 @@ def ours(model: str) -> LiveProgram:
 
 
 def rival(name: str, python: str, weights: Path, *arguments: str) -> LiveProgram:
-    """A script of `benchmarks/rivals` in an environment of its own, which says how it shows text.
-
-    Raises:
-        OptionError: there is no such script here.
-    """
+    """Return a script of `benchmarks/rivals`, in an environment of its own."""
     command = (python, str(script(f"live_{name}.py")), str(weights), *arguments)
     return LiveProgram(command, "ready", lambda: lambda line: (line["settled"], line["running"]))
 

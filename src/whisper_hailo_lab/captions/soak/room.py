@@ -57,11 +57,7 @@ class Played:
 
 
 class SoundServer(Closing):
-    """A sound server with one microphone, which can be taken away.
-
-    Args:
-        folder: of its own.
-    """
+    """A sound server with one microphone, which can be taken away."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -205,11 +201,7 @@ _KINDS: Final[dict[str, type[Entry]]] = {
 
 
 class Diary:
-    """Of one soak, in its folder.
-
-    Args:
-        folder: of the soak.
-    """
+    """Of one soak, in its folder."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "diary.jsonl"
