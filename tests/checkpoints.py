@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from whisper_hailo.checkpoint.checkpoint import expected_shapes
-from whisper_hailo.core.dimensions import Dimensions
+from whisper_hailo.core.spec import Dimensions
 
 TOY = Dimensions(
     n_mels=80,

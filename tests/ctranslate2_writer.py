@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.checkpoints import TOY, Arrays, random_arrays
-from whisper_hailo.core.dimensions import Dimensions
+from whisper_hailo.core.spec import Dimensions
 
 HEAD: Final = (6, "WhisperSpec", 3)
 TYPES: Final = [np.dtype(t) for t in ("f4", "i1", "i2", "i4", "f2", ml_dtypes.bfloat16)]

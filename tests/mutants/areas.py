@@ -74,7 +74,7 @@ AREAS: Final = {
             f"audio/{name}.py"
             for name in (
                 *("copies", "decode", "files", "flac", "foreign", "readers"),
-                *("resampler", "stream", "suffixes", "unclosed_wav"),
+                *("resampler", "stream", "suffixes"),
             )
         ),
         ("audio",),
@@ -82,10 +82,7 @@ AREAS: Final = {
     "converter": Area(
         (
             *("checkpoint", "convert/hailo"),
-            *(
-                f"convert/{name}.py"
-                for name in ("convert", "find_model", "inspect", "model_cache", "options")
-            ),
+            *(f"convert/{name}.py" for name in ("convert", "inspect", "model_cache", "options")),
         ),
         ("checkpoint", "convert"),
     ),

@@ -1,7 +1,6 @@
 """Model sizes and control tokens shared by the unit tests."""
 
-from whisper_hailo.core.dimensions import Dimensions
-from whisper_hailo.core.spec import ModelSource, ModelSpec, SpecialTokens
+from whisper_hailo.core.spec import Dimensions, ModelSource, ModelSpec, SpecialTokens
 
 TINY = Dimensions(
     n_mels=80,

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.core.dimensions import AudioForm, Dimensions
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import AudioForm, Dimensions, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
 AnyArray: TypeAlias = NDArray[Any]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from whisper_hailo.backends.checks import check_frames, check_mel
-from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.fixed import OnnxFixedRunner
 from whisper_hailo.backends.model_files import has_content
 from whisper_hailo.backends.session import OneGraph
 from whisper_hailo.core.errors import ModelError

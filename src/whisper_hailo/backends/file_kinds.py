@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from whisper_hailo.backends.fixed_onnx import is_fixed_decoder
+from whisper_hailo.backends.fixed import is_fixed_decoder
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.signature import read_signature
 from whisper_hailo.core.errors import ModelError

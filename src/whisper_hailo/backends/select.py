@@ -64,8 +64,7 @@ def _cached_decoder(request: BackendRequest) -> AnyDecoder:
 
 def _fixed_decoder(request: BackendRequest) -> AnyDecoder:
     from whisper_hailo.backends.file_kinds import hailo_form
-    from whisper_hailo.backends.fixed import FixedDecoder
-    from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+    from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
 
     path = request.path or hailo_form(request.directory, request.spec, "decoder")
     return FixedDecoder(OnnxFixedRunner(path, request.spec, request.threads), request.spec)

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import wait
 from typing import Final, TypeAlias
 
-from whisper_hailo.batch.child import Child
-from whisper_hailo.batch.reader import GroupReader
+from whisper_hailo.batch.reader import Child, GroupReader
 from whisper_hailo.batch.records import Failure, Group, Outcome, PieceResult, Task
 from whisper_hailo.batch.worker import Setup, work
 from whisper_hailo.core.errors import DeviceError

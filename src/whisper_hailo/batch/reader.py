@@ -2,17 +2,190 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from typing import Final
+from typing import Any, Final
 
-from whisper_hailo.batch.child import Child
-from whisper_hailo.batch.pieces import tasks_of
-from whisper_hailo.batch.records import Group, Task
+import numpy as np
+
+from whisper_hailo.audio import open_audio
+from whisper_hailo.audio.stream import AudioStream
+from whisper_hailo.batch.records import MOST_PIECES, PIECE_S, Failure, Group, Piece, Task
+from whisper_hailo.batch.store import opened
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+
+_PATIENCE_S: Final = 5.0
+
+Target = Callable[..., None]
+"""Takes its end of the pipe, and what `Child` was given; ends when the pipe does."""
+
+
+class Child:
+    """A process, and a pipe to it. It ends when this one does, however that happens."""
+
+    def __init__(self, target: Target, *args: object) -> None:
+        # Nothing of this process is shared: sessions of the runtime do not survive a fork.
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_begin, args=(target, theirs, *args), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def send(self, message: object) -> None:
+        """Hand it something.
+
+        Raises:
+            EOFError: it died.
+        """
+        try:
+            self.pipe.send(message)
+        except OSError as error:
+            raise EOFError from error
+
+    def receive(self) -> Any:  # noqa: ANN401 - whatever its target sends
+        """Wait for something.
+
+        Raises:
+            EOFError: it died.
+            Exception: its target did.
+        """
+        try:
+            message = self.pipe.recv()
+        except OSError as error:
+            raise EOFError from error
+        if isinstance(message, Exception):
+            raise message
+        return message
+
+    @property
+    def died_of(self) -> str:
+        """The signal, such as `SIGKILL`, or the exit code that it ended with."""
+        self._process.join(_PATIENCE_S)
+        code = self._process.exitcode or 0
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+    def end(self) -> None:
+        """Have it end, at once."""
+        self.pipe.close()
+        self._process.kill()
+        self._process.join(_PATIENCE_S)
+
+
+def _begin(target: Target, pipe: Connection, *args: object) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is its parent's affair
+    try:
+        target(pipe, *args)
+    except EOFError:
+        return
+    except Exception as error:  # its parent tells it
+        with suppress(OSError):
+            pipe.send(error)
+
+
+LOOKED_AT_S: Final = 60.0
+"""Of a piece that is full so many seconds at its end are looked at for a pause."""
+
+_PAUSE_S: Final = 0.5
+_FRAME: Final = SAMPLE_RATE_HZ // 50
+_FULL: Final = round(PIECE_S * SAMPLE_RATE_HZ)
+
+Broken: Final = Failure(
+    "AudioError",
+    "the library that reads it crashed on it; record or export the file again",
+)
+"""Of an item at which the reading process died, more than once."""
+
+
+def tasks_of(
+    group: Group, broken: Mapping[int, int] | None = None, at: Callable[[int], object] = id
+) -> Iterator[Task]:
+    """The tasks of a group, those that are done among them.
+
+    Args:
+        group: read from its first item on.
+        broken: items that cannot be read without a crash, with the pieces that come before it.
+        at: told each item's place before it is opened.
+    """
+    pieces: list[Piece] = []
+    index, n_samples = 0, 0
+    for piece in _pieces(group, broken or {}, at):
+        full = n_samples + piece.n_samples > _FULL or len(pieces) == MOST_PIECES
+        # What came before a crash was handed out already, as it would have been without it.
+        if pieces and (full or piece.failure is Broken):
+            yield Task(group.index, index, tuple(pieces), is_last=False)
+            pieces, n_samples, index = [], 0, index + 1
+        pieces.append(piece)
+        n_samples += piece.n_samples
+    yield Task(group.index, index, tuple(pieces), is_last=True)
+
+
+def _pieces(
+    group: Group, broken: Mapping[int, int], at: Callable[[int], object]
+) -> Iterator[Piece]:
+    for place, item in enumerate(group.items):
+        at(place)
+        most = broken.get(place)
+        end_s, n_pieces = 0.0, 0
+        try:
+            with opened(item.audio) as source, open_audio(source, item.audio) as stream:
+                for start_s, samples in [] if most == 0 else cut(stream):
+                    yield Piece(place, start_s, samples, item.language)
+                    end_s, n_pieces = start_s + samples.size / SAMPLE_RATE_HZ, n_pieces + 1
+                    if n_pieces == most:
+                        break
+        except Exception as error:  # of this recording; the others have their turn
+            yield Piece(place, end_s, failure=Failure.of(error))
+        else:
+            if most is not None:
+                yield Piece(place, end_s, failure=Broken)
+
+
+def cut(stream: AudioStream) -> Iterator[tuple[float, FloatArray]]:
+    """A recording in pieces of at most `PIECE_S`, each with its start in seconds."""
+    start, held = 0, np.zeros(0, np.float32)
+    for block in stream.blocks(10 * SAMPLE_RATE_HZ):
+        held = np.concatenate([held, block])
+        if held.size > _FULL:
+            n_samples = quiet_place(held[:_FULL])
+            yield start / SAMPLE_RATE_HZ, held[:n_samples]
+            start, held = start + n_samples, held[n_samples:].copy()
+    if held.size:
+        yield start / SAMPLE_RATE_HZ, held
+
+
+def quiet_place(samples: FloatArray) -> int:
+    """Where a full piece is cut: in the middle of the quietest half second near its end.
+
+    Sums are of whole numbers, so that every processor cuts at the same place.
+
+    Args:
+        samples: `(n_samples,)` float32, more than `LOOKED_AT_S`.
+
+    Returns:
+        samples before the cut.
+    """
+    first = samples.size - round(LOOKED_AT_S * SAMPLE_RATE_HZ)
+    n_frames = (samples.size - first) // _FRAME
+    end = samples[first : first + n_frames * _FRAME]
+    levels = np.rint(np.clip(end, -1.0, 1.0) * 32767).astype(np.int64) ** 2
+    per_frame = levels.reshape(n_frames, _FRAME).sum(axis=1)
+    width = round(_PAUSE_S * SAMPLE_RATE_HZ / _FRAME)
+    sums = np.concatenate([[0], np.cumsum(per_frame)])
+    quiet = int(np.argmin(sums[width:] - sums[:-width]))
+    return first + (2 * quiet + width) * _FRAME // 2
+
+
+def audio_s(task: Task) -> float:
+    """Seconds of a task's audio."""
+    return sum(piece.n_samples for piece in task.pieces) / SAMPLE_RATE_HZ
+
 
 _TRIES: Final = 2
 """An item at which the process died so often is given up: once, it may have been killed."""

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from time import perf_counter
 from typing import Any, Self
 
-from whisper_hailo.batch.pieces import audio_s
+from whisper_hailo.batch.reader import audio_s
 from whisper_hailo.batch.records import Failure, Outcome, Piece, PieceResult, Task
 from whisper_hailo.batch.results import later
 from whisper_hailo.core.closing import Closing

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, expect_choices, flag, group, number_or_none
 from whisper_hailo.core.languages import AUTO_LANGUAGE, language_code
 from whisper_hailo.core.protocols import Padding, SilenceKeys
+from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.decoding.option_groups import (
     REPETITION,
     TIMES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from functools import cache
 
-from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
 

@@ -32,7 +32,7 @@ from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.hailo_tools import hef_build
-from whisper_hailo.hailo_tools.calibrate.rows import net_name
+from whisper_hailo.hailo_tools.calibrate.rows import add_file, add_text, net_name
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
 from whisper_hailo.hailo_tools.hef_build.calibration import load_calibration
 from whisper_hailo.hailo_tools.hef_build.fault import DEVICE, OPTION, OUTPUT, BuildError
@@ -41,7 +41,6 @@ from whisper_hailo.hailo_tools.hef_build.recipe import size_of
 from whisper_hailo.hailo_tools.hef_build.sdk import VERSIONS
 from whisper_hailo.hailo_tools.hef_build.stages import HEF, SCRIPT
 from whisper_hailo.hailo_tools.hef_build.supervise import JOB_SUFFIX, RECORD_SUFFIX, supervise
-from whisper_hailo.hailo_tools.zip_file import add_file, add_text
 
 logger = logging.getLogger(__name__)
 

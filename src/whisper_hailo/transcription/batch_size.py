@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.spec import Dimensions
 
 MEMINFO: Final = Path("/proc/meminfo")
 _LINE: Final = "MemAvailable:"

@@ -8,7 +8,7 @@ from typing import Final
 from whisper_hailo.backends.options import AUTO, EngineOptions
 from whisper_hailo.backends.select import SelectedEngine, engine_window_s, select
 from whisper_hailo.checkpoint.hub import is_model_directory, parse_name
-from whisper_hailo.convert.find_model import find_model
+from whisper_hailo.convert.model_cache import find_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Encoder

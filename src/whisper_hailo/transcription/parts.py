@@ -10,7 +10,7 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import engine_window_s, select
-from whisper_hailo.convert.find_model import find_model
+from whisper_hailo.convert.model_cache import find_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE

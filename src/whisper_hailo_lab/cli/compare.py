@@ -59,7 +59,7 @@ def compare(
     from whisper_hailo_lab.captions.engines import CommonSetup
     from whisper_hailo_lab.compare.all import compare as run
     from whisper_hailo_lab.data.datasets import read_dataset
-    from whisper_hailo_lab.runs.case import Case
+    from whisper_hailo_lab.runs.records import Case
     from whisper_hailo_lab.score import require_scoring
 
     require_scoring()
@@ -100,7 +100,7 @@ def _captions(recording: Path | None, common: CommonSetup, out: Path | None) -> 
 
 
 def _show(record: ComparisonRecord, *, as_json: bool) -> None:
-    from whisper_hailo_lab.report.comparisons import comparison_table
+    from whisper_hailo_lab.report.tables import comparison_table
 
     if as_json:
         emit_json(_json(record))

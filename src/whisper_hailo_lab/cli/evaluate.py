@@ -12,7 +12,7 @@ from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.languages import language_code
-from whisper_hailo_lab.runs.case import ROWS, Case
+from whisper_hailo_lab.runs.records import ROWS, Case
 from whisper_hailo_lab.systems.table import SYSTEMS
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from functools import partial
 from statistics import median
 from typing import Any, Final
 
-from whisper_hailo_lab.report.comparisons import comparison_table
 from whisper_hailo_lab.report.table import Table, percent, table_of
+from whisper_hailo_lab.report.tables import comparison_table
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.marks import remark
 from whisper_hailo_lab.runs.records import ComparisonRecord

@@ -27,9 +27,14 @@ from typing import Any, Final
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.core.files import write_file
 from whisper_hailo_lab.documents.server import RESULT
-from whisper_hailo_lab.experiments.server_clients import Ask, RefusedError, batch_client
+from whisper_hailo_lab.experiments.server_clients import (
+    Ask,
+    RefusedError,
+    batch_client,
+    printed,
+    serving,
+)
 from whisper_hailo_lab.experiments.server_load import LOOSE, clients_of, measure
-from whisper_hailo_lab.experiments.server_process import printed, serving
 from whisper_hailo_lab.program import description, run
 
 _AT_ONCE: Final = 6

@@ -30,14 +30,16 @@ from whisper_hailo_lab.documents.server import RESULT
 from whisper_hailo_lab.experiments.server_clients import (
     RECORDING,
     Ask,
+    ProcessWatch,
     RefusedError,
     asr_client,
     inference_client,
     openai_client,
+    printed,
     realtime_client,
+    serving,
     wyoming_client,
 )
-from whisper_hailo_lab.experiments.server_process import ProcessWatch, printed, serving
 from whisper_hailo_lab.program import description, run
 
 logger = logging.getLogger(__name__)

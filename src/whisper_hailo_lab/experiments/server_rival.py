@@ -29,8 +29,13 @@ from whisper_hailo.cli.stdout import emit
 from whisper_hailo.core.files import write_file
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo_lab.documents.server import RESULT
-from whisper_hailo_lab.experiments.server_clients import RECORDING, Ask, pcm, wyoming_client
-from whisper_hailo_lab.experiments.server_process import serving
+from whisper_hailo_lab.experiments.server_clients import (
+    RECORDING,
+    Ask,
+    pcm,
+    serving,
+    wyoming_client,
+)
 from whisper_hailo_lab.experiments.server_rivals import RIVALS, Rival, SentClip
 from whisper_hailo_lab.program import description, run
 

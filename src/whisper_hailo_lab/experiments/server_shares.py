@@ -24,10 +24,11 @@ from whisper_hailo_lab.documents.server import RESULT
 from whisper_hailo_lab.experiments.server_clients import (
     batch_client,
     openai_client,
+    printed,
     realtime_client,
+    serving,
 )
 from whisper_hailo_lab.experiments.server_load import LOOSE, measure
-from whisper_hailo_lab.experiments.server_process import printed, serving
 from whisper_hailo_lab.program import description, run
 
 _AT_ONCE: Final = {"many": 24, "some": 8, "few": 2}

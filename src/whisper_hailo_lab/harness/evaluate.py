@@ -10,9 +10,16 @@ from typing import Any
 
 from whisper_hailo_lab.data.datasets import Dataset
 from whisper_hailo_lab.harness.processes import TOGETHER, Harness, Progress
-from whisper_hailo_lab.runs.case import Case, Row
 from whisper_hailo_lab.runs.machine import package_versions, this_machine
-from whisper_hailo_lab.runs.records import CaseRecord, FileResult, Record, RunHeader, RunRecords
+from whisper_hailo_lab.runs.records import (
+    Case,
+    CaseRecord,
+    FileResult,
+    Record,
+    Row,
+    RunHeader,
+    RunRecords,
+)
 from whisper_hailo_lab.runs.run_file import RunWriter
 from whisper_hailo_lab.systems.table import entry
 

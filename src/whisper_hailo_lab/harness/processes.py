@@ -16,8 +16,14 @@ import numpy as np
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo_lab.data.datasets import Dataset, Sample
 from whisper_hailo_lab.formats.prepare import Artefact, artefact
-from whisper_hailo_lab.runs.case import WARM_UPS, Case
-from whisper_hailo_lab.runs.records import CaseMemory, CaseRecord, FileResult, Record
+from whisper_hailo_lab.runs.records import (
+    WARM_UPS,
+    Case,
+    CaseMemory,
+    CaseRecord,
+    FileResult,
+    Record,
+)
 from whisper_hailo_lab.systems import environments
 from whisper_hailo_lab.systems.process import AnsweringProcess, ProcessEndedError
 

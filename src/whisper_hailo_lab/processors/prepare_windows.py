@@ -19,7 +19,7 @@ from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo_lab.formats.prepare import artefact
 from whisper_hailo_lab.program import description, run
-from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.records import Case
 from whisper_hailo_lab.speed import plan
 from whisper_hailo_lab.speed.keys import use_cache
 from whisper_hailo_lab.speed.weights import random_checkpoint

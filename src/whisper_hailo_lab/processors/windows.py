@@ -31,7 +31,7 @@ def counted(given: dict[str, Any]) -> dict[str, Any]:
         given: a line of `prepare_windows.py`.
     """
     from whisper_hailo.core.types import SAMPLE_RATE_HZ
-    from whisper_hailo_lab.runs.case import Case
+    from whisper_hailo_lab.runs.records import Case
     from whisper_hailo_lab.speed.plan import label_of
     from whisper_hailo_lab.systems.protocol import Loading
     from whisper_hailo_lab.systems.table import entry

@@ -12,12 +12,12 @@ from whisper_hailo.core.targets import refuse_foreign
 from whisper_hailo_lab.report import charts, study, tables
 from whisper_hailo_lab.report.canvas import Chart
 from whisper_hailo_lab.report.charts import comparison_chart, data_path_svg
-from whisper_hailo_lab.report.comparisons import comparison_table
 from whisper_hailo_lab.report.findings import findings, headline, provenance
 from whisper_hailo_lab.report.gather import MachineRuns, RunSource, gather
 from whisper_hailo_lab.report.page import Page, ReportSection
 from whisper_hailo_lab.report.study import published_tables
 from whisper_hailo_lab.report.table import Table
+from whisper_hailo_lab.report.tables import comparison_table
 
 TITLE = "Whisper on Hailo NPUs and edge CPUs: measurements"
 COMPARISON_TITLES = {

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo_lab.runs.case import SYSTEMS_GROUP
 from whisper_hailo_lab.runs.machine import Machine
-from whisper_hailo_lab.runs.records import ComparisonRecord, FileResult, RunHeader, RunRecords
+from whisper_hailo_lab.runs.records import (
+    SYSTEMS_GROUP,
+    ComparisonRecord,
+    FileResult,
+    RunHeader,
+    RunRecords,
+)
 from whisper_hailo_lab.runs.run_file import read_run
 from whisper_hailo_lab.runs.summary import Summary, summarise_case
 

@@ -24,7 +24,7 @@ from whisper_hailo.core.spec import DECODER_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.runs.case import FORCED_CROP_S
+from whisper_hailo_lab.runs.records import FORCED_CROP_S
 
 ROUNDS: Final = 15
 MANY, FEW = 28, 8

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from whisper_hailo.core.files import CACHE_VARIABLE, write_file
 from whisper_hailo_lab.repository import PACKAGE
-from whisper_hailo_lab.runs.case import Case
 from whisper_hailo_lab.runs.machine import package_versions
+from whisper_hailo_lab.runs.records import Case
 
 NOT_ENGINE: Final = frozenset(
     {

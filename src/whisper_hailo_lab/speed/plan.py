@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from whisper_hailo_lab.runs.case import Case, Row
+from whisper_hailo_lab.runs.records import Case, Row
 
 Settings = dict[str, Any]
 

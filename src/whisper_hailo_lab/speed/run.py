@@ -24,10 +24,9 @@ from whisper_hailo_lab.data.datasets import Dataset, read_dataset
 from whisper_hailo_lab.formats.prepare import artefact, checkpoint_hashes
 from whisper_hailo_lab.harness.evaluate import new_header
 from whisper_hailo_lab.harness.processes import Progress
-from whisper_hailo_lab.runs.case import Case
-from whisper_hailo_lab.runs.records import ComparisonRecord, FileResult, Record
+from whisper_hailo_lab.runs.records import Case, ComparisonRecord, FileResult, Record
 from whisper_hailo_lab.runs.run_file import RunWriter
-from whisper_hailo_lab.speed import accuracy, start, turns
+from whisper_hailo_lab.speed import parts
 from whisper_hailo_lab.speed.keys import source_key
 from whisper_hailo_lab.speed.plan import (
     FLOAT,
@@ -123,7 +122,7 @@ def _groups(plan: SpeedPlan) -> Iterator[tuple[CaseGroup, Dataset]]:
         made = group(size, plan.checkpoint(size), threads, rounds)
         kept = CaseGroup(made.key, size, plan.runnable(made.cases), rounds)
         spoken = size == MICRO
-        heard = _clips(plan, rounds) if spoken else turns.noise(plan.out, rounds)
+        heard = _clips(plan, rounds) if spoken else parts.noise(plan.out, rounds)
         yield kept, heard
 
 
@@ -133,11 +132,11 @@ def _clips(plan: SpeedPlan, count: int) -> Dataset:
 
 def _turns(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
     for one, dataset in _groups(plan):
-        kept, begin = turns.kept_run(one, dataset, plan.out), monotonic()
+        kept, begin = parts.kept_run(one, dataset, plan.out), monotonic()
         is_asked = not plan.groups or one.key in plan.groups
         if kept is None and (plan.over or not is_asked):
             continue
-        found = kept or turns.take_turns(
+        found = kept or parts.take_turns(
             one, dataset, plan.out, progress, note=plan.note, is_over=lambda: plan.over
         )
         logger.info("%s: %.0f s", one.key, monotonic() - begin)
@@ -203,7 +202,7 @@ def _start(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
     for number, size in enumerate((MICRO, "tiny")):
         progress(number, 2, f"start: {size}")
         model = plan.checkpoint(size)
-        key = f"{source_key(Path(start.__file__))}-{size}-{rounds}-{_weights(model)}"
+        key = f"{source_key(Path(parts.__file__))}-{size}-{rounds}-{_weights(model)}"
         rows += _kept(plan, f"start-{key}", partial(_started, plan, size, model, rounds))
     yield ComparisonRecord("speed-start", {"audio_s": START_S, "weights": "INT8"}, tuple(rows))
 
@@ -214,17 +213,17 @@ def _started(plan: SpeedPlan, size: str, model: str, rounds: int) -> list[dict[s
     has_rival = environments.interpreter("faster-whisper") is not None
     rival = artefact("faster-whisper", model, "int8").path if has_rival else ""
     audio = speech_file(plan.clips, plan.out, START_S)
-    return start.measure(start.programs(size, directory, rival, audio), rounds)
+    return parts.measure(parts.programs(size, directory, rival, audio), rounds)
 
 
 def _accuracy(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
-    per_set = QUICK_PER_SET if plan.quick else accuracy.PER_SET
-    dataset = accuracy.frozen(plan.clips, per_set)
+    per_set = QUICK_PER_SET if plan.quick else parts.PER_SET
+    dataset = parts.frozen(plan.clips, per_set)
     heard: dict[str, list[FileResult]] = {}
     cases = plan.runnable(accuracy_cases(MICRO))
 
     def transcribe(case: Case) -> None:
-        found = accuracy.transcribe(case, dataset, plan.out, None if plan.over else progress)
+        found = parts.transcribe(case, dataset, plan.out, None if plan.over else progress)
         if len(found) == len(dataset.samples):
             heard[case.name] = found
 
@@ -237,7 +236,7 @@ def _accuracy(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
     directory = resolve_model(MICRO, ConvertOptions("none"))
     special = ModelSpec.load(directory).tokens
     tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, special)
-    yield accuracy.compare_accuracy(cases, heard, tokenizer)
+    yield parts.compare_accuracy(cases, heard, tokenizer)
 
 
 def speech_file(clips: Path, out: Path, seconds: float) -> Path:

@@ -17,8 +17,8 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from whisper_hailo.checkpoint.checkpoint import expected_shapes
-from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.types import FloatArray
 
 SEED: Final = 8

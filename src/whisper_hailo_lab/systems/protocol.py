@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import Extra, to_add
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.records import Case
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from tests.fuzz.target import Input
 from tests.fuzz.targets.toy import toy_checkpoint
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.find_model import describe
+from whisper_hailo.convert.model_cache import describe
 from whisper_hailo.convert.options import ConvertOptions
 
 JSON = ("config.json", "generation_config.json", "tokenizer.json", "model.safetensors.index.json")

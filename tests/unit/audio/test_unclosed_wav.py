@@ -16,7 +16,7 @@ import soundfile
 from tests.unit.sounds import tone
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.audio.files import open_file
-from whisper_hailo.audio.unclosed_wav import as_closed, promised_s
+from whisper_hailo.audio.readers import as_closed, promised_s
 from whisper_hailo.core.errors import AudioError
 
 RATE_HZ = 16_000

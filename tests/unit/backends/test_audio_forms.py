@@ -14,9 +14,8 @@ from whisper_hailo.backends.cross import CrossKV
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.dimensions import AudioForm, Dimensions
 from whisper_hailo.core.protocols import Padding
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import AudioForm, Dimensions, ModelSpec
 from whisper_hailo.core.types import FloatArray
 
 NONE, FULL = Padding(None), Padding(150)

@@ -12,7 +12,7 @@ from whisper_hailo.backends.cross import (
     heads_by_layer,
     rows_of,
 )
-from whisper_hailo.core.dimensions import AudioForm
+from whisper_hailo.core.spec import AudioForm
 from whisper_hailo.core.types import FloatArray
 
 LOGS = np.log([2.0, 3.0, 1.0, 1.0])

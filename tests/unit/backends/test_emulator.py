@@ -12,8 +12,7 @@ import onnxruntime
 import pytest
 
 from whisper_hailo.backends.emulator import EmulatedEncoder, EmulatedRunner, to_chip
-from whisper_hailo.backends.fixed import FixedDecoder
-from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
 from whisper_hailo.core.errors import ModelError, ShapeError

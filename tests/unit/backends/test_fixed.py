@@ -10,8 +10,7 @@ import pytest
 from onnx import TensorProto, load, save
 
 from tests.unit.backends.graphs import in_float16
-from whisper_hailo.backends.fixed import FixedDecoder
-from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.backends.silence import logsumexp

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo.batch import child
-from whisper_hailo.batch.child import Child
+from whisper_hailo.batch import reader
+from whisper_hailo.batch.reader import Child
 from whisper_hailo.core.errors import ModelError
 
 
@@ -77,7 +77,7 @@ def test_it_begins_as_it_is_made_and_ends_with_its_parent(one: Child) -> None:
     process = Process.made
     assert process.did == ["start"]
     assert process.daemon
-    assert process.target is child._begin
+    assert process.target is reader._begin
     assert (process.args[0], process.args[2:]) == (_echo, ("word",))
     one.send({"a": 1})
     assert process.theirs.recv() == {"a": 1}
@@ -149,7 +149,7 @@ def test_in_the_process_the_target_has_its_end_and_ctrl_c_is_its_parent_s(
 ) -> None:
     ours, theirs = ends
     ours.send("said")
-    child._begin(_echo, theirs, "a", "b")
+    reader._begin(_echo, theirs, "a", "b")
     assert ours.recv() == (("a", "b"), "said")
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
@@ -166,9 +166,9 @@ def test_a_target_ends_quietly_with_its_pipe_and_tells_what_it_failed_of(
     def end(*_: object) -> None:
         raise EOFError
 
-    child._begin(end, theirs)
+    reader._begin(end, theirs)
     assert not ours.poll()
-    child._begin(fail, theirs)
+    reader._begin(fail, theirs)
     assert str(ours.recv()) == "no model"
     ours.close()
-    child._begin(fail, theirs)  # nobody is there to be told
+    reader._begin(fail, theirs)  # nobody is there to be told

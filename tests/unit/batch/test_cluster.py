@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from whisper_hailo.batch import cluster, local, reader
-from whisper_hailo.batch.child import Child
+from whisper_hailo.batch.reader import Child
 from whisper_hailo.batch.records import Group, Item, Outcome, Task
 from whisper_hailo.batch.worker import Setup
 from whisper_hailo.decoding.options import DecodingOptions

@@ -11,9 +11,9 @@ import soundfile
 
 from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.stream import AudioStream
-from whisper_hailo.batch import pieces
+from whisper_hailo.batch import reader
 from whisper_hailo.batch.ledger import PART_ITEMS
-from whisper_hailo.batch.pieces import audio_s, cut, quiet_place, tasks_of
+from whisper_hailo.batch.reader import audio_s, cut, quiet_place, tasks_of
 from whisper_hailo.batch.records import (
     MOST_PIECES,
     PIECE_S,
@@ -60,7 +60,7 @@ def test_a_full_piece_is_cut_in_the_middle_of_its_pause() -> None:
 def test_a_cut_never_makes_a_short_piece() -> None:
     """The page on archives promises pieces of at most five minutes: they have more than four."""
     minute = 60 * SAMPLE_RATE_HZ
-    assert pieces._FULL == FULL == 5 * minute
+    assert reader._FULL == FULL == 5 * minute
     assert 4 * minute <= quiet_place(np.zeros(FULL, np.float32)) <= 4 * minute + SAMPLE_RATE_HZ
     rising = np.linspace(1.0, 0.0, FULL, dtype=np.float32)
     assert 5 * minute - SAMPLE_RATE_HZ <= quiet_place(rising) <= FULL
@@ -69,8 +69,8 @@ def test_a_cut_never_makes_a_short_piece() -> None:
 @pytest.fixture
 def twenty_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Are a full piece, whose last five are looked at."""
-    monkeypatch.setattr(pieces, "_FULL", 20 * SAMPLE_RATE_HZ)
-    monkeypatch.setattr(pieces, "LOOKED_AT_S", 5.0)
+    monkeypatch.setattr(reader, "_FULL", 20 * SAMPLE_RATE_HZ)
+    monkeypatch.setattr(reader, "LOOKED_AT_S", 5.0)
 
 
 @pytest.mark.usefixtures("twenty_seconds")
@@ -143,8 +143,8 @@ def test_every_group_ends_with_a_last_task(tmp_path: Path, nothing: list[float])
 @pytest.fixture
 def two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Are a full piece, whose last half is looked at."""
-    monkeypatch.setattr(pieces, "_FULL", 2 * SAMPLE_RATE_HZ)
-    monkeypatch.setattr(pieces, "LOOKED_AT_S", 1.0)
+    monkeypatch.setattr(reader, "_FULL", 2 * SAMPLE_RATE_HZ)
+    monkeypatch.setattr(reader, "LOOKED_AT_S", 1.0)
 
 
 @pytest.mark.usefixtures("two_seconds")
@@ -174,7 +174,7 @@ def test_what_breaks_off_fails_behind_what_was_read(
         if stream.duration_s == 3.0:
             raise AudioError("it breaks off")
 
-    monkeypatch.setattr(pieces, "cut", breaks)
+    monkeypatch.setattr(reader, "cut", breaks)
     tasks = list(tasks_of(group(tmp_path, 0.25, 3.0, 0.25)))
     found = [piece for task in tasks for piece in task.pieces]
     assert [(piece.item, piece.failure and piece.failure.kind) for piece in found] == [

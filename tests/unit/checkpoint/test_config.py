@@ -10,8 +10,8 @@ import pytest
 from tests.checkpoints import TOY, config_of
 from whisper_hailo.checkpoint.checkpoint import expected_shapes
 from whisper_hailo.checkpoint.config import read_config
-from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.spec import Dimensions
 
 WIDTHS = ("encoder_ffn_dim", "decoder_ffn_dim")
 

@@ -19,7 +19,7 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.ctranslate2 import is_ctranslate2
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.find_model import find_model, is_described
+from whisper_hailo.convert.model_cache import find_model, is_described
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.text.test_outputs import transcript
-from whisper_hailo.cli import growing, progress
-from whisper_hailo.cli.growing import Growing
+from whisper_hailo.cli import progress
+from whisper_hailo.cli import sink as sink_module
 from whisper_hailo.cli.inputs import find_inputs
-from whisper_hailo.cli.sink import Sink
+from whisper_hailo.cli.sink import Growing, Sink
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.decoding.decoded import Decoded
@@ -159,7 +159,7 @@ def test_json_waits_for_its_end(
 def test_files_grow_beside_their_place_and_come_to_it_whole(
     tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(growing, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(sink_module, "monotonic", lambda: 0.0)
     found: list[dict[str, str]] = []
     out = tmp_path / "out"
     segments.before = lambda: found.append({p.name: p.read_text() for p in out.glob("*")})
@@ -277,7 +277,7 @@ def test_files_that_grow_are_written_again_after_two_seconds(
     tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = iter((100.0, 102.0, 103.0))
-    monkeypatch.setattr(growing, "monotonic", lambda: next(now))
+    monkeypatch.setattr(sink_module, "monotonic", lambda: next(now))
     found: list[str] = []
     path = tmp_path / "new" / "out" / "a.txt.part"
     segments.before = lambda: found.append(path.read_text() if path.exists() else "")

@@ -13,7 +13,7 @@ from tests.unit.backends.conftest import GOLDENS
 from tests.unit.shapes import toy_spec
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.checkpoint.hub import ASSETS
-from whisper_hailo.convert.find_model import describe, find_model, is_described
+from whisper_hailo.convert.model_cache import describe, find_model, is_described
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, TokenizerError
 from whisper_hailo.core.spec import SPEC_FILE
@@ -99,7 +99,7 @@ def test_all_others_are_asked_of_the_cache(tmp_path: Path, monkeypatch: pytest.M
         asked.append((name, options, revision))
         return tmp_path
 
-    monkeypatch.setattr("whisper_hailo.convert.find_model.resolve_model", resolve)
+    monkeypatch.setattr("whisper_hailo.convert.model_cache.resolve_model", resolve)
     (tmp_path / SPEC_FILE).write_text(toy_spec().to_json(), encoding="utf-8")
     options = ConvertOptions("int4")
     assert find_model("tiny", options, revision="v2") == (tmp_path, toy_spec())

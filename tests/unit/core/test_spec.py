@@ -5,10 +5,16 @@ from pathlib import Path
 import pytest
 
 from tests.unit.shapes import TINY, toy_spec
-from whisper_hailo.core.dimensions import AudioForm
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.hailo import HailoForm, HefRecord
-from whisper_hailo.core.spec import SPEC_VERSION, FileRecord, ModelSource, ModelSpec, SpecialTokens
+from whisper_hailo.core.spec import (
+    SPEC_VERSION,
+    AudioForm,
+    FileRecord,
+    ModelSource,
+    ModelSpec,
+    SpecialTokens,
+)
 
 DECODER_FORM = HailoForm(
     part="decoder",

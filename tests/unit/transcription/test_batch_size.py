@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.transcription import batch_size
 from whisper_hailo.transcription.batch_size import (
     MAX_BATCH,

@@ -18,8 +18,8 @@ from whisper_hailo.cli.captions.engine import (
     decoding_of,
     expect_heard,
 )
-from whisper_hailo.cli.captions.figures import report
 from whisper_hailo.cli.captions.options import CaptionModel, ShowOptions, SourceOptions
+from whisper_hailo.cli.captions.verbose import report
 from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import patient_results

@@ -161,7 +161,7 @@ class _Run:
 
     def _alone(self, entry: Input) -> ExitCode:
         """One input, whose text is shown while it comes."""
-        from whisper_hailo.cli.growing import Growing
+        from whisper_hailo.cli.sink import Growing
 
         try:
             with Growing(entry, self._sink, self._identity) as growing:

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from whisper_hailo.checkpoint.weights import AnyArray, Weight, ready
-from whisper_hailo.core.dimensions import AudioForm
+from whisper_hailo.core.spec import AudioForm
 
 OPSET = 17
 """The first with LayerNormalization as one node, and the one the Hailo compiler takes."""

@@ -19,7 +19,7 @@ from whisper_hailo.convert.graphs.products import (
     linear,
     seen_by_several,
 )
-from whisper_hailo.core.dimensions import AudioForm
+from whisper_hailo.core.spec import AudioForm
 
 _SMALLEST = 1e-20
 """A channel that is smaller everywhere counts as silent."""

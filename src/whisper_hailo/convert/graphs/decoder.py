@@ -40,7 +40,7 @@ from whisper_hailo.convert.graphs.products import (
     with_wider_outputs,
 )
 from whisper_hailo.convert.graphs.quantize import block_size, quantized, rounding_shift
-from whisper_hailo.core.dimensions import AudioForm, Dimensions
+from whisper_hailo.core.spec import AudioForm, Dimensions
 
 
 @dataclass(frozen=True, slots=True)

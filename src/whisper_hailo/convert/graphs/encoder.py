@@ -21,7 +21,7 @@ from whisper_hailo.convert.graphs.products import (
     rounded,
     seen_by_several,
 )
-from whisper_hailo.core.dimensions import GROUPED_WIDTH
+from whisper_hailo.core.spec import GROUPED_WIDTH
 
 _TO_THE_END = 2**62
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo.convert.options import HailoOptions
-from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 N_CHUNKS: Final = 4

@@ -15,9 +15,8 @@ from whisper_hailo.convert.graphs.onnx_file import HashedFile, write_graph
 from whisper_hailo.convert.hailo import decoder, encoder
 from whisper_hailo.convert.hailo.decoder import EMBEDDING, POSITIONS
 from whisper_hailo.convert.hailo.sizes import FixedSizes
-from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import FileRecord
+from whisper_hailo.core.spec import Dimensions, FileRecord
 
 
 def asset_paths(variant: str) -> dict[str, str]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whisper_hailo.core.dimensions import Dimensions
-from whisper_hailo.core.spec import SpecialTokens
+from whisper_hailo.core.spec import Dimensions, SpecialTokens
 from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.rules.hotwords import HotwordTrie

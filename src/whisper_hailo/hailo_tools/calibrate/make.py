@@ -26,10 +26,15 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
-from whisper_hailo.hailo_tools.calibrate.rows import DecoderRows, EncoderRows, RowMaker, net_name
+from whisper_hailo.hailo_tools.calibrate.rows import (
+    DecoderRows,
+    EncoderRows,
+    RowMaker,
+    add_file,
+    net_name,
+)
 from whisper_hailo.hailo_tools.calibrate.sources import Sources, draw, find_sources, quota_per_turn
 from whisper_hailo.hailo_tools.hef_build.recipe import default_windows, size_of
-from whisper_hailo.hailo_tools.zip_file import add_file
 
 MANIFEST_VERSION = 1
 

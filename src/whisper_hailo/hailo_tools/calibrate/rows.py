@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
@@ -110,3 +112,26 @@ def _asset(path: Path) -> FloatArray:
             f"{shown(path)} cannot be read ({error}); convert the checkpoint again with --hailo"
         ) from error
     return array
+
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_ZIP64_BYTES = 1 << 31
+
+
+def add_file(archive: zipfile.ZipFile, name: str, path: Path) -> None:
+    """Copy a file into an archive, a block at a time."""
+    large = path.stat().st_size >= _ZIP64_BYTES
+    with path.open("rb") as source, archive.open(_info(name), "w", force_zip64=large) as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+
+
+def add_text(archive: zipfile.ZipFile, name: str, text: str) -> None:
+    """Write a text into an archive."""
+    archive.writestr(_info(name), text.encode())
+
+
+def _info(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, date_time=_EPOCH)
+    info.external_attr = 0o644 << 16
+    info.create_system = 3
+    return info

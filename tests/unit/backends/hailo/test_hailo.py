@@ -11,7 +11,7 @@ import pytest
 
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs, mel_of
-from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.fixed import OnnxFixedRunner
 from whisper_hailo.backends.hailo.decoder import HefRunner
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority

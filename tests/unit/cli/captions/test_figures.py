@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from whisper_hailo.cli.captions.figures import report, summary
+from whisper_hailo.cli.captions.verbose import report, summary
 from whisper_hailo.cli.verbosity import Loudness, set_loudness
 from whisper_hailo.live.statistics import CaptionStatistics
 

@@ -11,7 +11,7 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import Config
 from whisper_hailo.convert.graphs.decoder import Precision, decoder_graph
 from whisper_hailo.convert.graphs.products import Arithmetic
-from whisper_hailo.core.dimensions import Dimensions
+from whisper_hailo.core.spec import Dimensions
 
 SIZES = {"tiny": (384, 4), "base": (512, 6), "small": (768, 12), "turbo": (1280, 4)}
 

@@ -14,7 +14,7 @@ from whisper_hailo.checkpoint.config import Config
 from whisper_hailo.checkpoint.weights import AnyArray, Weight
 from whisper_hailo.convert.graphs.builder import Graph
 from whisper_hailo.convert.graphs.onnx_file import IR_VERSION
-from whisper_hailo.core.dimensions import Dimensions
+from whisper_hailo.core.spec import Dimensions
 
 
 def _dims(d_model: int, n_layers: int, n_vocab: int = 51865) -> Dimensions:

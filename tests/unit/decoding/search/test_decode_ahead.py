@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.decoding.search.oracle import PREFIX, Oracle, all_options, edited, edits
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.convert.options import QUANTIZATIONS
-from whisper_hailo.core.dimensions import Dimensions
+from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.decode_ahead import Ahead, Costs, DraftTally

@@ -24,7 +24,7 @@ from whisper_hailo.live.events import Partial
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo_lab.captions.comparison import CaptionSetup, row_of, run_captions
 from whisper_hailo_lab.captions.engines import BASE, CommonSetup, moonshine_setup, with_ratios
-from whisper_hailo_lab.report.comparisons import comparison_table
+from whisper_hailo_lab.report.tables import comparison_table
 from whisper_hailo_lab.runs.records import ComparisonRecord
 
 STREAM = np.concatenate([silence(0.5), speech(range(8)), silence(0.5), speech(range(8, 12))])

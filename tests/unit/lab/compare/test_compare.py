@@ -17,8 +17,7 @@ from tests.checkpoints import random_arrays, write_checkpoint
 from tests.unit.lab.small_run import HEADER, OURS, OURS_FILES
 from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.backends.file_kinds import hailo_form
-from whisper_hailo.backends.fixed import FixedDecoder
-from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
@@ -37,8 +36,7 @@ from whisper_hailo_lab.compare.mel_worker import OURS as OUR_MEL
 from whisper_hailo_lab.compare.mel_worker import definition, signal
 from whisper_hailo_lab.compare.paired import Paired, paired
 from whisper_hailo_lab.data.datasets import Dataset, Sample
-from whisper_hailo_lab.runs.case import Case
-from whisper_hailo_lab.runs.records import RunRecords
+from whisper_hailo_lab.runs.records import Case, RunRecords
 from whisper_hailo_lab.runs.run_file import read_run
 
 LENGTH = 32

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from whisper_hailo_lab.experiments.archive_model import (
+from whisper_hailo_lab.experiments.archive_scale import (
     Archive,
     ArchiveCosts,
     Cluster,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo_lab.experiments.plans import RIVALS, machine_plan, only
+from whisper_hailo_lab.experiments.bench import RIVALS, machine_plan, only
 
 PLAN = machine_plan("micro", threads=1)
 

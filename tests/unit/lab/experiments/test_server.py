@@ -10,9 +10,8 @@ import pytest
 
 pytest.importorskip("wyoming", reason="the server extra is not installed")
 
-from whisper_hailo_lab.experiments.server_clients import RefusedError
+from whisper_hailo_lab.experiments.server_clients import ProcessWatch, RefusedError
 from whisper_hailo_lab.experiments.server_load import measure, merged
-from whisper_hailo_lab.experiments.server_process import ProcessWatch
 from whisper_hailo_lab.experiments.server_rival import compared
 
 

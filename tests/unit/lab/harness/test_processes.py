@@ -14,8 +14,7 @@ from whisper_hailo_lab.data.datasets import Dataset, Problem, Sample
 from whisper_hailo_lab.formats.prepare import Artefact
 from whisper_hailo_lab.harness import processes as harness
 from whisper_hailo_lab.harness.evaluate import evaluate, make_cases
-from whisper_hailo_lab.runs.case import Case
-from whisper_hailo_lab.runs.records import RunRecords
+from whisper_hailo_lab.runs.records import Case, RunRecords
 from whisper_hailo_lab.runs.run_file import read_run
 from whisper_hailo_lab.systems import environments
 

@@ -22,7 +22,7 @@ from whisper_hailo_lab.processors.compare import row
 from whisper_hailo_lab.processors.counter import counter
 from whisper_hailo_lab.processors.hide_instructions import without_cpuid
 from whisper_hailo_lab.processors.windows import PER_SECOND, counted
-from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.records import Case
 from whisper_hailo_lab.speed import plan
 
 

@@ -19,11 +19,10 @@ from whisper_hailo.core.files import CACHE_VARIABLE
 from whisper_hailo_lab.data.datasets import Dataset, Sample
 from whisper_hailo_lab.formats.prepare import Artefact
 from whisper_hailo_lab.harness import processes as harness
-from whisper_hailo_lab.runs.case import Case
-from whisper_hailo_lab.runs.records import CaseRecord, FileResult, RunRecords
-from whisper_hailo_lab.speed import accuracy, keys, plan, run, turns
-from whisper_hailo_lab.speed.accuracy import agreement
+from whisper_hailo_lab.runs.records import Case, CaseRecord, FileResult, RunRecords
+from whisper_hailo_lab.speed import keys, parts, plan, run
 from whisper_hailo_lab.speed.floor import readers
+from whisper_hailo_lab.speed.parts import agreement
 from whisper_hailo_lab.speed.run import SpeedPlan
 from whisper_hailo_lab.speed.weights import random_arrays, random_checkpoint
 from whisper_hailo_lab.systems import environments
@@ -93,8 +92,8 @@ def test_keys_follow_cases_weights_and_engine(monkeypatch: pytest.MonkeyPatch) -
 def test_a_run_is_whole_when_every_case_is_over() -> None:
     over = CaseRecord("a", "ours", "forced", "tiny", 1)
     run = RunRecords(HEADER, (over,), (FileResult("b", "1"),))
-    assert turns.is_whole(run, ["a"])
-    assert not turns.is_whole(run, ["a", "b"])
+    assert parts.is_whole(run, ["a"])
+    assert not parts.is_whole(run, ["a", "b"])
 
 
 def test_agreement_counts_equal_tokens_in_order() -> None:
@@ -109,7 +108,7 @@ def test_readers_read_everything() -> None:
 
 
 def test_noise_is_the_same_recording_each_round(tmp_path: Path) -> None:
-    dataset = turns.noise(tmp_path, 3)
+    dataset = parts.noise(tmp_path, 3)
     assert [sample.id for sample in dataset.samples] == ["round-00", "round-01", "round-02"]
     assert len({sample.audio for sample in dataset.samples}) == 1
 
@@ -121,20 +120,20 @@ def test_a_group_that_runs_out_of_time_is_whole(
     """The rounds that were done are kept, and every case has its record."""
     monkeypatch.setattr(environments, "command", lambda system: STANDIN)
     monkeypatch.setattr(harness, "artefact", lambda system, model, stored: Artefact("there", {}))
-    monkeypatch.setattr(turns, "checkpoint_hashes", lambda model: {"w": "1"})
+    monkeypatch.setattr(parts, "checkpoint_hashes", lambda model: {"w": "1"})
     cases = tuple(Case(f"g: {name}", "ours", "forced", group="g") for name in "ab")
     group = plan.CaseGroup("g", "tiny", cases, 9)
     steps: list[int] = []
-    found = turns.take_turns(
-        group, turns.noise(tmp_path, 9), tmp_path,
+    found = parts.take_turns(
+        group, parts.noise(tmp_path, 9), tmp_path,
         lambda done, total, what: steps.append(done), is_over=lambda: True,
     )  # fmt: skip
     assert {case.name for case in found.cases} == {"g: a", "g: b"}
     assert [len(found.files_of(case.name)) for case in cases] == [3, 3]
-    kept = turns.kept_run(group, turns.noise(tmp_path, 9), tmp_path)
+    kept = parts.kept_run(group, parts.noise(tmp_path, 9), tmp_path)
     assert kept is not None
     assert kept.files == found.files
-    assert turns.kept_run(group, turns.noise(tmp_path, 8), tmp_path) is None
+    assert parts.kept_run(group, parts.noise(tmp_path, 8), tmp_path) is None
 
 
 def test_models_of_other_code_are_converted_again(
@@ -176,9 +175,9 @@ def test_accuracy_begins_no_case_when_time_is_up(
     monkeypatch.setattr(run, "monotonic", lambda: now[0])
     monkeypatch.setattr(run.os, "sched_getaffinity", lambda _process: {0})
     monkeypatch.setattr(environments, "is_there", lambda _system: True)
-    monkeypatch.setattr(accuracy, "transcribe", transcribe)
+    monkeypatch.setattr(parts, "transcribe", transcribe)
     monkeypatch.setattr(
-        accuracy,
+        parts,
         "frozen",
         lambda clips, _count: Dataset("micro", clips, (Sample("a", clips, "hello"),)),
     )

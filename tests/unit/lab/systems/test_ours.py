@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.experiments.plans import machine_plan
-from whisper_hailo_lab.runs.case import Row
+from whisper_hailo_lab.experiments.bench import machine_plan
+from whisper_hailo_lab.runs.records import Row
 from whisper_hailo_lab.systems.ours import Ours
 from whisper_hailo_lab.systems.protocol import Loading
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests import moonshine_stand_in
 from whisper_hailo.core.errors import ModelError, OptionError, WhisperHailoError
-from whisper_hailo_lab.runs.case import Case, Row
+from whisper_hailo_lab.runs.records import Case, Row
 from whisper_hailo_lab.systems.protocol import Loading, System
 from whisper_hailo_lab.systems.table import SYSTEMS, entry
 

@@ -15,7 +15,7 @@ from whisper_hailo.core.errors import (
     DeviceTimeoutError,
     WrongChipError,
 )
-from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.records import Case
 from whisper_hailo_lab.systems import speech2text
 from whisper_hailo_lab.systems.protocol import Loading
 from whisper_hailo_lab.systems.speech2text import Speech2Text
