@@ -131,8 +131,8 @@ class Server:
 
     async def _open_http(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.http.server import HttpServer
-        from whisper_hailo.serve.doors.realtime_wire import MOST_BYTES
         from whisper_hailo.serve.http.app import make_app
+        from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
 
         app = make_app(self._engine, listener.address, self._limits, self._safety, self._keys)
         if not self._keys and not is_loopback(listener.address.host):
@@ -159,7 +159,7 @@ class Server:
         self._serving(str(listener))
 
     async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
-        from whisper_hailo.serve.doors.wyoming import WyomingDoor
+        from whisper_hailo.serve.routes.wyoming.session import WyomingDoor
 
         door = WyomingDoor(self._engine, self._connections)
         server = await door.serve(listener.socket)

@@ -177,10 +177,10 @@ class Fuzzed:
         from whisper_hailo.http.connections import ConnectionLimiter
         from whisper_hailo.http.listening import listen
         from whisper_hailo.http.server import HttpServer
-        from whisper_hailo.serve.doors.realtime_wire import MOST_BYTES
-        from whisper_hailo.serve.doors.wyoming import WyomingDoor
         from whisper_hailo.serve.http.app import make_app
         from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
+        from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
+        from whisper_hailo.serve.routes.wyoming.session import WyomingDoor
 
         limiter = ConnectionLimiter()
         listener, other = (listen("127.0.0.1", 0, "here", "") for _ in range(2))

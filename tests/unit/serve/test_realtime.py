@@ -160,7 +160,7 @@ def test_the_end_of_the_server_completes_what_is_being_said(
 def test_a_client_that_is_silent_is_sent_away(
     web: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.doors.realtime_session._IDLE_S", 0.05)
+    monkeypatch.setattr("whisper_hailo.serve.routes.realtime.session._IDLE_S", 0.05)
     with talk(web) as said:
         with pytest.raises(ConnectionClosed) as left:
             said.next()

@@ -18,9 +18,9 @@ from tests.unit.serve.running import Running, running
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.doors.realtime_session import RealtimeSession
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.options import SafetyOptions
+from whisper_hailo.serve.routes.realtime.session import RealtimeSession
 from whisper_hailo.serve.worker import WorkerOptions
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from tests.unit.serve.house import DEMO, DEMO_TEXT
 from tests.unit.serve.realtime_client import BUFFER, TRANSCRIPTION, pcm, talk
 from tests.unit.serve.running import Running
 from whisper_hailo.audio import load_audio
-from whisper_hailo.serve.doors.realtime_sound import PCM, PCMA, PCMU, Sound
+from whisper_hailo.serve.routes.realtime.protocol import PCM, PCMA, PCMU, Sound
 
 pytestmark = pytest.mark.slow
 

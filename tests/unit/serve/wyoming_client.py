@@ -15,7 +15,7 @@ from tests.unit.serve.house import House
 from whisper_hailo.audio import load_audio
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.listening import listen
-from whisper_hailo.serve.doors.wyoming import WyomingDoor
+from whisper_hailo.serve.routes.wyoming.session import WyomingDoor
 
 
 @asynccontextmanager

@@ -12,20 +12,14 @@ from starlette.types import ASGIApp
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.hosts import Hosts
 from whisper_hailo.serve.api_keys import ApiKeys
-from whisper_hailo.serve.doors import (
-    inference,
-    media,
-    openai,
-    operations,
-    page,
-    realtime,
-    reference,
-)
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.failures import RESPONSES, answer_failures
 from whisper_hailo.serve.http.guard import Guard, Places, Rate
 from whisper_hailo.serve.http.proxies import TrustedProxies
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
+from whisper_hailo.serve.routes import api_docs, health, media, page
+from whisper_hailo.serve.routes.openai import transcriptions
+from whisper_hailo.serve.routes.realtime import session as realtime
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {
     "tracing": False,
@@ -36,16 +30,15 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
 }
 """Nothing is sent anywhere, whatever the environment says."""
 
-DOORS = (
-    operations.router,
-    openai.router,
+ROUTERS = (
+    health.router,
+    transcriptions.router,
     realtime.router,
     media.router,
-    inference.router,
-    reference.router,
+    api_docs.router,
     page.router,
 )
-"""A further door is a file with a function like these, and a name here."""
+"""A further API is a file with a function like these, and a name here."""
 
 
 def make_app(
@@ -79,8 +72,8 @@ def make_app(
     keys = ApiKeys(safety) if keys is None else keys
     app.state.metrics, app.state.keys = engine.metrics, keys
     answer_failures(app)
-    for door in DOORS:
-        app.include_router(door(engine))
+    for router in ROUTERS:
+        app.include_router(router(engine))
     guarded = Guard(
         app,
         hosts=Hosts.of(address.host, safety.allow_host, "--allow-host"),

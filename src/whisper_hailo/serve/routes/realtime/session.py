@@ -1,4 +1,4 @@
-"""One realtime session: what a client says is done in its order, what is heard is told at once."""
+"""Realtime sessions: `/v1/realtime` of OpenAI's API, sound in and text out by WebSocket."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Executor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final
 
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
-from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.http.connections import Connection
-from whisper_hailo.serve.doors.realtime_items import Items, Told, new_id
-from whisper_hailo.serve.doors.realtime_settings import RealtimeSettings
-from whisper_hailo.serve.doors.realtime_wire import (
+from whisper_hailo.serve.engine import Engine
+from whisper_hailo.serve.errors import BusyError, LeftError
+from whisper_hailo.serve.http.failures import CLIENT, log_refused_request, response_of
+from whisper_hailo.serve.request import Caller, Priority
+from whisper_hailo.serve.room import Lot
+from whisper_hailo.serve.routes.realtime.items import Items, Told, new_id
+from whisper_hailo.serve.routes.realtime.protocol import (
     APPEND,
     COMMIT,
     UPDATE,
     Order,
+    RealtimeSettings,
     order_of,
     refusal,
 )
-from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.errors import BusyError, LeftError
-from whisper_hailo.serve.request import Caller
-from whisper_hailo.serve.room import Lot
 from whisper_hailo.serve.threads import each_on_thread
 
 logger = logging.getLogger(__name__)
@@ -231,3 +232,61 @@ class RealtimeSession:
     def _session(self) -> dict[str, Any]:
         head = {"id": self._id, "object": "realtime.transcription_session"}
         return head | self._items.settings.model_dump()
+
+
+_DOOR: Final = "realtime"
+_SUBPROTOCOL: Final = "realtime"
+"""What a browser asks for, beside its key: it can send no headers."""
+
+_MOST_THREADS: Final = 1 << 10
+"""One for each stream that is heard; how many those are is the engine's to say."""
+
+
+def router(engine: Engine) -> APIRouter:
+    """`/v1/realtime`, a WebSocket, as OpenAI has it for live text."""
+    routes = APIRouter()
+    routes.add_api_websocket_route("/v1/realtime", _Door(engine).answer)
+    return routes
+
+
+class _Door:
+    """Answers connections.
+
+    Args:
+        engine: behind it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._threads: Executor = ThreadPoolExecutor(_MOST_THREADS, "live")
+
+    async def answer(self, websocket: WebSocket) -> None:
+        """Serve a connection to its end; one that is turned away gets an answer of HTTP."""
+        caller = Caller(websocket.scope[CLIENT], _DOOR, Priority.LIVE)
+        try:
+            _expect_transcription(self._engine, websocket.query_params)
+            with self._engine.live(caller.client):
+                session = RealtimeSession(self._engine, caller, websocket, self._threads)
+                offered = _SUBPROTOCOL in websocket.scope["subprotocols"]
+                await websocket.accept(_SUBPROTOCOL if offered else None)
+                await session.run()
+        except WhisperHailoError as error:
+            self._engine.metrics.failed(error)
+            log_refused_request(websocket.scope, error)
+            await websocket.send_denial_response(response_of(error))
+        except WebSocketDisconnect:
+            pass  # before it was answered
+
+
+def _expect_transcription(engine: Engine, asked: Mapping[str, str]) -> None:
+    """Whether it is what this server does.
+
+    Raises:
+        OptionError: a conversation.
+        UnknownModelError: a model that is not served.
+    """
+    intent, model = asked.get("intent", "transcription"), asked.get("model")
+    if intent != "transcription":
+        raise OptionError(f"intent is {intent[:40]!r}, expected transcription")
+    if model is not None:
+        engine.served.expect(model)

@@ -12,12 +12,12 @@ from fastapi import APIRouter, Form, Request, Response, UploadFile
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.strict_json import parse_json
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
-from whisper_hailo.serve.doors.openai_json import answer, delta, done
 from whisper_hailo.serve.engine import Engine, Served, Ticket
 from whisper_hailo.serve.http.asking import Asking, UploadRoute, while_there
 from whisper_hailo.serve.http.failures import EVENTS, TEXT, answers, body_of
 from whisper_hailo.serve.http.sse import Events, sse
 from whisper_hailo.serve.request import Choices, SpeechChoices, only_language
+from whisper_hailo.serve.routes.openai.responses import answer, delta, done
 
 Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
 Granularity = Literal["word", "segment"]

@@ -27,14 +27,13 @@ from whisper_hailo.core.version import __version__
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
 from whisper_hailo.http.hosts import address_of
 from whisper_hailo.serve.audio import Decoders
-from whisper_hailo.serve.doors.wyoming_pieces import Pieces
-from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES, MalformedError, read_event
 from whisper_hailo.serve.engine import Engine, Served
 from whisper_hailo.serve.errors import LeftError, kind_of
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.plain import plain_message
 from whisper_hailo.serve.request import Caller, Choices
 from whisper_hailo.serve.room import Lot
+from whisper_hailo.serve.routes.wyoming.events import LINE_BYTES, MalformedError, Pieces, read_event
 
 _DOOR: Final = "wyoming"
 _IDLE_S: Final = 600.0

@@ -12,14 +12,17 @@ from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
 from whisper_hailo.serve.audio import expect_seconds
-from whisper_hailo.serve.doors.openai_json import word_logprobs
-from whisper_hailo.serve.doors.realtime_settings import RealtimeSettings
-from whisper_hailo.serve.doors.realtime_sound import Sound
-from whisper_hailo.serve.doors.realtime_wire import SessionError, refusal
 from whisper_hailo.serve.engine import Captions, Engine
 from whisper_hailo.serve.errors import LeftError
 from whisper_hailo.serve.http.failures import body_of
 from whisper_hailo.serve.request import Caller, Heard
+from whisper_hailo.serve.routes.openai.responses import word_logprobs
+from whisper_hailo.serve.routes.realtime.protocol import (
+    RealtimeSettings,
+    SessionError,
+    Sound,
+    refusal,
+)
 
 Told: TypeAlias = dict[str, Any]
 """An event of the API, but for its id."""

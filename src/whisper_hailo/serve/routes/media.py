@@ -1,6 +1,6 @@
-"""What programs for films ask: `/asr` and `/detect-language`, as whisper-asr-webservice has them.
+"""Routes of other servers: whisper-asr-webservice's, and whisper.cpp's `/inference`.
 
-Bazarr's Whisper provider calls these, with bare samples and `encode=false`.
+Bazarr's Whisper provider calls `/asr` and `/detect-language`, with bare samples and `encode=false`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import json
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request, Response, UploadFile
+from fastapi import APIRouter, Form, Query, Request, Response, UploadFile
+from fastapi.responses import JSONResponse, PlainTextResponse
 
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import Transcript
@@ -18,18 +19,21 @@ from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.asking import Asking, UploadRoute, while_there
 from whisper_hailo.serve.http.failures import TEXT, answers
 from whisper_hailo.serve.request import Choices, Priority, SpeechChoices
-from whisper_hailo.text.outputs import render, verbose_json
+from whisper_hailo.text.outputs import openai_json, render, verbose_json
 
 Encode = Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")]
 
-_DOOR: Final = "media"
 _HEARD_S: Final = 30.0
 """A language is found out by the beginning."""
 
 
 def router(engine: Engine) -> APIRouter:
-    """`/asr` and `/detect-language`, as Bazarr asks for them."""
+    """Return `/asr`, `/detect-language` and `/inference`."""
     routes, door = APIRouter(route_class=UploadRoute, tags=["media servers"]), _Door(engine)
+    routes.add_api_route(
+        "/inference", door.inference, methods=["POST"], summary="Text of a recording",
+        response_model=None, responses=answers(TEXT),
+    )  # fmt: skip
     routes.add_api_route(
         "/asr", door.asr, methods=["POST"], summary="Text or subtitles of a recording",
         response_model=None, responses=answers(TEXT),
@@ -48,7 +52,8 @@ class _Door:
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._asking = Asking(engine, _DOOR)
+        self._asking = Asking(engine, "media")
+        self._inference = Asking(engine, "inference")
 
     async def asr(
         self,
@@ -91,6 +96,30 @@ class _Door:
             "confidence": transcript.language_probs.get(code, 1.0),
         }
 
+    async def inference(
+        self,
+        *,
+        request: Request,
+        file: UploadFile,
+        response_format: Annotated[
+            Literal["json", "text", "srt", "vtt", "verbose_json"], Form()
+        ] = "json",
+        temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
+        language: Annotated[str | None, Form()] = None,
+        prompt: Annotated[str | None, Form()] = None,
+        translate: Annotated[bool, Form()] = False,
+    ) -> Response:
+        """A recording as whisper.cpp's server answers it."""
+        choices = Choices(
+            language=language or None,
+            task="translate" if translate else None,
+            prompt=prompt,
+            temperature=temperature,
+        )
+        async with self._inference.ticket(request, file, choices) as ticket:
+            transcript = await while_there(request, ticket.result())
+        return _inferred(transcript, response_format)
+
 
 def _rendered(transcript: Transcript, output: str) -> str:
     """As the command writes it; of the JSON only what OpenAI Whisper's own has, too."""
@@ -108,3 +137,12 @@ def _file(content: str, name: str) -> Response:
 
 def _form(encode: bool) -> PcmForm | None:
     return None if encode else PcmForm()
+
+
+def _inferred(transcript: Transcript, layout: str) -> Response:
+    if layout == "json":
+        return JSONResponse({"text": transcript.text})
+    if layout == "verbose_json":
+        body: dict[str, Any] = openai_json(transcript)
+        return JSONResponse(body)
+    return PlainTextResponse(render(transcript, "txt" if layout == "text" else layout))

@@ -1,0 +1,1 @@
+"""Routes: what the server answers, by protocol."""

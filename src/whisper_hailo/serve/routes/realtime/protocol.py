@@ -1,0 +1,359 @@
+"""What a realtime client says: messages, settings of the session, and formats of sound."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from whisper_hailo.audio.resampler import Resampler
+from whisper_hailo.audio.vad import SileroDetector, SpeechDetector
+from whisper_hailo.core.errors import OptionError, WhisperHailoError
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.serve.http.failures import body_of
+from whisper_hailo.serve.request import Choices, only_language
+
+MOST_BYTES: Final = 21 << 20
+"""Of a message: 15 MiB of sound in base 64, as OpenAI's API takes it, and what is around it."""
+
+_MOST_SETTINGS: Final = 64 << 10
+_MOST_ID: Final = 128
+_OVERHEAD_BYTES: Final = 256
+"""Of a message that waits, however short it is."""
+
+APPEND, COMMIT = "input_audio_buffer.append", "input_audio_buffer.commit"
+CLEAR, UPDATE = "input_audio_buffer.clear", "session.update"
+
+
+class SessionError(OptionError):
+    """Something that a session does not take, and goes on after.
+
+    Args:
+        message: what was got, and what was expected.
+        param: which part of a message, as the client calls it.
+        code: of OpenAI's API.
+    """
+
+    def __init__(
+        self, message: str, param: str | None = None, code: str | None = "invalid_value"
+    ) -> None:
+        super().__init__(message)
+        self.param = param
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a client says.
+
+    Attributes:
+        kind: in its words.
+        event_id: by which it knows this message.
+        n_bytes: that it takes as long as it waits.
+        sound: to be heard.
+        changes: of the session.
+        wrong: what is, where it is no message.
+    """
+
+    kind: str
+    event_id: str | None = None
+    n_bytes: int = 0
+    sound: bytes = b""
+    changes: Mapping[str, Any] | None = None
+    wrong: WhisperHailoError | None = None
+
+
+def order_of(text: str | None) -> Order:
+    """What a message says; `None` is one that is no text."""
+    size = len(text or "") + _OVERHEAD_BYTES
+    content: object = None
+    try:
+        content = json.loads(text or "")
+        if not isinstance(content, dict):
+            raise SessionError("a message is no object, expected an event", None)
+        return _order(content, size)
+    except (ValueError, RecursionError):
+        wrong = SessionError("a message is no JSON, expected an event as text", None)
+    except SessionError as error:
+        wrong = error
+    return Order("", _id(content), size, wrong=wrong)
+
+
+def _order(content: dict[str, Any], size: int) -> Order:
+    kind = content.get("type")
+    if kind == UPDATE:
+        return Order(kind, _id(content), size, changes=_changes(content.get("session"), size))
+    if kind == APPEND:
+        sound = _sound(content.get("audio"))
+        return Order(kind, _id(content), len(sound) + _OVERHEAD_BYTES, sound)
+    if kind in (COMMIT, CLEAR):
+        return Order(kind, _id(content), size)
+    known = ", ".join((UPDATE, APPEND, COMMIT, CLEAR))
+    raise SessionError(f"type is {str(kind)[:60]!r}, expected {known}", "type")
+
+
+def _id(content: object) -> str | None:
+    given = content.get("event_id") if isinstance(content, dict) else None
+    return given[:_MOST_ID] if isinstance(given, str) else None
+
+
+def _changes(session: object, size: int) -> dict[str, Any]:
+    if not isinstance(session, dict):
+        raise SessionError("session is no object, expected settings", "session")
+    if size > _MOST_SETTINGS:
+        raise SessionError(f"session has more than {_MOST_SETTINGS >> 10} KiB", "session")
+    try:
+        json.dumps(session, ensure_ascii=False).encode()  # half a character is no text
+    except ValueError:
+        raise SessionError("session has half a character in it", "session") from None
+    return session
+
+
+def _sound(audio: object) -> bytes:
+    try:
+        return base64.b64decode(audio, validate=True)  # type: ignore[arg-type]  # told here
+    except (TypeError, ValueError):
+        raise SessionError("audio is no text in base 64", "audio") from None
+
+
+def refusal(error: WhisperHailoError, event_id: str | None) -> dict[str, Any]:
+    """The event for an error that the session goes on after.
+
+    Args:
+        error: what is wrong.
+        event_id: of the message that it came of.
+    """
+    kind = getattr(error, "kind", "invalid_value")
+    own = error if isinstance(error, SessionError) else SessionError("", code=kind)
+    body = body_of(error, own.param)["error"]
+    code = body["code"] or own.code
+    return {"type": "error", "error": {**body, "code": code, "event_id": event_id}}
+
+
+PCM, PCMU, PCMA = "audio/pcm", "audio/pcmu", "audio/pcma"
+
+_RATE_HZ: Final = {PCM: 24_000, PCMU: 8_000, PCMA: 8_000}
+_FULL: Final = np.float32(1 / 32_768)
+
+
+class Sound:
+    """A stream of one format, piece by piece.
+
+    Args:
+        kind: 16-bit little-endian samples at 24 kHz, or a law of G.711 at 8 kHz; mono.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._table = _TABLES.get(kind)
+        self._width = 1 if self._table is not None else 2
+        self._rate_hz = _RATE_HZ[kind]
+        self._resampler = Resampler(self._rate_hz)
+        self._rest = b""
+
+    def push(self, raw: bytes) -> FloatArray:
+        """`(n_samples,)` at 16 kHz of a piece; half a sample at its end goes with the next."""
+        raw = self._rest + raw
+        n_whole = len(raw) // self._width * self._width
+        self._rest = raw[n_whole:]
+        if self._table is not None:
+            samples = self._table[np.frombuffer(raw, np.uint8)]
+        else:
+            samples = np.frombuffer(raw[:n_whole], "<i2").astype(np.float32) * _FULL
+        return self._resampler.push(samples)
+
+    def finish(self) -> FloatArray:
+        """What the resampler keeps back at the end."""
+        return self._resampler.finish()
+
+    def seconds(self, n_bytes: int) -> float:
+        """How long so much sounds."""
+        return n_bytes / (self._width * self._rate_hz)
+
+
+def _mu_law() -> FloatArray:
+    """Samples of all bytes.
+
+    Source: ITU-T G.711, table 2a.
+    """
+    code = ~np.arange(256) & 0xFF
+    size = ((((code & 15) << 3) + 132) << ((code >> 4) & 7)) - 132
+    return np.where(code & 128, -size, size).astype(np.float32) * _FULL
+
+
+def _a_law() -> FloatArray:
+    """Likewise.
+
+    Source: ITU-T G.711, table 1a.
+    """
+    code = np.arange(256) ^ 0x55
+    exponent, mantissa = (code >> 4) & 7, code & 15
+    size = np.where(exponent == 0, (mantissa << 4) + 8, (mantissa << 4) + 264)
+    size <<= np.maximum(exponent - 1, 0)
+    return np.where(code & 128, size, -size).astype(np.float32) * _FULL
+
+
+_TABLES: Final = {PCMU: _mu_law(), PCMA: _a_law()}
+
+
+LOGPROBS: Final = "item.input_audio_transcription.logprobs"
+
+_MIN_PARTIAL_S: Final = 0.5
+"""Only what stays is told, and a word stays after a second at the earliest."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Format(_Part):
+    """How samples are sent: 16-bit PCM at 24 kHz, or G.711 at 8 kHz."""
+
+    type: Literal["audio/pcm", "audio/pcmu", "audio/pcma"] = "audio/pcm"
+    rate: Literal[24000] | None = None
+
+
+class Transcription(_Part):
+    """What is asked of the model."""
+
+    model: str
+    language: str | None = None
+    languages: list[str] | None = None
+    prompt: str | None = None
+    keywords: list[str] | None = None
+    delay: str | None = None
+
+
+class TurnDetection(_Part):
+    """How the server finds the end of what is said."""
+
+    type: Literal["server_vad"]
+    threshold: float = Field(default=0.5, gt=0, le=1)
+    prefix_padding_ms: int = Field(default=300, ge=0, le=30_000)
+    silence_duration_ms: int = Field(default=500, ge=32, le=30_000)
+    create_response: bool | None = None
+    interrupt_response: bool | None = None
+    idle_timeout_ms: None = None
+
+
+class AudioInput(_Part):
+    """All of what is heard."""
+
+    format: Format = Format(rate=24_000)
+    noise_reduction: dict[str, Any] | None = None
+    transcription: Transcription
+    turn_detection: TurnDetection | None = TurnDetection(type="server_vad")
+
+
+class _Audio(_Part):
+    input: AudioInput
+
+
+class RealtimeSettings(_Part):
+    """The session object of OpenAI's API, as far as it concerns transcription."""
+
+    type: Literal["transcription"] = "transcription"
+    audio: _Audio
+    include: list[Literal["item.input_audio_transcription.logprobs"]] | None = None
+
+    @classmethod
+    def of(cls, model: str) -> Self:
+        """Those of a client that has said nothing yet."""
+        return cls(audio=_Audio(input=AudioInput(transcription=Transcription(model=model))))
+
+    def updated(self, changes: Mapping[str, Any]) -> Self:
+        """These with a client's changes; what is not among them stays.
+
+        Raises:
+            SessionError: one of them is no setting, or has no such value.
+        """
+        try:
+            new = type(self).model_validate(_merged(self.model_dump(), changes))
+        except (ValidationError, RecursionError) as error:
+            if not isinstance(error, ValidationError):
+                raise SessionError("the session is nested too deeply", "session") from None
+            first = error.errors(include_input=False, include_url=False)[0]
+            param = ".".join(["session", *map(str, first["loc"])])
+            raise SessionError(f"{param}: {first['msg']}", param) from None
+        return new.model_copy(update={"audio": _effective(new.audio)})
+
+    @property
+    def input(self) -> AudioInput:
+        """What is heard, and how."""
+        return self.audio.input
+
+    @property
+    def detects_turns(self) -> bool:
+        """The server finds out when something was said, not the client."""
+        return self.input.turn_detection is not None
+
+    @property
+    def logprobs(self) -> bool:
+        """Probabilities of words are told, too."""
+        return LOGPROBS in (self.include or ())
+
+    @property
+    def choices(self) -> Choices:
+        """What is asked of the engine."""
+        asked = self.input.transcription
+        return Choices(
+            language=asked.language or only_language(asked.languages or ()),
+            prompt=asked.prompt,
+            hints=tuple(asked.keywords or ()),
+        )
+
+    @property
+    def captions(self) -> CaptionOptions:
+        """When a segment begins and ends."""
+        turns = self.input.turn_detection
+        if turns is None:
+            return CaptionOptions(min_speech_s=0.0, pre_roll_s=0.0, min_partial_s=_MIN_PARTIAL_S)
+        return CaptionOptions(
+            vad_threshold=turns.threshold,
+            min_silence_s=turns.silence_duration_ms / 1000,
+            pre_roll_s=turns.prefix_padding_ms / 1000,
+            min_partial_s=_MIN_PARTIAL_S,
+        )
+
+    def detector(self) -> SpeechDetector:
+        """What tells speech from silence; without turns the client has decided that all is speech.
+
+        Raises:
+            OptionError: it is not installed.
+        """
+        return SileroDetector() if self.detects_turns else _AllSpeech()
+
+
+class _AllSpeech:
+    """Takes everything for speech: the client says where its turns end."""
+
+    def reset(self) -> None:
+        """Nothing is remembered."""
+
+    def probability(self, frame: FloatArray) -> float:
+        del frame
+        return 1.0
+
+
+def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Objects in objects, changed as far as the changes go; a format is one thing."""
+    merged = dict(old)
+    for name, new in changes.items():
+        before = merged.get(name)
+        both = isinstance(before, dict) and isinstance(new, Mapping) and name != "format"
+        merged[name] = _merged(before, new) if both else new  # type: ignore[arg-type]
+    return merged
+
+
+def _effective(audio: _Audio) -> _Audio:
+    """What holds indeed: noise is not reduced, and PCM has its rate."""
+    form = audio.input.format
+    if form.type == PCM:
+        form = Format(rate=24_000)
+    changes = {"noise_reduction": None, "format": form}
+    return _Audio(input=audio.input.model_copy(update=changes))
