@@ -20,7 +20,7 @@ from whisper_hailo.audio.copies import append, new_copy, pieces
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.serve.errors import LeftError, TooLargeError, translate_full_storage
-from whisper_hailo.serve.room import Lot
+from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.threads import on_thread
 
 _BLOCK_S: Final = 30
@@ -72,14 +72,14 @@ class Decoders:
         self._free = asyncio.Semaphore(_DECODERS)
 
     async def decode(
-        self, file: BinaryIO, name: str | None, lot: Lot, heard_s: float | None = None
+        self, file: BinaryIO, name: str | None, stored: Reservation, heard_s: float | None = None
     ) -> FloatArray:
         """Audio of any format, as the command reads it.
 
         Args:
             file: from its start.
             name: what the client calls it, for messages.
-            lot: has room for the samples; they are needed no longer than it is held.
+            stored: has room for the samples; they are needed no longer than it is held.
             heard_s: only its beginning.
 
         Returns:
@@ -91,21 +91,21 @@ class Decoders:
             BusyError: there is no room for it.
         """
         label = PurePath(name or "").name or "the file"
-        return await self._run(lot, _decoded, file, label, heard_s)
+        return await self._run(stored, _decoded, file, label, heard_s)
 
     async def decode_pcm(
-        self, data: BinaryIO, form: PcmForm, lot: Lot, heard_s: float | None = None
+        self, data: BinaryIO, form: PcmForm, stored: Reservation, heard_s: float | None = None
     ) -> FloatArray:
         """Bare samples, as the command reads them in a WAV file; see `decode` and `pcm_file`."""
-        return await self._run(lot, _decoded_pcm, data, form, heard_s)
+        return await self._run(stored, _decoded_pcm, data, form, heard_s)
 
     async def _run(
         self,
-        lot: Lot,
+        stored: Reservation,
         how: Callable[..., FloatArray],
         *what: Any,  # noqa: ANN401 - the function's own
     ) -> FloatArray:
-        bounds = _Bounds(self._limits.seconds, lot)
+        bounds = _Bounds(self._limits.seconds, stored)
         async with self._free:
             with translate_full_storage():
                 return await on_thread(how, *what, bounds, on_cancel=bounds.give_up)
@@ -117,12 +117,12 @@ class _Bounds:
 
     Attributes:
         most_s: seconds; more is refused.
-        lot: has room for what is decoded.
+        stored: has room for what is decoded.
         is_wanted: somebody waits for it.
     """
 
     most_s: float
-    lot: Lot
+    stored: Reservation
     is_wanted: bool = True
 
     def give_up(self) -> None:
@@ -143,7 +143,7 @@ class _Bounds:
             expect_seconds(seconds, self.most_s)
             if not self.is_wanted:
                 raise LeftError("the client left")
-            self.lot.take(block.nbytes)
+            self.stored.take(block.nbytes)
             yield block
 
 

@@ -9,8 +9,8 @@ from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.engine import Served, WorkerEngine
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.options import DoorOptions, LimitOptions
+from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.request import Defaults
-from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.worker import Worker, WorkerOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -34,13 +34,10 @@ def make_worker(
     """
     options = WorkerOptions(
         batch_size=limits.batch_size,
-        queue=limits.queue,
-        queue_each=limits.queue_each,
-        live=limits.live,
         release_after_s=limits.release_after_s,
         log_text=doors.log_text,
     )
-    return Worker(transcriber, default, options, Metrics(), long)
+    return Worker(transcriber, default, options, Metrics(), long, quota=Quota(limits))
 
 
 def make_engine(
@@ -62,6 +59,5 @@ def make_engine(
         Served(name, doors.alias, languages, int(time.time())),
         Defaults(default, worker.long, fallback),
         limits=AudioLimits(limits.max_upload_mib << 20, limits.max_audio_s),
-        room=Room(limits.max_stored_mib << 20),
         deadline_s=limits.deadline_s,
     )

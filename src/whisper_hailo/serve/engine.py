@@ -19,6 +19,7 @@ from whisper_hailo.serve.captions import EngineCaptions
 from whisper_hailo.serve.errors import TooLateError, UnknownModelError
 from whisper_hailo.serve.job import Outcome
 from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.quota import Quota, Reservation
 from whisper_hailo.serve.request import (
     MAX_HOTWORDS_LETTERS,
     Caller,
@@ -27,7 +28,6 @@ from whisper_hailo.serve.request import (
     Heard,
     Request,
 )
-from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.threads import on_thread
 from whisper_hailo.serve.worker import State, Worker
 
@@ -157,8 +157,8 @@ class Engine(Protocol):
         ...
 
     @property
-    def room(self) -> Room:
-        """For what clients send, and what is decoded of it."""
+    def quota(self) -> Quota:
+        """What all clients take."""
         ...
 
     @property
@@ -171,8 +171,8 @@ class Engine(Protocol):
         """How far the engine is."""
         ...
 
-    def expect_room(self, client: str) -> None:
-        """Turn a client away before it has sent its recording.
+    def admit(self, client: str) -> AbstractContextManager[Reservation]:
+        """Hold a place for a request, and what it stores, as long as the block lasts.
 
         Raises:
             BusyError, TooManyError: there is no place.
@@ -192,7 +192,7 @@ class Engine(Protocol):
 
         Raises:
             OptionError: the model cannot honour the options.
-            BusyError, TooManyError: there is no place.
+            BusyError: the server is about to end.
         """
         ...
 
@@ -225,7 +225,6 @@ class WorkerEngine:
         served: the model.
         defaults: options of requests that choose nothing.
         limits: of a request's audio.
-        room: for the audio of all.
         deadline_s: most seconds of a request that brings none of its own.
     """
 
@@ -236,7 +235,6 @@ class WorkerEngine:
         defaults: Defaults,
         *,
         limits: AudioLimits,
-        room: Room,
         deadline_s: float,
     ) -> None:
         self._worker = worker
@@ -245,15 +243,15 @@ class WorkerEngine:
         self.ending = asyncio.Event()
         self.served = served
         self.limits = limits
-        self.room = room
+        self.quota = worker.quota
         self.metrics = worker.metrics
 
     @property
     def state(self) -> State:
         return State.ENDING if self._worker.queue.is_closed else self._worker.state
 
-    def expect_room(self, client: str) -> None:
-        self._worker.queue.expect_room(client)
+    def admit(self, client: str) -> AbstractContextManager[Reservation]:
+        return self._worker.queue.request(client)
 
     def request(self, audio: FloatArray, choices: Choices, caller: Caller) -> Request:
         return Request(audio, *self._defaults.with_choices(self._hinted(choices)), caller)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from whisper_hailo.serve.errors import BusyError, TooManyError
+from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.job import Job
+from whisper_hailo.serve.quota import Quota, Reservation
 from whisper_hailo.transcription.recording import Share
 
 
@@ -27,11 +27,6 @@ class _Client:
     share: Share
     jobs: set[Job] = field(default_factory=set)
 
-    @property
-    def n_places(self) -> int:
-        """Places of the queue that it holds; looks of live streams need none."""
-        return sum(not job.is_look for job in self.jobs)
-
 
 class JobQueue:
     """The jobs of all clients: the `WindowSource` of the engine's schedule.
@@ -39,75 +34,55 @@ class JobQueue:
     Every job is handed to the schedule at once, which decides whose turn it is.
 
     Args:
-        most: unfinished jobs in all.
-        most_each: of one client.
+        quota: of all clients; live streams have places of their own, so that no number of
+            recordings keeps their looks out.
         rest_s: so long without a job ends the source, until there is one; `None` never does.
-        most_live: live streams, half of them of one client. They have places of their own, so that
-            no number of recordings keeps their looks out.
     """
 
-    def __init__(
-        self, most: int, most_each: int, rest_s: float | None = None, most_live: int = 16
-    ) -> None:
-        self._most = most
-        self._most_each = most_each
+    def __init__(self, quota: Quota, rest_s: float | None = None) -> None:
+        self._quota = quota
         self._rest_s = rest_s
-        self._most_live = most_live
-        self._live: Counter[str] = Counter()
         self._new: list[Job] = []
         self._clients: dict[str, _Client] = {}
         self._changed = threading.Condition()
         self._closed = self._ended = False
 
-    def expect_room(self, client: str) -> None:
-        """Turn a client away before it has sent all of its recording.
+    @contextmanager
+    def request(self, client: str) -> Iterator[Reservation]:
+        """Hold a place for a request and what it stores; see `Quota.request`.
 
         Raises:
-            BusyError: there is no place, or there will be none any more.
-            TooManyError: this client has its places.
+            BusyError: the server is about to end, or full.
+            TooManyError: this client has its share.
         """
-        with self._changed:
-            if self._closed:
-                raise BusyError("the server is about to end; try again when it is back")
-            if self.n_unfinished >= self._most:
-                raise BusyError(f"all {self._most} places are taken; try again soon")
-            known = self._clients.get(client)
-            n_known = 0 if known is None else known.n_places
-            if n_known >= self._most_each:
-                raise TooManyError(
-                    f"{n_known} requests of yours are not done yet, expected "
-                    f"{self._most_each} at most; wait for one of them"
-                )
+        self._expect_open()
+        with self._quota.request(client) as stored:
+            yield stored
 
     @contextmanager
     def live(self, client: str) -> Iterator[None]:
-        """Hold a place for a live stream as long as the block lasts.
+        """Hold a place for a live stream as long as the block lasts; see `Quota.live`.
 
         Raises:
-            BusyError: all are taken, or there will be none any more.
-            TooManyError: this client has its own.
+            BusyError: the server is about to end, or full.
+            TooManyError: this client has its share.
         """
-        each = (self._most_live + 1) // 2
-        with self._changed:
-            if self._closed:
-                raise BusyError("the server is about to end; try again when it is back")
-            if self._live.total() >= self._most_live:
-                raise BusyError(f"{self._most_live} live streams are heard; try again soon")
-            if self._live[client] >= each:
-                raise TooManyError(f"{each} live streams of yours are heard; end one of them")
-            self._live[client] += 1
+        self._expect_open()
         try:
-            yield
+            with self._quota.live(client):
+                yield
         finally:
             with self._changed:
-                self._live[client] -= 1
-                self._live += Counter()  # without those that have none
                 self._changed.notify_all()
+
+    def _expect_open(self) -> None:
+        if self._closed:
+            raise BusyError("the server is about to end; try again when it is back")
 
     @property
     def n_live(self) -> int:
         """Live streams that are heard."""
-        return self._live.total()
+        return self._quota.n_live
 
     def _client(self, name: str) -> _Client:
         if name not in self._clients:
@@ -119,13 +94,11 @@ class JobQueue:
         """Let a job wait for its turn; a look of a live stream has its place already.
 
         Raises:
-            BusyError, TooManyError: see `expect_room`.
+            BusyError: the server is about to end.
         """
         with self._changed:
-            if not job.is_look:
-                self.expect_room(job.caller.client)
-            elif self._is_over:
-                raise BusyError("the server is about to end; try again when it is back")
+            if not job.is_look or self._is_over:
+                self._expect_open()
             client = self._client(job.caller.client)
             job.share = client.share
             client.jobs.add(job)
@@ -154,7 +127,7 @@ class JobQueue:
 
     def rows(self, most: int) -> int:
         """See `WindowSource`; as long as live streams are heard none waits for more than one."""
-        return 1 if self._live else most
+        return 1 if self.n_live else most
 
     def wait(self, coming: Future[Any]) -> bool:
         coming.add_done_callback(lambda _: self._tell_of_change())
@@ -181,7 +154,7 @@ class JobQueue:
     @property
     def _is_over(self) -> bool:
         """Nothing comes any more; as long as it may, live streams that are heard look on."""
-        return self._ended or (self._closed and not self._live)
+        return self._ended or (self._closed and not self.n_live)
 
     @property
     def is_closed(self) -> bool:
@@ -191,7 +164,7 @@ class JobQueue:
     def wait_until_empty(self, timeout_s: float) -> bool:
         """Whether all jobs and live streams are over in time."""
         with self._changed:
-            return self._changed.wait_for(lambda: not (self._clients or self._live), timeout_s)
+            return self._changed.wait_for(lambda: not (self._clients or self.n_live), timeout_s)
 
     def leave_all(self, why: Exception) -> None:
         """Give up all jobs; live streams look no more."""
@@ -210,7 +183,7 @@ class JobQueue:
     @property
     def n_unfinished(self) -> int:
         """How many requests those are; looks of live streams are none."""
-        return sum(client.n_places for client in self._clients.values())
+        return sum(not job.is_look for job in self.unfinished)
 
     @property
     def n_waiting(self) -> int:

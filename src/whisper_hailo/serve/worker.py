@@ -21,6 +21,7 @@ from whisper_hailo.serve.job import Job, Told
 from whisper_hailo.serve.job_queue import JobQueue
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.request import Caller, Heard, Priority, Request
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.run import TranscriptionRun
@@ -54,17 +55,11 @@ class WorkerOptions:
 
     Attributes:
         batch_size: windows decoded together.
-        queue: unfinished requests in all.
-        queue_each: of one client.
-        live: streams that are heard as they come.
         release_after_s: so long without a request gives the model's memory back; `None` never does.
         log_text: texts of transcripts are logged.
     """
 
     batch_size: int = 8
-    queue: int = 64
-    queue_each: int = 16
-    live: int = 16
     release_after_s: float | None = None
     log_text: bool = False
 
@@ -82,6 +77,7 @@ class Worker(Closing):
         metrics: told of all that happens.
         long: how windows are cut where a request chooses nothing; whether they are trimmed is the
             same for all.
+        quota: of all clients.
     """
 
     def __init__(
@@ -91,6 +87,8 @@ class Worker(Closing):
         options: WorkerOptions,
         metrics: Metrics,
         long: LongOptions | None = None,
+        *,
+        quota: Quota | None = None,
     ) -> None:
         self.transcriber = transcriber
         self.default = default
@@ -98,9 +96,8 @@ class Worker(Closing):
         self._options = options
         self.metrics = metrics
         self._log = RequestLog(log_text=options.log_text)
-        self.queue = JobQueue(
-            options.queue, options.queue_each, options.release_after_s, options.live
-        )
+        self.quota = quota or Quota()
+        self.queue = JobQueue(self.quota, options.release_after_s)
         metrics.watch(
             self.queue, self._celsius if hasattr(type(transcriber.encoder), _CHIP) else None
         )
@@ -136,7 +133,7 @@ class Worker(Closing):
 
         Raises:
             OptionError: the model cannot honour its options.
-            BusyError, TooManyError: there is no place.
+            BusyError: the server is about to end.
         """
         run = self.transcriber.run(request.options, request.long, self._options.batch_size)
         priority = request.caller.priority.of_length(request.audio.size / SAMPLE_RATE_HZ)
@@ -156,7 +153,7 @@ class Worker(Closing):
 
         Raises:
             OptionError: the model cannot honour its options.
-            BusyError, TooManyError: there is no place.
+            BusyError: the server is about to end.
         """
         run = self.transcriber.run(options, self.long, self._options.batch_size)
         job = run.recording_of(Glance, running.audio, priority=Priority.LIVE)

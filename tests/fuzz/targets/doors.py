@@ -96,20 +96,21 @@ class Deaf:
         from whisper_hailo.serve.audio import AudioLimits
         from whisper_hailo.serve.engine import Served
         from whisper_hailo.serve.metrics import Metrics
+        from whisper_hailo.serve.options import LimitOptions
+        from whisper_hailo.serve.quota import Quota
         from whisper_hailo.serve.request import Defaults
-        from whisper_hailo.serve.room import Room
         from whisper_hailo.serve.worker import State
 
         self.served = Served("toy", ("whisper-1",), ("en", "de"), 0)
         self.ending = asyncio.Event()
         self.limits = AudioLimits(1 << 20, 10.0)
-        self.room = Room(64 << 20)
+        self.quota = Quota(LimitOptions(max_stored_mib=64))
         self.metrics = Metrics()
         self.state = State.READY
         self._defaults = Defaults(DecodingOptions())
 
-    def expect_room(self, client: str) -> None:
-        """There is always room."""
+    def admit(self, client: str) -> Any:
+        return self.quota.request(client)
 
     def request(self, audio: Any, choices: Any, caller: Any) -> Any:
         from whisper_hailo.serve.request import Request

@@ -13,8 +13,8 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.engine import Served, WorkerEngine
 from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.request import Caller, Choices, Defaults
-from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.worker import Worker, WorkerOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
@@ -39,13 +39,21 @@ class House(Closing):
         self,
         options: WorkerOptions | None = None,
         long: LongOptions | None = None,
+        quota: Quota | None = None,
         **of_engine: Any,
     ) -> None:
         self.metrics = Metrics()
         transcriber = Transcriber.from_model("micro", threads=1)
-        self.worker = Worker(transcriber, OPTIONS, options or WorkerOptions(), self.metrics, long)
+        self.worker = Worker(
+            transcriber,
+            OPTIONS,
+            options or WorkerOptions(),
+            self.metrics,
+            long,
+            quota=quota,
+        )
         served = Served("micro", ("whisper-1",), ("en", "de"), 0)
-        given = {"limits": AudioLimits(), "room": Room(1 << 32), "deadline_s": 600.0, **of_engine}
+        given = {"limits": AudioLimits(), "deadline_s": 600.0, **of_engine}
         self.engine = WorkerEngine(
             self.worker, served, Defaults(OPTIONS, self.worker.long), **given
         )

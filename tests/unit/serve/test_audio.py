@@ -19,24 +19,25 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve import audio
 from whisper_hailo.serve.audio import AudioLimits, Decoders, PcmForm
 from whisper_hailo.serve.errors import BusyError
-from whisper_hailo.serve.room import Lot, Room
+from whisper_hailo.serve.options import LimitOptions
+from whisper_hailo.serve.quota import Quota, Reservation
 
 
-def lot(room: Room | None = None) -> Lot:
-    """Room for anything."""
-    return Lot(room or Room(1 << 40))
+def stored(quota: Quota | None = None) -> Reservation:
+    """Return a reservation of a quota."""
+    return Reservation(quota or Quota())
 
 
 def test_a_file_is_decoded_as_the_command_does() -> None:
     with DEMO.open("rb") as file:
-        heard = asyncio.run(Decoders(AudioLimits()).decode(file, "demo.flac", lot()))
+        heard = asyncio.run(Decoders(AudioLimits()).decode(file, "demo.flac", stored()))
     assert np.array_equal(heard, load_audio(DEMO))
 
 
 def test_what_is_long_lies_on_the_disk() -> None:
     sound = io.BytesIO()
     soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
-    heard = asyncio.run(Decoders(AudioLimits()).decode(sound, "long.flac", lot()))
+    heard = asyncio.run(Decoders(AudioLimits()).decode(sound, "long.flac", stored()))
     assert isinstance(heard, np.memmap)
     sound.seek(0)
     assert np.array_equal(heard, load_audio(sound))
@@ -44,7 +45,7 @@ def test_what_is_long_lies_on_the_disk() -> None:
 
 def test_only_the_beginning_is_decoded_where_no_more_is_asked_for() -> None:
     data = io.BytesIO(bytes(32_000 * 100))
-    heard = asyncio.run(Decoders(AudioLimits()).decode_pcm(data, PcmForm(), lot(), 10.0))
+    heard = asyncio.run(Decoders(AudioLimits()).decode_pcm(data, PcmForm(), stored(), 10.0))
     assert heard.size == 160_000
 
 
@@ -68,7 +69,7 @@ def test_who_leaves_ends_the_decoding_before_the_file_is_closed(
     async def leave() -> None:
         sound = io.BytesIO()
         soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
-        task = asyncio.create_task(Decoders(AudioLimits()).decode(sound, "long.flac", lot()))
+        task = asyncio.create_task(Decoders(AudioLimits()).decode(sound, "long.flac", stored()))
         await asyncio.to_thread(begun.wait)
         task.cancel()
         await asyncio.sleep(0)
@@ -89,19 +90,21 @@ def test_formats_of_another_process_are_decoded_from_uploads_of_any_size(times: 
         assert (content.tell() > 1 << 20) == (times > 1)
         upload.write(content.getvalue())
         upload.seek(0)
-        heard = asyncio.run(Decoders(AudioLimits()).decode(cast(BinaryIO, upload), "a.caf", lot()))
+        heard = asyncio.run(
+            Decoders(AudioLimits()).decode(cast(BinaryIO, upload), "a.caf", stored())
+        )
     assert np.allclose(heard, sound, atol=1e-4)
 
 
 def test_what_is_decoded_has_room_or_is_refused() -> None:
     seconds = load_audio(DEMO).size / 16_000
-    room = Room(round(3 * seconds * 64_000))
-    with room.lot() as first, room.lot() as second:
+    quota = Quota(LimitOptions(max_stored_mib=3))
+    with quota.reserve() as first, quota.reserve() as second:
         with DEMO.open("rb") as file:
             asyncio.run(Decoders(AudioLimits()).decode(file, "demo.flac", first))
-        assert first.n_bytes == room.n_bytes == round(seconds * 16_000) * 4
+        assert first.n_bytes == quota.n_bytes == round(seconds * 16_000) * 4
         sound = io.BytesIO()
         soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
         with pytest.raises(BusyError, match="try again soon"):
             asyncio.run(Decoders(AudioLimits()).decode(sound, "long.flac", second))
-    assert room.n_bytes == 0
+    assert quota.n_bytes == 0

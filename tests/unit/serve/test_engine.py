@@ -17,9 +17,11 @@ from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import PromptOptions
-from whisper_hailo.serve.errors import BusyError, LeftError, TooLateError, TooManyError
+from whisper_hailo.serve.errors import LeftError, TooLateError
 from whisper_hailo.serve.job import Job
 from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.options import LimitOptions
+from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.worker import State, Worker, WorkerOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -81,7 +83,7 @@ def test_who_leaves_frees_the_place_and_stops_the_work() -> None:
         assert isinstance(job.failure, LeftError)
         assert job.share.n_windows < 100
 
-    with House(WorkerOptions(queue=1)) as house:
+    with House(quota=Quota(LimitOptions(queue=1))) as house:
         asyncio.run(ask(house))
 
 
@@ -96,28 +98,6 @@ def test_a_request_that_is_late_is_given_up(house: House) -> None:
     with pytest.raises(TooLateError, match=r"not done in 0\.2 s"):
         asyncio.run(ask())
     assert house.worker.queue.n_unfinished == 0
-
-
-def test_there_are_so_many_places_in_all_and_for_each() -> None:
-    audio = np.tile(load_audio(DEMO), 50)
-
-    async def ask(house: House) -> None:
-        def request(client: str) -> Any:
-            return house.engine.submit(house.engine.request(audio, Choices(), caller(client)))
-
-        async with request("one"), request("one"):
-            with pytest.raises(TooManyError, match="2 requests of yours"):
-                async with request("one"):
-                    pass
-            async with request("two"):
-                with pytest.raises(BusyError, match="all 3 places"):
-                    async with request("three"):
-                        pass
-                with pytest.raises(BusyError):
-                    house.engine.expect_room("three")
-
-    with House(WorkerOptions(queue=3, queue_each=2)) as house:
-        asyncio.run(ask(house))
 
 
 def test_options_that_the_model_cannot_honour_are_refused_before_they_wait(house: House) -> None:

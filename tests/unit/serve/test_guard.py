@@ -27,7 +27,7 @@ from whisper_hailo.http import connections
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.http import guard
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
-from whisper_hailo.serve.room import Room
+from whisper_hailo.serve.quota import Quota
 
 
 def test_a_key_is_needed_where_there_are_some(house: House) -> None:
@@ -230,17 +230,17 @@ def test_a_client_that_sends_drop_by_drop_is_sent_away_in_the_end(
 
 
 def test_what_all_clients_send_has_room_or_is_refused() -> None:
-    with House(room=Room(3 << 20)) as house:
+    with House(quota=Quota(LimitOptions(max_stored_mib=3))) as house:
         web = client(house)
         files = {"file": ("a.wav", bytes(4 << 20))}
         answer = web.post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"
         assert "expected 3 MiB at most" in answer.json()["error"]["message"]
-        assert house.engine.room.n_bytes == 0
+        assert house.engine.quota.n_bytes == 0
         for _ in range(3):
             assert transcribe(web).status_code == 200
-        assert house.engine.room.n_bytes == 0
+        assert house.engine.quota.n_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -306,8 +306,12 @@ def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:
         assert "about to end" in answer.json()["error"]["message"]
 
 
-def test_who_only_reads_needs_no_place(house: House) -> None:
-    web = client(house, LimitOptions(queue=1, queue_each=1))
+def test_who_only_reads_needs_no_place() -> None:
+    with House(quota=Quota(LimitOptions(queue=1, queue_each=1))) as house:
+        _only_readers_are_answered(client(house))
+
+
+def _only_readers_are_answered(web: TestClient) -> None:
     app = web.app
     sent: list[dict[str, Any]] = []
 

@@ -17,7 +17,8 @@ from tests.unit.serve.realtime_client import BUFFER, talk
 from tests.unit.serve.running import running
 from tests.unit.serve.web import TRANSCRIPTIONS, client
 from whisper_hailo.audio import load_audio
-from whisper_hailo.serve.room import Room
+from whisper_hailo.serve.options import LimitOptions
+from whisper_hailo.serve.quota import Quota
 
 PATIENCE_S = 60.0
 
@@ -42,14 +43,18 @@ def test_form_fields_are_few_and_small(house: House, fields: dict[str, str]) -> 
 
 
 def test_realtime_append_without_room_is_refused() -> None:
-    with House(room=Room(1 << 20)) as house, running(house) as web, talk(web) as said:
+    with (
+        House(quota=Quota(LimitOptions(max_stored_mib=1))) as house,
+        running(house) as web,
+        talk(web) as said,
+    ):
         said.update()
         said.append(bytes(3 << 20), 3 << 20)
         assert said.until("error")["error"]["code"] == "busy"
         said.append(bytes(48_000))
         said.say(BUFFER + "clear")
         assert said.until(BUFFER + "cleared", "error")["type"] == BUFFER + "cleared"
-        assert house.engine.room.n_bytes == 0
+        assert house.engine.quota.n_bytes == 0
 
 
 def test_live_place_is_freed_while_sound_waits() -> None:
@@ -59,7 +64,7 @@ def test_live_place_is_freed_while_sound_waits() -> None:
             said.append(bytes(30 << 20), 14 << 20)
             said.socket.socket.shutdown(socket.SHUT_RDWR)
         assert wait_for(lambda: not house.worker.queue.n_live)
-        assert wait_for(lambda: not house.engine.room.n_bytes)
+        assert wait_for(lambda: not house.engine.quota.n_bytes)
 
 
 def test_decoded_audio_is_freed_without_the_collector() -> None:

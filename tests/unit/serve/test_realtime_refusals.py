@@ -19,9 +19,9 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.errors import BusyError
-from whisper_hailo.serve.options import SafetyOptions
+from whisper_hailo.serve.options import LimitOptions, SafetyOptions
+from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.routes.realtime.session import RealtimeSession
-from whisper_hailo.serve.worker import WorkerOptions
 
 pytestmark = pytest.mark.slow
 
@@ -210,7 +210,7 @@ def test_what_is_not_served_is_refused_before_it_begins(
 
 
 def test_there_are_so_many_streams_and_others_keep_their_places() -> None:
-    with House(WorkerOptions(live=2, queue=1)) as house, running(house) as web:
+    with House(quota=Quota(LimitOptions(live=2, queue=1))) as house, running(house) as web:
         with talk(web) as said:
             with pytest.raises(InvalidStatus) as denied, talk(web):
                 pass

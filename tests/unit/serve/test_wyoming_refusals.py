@@ -17,8 +17,8 @@ from wyoming.ping import Ping
 from tests.unit.serve.house import DEMO, DEMO_TEXT, LONG, House
 from tests.unit.serve.wyoming_client import door, heard, pcm, say
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.room import Room
-from whisper_hailo.serve.worker import WorkerOptions
+from whisper_hailo.serve.options import LimitOptions
+from whisper_hailo.serve.quota import Quota
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ def test_who_hangs_up_frees_the_place() -> None:
             async with AsyncTcpClient("127.0.0.1", port) as client:
                 assert heard(await say(client, pcm(DEMO))) == DEMO_TEXT
 
-    with House(WorkerOptions(queue=1)) as house:
+    with House(quota=Quota(LimitOptions(queue=1))) as house:
         asyncio.run(ask(house))
 
 
@@ -130,11 +130,11 @@ def test_recordings_of_all_connections_have_room_or_are_refused() -> None:
             async with AsyncTcpClient("127.0.0.1", port) as second:
                 await second.write_event(AudioChunk(16_000, 2, 1, chunk * 2).event())
                 refused = await second.read_event()
-        while house.engine.room.n_bytes:  # until the first one's connection is gone
+        while house.engine.quota.n_bytes:  # until the first one's connection is gone
             await asyncio.sleep(0.01)
         return refused
 
-    with House(room=Room(4 << 20)) as house:
+    with House(quota=Quota(LimitOptions(max_stored_mib=4))) as house:
         event = asyncio.run(ask(house))
     assert event is not None
     assert event.data["code"] == "busy"
@@ -155,9 +155,9 @@ def test_half_sent_payloads_count_against_the_quota() -> None:
             assert b"error" in done.pop().result()
             for _, writer in clients:
                 writer.close()
-        assert house.engine.room.n_bytes == 0
+        assert house.engine.quota.n_bytes == 0
 
-    with House(room=Room(5 << 20)) as house:
+    with House(quota=Quota(LimitOptions(max_stored_mib=5))) as house:
         asyncio.run(ask(house))
 
 

@@ -14,7 +14,7 @@ from whisper_hailo.http.hosts import Hosts
 from whisper_hailo.serve.api_keys import ApiKeys
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.failures import RESPONSES, answer_failures
-from whisper_hailo.serve.http.guard import Guard, Places, Rate
+from whisper_hailo.serve.http.guard import Guard
 from whisper_hailo.serve.http.proxies import TrustedProxies
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 from whisper_hailo.serve.routes import api_docs, health, media, page
@@ -80,11 +80,8 @@ def make_app(
         origins=safety.allow_origin,
         keys=keys,
         open_to_all=page.OPEN_TO_ALL,
-        rate=Rate(limits.rate),
-        places=Places(limits.queue, limits.queue_each),
         most_bytes=limits.max_upload_mib << 20,
-        room=engine.room,
-        metrics=engine.metrics,
+        engine=engine,
     )
     served: ASGIApp = guarded
     if safety.allow_origin:

@@ -15,9 +15,9 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.engine import Engine, Ticket
 from whisper_hailo.serve.errors import LeftError
-from whisper_hailo.serve.http.failures import CLIENT, SUBMITTED
+from whisper_hailo.serve.http.failures import CLIENT, STORED, SUBMITTED
+from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices, Priority
-from whisper_hailo.serve.room import Lot
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class Asking:
     async def audio(
         self,
         file: UploadFile,
-        lot: Lot,
+        stored: Reservation,
         form: PcmForm | None = None,
         heard_s: float | None = None,
     ) -> FloatArray:
@@ -71,7 +71,7 @@ class Asking:
 
         Args:
             file: of any format.
-            lot: has room for the samples.
+            stored: has room for the samples.
             form: of bare samples; `None`: the file says what it is.
             heard_s: only its beginning.
 
@@ -81,8 +81,8 @@ class Asking:
             BusyError: there is no room for it.
         """
         if form is not None:
-            return await self._decoders.decode_pcm(file.file, form, lot, heard_s)
-        return await self._decoders.decode(file.file, file.filename, lot, heard_s)
+            return await self._decoders.decode_pcm(file.file, form, stored, heard_s)
+        return await self._decoders.decode(file.file, file.filename, stored, heard_s)
 
     @asynccontextmanager
     async def ticket(
@@ -97,13 +97,12 @@ class Asking:
     ) -> AsyncIterator[Ticket]:
         """Have an upload transcribed; see `audio` and `Engine.submit`."""
         caller = Caller(request.scope[CLIENT], self._door, priority)
-        self._engine.expect_room(caller.client)
-        with self._engine.room.lot() as lot:
-            audio = await while_there(request, self.audio(file, lot, form, heard_s))
-            asked = self._engine.request(audio, choices, caller)
-            async with self._engine.submit(asked) as ticket:
-                request.scope[SUBMITTED] = True
-                yield ticket
+        stored = request.scope[STORED]
+        audio = await while_there(request, self.audio(file, stored, form, heard_s))
+        asked = self._engine.request(audio, choices, caller)
+        async with self._engine.submit(asked) as ticket:
+            request.scope[SUBMITTED] = True
+            yield ticket
 
 
 async def while_there(request: Request, work: Awaitable[T]) -> T:

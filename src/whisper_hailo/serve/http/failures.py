@@ -36,6 +36,9 @@ CLIENT: Final = "whisper_hailo.client"
 SUBMITTED: Final = "whisper_hailo.submitted"
 """Key in the scope of a request that the engine has taken."""
 
+STORED: Final = "whisper_hailo.stored"
+"""Key of the reservation for what a request stores, in its scope."""
+
 _OWN_FAULT: Final = 500
 _NOT_THERE: Final = 503
 

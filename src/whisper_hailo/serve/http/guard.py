@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
@@ -15,15 +14,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.http.hosts import Hosts, address_of
 from whisper_hailo.serve.api_keys import ApiKeys
-from whisper_hailo.serve.errors import BusyError, TooLargeError, TooManyError
-from whisper_hailo.serve.http.failures import CLIENT, log_refused_request, response_of
-from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.room import Lot, Room
+from whisper_hailo.serve.engine import Engine
+from whisper_hailo.serve.errors import BusyError, TooLargeError
+from whisper_hailo.serve.http.failures import CLIENT, STORED, log_refused_request, response_of
+from whisper_hailo.serve.quota import Reservation
 
 _FOR_WATCHERS: Final = frozenset({"/health", "/ready"})
 """Answered without a key and by any name: what watches over the server knows neither."""
 
-_MOST_CLIENTS: Final = 4096
 _STALL_S: Final = 30.0
 """So long a client may be silent in the middle of what it sends, or late in all."""
 
@@ -36,72 +34,6 @@ _KEY_PROTOCOL: Final = "openai-insecure-api-key."
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class Rate:
-    """So many requests a minute, of each client.
-
-    Args:
-        per_minute: 0 is any number.
-        now: seconds of a clock.
-    """
-
-    def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
-        self._per_minute = per_minute
-        self._now = now
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, client: str) -> None:
-        """Count a request.
-
-        Raises:
-            TooManyError: it is one too many.
-        """
-        if not self._per_minute:
-            return
-        now_s = self._now()
-        left, since_s = self._left.pop(client, (float(self._per_minute), now_s))
-        left = min(self._per_minute, left + (now_s - since_s) * self._per_minute / 60)
-        self._left[client] = (max(0.0, left - 1) if left >= 1 else left, now_s)
-        if len(self._left) > _MOST_CLIENTS:
-            self._left.popitem(last=False)
-        if left < 1:
-            raise TooManyError(f"more than {self._per_minute} requests in a minute; wait a little")
-
-
-class Places:
-    """So many uploads at once: what is sent lies on the disk before it is looked at.
-
-    Args:
-        most: of all clients.
-        most_each: of one.
-    """
-
-    def __init__(self, most: int, most_each: int) -> None:
-        self._most = most
-        self._most_each = most_each
-        self._taken: Counter[str] = Counter()
-
-    @contextmanager
-    def taken(self, client: str) -> Iterator[None]:
-        """Hold one as long as the block lasts.
-
-        Raises:
-            BusyError: all are taken.
-            TooManyError: this client has its own.
-        """
-        if self._taken.total() >= self._most:
-            raise BusyError(f"all {self._most} places are taken; try again soon")
-        if self._taken[client] >= self._most_each:
-            raise TooManyError(
-                f"{self._most_each} requests of yours are not done yet; wait for one of them"
-            )
-        self._taken[client] += 1
-        try:
-            yield
-        finally:
-            self._taken[client] -= 1
-            self._taken += Counter()  # without those that have none
-
-
 class Guard:
     """An ASGI application before another one.
 
@@ -111,11 +43,8 @@ class Guard:
         origins: pages of others that may ask.
         keys: of those who may ask.
         open_to_all: paths that need none, beside those for programs that watch over the server.
-        rate: how often.
-        places: for those that send something.
         most_bytes: of what a request sends.
-        room: for what all of them send.
-        metrics: told of whom is turned away.
+        engine: counts requests against its quota.
     """
 
     def __init__(
@@ -126,22 +55,16 @@ class Guard:
         origins: Iterable[str],
         keys: ApiKeys,
         open_to_all: Iterable[str],
-        rate: Rate,
-        places: Places,
         most_bytes: int,
-        room: Room,
-        metrics: Metrics,
+        engine: Engine,
     ) -> None:
         self._app = app
         self._hosts = hosts
         self._origins = frozenset(origins)
         self._keys = keys
         self._open_to_all = _FOR_WATCHERS.union(open_to_all)
-        self._rate = rate
-        self._places = places
         self._most_bytes = most_bytes
-        self._room = room
-        self._metrics = metrics
+        self._engine = engine
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it."""
@@ -152,15 +75,16 @@ class Guard:
             try:
                 self._admit(scope)
                 if scope.get("method") == "POST":
-                    place.enter_context(self._places.taken(scope[CLIENT]))
+                    scope[STORED] = place.enter_context(self._engine.admit(scope[CLIENT]))
             except (WhisperHailoError, HTTPException) as error:
-                self._metrics.failed(error)
+                self._engine.metrics.failed(error)
                 log_refused_request(scope, error)
                 await response_of(error)(scope, receive, send)
                 return
             if scope.get("method") == "HEAD":  # uvicorn leaves out the body of the answer
                 scope = {**scope, "method": "GET"}
-            body = _Body(receive, self._most_bytes, place.enter_context(self._room.lot()))
+            stored = scope.get(STORED) or place.enter_context(self._engine.quota.reserve())
+            body = _Body(receive, self._most_bytes, stored)
             await self._app(scope, body.receive, send)
 
     def _admit(self, scope: Scope) -> None:
@@ -180,7 +104,7 @@ class Guard:
         client = address_of((scope.get("client") or ("", 0))[0])
         if scope["path"] not in self._open_to_all:
             client = self._keys.client(_key(scope, headers)) or client
-            self._rate.take(client)
+            self._engine.quota.count_request(client)
         scope[CLIENT] = client
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._most_bytes:
@@ -199,10 +123,10 @@ def _key(scope: Scope, headers: Mapping[str, str]) -> str:
 class _Body:
     """What a client sends, as far as it may."""
 
-    def __init__(self, receive: Receive, most_bytes: int, lot: Lot) -> None:
+    def __init__(self, receive: Receive, most_bytes: int, stored: Reservation) -> None:
         self._receive = receive
         self._most_bytes = most_bytes
-        self._lot = lot
+        self._stored = stored
         self._begin_s = time.monotonic()
         self._n_bytes = 0
         self._done = False
@@ -226,7 +150,7 @@ class _Body:
         if self._n_bytes > self._most_bytes:
             raise HTTPException(413, str(_too_large(self._most_bytes)))
         try:
-            self._lot.take(len(message.get("body", b"")))
+            self._stored.take(len(message.get("body", b"")))
         except BusyError as error:
             raise HTTPException(503, str(error), {"Retry-After": str(error.retry_s)}) from None
         return message

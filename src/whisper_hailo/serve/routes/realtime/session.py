@@ -18,8 +18,8 @@ from whisper_hailo.http.connections import Connection
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.errors import BusyError, LeftError
 from whisper_hailo.serve.http.failures import CLIENT, log_refused_request, response_of
+from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Priority
-from whisper_hailo.serve.room import Lot
 from whisper_hailo.serve.routes.realtime.items import Items, Told, new_id
 from whisper_hailo.serve.routes.realtime.protocol import (
     APPEND,
@@ -89,7 +89,7 @@ class RealtimeSession:
         self._id = new_id("sess")
         self._items = Items(engine, caller, RealtimeSettings.of(engine.served.name))
         self._orders: deque[Order] = deque()
-        self._lot = Lot(engine.room)  # for what waits
+        self._stored = Reservation(engine.quota)  # for what waits
         self._changed = asyncio.Condition()
 
     async def run(self) -> None:
@@ -122,7 +122,7 @@ class RealtimeSession:
                 task.cancel()
             await asyncio.gather(speaking, reading, ending, return_exceptions=True)
             self._orders.clear()
-            self._lot.take(-self._lot.n_bytes)
+            self._stored.release()
         if code is not None:
             with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it has left meanwhile
                 async with asyncio.timeout(_WRITE_S):
@@ -140,7 +140,7 @@ class RealtimeSession:
                 return False
             order = order_of(message.get("text"))
             try:
-                self._lot.take(order.n_bytes)
+                self._stored.take(order.n_bytes)
             except BusyError as error:
                 order = Order("", order.event_id, wrong=error)
             async with self._changed:
@@ -155,18 +155,18 @@ class RealtimeSession:
 
         Nothing is read from the connection meanwhile, so the end of it would not be noticed.
         """
-        if self._lot.n_bytes < _WAITING_BYTES:
+        if self._stored.n_bytes < _WAITING_BYTES:
             return True
         connection: Connection | None = getattr(self._websocket.state, "connection", None)
         if connection is not None:
             connection.pause_reading()
         try:
-            while self._lot.n_bytes >= _WAITING_BYTES:
+            while self._stored.n_bytes >= _WAITING_BYTES:
                 if connection is not None and connection.is_closed_by_peer:
                     return False
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_S), self._changed:
-                        await self._changed.wait_for(lambda: self._lot.n_bytes < _WAITING_BYTES)
+                        await self._changed.wait_for(lambda: self._stored.n_bytes < _WAITING_BYTES)
         finally:
             if connection is not None:
                 connection.resume_reading()
@@ -187,7 +187,7 @@ class RealtimeSession:
                     break
                 taken.append(self._orders.popleft())
                 n_bytes += len(taken[-1].sound)
-            self._lot.take(-sum(order.n_bytes for order in taken))
+            self._stored.take(-sum(order.n_bytes for order in taken))
             self._changed.notify_all()
         if len(taken) == 1:
             return first

@@ -16,7 +16,7 @@ from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import AudioLimits, Decoders, PcmForm, expect_seconds
 from whisper_hailo.serve.errors import TooLargeError, TurnedAwayError, translate_full_storage
-from whisper_hailo.serve.room import Lot, Room
+from whisper_hailo.serve.quota import Quota, Reservation
 
 LINE_BYTES: Final = 64 << 10
 _DATA_BYTES: Final = 1 << 20
@@ -32,7 +32,7 @@ class MalformedError(TurnedAwayError):
     kind, status = "malformed", 400
 
 
-async def read_event(reader: asyncio.StreamReader, lot: Lot) -> Event | None:
+async def read_event(reader: asyncio.StreamReader, stored: Reservation) -> Event | None:
     """The next event; `None` at the end of the connection.
 
     Wyoming's own function takes as many bytes as a client says, and ends at a line that is none as
@@ -40,7 +40,7 @@ async def read_event(reader: asyncio.StreamReader, lot: Lot) -> Event | None:
 
     Args:
         reader: whose limit is `LINE_BYTES`.
-        lot: takes the payload, piece by piece as it comes.
+        stored: takes the payload, piece by piece as it comes.
 
     Raises:
         MalformedError: what came is no event.
@@ -68,7 +68,7 @@ async def read_event(reader: asyncio.StreamReader, lot: Lot) -> Event | None:
         left = _length(head, "payload_length", _PAYLOAD_BYTES)
         while left:
             payload += await reader.readexactly(min(left, _PIECE_BYTES))
-            lot.take(min(left, _PIECE_BYTES))
+            stored.take(min(left, _PIECE_BYTES))
             left -= min(left, _PIECE_BYTES)
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
@@ -104,22 +104,22 @@ class Pieces:
 
     Attributes:
         limits: of the whole.
-        room: for those of all connections.
+        quota: of all connections.
         runs: chunks of one form that came on end, with that form.
         stack: holds their files.
-        lot: of the room.
+        stored: bytes of the quota.
     """
 
     limits: AudioLimits
-    room: InitVar[Room]
+    quota: InitVar[Quota]
     runs: list[tuple[PcmForm, BinaryIO]] = field(default_factory=list)
     stack: ExitStack = field(default_factory=ExitStack)
     n_bytes: int = 0
     seconds: float = 0.0
-    lot: Lot = field(init=False)
+    stored: Reservation = field(init=False)
 
-    def __post_init__(self, room: Room) -> None:
-        self.lot = self.stack.enter_context(room.lot())
+    def __post_init__(self, quota: Quota) -> None:
+        self.stored = self.stack.enter_context(quota.reserve())
 
     def add(self, event: Event) -> None:
         """Keep a chunk.
@@ -136,7 +136,7 @@ class Pieces:
         expect_seconds(self.seconds, self.limits.seconds)
         if self.n_bytes > self.limits.bytes:
             raise TooLargeError(f"more than {self.limits.bytes} bytes came; send less at once")
-        self.lot.take(len(data))
+        self.stored.take(len(data))
         if not self.runs or self.runs[-1][0] != form:
             if len(self.runs) == _MOST_FORMS:
                 raise MalformedError(f"the form of the samples changed {_MOST_FORMS} times")
@@ -154,7 +154,7 @@ class Pieces:
         """
         if not self.n_bytes:
             raise AudioError("no sound came between audio-start and audio-stop; send some")
-        parts = [await decoders.decode_pcm(data, form, self.lot) for form, data in self.runs]
+        parts = [await decoders.decode_pcm(data, form, self.stored) for form, data in self.runs]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

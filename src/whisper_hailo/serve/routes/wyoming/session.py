@@ -31,8 +31,8 @@ from whisper_hailo.serve.engine import Engine, Served
 from whisper_hailo.serve.errors import LeftError, kind_of
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.plain import plain_message
+from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices
-from whisper_hailo.serve.room import Lot
 from whisper_hailo.serve.routes.wyoming.events import LINE_BYTES, MalformedError, Pieces, read_event
 
 _DOOR: Final = "wyoming"
@@ -107,10 +107,10 @@ class WyomingSession:
         peer = (writer.get_extra_info("peername") or ("",))[0]
         self._caller = Caller(address_of(peer), _DOOR)
         self._choices = Choices()
-        self._pieces = Pieces(engine.limits, engine.room)
+        self._pieces = Pieces(engine.limits, engine.quota)
         self._next: asyncio.Task[Event | None] | None = None
         self._connection: Connection = writer.transport.connection  # type: ignore[attr-defined]
-        self._incoming = Lot(engine.room)
+        self._incoming = Reservation(engine.quota)
         self._silence_s = _IDLE_S
 
     async def run(self) -> None:
@@ -131,7 +131,7 @@ class WyomingSession:
             if self._next is not None:
                 self._next.cancel()
                 await asyncio.gather(self._next, return_exceptions=True)
-            self._incoming.take(-self._incoming.n_bytes)
+            self._incoming.release()
         if refused:
             await self._linger()
 
@@ -161,14 +161,16 @@ class WyomingSession:
             await self._write(info(self._engine.served))
         elif Transcribe.is_type(event.type):
             self._choices = self._chosen(event)
-            self._engine.expect_room(self._caller.client)
+            with self._engine.admit(self._caller.client):
+                pass  # refused before its recording is sent
         elif AudioStart.is_type(event.type):
             self._begin()
             self._connection.set_busy()
             self._silence_s = _STALL_S
         elif AudioStop.is_type(event.type):
             self._connection.set_busy()
-            await self._while_there(self._transcribe())
+            with self._engine.admit(self._caller.client):
+                await self._while_there(self._transcribe())
             self._choices = Choices()
             self._begin()
             self._connection.set_idle(_IDLE_S + _WRITE_S)
@@ -178,7 +180,7 @@ class WyomingSession:
 
     def _begin(self) -> None:
         self._pieces.stack.close()
-        self._pieces = Pieces(self._engine.limits, self._engine.room)
+        self._pieces = Pieces(self._engine.limits, self._engine.quota)
 
     def _chosen(self, event: Event) -> Choices:
         """What a client wants; names and terms are hints, the names first.

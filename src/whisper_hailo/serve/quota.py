@@ -1,0 +1,158 @@
+"""Quotas: how often, how much at once and how many bytes clients may take, each and in all."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from whisper_hailo.serve.errors import BusyError, TooManyError
+from whisper_hailo.serve.options import LimitOptions
+
+_MAX_CLIENTS: Final = 4096
+"""Whose rates are remembered."""
+
+
+class Quota:
+    """What all clients take of a server: requests a minute and at once, live streams, bytes.
+
+    Thread-safe: recordings are decoded on threads.
+
+    Args:
+        limits: of each and of all.
+        now: seconds of a clock.
+
+    Attributes:
+        n_bytes: that are reserved for what was sent and what was decoded of it.
+    """
+
+    def __init__(
+        self, limits: LimitOptions | None = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limits = limits or LimitOptions()
+        self._now = now
+        self._lock = threading.Lock()
+        self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._requests: Counter[str] = Counter()
+        self._live: Counter[str] = Counter()
+        self.n_bytes = 0
+
+    @property
+    def n_live(self) -> int:
+        """Live streams under way."""
+        return self._live.total()
+
+    def count_request(self, client: str) -> None:
+        """Count a request against the client's rate limit, a token bucket.
+
+        Raises:
+            TooManyError: it is one too many.
+        """
+        per_minute = self._limits.rate
+        if not per_minute:
+            return
+        now_s = self._now()
+        left, since_s = self._tokens.pop(client, (float(per_minute), now_s))
+        left = min(per_minute, left + (now_s - since_s) * per_minute / 60)
+        self._tokens[client] = (max(0.0, left - 1) if left >= 1 else left, now_s)
+        if len(self._tokens) > _MAX_CLIENTS:
+            self._tokens.popitem(last=False)
+        if left < 1:
+            raise TooManyError(f"more than {per_minute} requests in a minute; wait a little")
+
+    @contextmanager
+    def request(self, client: str) -> Iterator[Reservation]:
+        """Hold a place for a request, and what it stores, as long as the block lasts.
+
+        Raises:
+            BusyError: all places are taken.
+            TooManyError: this client has its share.
+        """
+        most, each = self._limits.queue, self._limits.queue_each
+        with self._slot(self._requests, client, most, each, "requests"), self.reserve() as stored:
+            yield stored
+
+    @contextmanager
+    def live(self, client: str) -> Iterator[None]:
+        """Hold a place for a live stream as long as the block lasts; one client has half of them.
+
+        Raises:
+            BusyError: all places are taken.
+            TooManyError: this client has its share.
+        """
+        most = self._limits.live
+        with self._slot(self._live, client, most, (most + 1) // 2, "live streams"):
+            yield
+
+    @contextmanager
+    def _slot(
+        self, taken: Counter[str], client: str, most: int, each: int, kind: str
+    ) -> Iterator[None]:
+        with self._lock:
+            if taken.total() >= most:
+                raise BusyError(f"all {most} places for {kind} are taken; try again soon")
+            if taken[client] >= each:
+                raise TooManyError(f"{each} {kind} of yours are not done yet; wait for one of them")
+            taken[client] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                taken[client] -= 1
+                if not taken[client]:
+                    del taken[client]
+
+    @contextmanager
+    def reserve(self) -> Iterator[Reservation]:
+        """Reserve bytes, given back when the block ends."""
+        reservation = Reservation(self)
+        try:
+            yield reservation
+        finally:
+            reservation.release()
+
+    def take(self, n_bytes: int) -> None:
+        """Reserve bytes, or give them back where they are less than 0.
+
+        Raises:
+            BusyError: there are not so many.
+        """
+        most = self._limits.max_stored_mib << 20
+        with self._lock:
+            if n_bytes > 0 and self.n_bytes + n_bytes > most:
+                raise BusyError(
+                    f"recordings of {self.n_bytes >> 20} MiB wait already, expected "
+                    f"{most >> 20} MiB at most; try again soon"
+                )
+            self.n_bytes += n_bytes
+
+
+class Reservation:
+    """Bytes that one request or stream has taken of a quota.
+
+    Args:
+        quota: of which they are.
+
+    Attributes:
+        n_bytes: how many.
+    """
+
+    def __init__(self, quota: Quota) -> None:
+        self._quota = quota
+        self.n_bytes = 0
+
+    def take(self, n_bytes: int) -> None:
+        """Take more, or give some back where `n_bytes` is less than 0.
+
+        Raises:
+            BusyError: there are not so many.
+        """
+        self._quota.take(n_bytes)
+        self.n_bytes += n_bytes
+
+    def release(self) -> None:
+        """Give all back."""
+        self.take(-self.n_bytes)
