@@ -17,7 +17,7 @@ import pytest
 from tests.shared import made_once
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.web.view import WebView
+    from whisper_hailo.serve.routes.captions.view import WebView
 
 ROOT = Path(__file__).parents[2]
 ASSETS = ROOT / "src" / "whisper_hailo" / "assets"

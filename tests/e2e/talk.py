@@ -10,7 +10,7 @@ from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.events import CaptionWord, Completed, Partial
 from whisper_hailo.live.sources.browser import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.live.web.view import Place, WebView
+from whisper_hailo.serve.routes.captions.view import Place, WebView
 
 SENTENCES: Final = (
     "Good evening, and welcome to everybody who is here in the room, and to all who follow us from "

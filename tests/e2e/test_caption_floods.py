@@ -8,7 +8,7 @@ import resource
 import signal
 import socket
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,9 +34,9 @@ what else a run may differ by."""
 
 def status(address: str, asked_for: str) -> int:
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE_S)
-    connection.request("GET", "/", headers={"Host": asked_for})
-    with connection.getresponse() as response:
-        return response.status
+    with closing(connection):
+        connection.request("GET", "/", headers={"Host": asked_for})
+        return connection.getresponse().status
 
 
 def figures(out: str) -> dict[str, Any]:

@@ -14,8 +14,8 @@ pytest.importorskip("websockets", reason="the web extra is not installed")
 from tests.e2e.browser import opened
 from tests.e2e.talk import SENTENCES, give, said, saying, stage
 from whisper_hailo.live.events import Lost, Marker
-from whisper_hailo.live.web.broadcast import HISTORY
-from whisper_hailo.live.web.view import WebView
+from whisper_hailo.serve.routes.captions.broadcast import HISTORY
+from whisper_hailo.serve.routes.captions.view import WebView
 
 WIDE = {"width": 1920, "height": 1080}
 SMOOTH = {"viewport": WIDE, "reduced_motion": "no-preference"}

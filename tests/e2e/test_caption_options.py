@@ -19,7 +19,7 @@ from tests.e2e.browser import WAIT_MS, opened
 from tests.e2e.talk import SENTENCES, give, said, saying, stage
 from whisper_hailo.live.events import Away, CaptionWord
 from whisper_hailo.live.sources.browser import BrowserSource
-from whisper_hailo.live.web.view import WebView
+from whisper_hailo.serve.routes.captions.view import WebView
 
 SIZE = "() => parseFloat(getComputedStyle(document.getElementById('log')).fontSize)"
 

@@ -12,7 +12,7 @@ pytest.importorskip("websockets", reason="the web extra is not installed")
 
 from tests.e2e.browser import SIZES, opened
 from tests.e2e.talk import SENTENCES, give, said, saying, stage
-from whisper_hailo.live.web.view import WebView
+from whisper_hailo.serve.routes.captions.view import WebView
 
 STILL = {"reduced_motion": "reduce"}
 

@@ -93,6 +93,22 @@ def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON
     return value
 
 
+def parse_json_object(raw: bytes) -> dict[str, Any]:
+    """Return the JSON object of a message, whose texts can be encoded as UTF-8.
+
+    Raises:
+        MismatchError: see `parse_json`; or no object, or half a character in it.
+    """
+    value = parse_json(raw)
+    if not isinstance(value, dict):
+        raise MismatchError("no JSON object")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except ValueError:
+        raise MismatchError("not readable JSON (half a character is in it)") from None
+    return value
+
+
 def without_halves(text: str) -> str:
     """JSON that a file can hold: half characters, which names may have, as JSON writes them."""
     return text.encode(errors="backslashreplace").decode()

@@ -23,7 +23,7 @@ from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.source import Block
 from whisper_hailo.live.sources.voices import Voices
 from whisper_hailo.live.stream import CaptionStream
-from whisper_hailo.live.web.view import Place, WebView
+from whisper_hailo.serve.routes.captions.view import Place, WebView
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.stream import percent_wrong, warm_engine
 from whisper_hailo_lab.data.clips import said

@@ -74,7 +74,7 @@ class Fuzzed:
         """Start the server, and have done what is slow the first time only."""
         from whisper_hailo.live.sources.browser import BrowserSource
         from whisper_hailo.live.statistics import CaptionStatistics
-        from whisper_hailo.live.web.view import Place, WebView
+        from whisper_hailo.serve.routes.captions.view import Place, WebView
 
         view = WebView(CaptionStatistics, Place.of(port=0), browser=BrowserSource()).open()
         self._port = int(view.address.rsplit(":", 1)[1].strip("/"))

@@ -25,7 +25,7 @@ from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.http import connections
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.http import guard
+from whisper_hailo.serve.http import access
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 from whisper_hailo.serve.quota import Quota
 
@@ -196,7 +196,7 @@ def test_metrics_tell_what_was_done_and_what_failed(house: House) -> None:
 def test_a_client_that_stalls_in_the_middle_is_sent_away(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "_STALL_S", 0.05)
+    monkeypatch.setattr(access, "_STALL_S", 0.05)
     sent: list[dict[str, Any]] = []
 
     async def send(message: Any) -> None:
@@ -212,7 +212,7 @@ def test_a_client_that_sends_drop_by_drop_is_sent_away_in_the_end(
     """Eight seconds a drop: none alone is late, and of the fifth nothing is waited for."""
     sent: list[dict[str, Any]] = []
     n_drops = 0
-    monkeypatch.setattr(guard, "time", SimpleNamespace(monotonic=lambda: 8.0 * n_drops))
+    monkeypatch.setattr(access, "time", SimpleNamespace(monotonic=lambda: 8.0 * n_drops))
 
     async def drip() -> dict[str, Any]:
         nonlocal n_drops

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     ("message", "param", "told"),
     [
-        ("nothing", None, "no JSON"),
-        ("[" * 100_000, None, "no JSON"),
+        ("nothing", None, "readable JSON"),
+        ("[" * 100_000, None, "readable JSON"),
         ("[]", None, "no object"),
         ('{"type": "response.create"}', "type", "'response.create', expected session.update"),
         ('{"type": 5}', "type", "'5', expected"),
@@ -89,7 +89,7 @@ def test_what_is_no_message_is_told_and_the_session_goes_on(
 def test_bytes_are_no_message(web: Running) -> None:
     with talk(web) as said:
         said.socket.send(b"sound")
-        assert "no JSON" in said.next()["error"]["message"]
+        assert "readable JSON" in said.next()["error"]["message"]
 
 
 @pytest.mark.parametrize("frame", [b"\x83\x80\0\0\0\0", b"\xc1\x80\0\0\0\0", b"\x81\x01a"])

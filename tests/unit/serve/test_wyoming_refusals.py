@@ -46,7 +46,7 @@ def test_who_hangs_up_frees_the_place() -> None:
 @pytest.mark.parametrize(
     ("sent", "told"),
     [
-        (b"GET / HTTP/1.1\r\n\r\n", "no JSON"),
+        (b"GET / HTTP/1.1\r\n\r\n", "readable JSON"),
         (b"[]\n", "no JSON object"),
         (b'{"type": 5}\n', "no type"),
         (b'{"type": "ping", "data": 5}\n', "no object"),
@@ -58,9 +58,9 @@ def test_who_hangs_up_frees_the_place() -> None:
         (b'{"type": "transcribe", "data": {"name": 5}}\n', "no text"),
         (b'{"type": "transcribe", "data": {"transcript_names": 2.5}}\n', "no list of texts"),
         (b'{"type": "transcribe", "data": {"transcript_terms": [[]]}}\n', "no list of texts"),
-        (b'{"type": "ping", "data": {"text": "\\ud800"}}\n', "no JSON"),
+        (b'{"type": "ping", "data": {"text": "\\ud800"}}\n', "readable JSON"),
         (b"x" * 200_000, "more than 65536 bytes"),
-        (b"[" * 60_000 + b"\n", "no JSON"),
+        (b"[" * 60_000 + b"\n", "readable JSON"),
         (b'{"type": "audio-stop"}\n', "no sound came"),
         (
             b'{"type": "audio-chunk", "data": {"rate": 16000, "width": 7, "channels": 1}, '

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from whisper_hailo.core.given_options import Given
     from whisper_hailo.live.outputs.recording import FlacRecording
     from whisper_hailo.live.outputs.replacements import Replacements
-    from whisper_hailo.live.web.view import Place
+    from whisper_hailo.serve.routes.captions.view import Place
     from whisper_hailo.text.subtitles import Layout
 
 _SOURCE = "Source"
@@ -201,7 +201,7 @@ class ShowOptions:
 
     def place(self) -> Place | None:
         """Where and for whom the page is, if there is one."""
-        from whisper_hailo.live.web.view import Place
+        from whisper_hailo.serve.routes.captions.view import Place
 
         if not self.web:
             return None

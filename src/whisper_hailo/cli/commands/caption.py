@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
 logger = logging.getLogger(__name__)
 
@@ -184,7 +184,7 @@ def _web(
     layout: Layout,
 ) -> WebView:
     """The page, not open yet."""
-    from whisper_hailo.live.web.view import WebView
+    from whisper_hailo.serve.routes.captions.view import WebView
 
     return WebView(
         lambda: captioner.statistics,

@@ -13,9 +13,9 @@ from whisper_hailo.core.version import __version__
 from whisper_hailo.http.hosts import Hosts
 from whisper_hailo.serve.api_keys import ApiKeys
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.http.failures import RESPONSES, answer_failures
-from whisper_hailo.serve.http.guard import Guard
-from whisper_hailo.serve.http.proxies import TrustedProxies
+from whisper_hailo.serve.http.access import AccessMiddleware, TrustedProxies
+from whisper_hailo.serve.http.errors import answer_failures
+from whisper_hailo.serve.http.openapi import RESPONSES
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 from whisper_hailo.serve.routes import api_docs, health, media, page
 from whisper_hailo.serve.routes.openai import transcriptions
@@ -74,14 +74,16 @@ def make_app(
     answer_failures(app)
     for router in ROUTERS:
         app.include_router(router(engine))
-    guarded = Guard(
+    guarded = AccessMiddleware(
         app,
         hosts=Hosts.of(address.host, safety.allow_host, "--allow-host"),
         origins=safety.allow_origin,
         keys=keys,
         open_to_all=page.OPEN_TO_ALL,
-        most_bytes=limits.max_upload_mib << 20,
-        engine=engine,
+        max_bytes=limits.max_upload_mib << 20,
+        quota=engine.quota,
+        admit=engine.admit,
+        on_refusal=engine.metrics.failed,
     )
     served: ASGIApp = guarded
     if safety.allow_origin:

@@ -16,8 +16,8 @@ from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.audio import PcmForm
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.http.asking import Asking, UploadRoute, while_there
-from whisper_hailo.serve.http.failures import TEXT, answers
+from whisper_hailo.serve.http.openapi import TEXT, answers
+from whisper_hailo.serve.http.uploads import UploadHandler, UploadRoute, run_until_disconnect
 from whisper_hailo.serve.request import Choices, Priority, SpeechChoices
 from whisper_hailo.text.outputs import openai_json, render, verbose_json
 
@@ -52,8 +52,8 @@ class _Door:
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._asking = Asking(engine, "media")
-        self._inference = Asking(engine, "inference")
+        self._uploads = UploadHandler(engine, "media")
+        self._inference = UploadHandler(engine, "inference")
 
     async def asr(
         self,
@@ -77,8 +77,8 @@ class _Door:
             speech=SpeechChoices() if vad_filter else None,
         )
         asked = (request, audio_file, choices, _form(encode), Priority.BATCH)
-        async with self._asking.ticket(*asked) as ticket:
-            transcript = await while_there(request, ticket.result())
+        async with self._uploads.ticket(*asked) as ticket:
+            transcript = await run_until_disconnect(request, ticket.result())
         return _file(_rendered(transcript, output), f"{audio_file.filename or 'audio'}.{output}")
 
     async def detect_language(
@@ -87,8 +87,8 @@ class _Door:
         """The language of a recording, by its beginning."""
         choices = Choices(language="auto", max_new_tokens=1)
         asked = (request, audio_file, choices, _form(encode))
-        async with self._asking.ticket(*asked, heard_s=_HEARD_S) as ticket:
-            transcript = await while_there(request, ticket.result())
+        async with self._uploads.ticket(*asked, heard_s=_HEARD_S) as ticket:
+            transcript = await run_until_disconnect(request, ticket.result())
         code = transcript.language
         return {
             "detected_language": language_name(code).lower(),
@@ -117,7 +117,7 @@ class _Door:
             temperature=temperature,
         )
         async with self._inference.ticket(request, file, choices) as ticket:
-            transcript = await while_there(request, ticket.result())
+            transcript = await run_until_disconnect(request, ticket.result())
         return _inferred(transcript, response_format)
 
 

@@ -12,9 +12,8 @@ from fastapi import APIRouter, Form, Request, Response, UploadFile
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.serve.engine import Engine, Ticket
-from whisper_hailo.serve.http.asking import Asking, UploadRoute
-from whisper_hailo.serve.http.failures import body_of
-from whisper_hailo.serve.http.sse import Events, sse
+from whisper_hailo.serve.http.errors import body_of
+from whisper_hailo.serve.http.uploads import Events, UploadHandler, UploadRoute, sse
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.text.outputs import render
 
@@ -67,7 +66,7 @@ class _Door:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._asking = Asking(engine, _DOOR)
+        self._uploads = UploadHandler(engine, _DOOR)
 
     async def file(self, request: Request) -> Response:
         """One of the page's files."""
@@ -97,7 +96,7 @@ class _Door:
         """Segments as server-sent events, each when it is final."""
         choices = Choices(language=language or None, task=task)
         async with AsyncExitStack() as stack:
-            ticket = await stack.enter_async_context(self._asking.ticket(request, file, choices))
+            ticket = await stack.enter_async_context(self._uploads.ticket(request, file, choices))
             return Events(_events(ticket), stack.pop_all())
         raise AssertionError  # what the block raises is not kept back
 

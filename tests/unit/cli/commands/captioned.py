@@ -66,7 +66,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> list[Page]:
         found.append(Page(*given, **named))
         return found[-1]
 
-    monkeypatch.setattr("whisper_hailo.live.web.view.WebView", make)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.WebView", make)
     monkeypatch.setattr(module, "require", lambda *_: None)
     return found
 

@@ -13,9 +13,15 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.strict_json import parse_json
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.serve.engine import Engine, Served, Ticket
-from whisper_hailo.serve.http.asking import Asking, UploadRoute, while_there
-from whisper_hailo.serve.http.failures import EVENTS, TEXT, answers, body_of
-from whisper_hailo.serve.http.sse import Events, sse
+from whisper_hailo.serve.http.errors import body_of
+from whisper_hailo.serve.http.openapi import EVENTS, TEXT, answers
+from whisper_hailo.serve.http.uploads import (
+    Events,
+    UploadHandler,
+    UploadRoute,
+    run_until_disconnect,
+    sse,
+)
 from whisper_hailo.serve.request import Choices, SpeechChoices, only_language
 from whisper_hailo.serve.routes.openai.responses import answer, delta, done
 
@@ -75,7 +81,7 @@ class _Door:
 
     def __init__(self, engine: Engine) -> None:
         self._served = engine.served
-        self._asking = Asking(engine, _DOOR)
+        self._uploads = UploadHandler(engine, _DOOR)
 
     async def transcriptions(
         self,
@@ -105,7 +111,7 @@ class _Door:
             words=wish.words or wish.logprobs,
             speech=_speech(dict(await request.form())),
         )
-        return await _answer(self._asking, request, file, choices, wish)
+        return await _answer(self._uploads, request, file, choices, wish)
 
     async def translations(
         self,
@@ -121,7 +127,7 @@ class _Door:
         self._served.expect(model)
         wish = _wish(response_format, None, None, stream=False)
         choices = Choices(task="translate", prompt=prompt, temperature=temperature)
-        return await _answer(self._asking, request, file, choices, wish)
+        return await _answer(self._uploads, request, file, choices, wish)
 
     async def models(self) -> dict[str, Any]:
         """All names of the model."""
@@ -207,13 +213,13 @@ def _speech(form: Mapping[str, Any]) -> SpeechChoices | None:
 
 
 async def _answer(
-    asking: Asking, request: Request, file: UploadFile, choices: Choices, wish: Wish
+    asking: UploadHandler, request: Request, file: UploadFile, choices: Choices, wish: Wish
 ) -> Response:
     async with AsyncExitStack() as stack:
         ticket = await stack.enter_async_context(asking.ticket(request, file, choices))
         if wish.stream:
             return Events(_events(ticket, wish), stack.pop_all())
-        transcript = await while_there(request, ticket.result())
+        transcript = await run_until_disconnect(request, ticket.result())
     return answer(
         transcript,
         wish.layout,

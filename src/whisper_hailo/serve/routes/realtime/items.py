@@ -14,7 +14,7 @@ from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, St
 from whisper_hailo.serve.audio import expect_seconds
 from whisper_hailo.serve.engine import Captions, Engine
 from whisper_hailo.serve.errors import LeftError
-from whisper_hailo.serve.http.failures import body_of
+from whisper_hailo.serve.http.errors import body_of
 from whisper_hailo.serve.request import Caller, Heard
 from whisper_hailo.serve.routes.openai.responses import word_logprobs
 from whisper_hailo.serve.routes.realtime.protocol import (

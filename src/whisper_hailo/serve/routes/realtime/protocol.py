@@ -14,9 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from whisper_hailo.audio.resampler import Resampler
 from whisper_hailo.audio.vad import SileroDetector, SpeechDetector
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
+from whisper_hailo.core.strict_json import MismatchError, parse_json
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.serve.http.failures import body_of
+from whisper_hailo.serve.http.errors import body_of
 from whisper_hailo.serve.request import Choices, only_language
 
 MOST_BYTES: Final = 21 << 20
@@ -74,12 +75,12 @@ def order_of(text: str | None) -> Order:
     size = len(text or "") + _OVERHEAD_BYTES
     content: object = None
     try:
-        content = json.loads(text or "")
+        content = parse_json((text or "").encode(errors="surrogatepass"))
         if not isinstance(content, dict):
             raise SessionError("a message is no object, expected an event", None)
         return _order(content, size)
-    except (ValueError, RecursionError):
-        wrong = SessionError("a message is no JSON, expected an event as text", None)
+    except MismatchError as error:
+        wrong = SessionError(f"a message is {error}, expected an event as text", None)
     except SessionError as error:
         wrong = error
     return Order("", _id(content), size, wrong=wrong)

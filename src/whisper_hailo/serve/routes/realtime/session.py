@@ -17,7 +17,7 @@ from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.http.connections import Connection
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.errors import BusyError, LeftError
-from whisper_hailo.serve.http.failures import CLIENT, log_refused_request, response_of
+from whisper_hailo.serve.http.errors import CLIENT, log_refused_request, response_of
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Priority
 from whisper_hailo.serve.routes.realtime.items import Items, Told, new_id

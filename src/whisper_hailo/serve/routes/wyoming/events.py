@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 from contextlib import ExitStack
 from dataclasses import InitVar, dataclass, field
@@ -13,6 +12,7 @@ import numpy as np
 from wyoming.event import Event
 
 from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.strict_json import MismatchError, parse_json_object
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import AudioLimits, Decoders, PcmForm, expect_seconds
 from whisper_hailo.serve.errors import TooLargeError, TurnedAwayError, translate_full_storage
@@ -84,13 +84,9 @@ def _length(head: dict[str, Any], name: str, most: int) -> int:
 
 def _object(text: bytes) -> dict[str, Any]:
     try:
-        content = json.loads(text)
-        json.dumps(content, ensure_ascii=False).encode()  # half a character is no text
-    except (ValueError, RecursionError) as error:
-        raise MalformedError("what came is no JSON; this door speaks Wyoming") from error
-    if not isinstance(content, dict):
-        raise MalformedError("what came is no JSON object; this door speaks Wyoming")
-    return content
+        return parse_json_object(text)
+    except MismatchError as error:
+        raise MalformedError(f"what came is {error}; this server speaks Wyoming") from error
 
 
 _IN_MEMORY_BYTES: Final = 4 << 20

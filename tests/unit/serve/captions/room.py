@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tests.unit.live.scripted import Loudness, Speller
-from tests.unit.live.web.serving import PATIENCE_S, needs_web
+from tests.unit.serve.captions.serving import PATIENCE_S, needs_web
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioning.captioner import Captioner
@@ -90,7 +90,7 @@ class Room:
 @contextmanager
 def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> Iterator[Room]:
     needs_web()
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
     source = Spoken()
     pausable = PausableSource(source)

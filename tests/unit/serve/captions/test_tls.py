@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.live.web.serving import PATIENCE_S, completed, dial, serve
+from tests.unit.serve.captions.serving import PATIENCE_S, completed, dial, serve
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.http.tls import Tls
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.web.serving import PATIENCE_S, needs_web
+from tests.unit.serve.captions.serving import PATIENCE_S, needs_web
 from whisper_hailo.live.events import Away, Back, CaptionWord, Completed, Started
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.live.web.hls import N_PIECES, PIECE_S, MediaSegments
+from whisper_hailo.serve.routes.captions.hls import N_PIECES, PIECE_S, MediaSegments
 from whisper_hailo.text.subtitles import Layout
 
 
@@ -173,7 +173,7 @@ def test_a_translation_and_speakers_are_shown() -> None:
 def test_a_players_own_parser_reads_all_captions() -> None:
     av = pytest.importorskip("av", reason="the media extra is not installed")
     needs_web()
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
     said = {index: f"sentence number {index}" for index in range(12)}
     with WebView(CaptionStatistics, Place.of(port=0)) as view:
@@ -206,7 +206,7 @@ def test_a_players_own_parser_reads_all_captions() -> None:
 
 def test_with_a_token_players_need_it_for_the_playlist_and_for_what_it_names() -> None:
     needs_web()
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
     with WebView(CaptionStatistics, Place.of(port=0, token="sesame-open")) as view:  # noqa: S106
         view.come_to(9.0)
@@ -234,7 +234,7 @@ def got(address: str) -> str:
 
 @pytest.mark.parametrize("of_page", [False, True])
 def test_cues_are_as_wide_as_asked_for(of_page: bool) -> None:
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
     layout = Layout(max_line_width=10, max_line_count=1)
     view = WebView(CaptionStatistics, Place.of(port=0), layout=layout)

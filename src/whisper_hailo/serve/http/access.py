@@ -1,23 +1,24 @@
-"""Who may ask, how often, and how much: decided before a request is read."""
+"""Access: who may ask, how often, and how much, decided before a request is read."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.http.hosts import Hosts, address_of
+from whisper_hailo.http.hosts import Hosts, Network, address_of
 from whisper_hailo.serve.api_keys import ApiKeys
-from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.errors import BusyError, TooLargeError
-from whisper_hailo.serve.http.failures import CLIENT, STORED, log_refused_request, response_of
-from whisper_hailo.serve.quota import Reservation
+from whisper_hailo.serve.http.errors import CLIENT, STORED, log_refused_request, response_of
+from whisper_hailo.serve.quota import Quota, Reservation
 
 _FOR_WATCHERS: Final = frozenset({"/health", "/ready"})
 """Answered without a key and by any name: what watches over the server knows neither."""
@@ -34,17 +35,19 @@ _KEY_PROTOCOL: Final = "openai-insecure-api-key."
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class Guard:
-    """An ASGI application before another one.
+class AccessMiddleware:
+    """ASGI middleware that refuses requests before they are read.
 
     Args:
-        app: the other one.
-        hosts: by which names the server may be asked for.
+        app: answers what is admitted.
+        hosts: names by which the server may be asked for.
+        quota: counts requests per client.
+        admit: holds a place for a request that sends something.
+        on_refusal: is called with the error of each refusal.
         origins: pages of others that may ask.
-        keys: of those who may ask.
+        keys: API keys; `None`: everyone may ask.
         open_to_all: paths that need none, beside those for programs that watch over the server.
-        most_bytes: of what a request sends.
-        engine: counts requests against its quota.
+        max_bytes: of what a request sends.
     """
 
     def __init__(
@@ -52,19 +55,23 @@ class Guard:
         app: ASGIApp,
         *,
         hosts: Hosts,
-        origins: Iterable[str],
-        keys: ApiKeys,
-        open_to_all: Iterable[str],
-        most_bytes: int,
-        engine: Engine,
+        quota: Quota,
+        admit: Callable[[str], AbstractContextManager[Reservation]],
+        on_refusal: Callable[[Exception], None],
+        origins: Iterable[str] = (),
+        keys: ApiKeys | None = None,
+        open_to_all: Iterable[str] = (),
+        max_bytes: int = 0,
     ) -> None:
         self._app = app
         self._hosts = hosts
+        self._quota = quota
+        self._admit = admit
+        self._on_refusal = on_refusal
         self._origins = frozenset(origins)
         self._keys = keys
         self._open_to_all = _FOR_WATCHERS.union(open_to_all)
-        self._most_bytes = most_bytes
-        self._engine = engine
+        self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it."""
@@ -73,21 +80,21 @@ class Guard:
             return
         with ExitStack() as place:
             try:
-                self._admit(scope)
+                self._check(scope)
                 if scope.get("method") == "POST":
-                    scope[STORED] = place.enter_context(self._engine.admit(scope[CLIENT]))
+                    scope[STORED] = place.enter_context(self._admit(scope[CLIENT]))
             except (WhisperHailoError, HTTPException) as error:
-                self._engine.metrics.failed(error)
+                self._on_refusal(error)
                 log_refused_request(scope, error)
                 await response_of(error)(scope, receive, send)
                 return
             if scope.get("method") == "HEAD":  # uvicorn leaves out the body of the answer
                 scope = {**scope, "method": "GET"}
-            stored = scope.get(STORED) or place.enter_context(self._engine.quota.reserve())
-            body = _Body(receive, self._most_bytes, stored)
+            stored = scope.get(STORED) or place.enter_context(self._quota.reserve())
+            body = _Body(receive, self._max_bytes, stored)
             await self._app(scope, body.receive, send)
 
-    def _admit(self, scope: Scope) -> None:
+    def _check(self, scope: Scope) -> None:
         """Whether a request may go on; notes who asks.
 
         Raises:
@@ -103,12 +110,13 @@ class Guard:
             raise HTTPException(*refusal)
         client = address_of((scope.get("client") or ("", 0))[0])
         if scope["path"] not in self._open_to_all:
-            client = self._keys.client(_key(scope, headers)) or client
-            self._engine.quota.count_request(client)
+            if self._keys is not None:
+                client = self._keys.client(_key(scope, headers)) or client
+            self._quota.count_request(client)
         scope[CLIENT] = client
         length = headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > self._most_bytes:
-            raise _too_large(self._most_bytes)
+        if length.isdecimal() and int(length) > self._max_bytes:
+            raise _too_large(self._max_bytes)
 
 
 def _key(scope: Scope, headers: Mapping[str, str]) -> str:
@@ -125,7 +133,7 @@ class _Body:
 
     def __init__(self, receive: Receive, most_bytes: int, stored: Reservation) -> None:
         self._receive = receive
-        self._most_bytes = most_bytes
+        self._max_bytes = most_bytes
         self._stored = stored
         self._begin_s = time.monotonic()
         self._n_bytes = 0
@@ -147,8 +155,8 @@ class _Body:
             raise HTTPException(408, f"too little came for {_STALL_S:g} s; send it again") from None
         self._n_bytes += len(message.get("body", b""))
         self._done = not message.get("more_body", False)
-        if self._n_bytes > self._most_bytes:
-            raise HTTPException(413, str(_too_large(self._most_bytes)))
+        if self._n_bytes > self._max_bytes:
+            raise HTTPException(413, str(_too_large(self._max_bytes)))
         try:
             self._stored.take(len(message.get("body", b"")))
         except BusyError as error:
@@ -160,3 +168,34 @@ def _too_large(most_bytes: int) -> TooLargeError:
     return TooLargeError(
         f"the request is larger than {most_bytes >> 20} MiB; send less, or a compressed format"
     )
+
+
+class TrustedProxies:
+    """ASGI middleware for `X-Forwarded-For`, `-Proto` (uvicorn's) and `-Host` of trusted proxies.
+
+    Args:
+        app: sees the client's address, scheme and host.
+        proxies: networks whose headers are believed.
+    """
+
+    def __init__(self, app: ASGIApp, proxies: Collection[Network]) -> None:
+        self._proxies = proxies
+        trusted = [str(network) for network in proxies]
+        self._app = ProxyHeadersMiddleware(app, trusted)  # type: ignore[arg-type]  # its own types
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on as if its client had sent it to this server."""
+        if scope["type"] != "lifespan" and self._is_trusted(scope):
+            headers = dict(scope["headers"])
+            host = headers.get(b"x-forwarded-host", b"").split(b",")[0].strip()
+            if host:
+                others = [header for header in scope["headers"] if header[0] != b"host"]
+                scope = {**scope, "headers": [*others, (b"host", host)]}
+        await self._app(scope, receive, send)  # type: ignore[arg-type]
+
+    def _is_trusted(self, scope: Scope) -> bool:
+        try:
+            peer = ipaddress.ip_address(address_of((scope.get("client") or ("", 0))[0]))
+        except ValueError:
+            return False
+        return any(peer in network for network in self._proxies)

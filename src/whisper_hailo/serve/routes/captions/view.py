@@ -1,8 +1,9 @@
-"""The web page: captions for every browser that looks, over WebSockets."""
+"""The caption page's server: captions for browsers and players, on a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import ssl
 import threading
@@ -10,10 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+import numpy as np
+
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import to_add
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.hosts import Hosts
 from whisper_hailo.http.listening import listen, own_address
@@ -24,12 +27,10 @@ from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.outputs.cues import CUES
 from whisper_hailo.live.sources.browser import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.live.web.access import Access
-from whisper_hailo.live.web.broadcast import Broadcast, Message
-from whisper_hailo.live.web.framing import frame_ancestors
-from whisper_hailo.live.web.hls import PIECE_S, MediaSegments
-from whisper_hailo.live.web.meter import Meter
-from whisper_hailo.live.web.pages import MOST_BYTES, Pages
+from whisper_hailo.serve.routes.captions.access import Access, frame_ancestors
+from whisper_hailo.serve.routes.captions.broadcast import Broadcast, Message
+from whisper_hailo.serve.routes.captions.hls import PIECE_S, MediaSegments
+from whisper_hailo.serve.routes.captions.routes import MOST_BYTES, CaptionRoutes, make_caption_app
 from whisper_hailo.text.subtitles import Layout
 
 _HERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what users type
@@ -118,7 +119,7 @@ class WebView(Closing):
         self._controls = controls or Controls()
         self._broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
         self._pieces = MediaSegments(layout)
-        self._meter = Meter()
+        self._meter = LevelMeter()
         self._told_s = 0.0
         self._server: Any = None
         self._thread: threading.Thread | None = None
@@ -172,16 +173,16 @@ class WebView(Closing):
                 f"--web needs starlette, uvicorn and websockets ({error}); {to_add('web')}"
             ) from error
         place = self._place
+        pages = CaptionRoutes(
+            self._broadcast,
+            browser=self._browser,
+            access=place.access,
+            controls=self._controls,
+            pieces=self._pieces,
+            framed_by=place.framed_by,
+        )
         return HttpServer(
-            Pages(
-                self._broadcast,
-                browser=self._browser,
-                hosts=place.hosts,
-                access=place.access,
-                controls=self._controls,
-                pieces=self._pieces,
-                framed_by=place.framed_by,
-            ),
+            make_caption_app(pages, place.hosts),
             ConnectionLimiter(),
             place.tls,
             message_bytes=MOST_BYTES,
@@ -246,3 +247,35 @@ class WebView(Closing):
         self._server.limiter.close(stuck_only=True)
         self._server.should_exit = True
         self._server.force_exit = True
+
+
+SILENCE_DB: Final = -90.0
+"""The least that is told: one step of 16 bits."""
+
+_EACH: Final = SAMPLE_RATE_HZ // 8
+"""Samples of one reading."""
+
+
+class LevelMeter:
+    """Reads the level of a stream some eight times a second of it."""
+
+    def __init__(self) -> None:
+        self._power = 0.0
+        self._n_samples = 0
+
+    def level_db(self, audio: FloatArray) -> float | None:
+        """The level since the reading before, if one is due.
+
+        Args:
+            audio: `(n_samples,)` float32, the stream's next.
+
+        Returns:
+            root mean square in dB below full scale, `SILENCE_DB` to 0; `None`: not due.
+        """
+        self._power += float(np.dot(audio, audio))
+        self._n_samples += audio.size
+        if self._n_samples < _EACH:
+            return None
+        mean = self._power / self._n_samples
+        self._power, self._n_samples = 0.0, 0
+        return min(0.0, max(SILENCE_DB, 10 * math.log10(mean))) if mean > 0 else SILENCE_DB

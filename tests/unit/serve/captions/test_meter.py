@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whisper_hailo.live.web.meter import SILENCE_DB, Meter
+from whisper_hailo.serve.routes.captions.view import SILENCE_DB, LevelMeter
 
 
 def test_a_reading_is_of_an_eighth_of_a_second_in_whatever_pieces_it_comes() -> None:
-    meter = Meter()
+    meter = LevelMeter()
     wave = np.sin(np.arange(2000) * (2 * np.pi / 20)).astype(np.float32)
     readings = [meter.level_db(piece) for piece in np.split(wave, 4)]
     assert readings[:3] == [None] * 3
     assert readings[3] == pytest.approx(-3.01, abs=0.01)
-    for one in (meter, Meter()):
+    for one in (meter, LevelMeter()):
         assert one.level_db(wave[:1999]) is None
 
 
 def test_silence_and_too_much_are_the_ends_of_the_scale() -> None:
-    meter = Meter()
+    meter = LevelMeter()
     assert meter.level_db(np.zeros(2000, np.float32)) == SILENCE_DB
     assert meter.level_db(np.full(2000, 1e-7, np.float32)) == SILENCE_DB
     assert meter.level_db(np.full(2000, 3.0, np.float32)) == 0.0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.types import Scope
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from fastapi.exceptions import RequestValidationError
 
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, WhisperHailoError
 from whisper_hailo.http.hosts import address_of
@@ -41,37 +43,6 @@ STORED: Final = "whisper_hailo.stored"
 
 _OWN_FAULT: Final = 500
 _NOT_THERE: Final = 503
-
-
-class _Failure(BaseModel):
-    message: str
-    type: str
-    param: str | None
-    code: str | None
-
-
-class FailureBody(BaseModel):
-    """The body of every answer that is a refusal."""
-
-    error: _Failure
-
-
-TEXT, EVENTS = "text/plain", "text/event-stream"
-
-RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    "4XX": {"model": FailureBody, "description": "What was asked cannot be done"},
-    "5XX": {"model": FailureBody, "description": "It cannot be done now"},
-}
-"""For the description of the API."""
-
-
-def answers(*kinds: str) -> dict[int | str, dict[str, Any]]:
-    """What else than JSON an answer may be, for the same.
-
-    Args:
-        kinds: of its content, as HTTP calls them.
-    """
-    return {200: {"content": {kind: {} for kind in kinds}}}
 
 
 def status_of(error: Exception) -> int:
@@ -128,6 +99,7 @@ def log_refused_request(scope: Scope, error: Exception) -> None:
 
 def answer_failures(app: FastAPI) -> None:
     """Have an application answer all errors so."""
+    from fastapi.exceptions import RequestValidationError
 
     async def failed(request: Request, error: Exception) -> JSONResponse:
         param = None

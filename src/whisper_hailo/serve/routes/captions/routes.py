@@ -1,30 +1,27 @@
-"""What the page's server answers: the page itself, events, and a browser's microphone."""
+"""Routes of captions: the page, its events, a browser's microphone, and subtitles for players."""
 
 from __future__ import annotations
 
 import asyncio
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from whisper_hailo.http.hosts import Hosts
 from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.sources.browser import BrowserSource
-from whisper_hailo.live.web.access import Access
-from whisper_hailo.live.web.broadcast import Broadcast
-from whisper_hailo.live.web.hls import MediaSegments
-from whisper_hailo.live.web.watching import NOT_ALLOWED, NOT_UNDERSTOOD, Watcher
+from whisper_hailo.serve.quota import Quota
+from whisper_hailo.serve.routes.captions.access import Access
+from whisper_hailo.serve.routes.captions.broadcast import Broadcast
+from whisper_hailo.serve.routes.captions.events import NOT_ALLOWED, NOT_UNDERSTOOD, Watcher
+from whisper_hailo.serve.routes.captions.hls import MediaSegments
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
-
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.routing import BaseRoute
+    from starlette.types import ASGIApp
     from starlette.websockets import WebSocket
-
-    _Scope = MutableMapping[str, Any]
-    _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-    _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 MOST_BYTES: Final = 1 << 16
 """Of a message: two seconds of sound."""
@@ -56,13 +53,28 @@ _QUIET_S: Final = 10.0
 """Who sends no sound for so long does not record and makes room for another."""
 
 
-class Pages:
-    """An ASGI application.
+def make_caption_app(pages: CaptionRoutes, hosts: Hosts) -> ASGIApp:
+    """Return the application: its routes, with the limits of the server's."""
+    from starlette.applications import Starlette
+
+    from whisper_hailo.serve.http.access import AccessMiddleware
+
+    quota = Quota()
+    return AccessMiddleware(
+        Starlette(routes=pages.routes()),
+        hosts=hosts,
+        quota=quota,
+        admit=quota.request,
+        on_refusal=lambda _: None,
+    )
+
+
+class CaptionRoutes:
+    """Answers requests for captions.
 
     Args:
         broadcast: of the events.
         browser: where a browser's microphone goes, if it may be used.
-        hosts: by which names it may be asked for.
         access: who may do what.
         controls: of the captions.
         pieces: of the captions, for players.
@@ -74,51 +86,34 @@ class Pages:
         broadcast: Broadcast,
         *,
         browser: BrowserSource | None,
-        hosts: Hosts,
         access: Access,
         controls: Controls,
         pieces: MediaSegments,
         framed_by: str,
     ) -> None:
-        from starlette.applications import Starlette
-        from starlette.routing import Route, WebSocketRoute
-
         self._broadcast = broadcast
         self._browser = browser
-        self._hosts = hosts
         self._access = access
         self._controls = controls
         self._pieces = pieces
         self._recording = False
         self._recorded = ""  # what the page calls the recording that was heard last
         self._framed_by = framed_by
-        self._folder = resources.files("whisper_hailo.live.web").joinpath("page")
+        self._folder = resources.files("whisper_hailo.serve.routes.captions").joinpath("page")
+
+    def routes(self) -> list[BaseRoute]:
+        """Return all routes."""
+        from starlette.routing import Route, WebSocketRoute
+
         names = sorted(file.name for file in self._folder.iterdir())
-        self._routes = Starlette(
-            routes=[
-                Route("/", self._page),
-                *(Route(f"/{name}", self._page) for name in names),
-                Route("/captions.m3u8", self._playlist),
-                Route("/captions/{number:int}.vtt", self._piece),
-                WebSocketRoute("/events", self._events),
-                WebSocketRoute("/audio", self._audio),
-            ]
-        )
-
-    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
-        """Answer one request, on a connection that ends with it or becomes a WebSocket."""
-        from starlette.responses import PlainTextResponse
-
-        async def send_last(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
-            await send(message)
-
-        refusal = self._hosts.refusal(scope)
-        if refusal is None:
-            await self._routes(scope, receive, send_last)
-        else:
-            await PlainTextResponse(refusal[1], refusal[0])(scope, receive, send_last)
+        return [
+            Route("/", self._page),
+            *(Route(f"/{name}", self._page) for name in names),
+            Route("/captions.m3u8", self._playlist),
+            Route("/captions/{number:int}.vtt", self._piece),
+            WebSocketRoute("/events", self._events),
+            WebSocketRoute("/audio", self._audio),
+        ]
 
     async def _page(self, request: Request) -> Response:
         from starlette.responses import Response

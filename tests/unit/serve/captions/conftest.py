@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.live.web.serving import PATIENCE_S, serve
+from tests.unit.serve.captions.serving import PATIENCE_S, serve
 from whisper_hailo.live.sources.browser import BrowserSource
 
 _FASTER = 20
@@ -34,8 +34,8 @@ def _time_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _soon_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server looks each tenth of a second whether it is to end, and waits as long once more."""
-    monkeypatch.setattr("whisper_hailo.live.web.view.asyncio", _Hasty())
-    monkeypatch.setattr("whisper_hailo.live.web.view._END_LOOKS", 20 * _FASTER)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.asyncio", _Hasty())
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view._END_LOOKS", 20 * _FASTER)
     if find_spec("uvicorn"):
         monkeypatch.setattr("uvicorn.server.asyncio", _Hasty())
 

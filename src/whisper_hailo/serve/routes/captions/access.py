@@ -1,15 +1,16 @@
-"""Who may look at captions, speak into them, and control them."""
+"""Who may look at captions, speak into them, control them, and show their page in a frame."""
 
 from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, Self, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.keys import is_one_of
-from whisper_hailo.http.hosts import is_loopback
+from whisper_hailo.http.hosts import Authority, is_loopback
 
 Right: TypeAlias = Literal["look", "record", "control"]
 """To see captions; to have one's microphone captioned; to change what is captioned and shown."""
@@ -61,3 +62,29 @@ class Access:
         if not token:
             return self.free
         return _ALL if is_one_of(token, [self.token]) else None
+
+
+def frame_ancestors(origins: Iterable[str]) -> str:
+    """Origins as the directive of a Content Security Policy takes them; without any, nobody's.
+
+    Args:
+        origins: such as `http://homeassistant.local:8123`.
+
+    Raises:
+        OptionError: what is no origin.
+    """
+    return " ".join(map(_origin, origins)) or "'none'"
+
+
+def _origin(given: str) -> str:
+    scheme, _, authority = given.rstrip("/").partition("://")
+    try:
+        Authority.of(authority)
+    except ValueError:
+        authority = ""
+    if scheme.lower() not in ("http", "https") or not authority:
+        raise OptionError(
+            f"--web-frame is {given!r}, expected the origin of a page, such as "
+            "http://homeassistant.local:8123"
+        )
+    return f"{scheme}://{authority}".lower()

@@ -1,21 +1,24 @@
-"""From an upload to a ticket: the way that all HTTP doors share."""
+"""Uploads: the way from a form to a ticket, and server-sent events back, that routes share."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
 
 from fastapi import Request, Response, UploadFile
+from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from starlette.datastructures import FormData
+from starlette.types import Receive, Scope, Send
 
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.engine import Engine, Ticket
 from whisper_hailo.serve.errors import LeftError
-from whisper_hailo.serve.http.failures import CLIENT, STORED, SUBMITTED
+from whisper_hailo.serve.http.errors import CLIENT, STORED, SUBMITTED
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices, Priority
 
@@ -47,7 +50,7 @@ class _UploadRequest(Request):
         )
 
 
-class Asking:
+class UploadHandler:
     """What an HTTP door does with a request.
 
     Args:
@@ -98,14 +101,14 @@ class Asking:
         """Have an upload transcribed; see `audio` and `Engine.submit`."""
         caller = Caller(request.scope[CLIENT], self._door, priority)
         stored = request.scope[STORED]
-        audio = await while_there(request, self.audio(file, stored, form, heard_s))
+        audio = await run_until_disconnect(request, self.audio(file, stored, form, heard_s))
         asked = self._engine.request(audio, choices, caller)
         async with self._engine.submit(asked) as ticket:
             request.scope[SUBMITTED] = True
             yield ticket
 
 
-async def while_there(request: Request, work: Awaitable[T]) -> T:
+async def run_until_disconnect(request: Request, work: Awaitable[T]) -> T:
     """The result of some work, which ends when the client leaves.
 
     Raises:
@@ -127,3 +130,28 @@ async def while_there(request: Request, work: Awaitable[T]) -> T:
 async def _left(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+_UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+class Events(StreamingResponse):
+    """Events as they come; whoever stops reading leaves.
+
+    Args:
+        events: as texts; see `sse`.
+        stack: holds the ticket.
+    """
+
+    def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=_UNBUFFERED)
+        self._stack = stack
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._stack:
+            await super().__call__(scope, receive, send)
+
+
+def sse(content: Mapping[str, Any]) -> str:
+    """An event as text; its name is its type."""
+    return f"event: {content['type']}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"

@@ -12,11 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.web.serving import PATIENCE_S, completed, connect, needs_web, partial, told
+from tests.unit.serve.captions.serving import (
+    PATIENCE_S,
+    completed,
+    connect,
+    needs_web,
+    partial,
+    told,
+)
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.sources.browser import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.live.web.framing import frame_ancestors
+from whisper_hailo.serve.routes.captions.access import frame_ancestors
 
 
 def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) -> None:
@@ -65,16 +72,16 @@ def test_only_a_page_over_a_picture_takes_the_style_of_who_opens_it(
 def test_addresses_are_such_that_can_be_opened(
     monkeypatch: pytest.MonkeyPatch, host: str, own: str | None, here: str, others: str
 ) -> None:
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
-    monkeypatch.setattr("whisper_hailo.live.web.view.own_address", lambda _: own)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.own_address", lambda _: own)
     view = WebView(CaptionStatistics, Place.of(host))
     assert view.address == here
     assert view.address_for_others == others
 
 
 def test_who_may_come_and_by_which_name_follows_from_where_it_listens() -> None:
-    from whisper_hailo.live.web.view import Place
+    from whisper_hailo.serve.routes.captions.view import Place
 
     here = Place.of()
     everywhere = Place.of("0.0.0.0", names=["captions.example"])  # noqa: S104 - nothing listens
@@ -85,7 +92,7 @@ def test_who_may_come_and_by_which_name_follows_from_where_it_listens() -> None:
 
 def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
     needs_web()
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
     origins = ("http://homeassistant.local:8123", "HTTPS://Wall.example/")
     with (
@@ -123,7 +130,7 @@ def test_pages_see_how_loud_it_is(served: tuple[Any, BrowserSource]) -> None:
 def test_a_page_that_is_told_nothing_knows_that_it_is_connected(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.web.watching._STILL_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.events._STILL_S", 0.01)
     with connect(served[0], "events") as page:
         told(page, "snapshot")
         assert json.loads(page.recv()) == {"event": "still"}
@@ -149,7 +156,7 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
 def test_who_left_is_forgotten_at_once(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.web.watching._STILL_S", 10.0 * PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.events._STILL_S", 10.0 * PATIENCE_S)
     view, _ = served
     left, leave = threading.Event(), view._broadcast.leave
 
@@ -166,7 +173,7 @@ def test_who_left_is_forgotten_at_once(
 
 
 def test_pages_see_how_fast_and_how_late_captions_are() -> None:
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
     statistics = CaptionStatistics(n_segment_samples=32_000, compute_s=0.5, behind_s=1.26)
     view = WebView(lambda: statistics, Place.of())
@@ -180,7 +187,7 @@ def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
     needs_web()
     from websockets.exceptions import InvalidStatus
 
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
     with WebView(CaptionStatistics, Place.of(port=0)) as view:
         with pytest.raises(InvalidStatus, match="403"), connect(view, "audio"):
@@ -193,7 +200,7 @@ def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
 
 
 def test_players_hear_of_time_in_which_nothing_is_said_once_for_each_piece() -> None:
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
     view, told = WebView(CaptionStatistics, Place.of(port=0)), []
     loop: Any = SimpleNamespace(call_soon_threadsafe=lambda _, heard_s: told.append(heard_s))
@@ -205,7 +212,7 @@ def test_players_hear_of_time_in_which_nothing_is_said_once_for_each_piece() -> 
 
 def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     needs_web()
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
     waited_for = threading.Event()
 
@@ -215,7 +222,7 @@ def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPat
             return super().wait(timeout)
 
     names = SimpleNamespace(Event=Ready, Thread=threading.Thread)
-    monkeypatch.setattr("whisper_hailo.live.web.view.threading", names)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.threading", names)
     view = WebView(CaptionStatistics, Place.of(port=0))
     serve = view._serve
     monkeypatch.setattr(view, "_serve", lambda *given: (waited_for.wait(PATIENCE_S), serve(*given)))
@@ -226,7 +233,7 @@ def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
     view = WebView(CaptionStatistics, Place.of(port=0))
     view.put(completed(0))
@@ -242,10 +249,10 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
     needs_web()
     from websockets.exceptions import ConnectionClosed
 
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
-    monkeypatch.setattr("whisper_hailo.live.web.view._END_LOOKS", 200 * PATIENCE_S)
-    monkeypatch.setattr("whisper_hailo.live.web.view._CLOSED_S", PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view._END_LOOKS", 200 * PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view._CLOSED_S", PATIENCE_S)
     view = WebView(CaptionStatistics, Place.of(port=0)).open()
     with connect(view, "events") as page:
         assert [json.loads(page.recv())["event"] for _ in range(2)] == ["hello", "snapshot"]
@@ -273,7 +280,7 @@ def test_foreign_pages_and_foreign_names_are_refused(served: tuple[Any, BrowserS
 
 
 def test_an_address_in_use_is_told(served: tuple[Any, BrowserSource]) -> None:
-    from whisper_hailo.live.web.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import Place, WebView
 
     view, _ = served
     port = int(view.address.rsplit(":", 1)[1].strip("/"))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.web.serving import PATIENCE_S, connect, serve, told
+from tests.unit.serve.captions.serving import PATIENCE_S, connect, serve, told
 from whisper_hailo.live.sources.backlog import Backlog
 from whisper_hailo.live.sources.browser import BrowserSource
 from whisper_hailo.live.sources.source import Pace
@@ -125,7 +125,7 @@ def test_a_microphone_that_sends_nothing_makes_room_for_another(
 ) -> None:
     from websockets.exceptions import ConnectionClosed
 
-    monkeypatch.setattr("whisper_hailo.live.web.pages._QUIET_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.routes._QUIET_S", 0.01)
     with serve(browser=BrowserSource()) as view:
         with connect(view, "audio") as silent:
             assert silent.recv() == "new"

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.unit.live.scripted import silence, speech
-from tests.unit.live.web.room import TOKEN, ask, heard, room, until
-from tests.unit.live.web.serving import connect
+from tests.unit.serve.captions.room import TOKEN, ask, heard, room, until
+from tests.unit.serve.captions.serving import connect
 from whisper_hailo.live.events import Away, Cleared, Completed, Marker, Settings
 from whisper_hailo.live.sources.browser import BrowserSource
-from whisper_hailo.live.web.access import Access
+from whisper_hailo.serve.routes.captions.access import Access
 
 
 def test_what_comes_first_says_the_version_and_what_one_may_do() -> None:
