@@ -124,12 +124,7 @@ class Hosts:
     def refusal(
         self, scope: Mapping[str, Any], *, any_page: bool | None = None
     ) -> tuple[int, str] | None:
-        """Why a request is not answered, with its status; `None` if it is.
-
-        Args:
-            scope: of the request, as ASGI has it.
-            any_page: pages of others may ask; `None`: unless they open a WebSocket.
-        """
+        """Why a request is not answered, with its status; `None` if it is."""
         hosts = _values(scope, b"host")
         try:
             (asked_for,) = (Authority.of(host) for host in hosts)

@@ -33,9 +33,6 @@ def bind(host: str, port: int, shown: str, advice: str) -> socket.socket:
         port: 0 takes any free one.
         shown: where it is, for the message.
         advice: what to do where it cannot be had.
-
-    Raises:
-        OptionError: the address is taken, or not of this machine.
     """
     listener = _Listener(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listener.shown, listener.advice = shown, advice
@@ -46,11 +43,7 @@ def bind(host: str, port: int, shown: str, advice: str) -> socket.socket:
 
 
 def own_address(host: str) -> str | None:
-    """At which other machines reach this one, as far as it knows; `None`: it has no network.
-
-    Args:
-        host: that stands for all addresses: of IPv6 with a colon.
-    """
+    """At which other machines reach this one, as far as it knows; `None`: it has no network."""
     family, far = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
     with socket.socket(family, socket.SOCK_DGRAM) as nowhere:
         try:
@@ -77,9 +70,6 @@ class _Listener(socket.socket):
 
         A connection that nobody accepts would wake the event loop again at once, so a spare
         descriptor is given up to accept and close it.
-
-        Raises:
-            BlockingIOError: there is none, or it was refused.
         """
         try:
             return super().accept()
@@ -102,11 +92,7 @@ class _Listener(socket.socket):
             self._spare = None
 
     def listen(self, _at_once: int = 0, /) -> None:
-        """Let many wait: those who find no room try again after a second only.
-
-        Raises:
-            OptionError: another one listens there since this one was bound.
-        """
+        """Let many wait: those who find no room try again after a second only."""
         with self.told():
             super().listen(_WAITING)
         if self._spare is None:

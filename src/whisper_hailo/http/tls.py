@@ -17,9 +17,6 @@ class Tls:
         cert: PEM file of the certificate, and of those that vouch for it.
         key: PEM file of its key, without a password.
         options: how both are typed, for messages.
-
-    Raises:
-        OptionError: one without the other.
     """
 
     cert: Path | None

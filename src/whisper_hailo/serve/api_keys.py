@@ -18,9 +18,6 @@ class ApiKeys:
 
     Args:
         safety: says where the keys are.
-
-    Raises:
-        OptionError: the file cannot be read or holds no key.
     """
 
     def __init__(self, safety: SafetyOptions) -> None:

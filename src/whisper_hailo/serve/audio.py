@@ -19,7 +19,11 @@ from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.copies import append, new_copy, pieces
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.serve.errors import LeftError, TooLargeError, translate_full_storage
+from whisper_hailo.serve.errors import (
+    ClientDisconnectedError,
+    TooLargeError,
+    translate_full_storage,
+)
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.threads import on_thread
 
@@ -84,11 +88,6 @@ class Decoders:
 
         Returns:
             `(n_samples,)` float32 at 16 kHz mono; on the disk where it is long.
-
-        Raises:
-            AudioError: it cannot be read.
-            TooLargeError: it is longer than allowed, whatever its header says.
-            BusyError: there is no room for it.
         """
         label = PurePath(name or "").name or "the file"
         return await self._run(stored, _decoded, file, label, heard_s)
@@ -130,19 +129,13 @@ class _Bounds:
         self.is_wanted = False
 
     def kept(self, blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
-        """The same blocks, as far as they may go.
-
-        Raises:
-            TooLargeError: there are too many.
-            BusyError: there is no room for them.
-            LeftError: nobody waits for them any more.
-        """
+        """The same blocks, as far as they may go."""
         seconds = 0.0
         for block in blocks:
             seconds += block.size / SAMPLE_RATE_HZ
             expect_seconds(seconds, self.most_s)
             if not self.is_wanted:
-                raise LeftError("the client left")
+                raise ClientDisconnectedError("the client left")
             self.stored.take(block.nbytes)
             yield block
 

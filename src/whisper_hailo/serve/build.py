@@ -6,7 +6,7 @@ import time
 
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.engine import Served, WorkerEngine
+from whisper_hailo.serve.engine import Engine, Served
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.options import DoorOptions, LimitOptions
 from whisper_hailo.serve.quota import Quota
@@ -42,7 +42,7 @@ def make_worker(
 
 def make_engine(
     worker: Worker, fallback: float, doors: DoorOptions, limits: LimitOptions
-) -> WorkerEngine:
+) -> Engine:
     """What the doors know of it.
 
     Args:
@@ -54,7 +54,7 @@ def make_engine(
     transcriber, default = worker.transcriber, worker.default
     languages = tuple(transcriber.tokenizer.special.languages) or ("en",)
     name = transcriber.settings(default).model
-    return WorkerEngine(
+    return Engine(
         worker,
         Served(name, doors.alias, languages, int(time.time())),
         Defaults(default, worker.long, fallback),

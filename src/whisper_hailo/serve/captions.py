@@ -9,8 +9,8 @@ from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.engine import options_in
-from whisper_hailo.serve.errors import LeftError, TooLateError
-from whisper_hailo.serve.glance import Glance
+from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
+from whisper_hailo.serve.glance import PartialJob
 from whisper_hailo.serve.job import Outcome
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.serve.worker import Worker
@@ -34,7 +34,7 @@ class EngineCaptions:
         self._options = options
         self._caller = caller
         self._deadline_s = deadline_s
-        self._look: Glance | None = None
+        self._look: PartialJob | None = None
         self._left = False
 
     @property
@@ -69,8 +69,8 @@ class EngineCaptions:
         """See `CaptionEngine`. It waits, so it is called on a thread of its own.
 
         Raises:
-            TooLateError: it was not heard by its deadline.
-            LeftError: nobody wants to know any more.
+            DeadlineExceededError: it was not heard by its deadline.
+            ClientDisconnectedError: nobody wants to know any more.
             WhisperHailoError: what kept it from being heard.
         """
         options = self._options
@@ -78,20 +78,22 @@ class EngineCaptions:
             options = options_in(options, language)
         heard: Future[BufferText] = Future()
 
-        def tell(event: Segment | Outcome | Exception) -> None:
+        def emit(event: Segment | Outcome | Exception) -> None:
             if isinstance(event, Exception):
                 heard.set_exception(event)
             elif isinstance(event, BufferText):
                 heard.set_result(event)
 
         running = Running(audio, draft, word_times, hold_back_s)
-        look = self._look = self._worker.look(running, options, self._caller, tell)
+        look = self._look = self._worker.transcribe_partial(running, options, self._caller, emit)
         try:
             if self._left:  # before there was a look to leave
-                raise LeftError("the client left")
+                raise ClientDisconnectedError("the client left")
             return heard.result(self._deadline_s)
         except TimeoutError:
-            raise TooLateError(f"it was not heard in {self._deadline_s:g} s; ask later") from None
+            raise DeadlineExceededError(
+                f"live audio exceeded its {self._deadline_s:g} s deadline; retry later"
+            ) from None
         finally:
             self._worker.leave(look)
 

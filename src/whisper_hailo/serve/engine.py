@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final, Protocol
@@ -16,17 +16,16 @@ from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.live.captioning.engine import TOKENS_PER_SECOND, CaptionEngine
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.captions import EngineCaptions
-from whisper_hailo.serve.errors import TooLateError, UnknownModelError
+from whisper_hailo.serve.errors import DeadlineExceededError, UnknownModelError
 from whisper_hailo.serve.job import Outcome
-from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.quota import Quota, Reservation
+from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import (
     MAX_HOTWORDS_LETTERS,
     Caller,
     Choices,
     Defaults,
-    Heard,
     Request,
+    StreamItemResult,
 )
 from whisper_hailo.serve.threads import on_thread
 from whisper_hailo.serve.worker import State, Worker
@@ -94,7 +93,7 @@ class Ticket:
         self._deadline = self._loop.time() + deadline_s
         self._events: asyncio.Queue[Segment | Outcome | Exception] = asyncio.Queue()
 
-    def tell(self, event: Segment | Outcome | Exception) -> None:
+    def emit(self, event: Segment | Outcome | Exception) -> None:
         """Hand over what comes; from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
@@ -103,7 +102,7 @@ class Ticket:
         """Each segment when it is final; then there is the transcript.
 
         Raises:
-            TooLateError: it is not done by its deadline.
+            DeadlineExceededError: it is not done by its deadline.
             WhisperHailoError: what kept it from being transcribed.
         """
         while True:
@@ -111,9 +110,9 @@ class Ticket:
                 async with asyncio.timeout_at(self._deadline):
                     event = await self._events.get()
             except TimeoutError:
-                raise TooLateError(
-                    f"it was not done in {self._deadline_s:g} s, the most that one request may "
-                    "take; ask for less at once, or when less is asked for"
+                raise DeadlineExceededError(
+                    f"the request exceeded its {self._deadline_s:g} s deadline; send shorter audio "
+                    "or retry when the server is less busy"
                 ) from None
             if isinstance(event, Exception):
                 raise event
@@ -138,86 +137,7 @@ class Captions(CaptionEngine, Protocol):
         ...
 
 
-class Engine(Protocol):
-    """What a door needs; it has nothing else of the server."""
-
-    @property
-    def ending(self) -> asyncio.Event:
-        """Set when the server is about to end: what is under way is still done."""
-        ...
-
-    @property
-    def served(self) -> Served:
-        """What clients are told of the model."""
-        ...
-
-    @property
-    def limits(self) -> AudioLimits:
-        """How much audio a request may have."""
-        ...
-
-    @property
-    def quota(self) -> Quota:
-        """What all clients take."""
-        ...
-
-    @property
-    def metrics(self) -> Metrics:
-        """Counts what the doors do."""
-        ...
-
-    @property
-    def state(self) -> State:
-        """How far the engine is."""
-        ...
-
-    def admit(self, client: str) -> AbstractContextManager[Reservation]:
-        """Hold a place for a request, and what it stores, as long as the block lasts.
-
-        Raises:
-            BusyError, TooManyError: there is no place.
-        """
-        ...
-
-    def request(self, audio: FloatArray, choices: Choices, caller: Caller) -> Request:
-        """What to submit for a client's audio and choices.
-
-        Raises:
-            OptionError: a value out of range.
-        """
-        ...
-
-    def submit(self, request: Request) -> AbstractAsyncContextManager[Ticket]:
-        """Transcribe; who leaves the block leaves the engine to others.
-
-        Raises:
-            OptionError: the model cannot honour the options.
-            BusyError: the server is about to end.
-        """
-        ...
-
-    def live(self, client: str) -> AbstractContextManager[None]:
-        """Hold one of the places for live streams as long as the block lasts.
-
-        Raises:
-            BusyError, TooManyError: there is none.
-        """
-        ...
-
-    def captions(self, choices: Choices, caller: Caller) -> Captions:
-        """The engine for such a stream, before all that is not live.
-
-        Raises:
-            OptionError: the model cannot honour the options.
-        """
-        ...
-
-    def heard(self, item: Heard) -> None:
-        """An item of a live stream is over: it is counted and logged."""
-        ...
-
-
-class WorkerEngine:
+class Engine:
     """The engine of a worker, for the doors of one event loop.
 
     Args:
@@ -284,14 +204,14 @@ class WorkerEngine:
         self._worker.transcriber.check(options)
         return EngineCaptions(self._worker, options, caller, self._deadline_s)
 
-    def heard(self, item: Heard) -> None:
-        self._worker.heard(item)
+    def record_item(self, item: StreamItemResult) -> None:
+        self._worker.record_item(item)
 
     @asynccontextmanager
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:
         deadline_s = self._deadline_s if request.deadline_s is None else request.deadline_s
         ticket = Ticket(request.audio.size / SAMPLE_RATE_HZ, deadline_s)
-        job = await on_thread(self._worker.submit, request, ticket.tell, undo=self._worker.leave)
+        job = await on_thread(self._worker.submit, request, ticket.emit, undo=self._worker.leave)
         try:
             yield ticket
         finally:

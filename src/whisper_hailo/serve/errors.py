@@ -13,7 +13,7 @@ RETRY_S: Final = 1
 """When to try again where there is no place now."""
 
 
-class TurnedAwayError(WhisperHailoError):
+class RejectedError(WhisperHailoError):
     """A request that is not taken up, or given up.
 
     Attributes:
@@ -27,31 +27,31 @@ class TurnedAwayError(WhisperHailoError):
     retry_s: int | None = None
 
 
-class BusyError(TurnedAwayError):
+class BusyError(RejectedError):
     """The queue is full, or the server is about to end."""
 
     kind, status, retry_s = "busy", 503, RETRY_S
 
 
-class TooManyError(TurnedAwayError):
+class TooManyError(RejectedError):
     """One client asks for too much at once, or too often."""
 
     kind, status, retry_s = "too_many", 429, RETRY_S
 
 
-class TooLargeError(TurnedAwayError):
+class TooLargeError(RejectedError):
     """More bytes or seconds than one request may have."""
 
     kind, status = "too_large", 413
 
 
-class TooLateError(TurnedAwayError):
-    """It was not done in its time."""
+class DeadlineExceededError(RejectedError):
+    """Deadline exceeded."""
 
     kind, status = "too_late", 503
 
 
-class StorageFullError(TurnedAwayError):
+class StorageFullError(RejectedError):
     """The temporary folder is full."""
 
     kind, status = "storage_full", 507
@@ -86,19 +86,19 @@ def is_storage_full(error: BaseException | None) -> bool:
     return False
 
 
-class LeftError(TurnedAwayError):
-    """Nobody waits for it any more."""
+class ClientDisconnectedError(RejectedError):
+    """The client has left."""
 
     kind, status = "left", 499
 
 
-class BadKeyError(TurnedAwayError):
+class BadKeyError(RejectedError):
     """The key is missing or wrong."""
 
     kind, status = "bad_key", 401
 
 
-class UnknownModelError(TurnedAwayError):
+class UnknownModelError(RejectedError):
     """A model by this name is not served."""
 
     kind, status = "unknown_model", 404
@@ -106,7 +106,7 @@ class UnknownModelError(TurnedAwayError):
 
 def kind_of(error: BaseException) -> str:
     """An error in a word."""
-    return error.kind if isinstance(error, TurnedAwayError) else type(error).__name__
+    return error.kind if isinstance(error, RejectedError) else type(error).__name__
 
 
 def outcome_of(failure: BaseException | None) -> str:

@@ -17,11 +17,7 @@ from whisper_hailo.transcription.window import (
 
 
 class _Alone:
-    """An engine whose windows share no batch with others: those with a draft are decoded alone.
-
-    Args:
-        engine: that decodes.
-    """
+    """An engine whose windows share no batch with others: those with a draft are decoded alone."""
 
     def __init__(self, engine: WindowEngine) -> None:
         self._engine = engine
@@ -34,15 +30,15 @@ class _Alone:
         return self._engine.transcribe(encoded, requests)
 
 
-class Glance(Job):
+class PartialJob(Job):
     """A recording of one window, which is there already."""
 
-    is_look: ClassVar[bool] = True
+    is_partial: ClassVar[bool] = True
 
     _request: WindowRequest
     _result: WindowResult
 
-    def look_at(self, request: WindowRequest) -> None:
+    def set_window(self, request: WindowRequest) -> None:
         """Take this as its only window."""
         self._request = request
         if self.engine is not None:

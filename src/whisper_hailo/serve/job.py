@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import Segment, Transcript
-from whisper_hailo.serve.errors import LeftError
+from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.run import TranscriptionRun
@@ -17,9 +17,8 @@ from whisper_hailo.transcription.window import WindowRequest, WindowResult
 
 Outcome: TypeAlias = Transcript | BufferText
 
-Told: TypeAlias = Callable[[Segment | Outcome | Exception], None]
-"""Told of each segment when it is final, and at the end of the outcome or of what prevented it; on
-the engine's thread."""
+EventCallback: TypeAlias = Callable[[Segment | Outcome | Exception], None]
+"""Called on the engine's thread with each final segment, then with the outcome or the failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +33,15 @@ class Job(Recording):
 
     Attributes:
         caller: whose it is.
-        tell: tells the client.
+        emit: tells the client.
         asked_s: when it was asked for, by `time.monotonic`.
         begun_s: when its first window was taken up; 0 before.
-        is_look: it is one look of a live stream, which holds a place of its own.
+        is_partial: it is one look of a live stream, which holds a place of its own.
     """
 
     caller: Caller
-    tell: Told
-    is_look: ClassVar[bool] = False
+    emit: EventCallback
+    is_partial: ClassVar[bool] = False
 
     def __init__(self, *of_recording: Any, **named: Any) -> None:  # noqa: ANN401 - those of `Recording`
         super().__init__(*of_recording, **named)
@@ -52,27 +51,15 @@ class Job(Recording):
         self._left: Exception | None = None
 
     def outcome(self, run: TranscriptionRun) -> Outcome:
-        """What became of it, once it is done.
-
-        Args:
-            run: that it is of.
-        """
+        """What became of it, once it is done."""
         return run.transcript(self)
 
     def leave(self, why: Exception | None = None) -> None:
-        """Nobody waits for it any more; no further window is decoded. From any thread.
-
-        Args:
-            why: what is to be told instead of the transcript.
-        """
-        self._left = why or LeftError("the client left")
+        """Nobody waits for it any more; no further window is decoded. From any thread."""
+        self._left = why or ClientDisconnectedError("the client left")
 
     def next(self) -> WindowRequest | None:
-        """See `Recording`.
-
-        Raises:
-            LeftError: nobody waits for it any more.
-        """
+        """See `Recording`."""
         self._expect_wanted()
         if not self.begun_s:
             self.begun_s = time.monotonic()
@@ -112,4 +99,4 @@ class Job(Recording):
     def _tell_segments(self) -> None:
         new, self._n_told = self.segments[self._n_told :], len(self.segments)
         for segment in new:
-            self.tell(segment)
+            self.emit(segment)

@@ -49,24 +49,14 @@ class JobQueue:
 
     @contextmanager
     def request(self, client: str) -> Iterator[Reservation]:
-        """Hold a place for a request and what it stores; see `Quota.request`.
-
-        Raises:
-            BusyError: the server is about to end, or full.
-            TooManyError: this client has its share.
-        """
+        """Hold a place for a request and what it stores; see `Quota.request`."""
         self._expect_open()
         with self._quota.request(client) as stored:
             yield stored
 
     @contextmanager
     def live(self, client: str) -> Iterator[None]:
-        """Hold a place for a live stream as long as the block lasts; see `Quota.live`.
-
-        Raises:
-            BusyError: the server is about to end, or full.
-            TooManyError: this client has its share.
-        """
+        """Hold a place for a live stream as long as the block lasts; see `Quota.live`."""
         self._expect_open()
         try:
             with self._quota.live(client):
@@ -91,13 +81,9 @@ class JobQueue:
         return self._clients[name]
 
     def put(self, job: Job) -> None:
-        """Let a job wait for its turn; a look of a live stream has its place already.
-
-        Raises:
-            BusyError: the server is about to end.
-        """
+        """Let a job wait for its turn; a look of a live stream has its place already."""
         with self._changed:
-            if not job.is_look or self._is_over:
+            if not job.is_partial or self._is_over:
                 self._expect_open()
             client = self._client(job.caller.client)
             job.share = client.share
@@ -183,9 +169,9 @@ class JobQueue:
     @property
     def n_unfinished(self) -> int:
         """How many requests those are; looks of live streams are none."""
-        return sum(not job.is_look for job in self.unfinished)
+        return sum(not job.is_partial for job in self.unfinished)
 
     @property
     def n_waiting(self) -> int:
         """How many of them no window was taken up of yet."""
-        return sum(not (job.begun_s or job.is_look) for job in self.unfinished)
+        return sum(not (job.begun_s or job.is_partial) for job in self.unfinished)

@@ -43,15 +43,7 @@ class Listeners:
 
 @contextmanager
 def bound(doors: DoorOptions, *, tls: bool) -> Iterator[Listeners]:
-    """Hold the addresses as long as the block lasts.
-
-    Args:
-        doors: which there are.
-        tls: HTTP is HTTPS.
-
-    Raises:
-        OptionError: one of them is taken, or not of this machine.
-    """
+    """Hold the addresses as long as the block lasts."""
     with ExitStack() as stack:
 
         def place(address: Address | None, scheme: str) -> Listener | None:

@@ -14,7 +14,7 @@ from whisper_hailo.serve.errors import kind_of, outcome_of
 
 if TYPE_CHECKING:
     from whisper_hailo.serve.job import Job
-    from whisper_hailo.serve.request import Caller, Heard
+    from whisper_hailo.serve.request import Caller, StreamItemResult
 
 _MOST_REFUSALS: Final = 60
 """Lines a minute of requests that were refused."""
@@ -50,10 +50,10 @@ class RequestLog:
             }
         text = None if transcript is None else transcript.text
         # Looks come several times a second.
-        level = logging.DEBUG if job.is_look else logging.INFO
+        level = logging.DEBUG if job.is_partial else logging.INFO
         self._tell(level, job.caller, job.failure, fields, text)
 
-    def heard(self, item: Heard) -> None:
+    def heard(self, item: StreamItemResult) -> None:
         """An item of a live stream is over."""
         fields = {"audio_s": round(item.seconds, 3), "language": item.language}
         self._tell(logging.INFO, item.caller, item.failure, fields, item.text)

@@ -17,7 +17,7 @@ from whisper_hailo.serve.request import Priority
 if TYPE_CHECKING:
     from whisper_hailo.serve.job import Job, Outcome
     from whisper_hailo.serve.job_queue import JobQueue
-    from whisper_hailo.serve.request import Heard
+    from whisper_hailo.serve.request import StreamItemResult
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 
@@ -57,7 +57,7 @@ class Metrics:
         self._state = Gauge(name + "state", "1 where the engine is.", ["state"], registry=registry)
         self._unfinished = Gauge(name + "unfinished", "Requests not done.", registry=registry)
         self._waiting = Gauge(name + "queue_depth", "Requests not begun.", registry=registry)
-        self._live = Gauge(name + "live_streams", "Heard as they come.", registry=registry)
+        self._live = Gauge(name + "live_streams", "Live streams under way.", registry=registry)
 
     def watch(self, queue: JobQueue, celsius: Callable[[], float | None] | None) -> None:
         """Tell of a queue, and of the temperature of the chip, where there is one."""
@@ -81,7 +81,7 @@ class Metrics:
     def done(self, job: Job, outcome: Outcome | None, now_s: float) -> None:
         """A job is over; `outcome` is `None` where it failed."""
         became = outcome_of(job.failure)
-        if job.is_look:
+        if job.is_partial:
             self._looks.labels(became).inc()
         else:
             self._requests.labels(job.caller.door, became).inc()
@@ -98,7 +98,7 @@ class Metrics:
             self._audio.inc(outcome.duration_s)
             self._rtfx.set(outcome.duration_s / max(took_s, 1e-6))
 
-    def heard(self, item: Heard) -> None:
+    def heard(self, item: StreamItemResult) -> None:
         """An item of a live stream is over."""
         self._requests.labels(item.caller.door, outcome_of(item.failure)).inc()
         self._audio.inc(item.seconds)

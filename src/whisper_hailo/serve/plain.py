@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.serve.errors import TurnedAwayError
+from whisper_hailo.serve.errors import RejectedError
 
 _PATH: Final = re.compile(r"(?<![\w:/.])/[^\s'\",;:)]+")
 """Of a file: it begins where no address of the web has its host."""
@@ -14,9 +14,9 @@ _PATH: Final = re.compile(r"(?<![\w:/.])/[^\s'\",;:)]+")
 _FLAG: Final = re.compile(r"--([a-z][a-z-]*[a-z])")
 
 
-def plain_message(error: BaseException) -> str:
+def sanitize_error(error: BaseException) -> str:
     """The message of an error, without paths and with parameters for the command's options."""
-    if isinstance(error, TurnedAwayError):
+    if isinstance(error, RejectedError):
         return str(error)
     if isinstance(error, TimeoutError):
         return "nothing came for too long; ask again"

@@ -65,24 +65,14 @@ class Quota:
 
     @contextmanager
     def request(self, client: str) -> Iterator[Reservation]:
-        """Hold a place for a request, and what it stores, as long as the block lasts.
-
-        Raises:
-            BusyError: all places are taken.
-            TooManyError: this client has its share.
-        """
+        """Hold a place for a request, and what it stores, as long as the block lasts."""
         most, each = self._limits.queue, self._limits.queue_each
         with self._slot(self._requests, client, most, each, "requests"), self.reserve() as stored:
             yield stored
 
     @contextmanager
     def live(self, client: str) -> Iterator[None]:
-        """Hold a place for a live stream as long as the block lasts; one client has half of them.
-
-        Raises:
-            BusyError: all places are taken.
-            TooManyError: this client has its share.
-        """
+        """Hold a place for a live stream as long as the block lasts; one client has half."""
         most = self._limits.live
         with self._slot(self._live, client, most, (most + 1) // 2, "live streams"):
             yield
@@ -145,11 +135,7 @@ class Reservation:
         self.n_bytes = 0
 
     def take(self, n_bytes: int) -> None:
-        """Take more, or give some back where `n_bytes` is less than 0.
-
-        Raises:
-            BusyError: there are not so many.
-        """
+        """Take more, or give some back where `n_bytes` is less than 0."""
         self._quota.take(n_bytes)
         self.n_bytes += n_bytes
 

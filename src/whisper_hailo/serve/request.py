@@ -54,8 +54,8 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """What became of an item of a live stream.
+class StreamItemResult:
+    """Result of an item of a live stream.
 
     Attributes:
         caller: whose it is.
@@ -106,11 +106,7 @@ class SpeechChoices:
     pad_s: float | None = None
 
     def on(self, long: LongOptions) -> LongOptions:
-        """The same recording, only its speech.
-
-        Raises:
-            OptionError: a value out of range.
-        """
+        """The same recording, only its speech."""
         given = {
             "vad_threshold": self.threshold,
             "min_silence_s": self.min_silence_s,

@@ -69,11 +69,7 @@ class Server:
         self._serving = serving
 
     async def run(self) -> None:
-        """Serve until the program is told to end; then finish what is under way, in time.
-
-        Raises:
-            OptionError: another program listens at an address since it was taken.
-        """
+        """Serve until the program is told to end; then finish what is under way, in time."""
         loop = asyncio.get_running_loop()
         handlers = {
             signal.SIGTERM: self._end,

@@ -16,13 +16,13 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.errors import BusyError
-from whisper_hailo.serve.glance import Glance
-from whisper_hailo.serve.job import Job, Told
+from whisper_hailo.serve.glance import PartialJob
+from whisper_hailo.serve.job import EventCallback, Job
 from whisper_hailo.serve.job_queue import JobQueue
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.quota import Quota
-from whisper_hailo.serve.request import Caller, Heard, Priority, Request
+from whisper_hailo.serve.request import Caller, Priority, Request, StreamItemResult
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.running_text import Running
@@ -124,44 +124,31 @@ class Worker(Closing):
         """Whether the engine's thread runs."""
         return self._thread.is_alive()
 
-    def submit(self, request: Request, tell: Told) -> Job:
-        """Let a request wait for its turn.
-
-        Args:
-            request: what is asked.
-            tell: told of what comes, on the engine's thread.
-
-        Raises:
-            OptionError: the model cannot honour its options.
-            BusyError: the server is about to end.
-        """
+    def submit(self, request: Request, emit: EventCallback) -> Job:
+        """Let a request wait for its turn."""
         run = self.transcriber.run(request.options, request.long, self._options.batch_size)
         priority = request.caller.priority.of_length(request.audio.size / SAMPLE_RATE_HZ)
         job = run.recording_of(Job, request.audio, priority=priority)
-        return self._put(job, run, request.caller, tell)
+        return self._put(job, run, request.caller, emit)
 
-    def look(
-        self, running: Running, options: DecodingOptions, caller: Caller, tell: Told
-    ) -> Glance:
+    def transcribe_partial(
+        self, running: Running, options: DecodingOptions, caller: Caller, emit: EventCallback
+    ) -> PartialJob:
         """Look at audio that goes on, before all that is not live.
 
         Args:
             running: the audio.
             options: what is asked of the decoder.
             caller: who asks.
-            tell: told of the text, on the engine's thread.
-
-        Raises:
-            OptionError: the model cannot honour its options.
-            BusyError: the server is about to end.
+            emit: told of the text, on the engine's thread.
         """
         run = self.transcriber.run(options, self.long, self._options.batch_size)
-        job = run.recording_of(Glance, running.audio, priority=Priority.LIVE)
-        job.look_at(run.request(running))
-        return self._put(job, run, caller, tell)
+        job = run.recording_of(PartialJob, running.audio, priority=Priority.LIVE)
+        job.set_window(run.request(running))
+        return self._put(job, run, caller, emit)
 
-    def _put(self, job: JobT, run: TranscriptionRun, caller: Caller, tell: Told) -> JobT:
-        job.caller, job.tell = caller, tell
+    def _put(self, job: JobT, run: TranscriptionRun, caller: Caller, emit: EventCallback) -> JobT:
+        job.caller, job.emit = caller, emit
         self._runs[job] = run
         try:
             self.queue.put(job)
@@ -170,7 +157,7 @@ class Worker(Closing):
             raise
         return job
 
-    def heard(self, item: Heard) -> None:
+    def record_item(self, item: StreamItemResult) -> None:
         """An item of a live stream is over. From any thread."""
         self.metrics.heard(item)
         self._log.heard(item)
@@ -240,7 +227,7 @@ class Worker(Closing):
         if job.failure is not None:
             # Its frames hold the job, which holds the audio, until the cyclic collector runs.
             job.failure.__traceback__ = None
-        job.tell(outcome or job.failure)  # type: ignore[arg-type]  # it is one of these
+        job.emit(outcome or job.failure)  # type: ignore[arg-type]  # it is one of these
 
     def _break(self, error: Exception) -> None:
         """The model cannot be loaded, or the schedule broke: whoever waits is told."""

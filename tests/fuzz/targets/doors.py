@@ -126,8 +126,8 @@ class Deaf:
         settings = Settings("toy", "-", "-", 10.0, 1.0, 0, 1.0, 0.0, "none", 0)
         seconds = request.audio.size / 16_000
         ticket = Ticket(seconds, PATIENCE_S)
-        ticket.tell(segment)
-        ticket.tell(
+        ticket.emit(segment)
+        ticket.emit(
             Transcript("audio", seconds, "en", "transcribe", (segment,), Timings(), settings)
         )
         yield ticket
@@ -137,7 +137,7 @@ class Deaf:
         """There is always room."""
         yield
 
-    def heard(self, item: Any) -> None:
+    def record_item(self, item: Any) -> None:
         """Nobody counts."""
 
     def captions(self, choices: Any, caller: Any) -> Any:

@@ -11,7 +11,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import SearchOptions, rising_temperatures
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.engine import Served, WorkerEngine
+from whisper_hailo.serve.engine import Engine, Served
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.request import Caller, Choices, Defaults
@@ -54,9 +54,7 @@ class House(Closing):
         )
         served = Served("micro", ("whisper-1",), ("en", "de"), 0)
         given = {"limits": AudioLimits(), "deadline_s": 600.0, **of_engine}
-        self.engine = WorkerEngine(
-            self.worker, served, Defaults(OPTIONS, self.worker.long), **given
-        )
+        self.engine = Engine(self.worker, served, Defaults(OPTIONS, self.worker.long), **given)
 
     def open(self) -> Self:
         self.worker.open()

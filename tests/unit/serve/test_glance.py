@@ -15,7 +15,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.engine import TOKENS_PER_SECOND
-from whisper_hailo.serve.errors import BusyError, LeftError
+from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.worker import WorkerOptions
 
@@ -85,6 +85,6 @@ def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
 def test_who_leaves_a_stream_is_not_looked_for_any_more(house: House) -> None:
     captions = house.engine.captions(Choices(), caller())
     captions.leave()
-    with pytest.raises(LeftError):
+    with pytest.raises(ClientDisconnectedError):
         captions.transcribe(load_audio(DEMO)[:48_000], Draft())
     assert not house.worker.queue.unfinished

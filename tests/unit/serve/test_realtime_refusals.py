@@ -139,7 +139,7 @@ def test_what_cannot_be_heard_fails_alone(
     monkeypatch: pytest.MonkeyPatch, turns: Any, failure: Exception, n_times: int, told: str
 ) -> None:
     with House() as house, running(house) as web, talk(web) as said:
-        look, broken = house.worker.look, []
+        look, broken = house.worker.transcribe_partial, []
 
         def fall(*given: Any) -> Any:
             if len(broken) < n_times:
@@ -148,7 +148,7 @@ def test_what_cannot_be_heard_fails_alone(
             return look(*given)
 
         said.update(turns)
-        monkeypatch.setattr(house.worker, "look", fall)
+        monkeypatch.setattr(house.worker, "transcribe_partial", fall)
         said.append(speech(GERMAN[0]), 1 << 20)
         if turns is None:
             said.say(BUFFER + "commit")

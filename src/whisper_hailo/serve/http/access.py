@@ -95,12 +95,7 @@ class AccessMiddleware:
             await self._app(scope, body.receive, send)
 
     def _check(self, scope: Scope) -> None:
-        """Whether a request may go on; notes who asks.
-
-        Raises:
-            HTTPException: asked for by a foreign name, or by a foreign page.
-            BadKeyError, TooManyError, TooLargeError: as they say.
-        """
+        """Whether a request may go on; notes who asks."""
         headers = {
             key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]
         }
@@ -140,11 +135,7 @@ class _Body:
         self._done = False
 
     async def receive(self) -> Message:
-        """The next piece.
-
-        Raises:
-            HTTPException: it is too much, or does not come.
-        """
+        """The next piece."""
         if self._done:
             return await self._receive()
         spent_s = time.monotonic() - self._begin_s - self._n_bytes / _SLOWEST

@@ -56,9 +56,6 @@ def make_app(
         limits: of what one client may ask.
         safety: who may ask.
         keys: those of `safety`, if somebody else reloads them.
-
-    Raises:
-        OptionError: names or keys that are none.
     """
     app = FastAPI(
         title="whisper-hailo",

@@ -17,15 +17,15 @@ from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, Whis
 from whisper_hailo.http.hosts import address_of
 from whisper_hailo.serve.errors import (
     BadKeyError,
-    LeftError,
+    ClientDisconnectedError,
+    RejectedError,
     StorageFullError,
     TooManyError,
-    TurnedAwayError,
     UnknownModelError,
     is_storage_full,
 )
 from whisper_hailo.serve.logs import log_refusal
-from whisper_hailo.serve.plain import plain_message
+from whisper_hailo.serve.plain import sanitize_error
 
 _CODES: Final[dict[type[Exception], str]] = {
     BadKeyError: "invalid_api_key",
@@ -47,7 +47,7 @@ _NOT_THERE: Final = 503
 
 def status_of(error: Exception) -> int:
     """The status of HTTP that tells of it; 500 for faults of our own."""
-    if isinstance(error, TurnedAwayError):
+    if isinstance(error, RejectedError):
         return error.status
     if isinstance(error, OptionError | AudioError):
         return 400
@@ -63,14 +63,14 @@ def body_of(error: Exception, param: str | None = None) -> dict[str, Any]:
     if isinstance(error, TooManyError):
         kind = "requests"
     code = _CODES.get(type(error))
-    message = str(error.detail) if isinstance(error, HTTPException) else plain_message(error)
+    message = str(error.detail) if isinstance(error, HTTPException) else sanitize_error(error)
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def response_of(error: Exception, param: str | None = None) -> JSONResponse:
     """The answer that tells of it, with `Retry-After` and `WWW-Authenticate` where they belong."""
     headers = {}
-    if isinstance(error, TurnedAwayError) and error.retry_s is not None:
+    if isinstance(error, RejectedError) and error.retry_s is not None:
         headers["Retry-After"] = str(error.retry_s)
     if isinstance(error, BadKeyError):
         headers["WWW-Authenticate"] = "Bearer"
@@ -89,7 +89,7 @@ def _first_complaint(error: RequestValidationError) -> tuple[str | None, str]:
 
 def log_refused_request(scope: Scope, error: Exception) -> None:
     """Log a request that failed before the engine took it, which logs all others itself."""
-    if scope.get(SUBMITTED) or isinstance(error, LeftError):
+    if scope.get(SUBMITTED) or isinstance(error, ClientDisconnectedError):
         return
     client = scope.get(CLIENT) or address_of((scope.get("client") or ("", 0))[0])
     why, method = body_of(error)["error"]["message"], scope.get("method", "WEBSOCKET")

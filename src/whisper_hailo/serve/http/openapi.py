@@ -30,9 +30,5 @@ RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def answers(*kinds: str) -> dict[int | str, dict[str, Any]]:
-    """What else than JSON an answer may be, for the same.
-
-    Args:
-        kinds: of its content, as HTTP calls them.
-    """
+    """What else than JSON an answer may be, for the same."""
     return {200: {"content": {kind: {} for kind in kinds}}}

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.engine import Engine, Ticket
-from whisper_hailo.serve.errors import LeftError
+from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.http.errors import CLIENT, STORED, SUBMITTED
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices, Priority
@@ -77,11 +77,6 @@ class UploadHandler:
             stored: has room for the samples.
             form: of bare samples; `None`: the file says what it is.
             heard_s: only its beginning.
-
-        Raises:
-            AudioError: it cannot be read.
-            TooLargeError: it is too long.
-            BusyError: there is no room for it.
         """
         if form is not None:
             return await self._decoders.decode_pcm(file.file, form, stored, heard_s)
@@ -112,14 +107,14 @@ async def run_until_disconnect(request: Request, work: Awaitable[T]) -> T:
     """The result of some work, which ends when the client leaves.
 
     Raises:
-        LeftError: it did.
+        ClientDisconnectedError: it did.
     """
     task = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_left(request))
     try:
         await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise LeftError("the client left")
+            raise ClientDisconnectedError("the client left")
         return task.result()
     finally:
         for one in (task, leaving):

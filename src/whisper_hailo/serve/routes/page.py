@@ -58,11 +58,7 @@ def router(engine: Engine) -> APIRouter:
 
 
 class _Door:
-    """Answers requests.
-
-    Args:
-        engine: behind it.
-    """
+    """Answers requests."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

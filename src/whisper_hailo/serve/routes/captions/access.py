@@ -54,25 +54,14 @@ class Access:
         return cls(secrets.token_urlsafe(16), free, is_generated=True)
 
     def rights(self, token: str | None) -> tuple[Right, ...] | None:
-        """What somebody may do; `None`: the token that they have is wrong.
-
-        Args:
-            token: `None`: they have none.
-        """
+        """What somebody may do; `None`: the token that they have is wrong."""
         if not token:
             return self.free
         return _ALL if is_one_of(token, [self.token]) else None
 
 
 def frame_ancestors(origins: Iterable[str]) -> str:
-    """Origins as the directive of a Content Security Policy takes them; without any, nobody's.
-
-    Args:
-        origins: such as `http://homeassistant.local:8123`.
-
-    Raises:
-        OptionError: what is no origin.
-    """
+    """Origins as the directive of a Content Security Policy takes them; without any, nobody's."""
     return " ".join(map(_origin, origins)) or "'none'"
 
 

@@ -111,12 +111,7 @@ class Broadcast:
         self._clients.pop(client, None)
 
     def put(self, event: Event, figures: Message | None = None) -> None:
-        """Tell everyone.
-
-        Args:
-            event: of the captioner.
-            figures: latency and speed, after a completed segment.
-        """
+        """Tell everyone."""
         message = as_json(event)
         if isinstance(event, Completed):
             self._partial = None

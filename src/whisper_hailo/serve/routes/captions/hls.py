@@ -86,11 +86,7 @@ class MediaSegments:
         self._advance()
 
     def playlist(self, suffix: str = "") -> str:
-        """The pieces that there are.
-
-        Args:
-            suffix: of their addresses.
-        """
+        """The pieces that there are."""
         first = self._pieces[0].number if self._pieces else 0
         lines = [
             "#EXTM3U",

@@ -74,12 +74,7 @@ class Place:
         token: str | None = None,
         tls: Tls | None = None,
     ) -> Self:
-        """As it is typed; the default is reached from this machine only.
-
-        Raises:
-            OptionError: no host, names or origins that are none, a token that could be guessed, or
-                a certificate that cannot be used.
-        """
+        """As it is typed; the default is reached from this machine only."""
         return cls(
             host,
             port,
@@ -146,11 +141,7 @@ class WebView(Closing):
         return f"{self.address}?token={self._place.access.token}"
 
     def open(self) -> Self:
-        """Listen and serve.
-
-        Raises:
-            OptionError: the packages are not installed, or the address cannot be listened at.
-        """
+        """Listen and serve."""
         self._server = self._make_server()
         advice = "give another --web-port, or a --web-host that this machine has"
         listener = listen(self._place.host, self._port, self._at(self._place.host), advice)
@@ -265,9 +256,6 @@ class LevelMeter:
 
     def level_db(self, audio: FloatArray) -> float | None:
         """The level since the reading before, if one is due.
-
-        Args:
-            audio: `(n_samples,)` float32, the stream's next.
 
         Returns:
             root mean square in dB below full scale, `SILENCE_DB` to 0; `None`: not due.

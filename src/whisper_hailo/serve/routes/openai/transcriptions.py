@@ -33,7 +33,7 @@ _VERBOSE: Final = "verbose_json"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ResponseFormat:
     """What a request wants of its answer.
 
     Attributes:
@@ -73,11 +73,7 @@ def router(engine: Engine) -> APIRouter:
 
 
 class _Door:
-    """Answers requests.
-
-    Args:
-        engine: behind it.
-    """
+    """Answers requests."""
 
     def __init__(self, engine: Engine) -> None:
         self._served = engine.served
@@ -102,16 +98,16 @@ class _Door:
     ) -> Response:
         """A recording in its own language."""
         self._served.expect(model)
-        wish = _wish(response_format, timestamp_granularities, include, stream=stream)
+        form = _response_format(response_format, timestamp_granularities, include, stream=stream)
         choices = Choices(
             language=language or only_language(await _listed(request, "languages[]")),
             prompt=prompt,
             hotwords=hotwords or ", ".join(await _listed(request, "keywords[]")),
             temperature=temperature,
-            words=wish.words or wish.logprobs,
+            words=form.words or form.logprobs,
             speech=_speech(dict(await request.form())),
         )
-        return await _answer(self._uploads, request, file, choices, wish)
+        return await _answer(self._uploads, request, file, choices, form)
 
     async def translations(
         self,
@@ -125,9 +121,9 @@ class _Door:
     ) -> Response:
         """A recording in English, whatever is spoken."""
         self._served.expect(model)
-        wish = _wish(response_format, None, None, stream=False)
+        form = _response_format(response_format, None, None, stream=False)
         choices = Choices(task="translate", prompt=prompt, temperature=temperature)
-        return await _answer(self._uploads, request, file, choices, wish)
+        return await _answer(self._uploads, request, file, choices, form)
 
     async def models(self) -> dict[str, Any]:
         """All names of the model."""
@@ -140,23 +136,19 @@ class _Door:
         return _model(self._served, name)
 
 
-def _wish(
+def _response_format(
     layout: str,
     granularities: Sequence[str] | None,
     include: Sequence[str] | None,
     *,
     stream: bool,
-) -> Wish:
-    """What a request wants of its answer.
-
-    Raises:
-        OptionError: times in a layout that has none.
-    """
+) -> ResponseFormat:
+    """What a request wants of its answer."""
     verbose = layout == _VERBOSE
     if granularities and not verbose:
         raise OptionError("timestamp_granularities needs response_format verbose_json")
     asked = granularities or ("segment",)
-    return Wish(
+    return ResponseFormat(
         layout,
         words=verbose and "word" in asked,
         segments="segment" in asked,
@@ -174,11 +166,7 @@ async def _listed(request: Request, name: str) -> list[str]:
 
 
 def _speech(form: Mapping[str, Any]) -> SpeechChoices | None:
-    """How speech is to be told from silence: `chunking_strategy`, in either spelling.
-
-    Raises:
-        OptionError: it is none.
-    """
+    """How speech is to be told from silence: `chunking_strategy`, in either spelling."""
     given = form.get("chunking_strategy")
     fields = {
         name[len("chunking_strategy[") : -1]: value
@@ -213,29 +201,33 @@ def _speech(form: Mapping[str, Any]) -> SpeechChoices | None:
 
 
 async def _answer(
-    asking: UploadHandler, request: Request, file: UploadFile, choices: Choices, wish: Wish
+    asking: UploadHandler,
+    request: Request,
+    file: UploadFile,
+    choices: Choices,
+    form: ResponseFormat,
 ) -> Response:
     async with AsyncExitStack() as stack:
         ticket = await stack.enter_async_context(asking.ticket(request, file, choices))
-        if wish.stream:
-            return Events(_events(ticket, wish), stack.pop_all())
+        if form.stream:
+            return Events(_events(ticket, form), stack.pop_all())
         transcript = await run_until_disconnect(request, ticket.result())
     return answer(
         transcript,
-        wish.layout,
-        words=wish.words,
-        segments=wish.segments,
-        logprobs=wish.logprobs,
+        form.layout,
+        words=form.words,
+        segments=form.segments,
+        logprobs=form.logprobs,
     )
 
 
-async def _events(ticket: Ticket, wish: Wish) -> AsyncIterator[str]:
+async def _events(ticket: Ticket, form: ResponseFormat) -> AsyncIterator[str]:
     try:
         blank = ""
         async for segment in ticket.segments():
             if segment.text:
-                yield sse(delta(segment, blank, logprobs=wish.logprobs))
+                yield sse(delta(segment, blank, logprobs=form.logprobs))
                 blank = "" if segment.language in UNSPACED_LANGUAGES else " "
-        yield sse(done(ticket.transcript, logprobs=wish.logprobs))
+        yield sse(done(ticket.transcript, logprobs=form.logprobs))
     except Exception as error:  # the status is sent already
         yield sse({"type": "error", **body_of(error)})

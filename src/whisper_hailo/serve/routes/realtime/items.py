@@ -13,9 +13,9 @@ from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
 from whisper_hailo.serve.audio import expect_seconds
 from whisper_hailo.serve.engine import Captions, Engine
-from whisper_hailo.serve.errors import LeftError
+from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.http.errors import body_of
-from whisper_hailo.serve.request import Caller, Heard
+from whisper_hailo.serve.request import Caller, StreamItemResult
 from whisper_hailo.serve.routes.openai.responses import word_logprobs
 from whisper_hailo.serve.routes.realtime.protocol import (
     RealtimeSettings,
@@ -24,7 +24,7 @@ from whisper_hailo.serve.routes.realtime.protocol import (
     refusal,
 )
 
-Told: TypeAlias = dict[str, Any]
+ServerEvent: TypeAlias = dict[str, Any]
 """An event of the API, but for its id."""
 
 _LEAST_S: Final = 0.1
@@ -72,9 +72,6 @@ class Items:
         engine: behind the door.
         caller: whose session it is.
         settings: until they are changed.
-
-    Raises:
-        OptionError: the settings cannot be honoured.
     """
 
     def __init__(self, engine: Engine, caller: Caller, settings: RealtimeSettings) -> None:
@@ -88,12 +85,8 @@ class Items:
         self._begin_s = 0.0  # and where the captioner began
         self._use(settings)
 
-    def hear(self, raw: bytes) -> Iterator[Told]:
-        """Take some sound.
-
-        Raises:
-            TooLargeError: too much would wait to be committed.
-        """
+    def hear(self, raw: bytes) -> Iterator[ServerEvent]:
+        """Take some sound."""
         sound_s = self._sound_s + self._sound.seconds(len(raw))
         if not self.settings.detects_turns:
             expect_seconds(sound_s - self._begin_s, self._engine.limits.seconds)
@@ -101,7 +94,7 @@ class Items:
         self._sound_s = sound_s
         yield from self._guarded(self._captioner.feed(self._sound.push(raw)))
 
-    def commit(self) -> Iterator[Told]:
+    def commit(self) -> Iterator[ServerEvent]:
         """End what is being said.
 
         Raises:
@@ -116,12 +109,12 @@ class Items:
             )
         yield from self._end()
 
-    def clear(self) -> Iterator[Told]:
+    def clear(self) -> Iterator[ServerEvent]:
         """Forget what is being said."""
         self._begin()
         yield {"type": _BUFFER + "cleared"}
 
-    def update(self, settings: RealtimeSettings) -> Iterator[Told]:
+    def update(self, settings: RealtimeSettings) -> Iterator[ServerEvent]:
         """Go on otherwise; what was being said is heard as it was before.
 
         Raises:
@@ -136,7 +129,7 @@ class Items:
             self._use(before)
             raise
 
-    def finish(self) -> Iterator[Told]:
+    def finish(self) -> Iterator[ServerEvent]:
         """No more sound follows: what was being said ends here."""
         if self._item is not None:
             yield from self._end()
@@ -155,7 +148,7 @@ class Items:
     def _begin(self) -> None:
         """Hear what follows as if nothing had been before."""
         if self._captions is None or self._left:
-            raise LeftError("the client left")
+            raise ClientDisconnectedError("the client left")
         self._sound = Sound(self.settings.input.format.type)
         self._captioner = Captioner(
             self._captions, self.settings.detector(), self.settings.captions
@@ -163,7 +156,7 @@ class Items:
         self._begin_s = self._sound_s
         self._item = None
 
-    def _end(self) -> Iterator[Told]:
+    def _end(self) -> Iterator[ServerEvent]:
         """Hear the rest of what is being said, and begin anew."""
         if not self.settings.detects_turns and self._item is not None:
             yield from self._committed(self._item)
@@ -173,12 +166,12 @@ class Items:
             yield self._completed(self._item)
         self._begin()
 
-    def _guarded(self, events: Iterator[Event]) -> Iterator[Told]:
+    def _guarded(self, events: Iterator[Event]) -> Iterator[ServerEvent]:
         """What the captioner says, as long as it can; the item fails with it."""
         try:
             for event in events:
-                yield from self._tell(event)
-        except LeftError:
+                yield from self._send(event)
+        except ClientDisconnectedError:
             raise
         except WhisperHailoError as error:
             self._engine.metrics.failed(error)
@@ -193,7 +186,7 @@ class Items:
                 yield self._of(item, _TRANSCRIPTION + "failed", content_index=0, error=failure)
             self._begin()
 
-    def _tell(self, event: Event) -> Iterator[Told]:
+    def _send(self, event: Event) -> Iterator[ServerEvent]:
         if isinstance(event, Started) and self.settings.detects_turns:
             self._item = _Item()
             at = self._milliseconds(event.start_s)
@@ -203,7 +196,7 @@ class Items:
         elif isinstance(event, Completed) and self._item is not None:
             yield from self._segment(self._item, event)
 
-    def _segment(self, item: _Item, event: Completed) -> Iterator[Told]:
+    def _segment(self, item: _Item, event: Completed) -> Iterator[ServerEvent]:
         """A segment is over, and where the server finds the turns its item, too."""
         turns = self.settings.detects_turns
         if turns:
@@ -218,12 +211,12 @@ class Items:
             yield self._completed(item)
             self._item = None
 
-    def _stopped(self, item: _Item, end_s: float) -> Iterator[Told]:
+    def _stopped(self, item: _Item, end_s: float) -> Iterator[ServerEvent]:
         at = round(end_s * 1000)
         yield self._of(item, _BUFFER + "speech_stopped", audio_end_ms=at)
         yield from self._committed(item)
 
-    def _committed(self, item: _Item) -> Iterator[Told]:
+    def _committed(self, item: _Item) -> Iterator[ServerEvent]:
         """An item is there, before its text."""
         before = {"previous_item_id": self._previous}
         content = {"type": "input_audio", "transcript": None}
@@ -240,14 +233,14 @@ class Items:
             yield {"type": f"conversation.item.{kind}", **before, "item": whole}
         self._previous = item.item_id
 
-    def _delta(self, item: _Item, text: str) -> Iterator[Told]:
+    def _delta(self, item: _Item, text: str) -> Iterator[ServerEvent]:
         """What is new of an item's text, now that its last segment has this one."""
         whole = item.text + item.blank + text if text else item.told
         new, item.told = whole[len(item.told) :], whole
         if new:
             yield self._of(item, _TRANSCRIPTION + "delta", content_index=0, delta=new)
 
-    def _completed(self, item: _Item) -> Told:
+    def _completed(self, item: _Item) -> ServerEvent:
         self._note(item)
         told = {
             "content_index": 0,
@@ -259,13 +252,13 @@ class Items:
         return self._of(item, _TRANSCRIPTION + "completed", **told)
 
     def _note(self, item: _Item, failure: Exception | None = None) -> None:
-        heard = Heard(self._caller, item.seconds, item.language, item.told, failure)
-        self._engine.heard(heard)
+        heard = StreamItemResult(self._caller, item.seconds, item.language, item.told, failure)
+        self._engine.record_item(heard)
 
     def _milliseconds(self, place_s: float) -> int:
         """A place of the captioner's stream in the whole session."""
         return round((self._begin_s + place_s) * 1000)
 
     @staticmethod
-    def _of(item: _Item, kind: str, **fields: Any) -> Told:  # noqa: ANN401 - as JSON has them
+    def _of(item: _Item, kind: str, **fields: Any) -> ServerEvent:  # noqa: ANN401 - as JSON has them
         return {"type": kind, "item_id": item.item_id, **fields}

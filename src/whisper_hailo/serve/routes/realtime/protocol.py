@@ -124,12 +124,7 @@ def _sound(audio: object) -> bytes:
 
 
 def refusal(error: WhisperHailoError, event_id: str | None) -> dict[str, Any]:
-    """The event for an error that the session goes on after.
-
-    Args:
-        error: what is wrong.
-        event_id: of the message that it came of.
-    """
+    """The event for an error that the session goes on after."""
     kind = getattr(error, "kind", "invalid_value")
     own = error if isinstance(error, SessionError) else SessionError("", code=kind)
     body = body_of(error, own.param)["error"]
@@ -322,11 +317,7 @@ class RealtimeSettings(_Part):
         )
 
     def detector(self) -> SpeechDetector:
-        """What tells speech from silence; without turns the client has decided that all is speech.
-
-        Raises:
-            OptionError: it is not installed.
-        """
+        """Return what tells speech from silence; without turns all is speech."""
         return SileroDetector() if self.detects_turns else _AllSpeech()
 
 

@@ -16,11 +16,11 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.http.connections import Connection
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.errors import BusyError, LeftError
+from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.http.errors import CLIENT, log_refused_request, response_of
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Priority
-from whisper_hailo.serve.routes.realtime.items import Items, Told, new_id
+from whisper_hailo.serve.routes.realtime.items import Items, ServerEvent, new_id
 from whisper_hailo.serve.routes.realtime.protocol import (
     APPEND,
     COMMIT,
@@ -75,9 +75,6 @@ class RealtimeSession:
         caller: whose it is.
         websocket: of the connection.
         threads: one of them hears it.
-
-    Raises:
-        OptionError: this server cannot hear what goes on.
     """
 
     def __init__(
@@ -110,7 +107,7 @@ class RealtimeSession:
                 speaking.result()
             elif reading.result():
                 code = _GONE
-        except (LeftError, WebSocketDisconnect, OSError):  # a time-out is one
+        except (ClientDisconnectedError, WebSocketDisconnect, OSError):  # a time-out is one
             pass
         except Exception as error:
             code = _INTERNAL
@@ -195,37 +192,37 @@ class RealtimeSession:
 
     async def _speak(self) -> None:
         """Do what the client says, and tell it what comes of it."""
-        await self._tell({"type": "session.created", "session": self._session()})
+        await self._send({"type": "session.created", "session": self._session()})
         while (order := await self._next()) is not _FINISH:
             try:
                 await self._do(order)
-            except LeftError:
+            except ClientDisconnectedError:
                 raise
             except WhisperHailoError as error:
                 self._engine.metrics.failed(error)
-                await self._tell(refusal(error, order.event_id))
-        await self._tell_all(self._items.finish())
+                await self._send(refusal(error, order.event_id))
+        await self._send_all(self._items.finish())
 
     async def _do(self, order: Order) -> None:
         if order.wrong is not None:
             raise order.wrong
         if order.kind == APPEND:
-            await self._tell_all(self._items.hear(order.sound))
+            await self._send_all(self._items.hear(order.sound))
         elif order.kind == COMMIT:
-            await self._tell_all(self._items.commit())
+            await self._send_all(self._items.commit())
         elif order.kind == UPDATE:
             settings = self._items.settings.updated(order.changes or {})
             self._engine.served.expect(settings.input.transcription.model)
-            await self._tell_all(self._items.update(settings))
-            await self._tell({"type": "session.updated", "session": self._session()})
+            await self._send_all(self._items.update(settings))
+            await self._send({"type": "session.updated", "session": self._session()})
         else:
-            await self._tell_all(self._items.clear())
+            await self._send_all(self._items.clear())
 
-    async def _tell_all(self, events: Iterator[Told]) -> None:
+    async def _send_all(self, events: Iterator[ServerEvent]) -> None:
         async for event in each_on_thread(events, self._items.leave, self._threads):
-            await self._tell(event)
+            await self._send(event)
 
-    async def _tell(self, event: Told) -> None:
+    async def _send(self, event: ServerEvent) -> None:
         async with asyncio.timeout(_WRITE_S):
             await self._websocket.send_text(json.dumps({"event_id": new_id("event"), **event}))
 
@@ -250,11 +247,7 @@ def router(engine: Engine) -> APIRouter:
 
 
 class _Door:
-    """Answers connections.
-
-    Args:
-        engine: behind it.
-    """
+    """Answers connections."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -279,12 +272,7 @@ class _Door:
 
 
 def _expect_transcription(engine: Engine, asked: Mapping[str, str]) -> None:
-    """Whether it is what this server does.
-
-    Raises:
-        OptionError: a conversation.
-        UnknownModelError: a model that is not served.
-    """
+    """Whether it is what this server does."""
     intent, model = asked.get("intent", "transcription"), asked.get("model")
     if intent != "transcription":
         raise OptionError(f"intent is {intent[:40]!r}, expected transcription")

@@ -15,7 +15,7 @@ from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.strict_json import MismatchError, parse_json_object
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import AudioLimits, Decoders, PcmForm, expect_seconds
-from whisper_hailo.serve.errors import TooLargeError, TurnedAwayError, translate_full_storage
+from whisper_hailo.serve.errors import RejectedError, TooLargeError, translate_full_storage
 from whisper_hailo.serve.quota import Quota, Reservation
 
 LINE_BYTES: Final = 64 << 10
@@ -26,7 +26,7 @@ _PAYLOAD_BYTES: Final = 4 << 20
 _PIECE_BYTES: Final = 64 << 10
 
 
-class MalformedError(TurnedAwayError):
+class MalformedError(RejectedError):
     """What came is no event."""
 
     kind, status = "malformed", 400
@@ -37,10 +37,6 @@ async def read_event(reader: asyncio.StreamReader, stored: Reservation) -> Event
 
     Wyoming's own function takes as many bytes as a client says, and ends at a line that is none as
     if the connection had.
-
-    Args:
-        reader: whose limit is `LINE_BYTES`.
-        stored: takes the payload, piece by piece as it comes.
 
     Raises:
         MalformedError: what came is no event.

@@ -28,9 +28,9 @@ from whisper_hailo.http.connections import Connection, ConnectionLimiter
 from whisper_hailo.http.hosts import address_of
 from whisper_hailo.serve.audio import Decoders
 from whisper_hailo.serve.engine import Engine, Served
-from whisper_hailo.serve.errors import LeftError, kind_of
+from whisper_hailo.serve.errors import ClientDisconnectedError, kind_of
 from whisper_hailo.serve.logs import log_refusal
-from whisper_hailo.serve.plain import plain_message
+from whisper_hailo.serve.plain import sanitize_error
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices
 from whisper_hailo.serve.routes.wyoming.events import LINE_BYTES, MalformedError, Pieces, read_event
@@ -121,7 +121,7 @@ class WyomingSession:
             while (event := await self._read()) is not None:
                 await self._take(event)
                 self._incoming.take(-len(event.payload or b""))
-        except LeftError:
+        except ClientDisconnectedError:
             pass
         except Exception as error:
             refused = True
@@ -183,12 +183,7 @@ class WyomingSession:
         self._pieces = Pieces(self._engine.limits, self._engine.quota)
 
     def _chosen(self, event: Event) -> Choices:
-        """What a client wants; names and terms are hints, the names first.
-
-        Raises:
-            MalformedError: it is not said in texts.
-            UnknownModelError: a model that is not served.
-        """
+        """What a client wants; names and terms are hints, the names first."""
         if not _is_plain(event.data):
             raise MalformedError("transcribe has a value that is no text, or no list of texts")
         asked = Transcribe.from_event(event)
@@ -212,17 +207,13 @@ class WyomingSession:
         await self._write(TranscriptStop())
 
     async def _while_there(self, work: Awaitable[T]) -> T:
-        """Do some work as long as the client is there; what it sends meanwhile is read later.
-
-        Raises:
-            LeftError: it is not.
-        """
+        """Do some work as long as the client is there; what it sends meanwhile is read later."""
         task = asyncio.ensure_future(work)
         self._next = self._next or self._read_ahead()
         try:
             await asyncio.wait({task, self._next}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done() and not self._next.exception() and self._next.result() is None:
-                raise LeftError("the client left")
+                raise ClientDisconnectedError("the client left")
             return await task
         finally:
             task.cancel()
@@ -233,17 +224,21 @@ class WyomingSession:
             async with asyncio.timeout(_WRITE_S):
                 await async_write_event(what.event(), self._writer)
         except OSError as error:  # a time-out is one
-            raise LeftError("the client left") from error
+            raise ClientDisconnectedError("the client left") from error
 
     async def _refuse(self, error: Exception) -> None:
         """Tell what is wrong, and end the connection."""
         self._engine.metrics.failed(error)
         is_known = isinstance(error, WhisperHailoError | TimeoutError)
         log_refusal(
-            _DOOR, self._caller.client, error, plain_message(error), status=400 if is_known else 500
+            _DOOR,
+            self._caller.client,
+            error,
+            sanitize_error(error),
+            status=400 if is_known else 500,
         )
-        with suppress(LeftError):
-            await self._write(Error(text=plain_message(error), code=kind_of(error)))
+        with suppress(ClientDisconnectedError):
+            await self._write(Error(text=sanitize_error(error), code=kind_of(error)))
 
 
 class WyomingDoor:
