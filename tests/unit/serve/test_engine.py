@@ -230,4 +230,4 @@ def test_a_short_command_is_a_short_window_where_that_is_asked_for(
     with House(long=LongOptions(trim_window=True)) as house:
         monkeypatch.setattr(OnnxEncoder, "encode", noted)
         asyncio.run(house.text(load_audio(DEMO)[: 3 * SAMPLE_RATE_HZ]))
-    assert shapes == [(1, 80, 400)]
+    assert shapes == [(1, 80, 500)]
