@@ -177,10 +177,6 @@ class BatchJob(Closing):
         new = self.n_done - self._n_known
         return (self.n_items - self.n_done) * self.record.seconds / new if new else None
 
-    @property
-    def is_done(self) -> bool:
-        return self.n_done == self.n_items
-
     def close(self) -> None:
         """Write the list of failures, and give back the place."""
         if self._stack is not None:
