@@ -41,8 +41,9 @@ PART_ITEMS: Final = 256
 _VERSION: Final = 2
 _SCHEMA: Final = (
     "CREATE TABLE job (settings TEXT)",
-    "CREATE TABLE items (number INTEGER PRIMARY KEY, id BLOB UNIQUE, item TEXT, grp INTEGER,"
-    " result BLOB, failure TEXT)",
+    "CREATE TABLE items (number INTEGER PRIMARY KEY, id BLOB UNIQUE, audio BLOB, item TEXT,"
+    " grp INTEGER, result BLOB, failure TEXT)",
+    "CREATE INDEX items_of_audio ON items (audio)",
     "CREATE INDEX items_of_group ON items (grp)",
     "CREATE TABLE outcomes (grp INTEGER, task INTEGER, is_last INTEGER, last_place INTEGER,"
     " outcome BLOB, PRIMARY KEY (grp, task))",
@@ -246,12 +247,14 @@ class Ledger(Closing):
                     group, size = group + 1, 0
                 number, size = number + 1, size + 1
                 self._db.execute(
-                    "INSERT INTO items (number, id, item, grp) VALUES (?, ?, ?, ?)",
-                    (number, _key(item.id), _json(item), group),
+                    "INSERT INTO items (number, id, audio, item, grp) VALUES (?, ?, ?, ?, ?)",
+                    (number, _key(item.id), _key(item.audio), _json(item), group),
                 )
 
     def _new_item(self, candidate: Candidate) -> Item | None:
         """Return an item under an id that no other has; `None` if the job has it."""
+        if candidate.folder and self._has_audio(candidate.item.audio):
+            return None  # found through another folder
         for item in candidate.spellings():
             row = self._db.execute(
                 "SELECT item FROM items WHERE id = ?", (_key(item.id),)
@@ -264,6 +267,10 @@ class Ledger(Closing):
             f"{shown(self._place)} has another recording with the id {shown(candidate.item.id)}, "
             "or the same with another language or metadata; give it an id of its own"
         )
+
+    def _has_audio(self, audio: str) -> bool:
+        row = self._db.execute("SELECT 1 FROM items WHERE audio = ? LIMIT 1", (_key(audio),))
+        return row.fetchone() is not None
 
     def pending_groups(self) -> Iterator[Group]:
         """Yield what is left to do, in order; another thread may take them."""
@@ -431,9 +438,9 @@ class Ledger(Closing):
         )
 
 
-def _key(own: str) -> bytes:
-    """Return an id as bytes: names of files need not be UTF-8."""
-    return own.encode("utf-8", "surrogatepass")
+def _key(name: str) -> bytes:
+    """Return a name as bytes: names of files need not be UTF-8."""
+    return name.encode("utf-8", "surrogatepass")
 
 
 def _json(value: Any) -> str:  # noqa: ANN401 - any of the dataclasses above

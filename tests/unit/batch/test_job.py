@@ -231,6 +231,15 @@ def test_equal_names_of_two_folders_get_distinct_outputs(tmp_path: Path) -> None
     ]
 
 
+def test_recording_found_through_two_folders_is_one(tmp_path: Path) -> None:
+    with job(tmp_path, items=[Item("sub/a.wav", "/talks/sub/a.wav")], found="talks"):
+        pass
+    with job(tmp_path, items=[Item("a.wav", "/talks/sub/a.wav")], found="sub") as one:
+        assert one.n_items == 1
+    with job(tmp_path, items=[Item("again", "/talks/sub/a.wav")]) as named:
+        assert named.n_items == 2, "a manifest may ask for it twice"
+
+
 @pytest.mark.parametrize(
     "other",
     [Item("a", "/b.wav"), Item("a", "/a.wav", "de"), Item("a", "/a.wav", metadata={"n": 1})],
