@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from whisper_hailo.backends.cache import Cache, CacheNames
 from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
 from whisper_hailo.backends.cross import (
     CrossKV,
@@ -21,7 +20,14 @@ from whisper_hailo.backends.cross import (
 )
 from whisper_hailo.backends.session import GraphFile, open_session, running
 from whisper_hailo.backends.silence import load_silence_keys, with_silence_keys
-from whisper_hailo.backends.state import CachedState, StepInputs, cross_bias, select_rows
+from whisper_hailo.backends.state import (
+    Cache,
+    CachedState,
+    CacheNames,
+    StepInputs,
+    cross_bias,
+    select_rows,
+)
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import Limits, Padding, SilenceKeys, StepOutput

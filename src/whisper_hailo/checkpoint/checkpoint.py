@@ -22,8 +22,7 @@ from whisper_hailo.checkpoint.ctranslate2 import (
     read_settings,
 )
 from whisper_hailo.checkpoint.ctranslate2_file import CheckpointArray
-from whisper_hailo.checkpoint.safetensors_file import DTYPES, stored_arrays
-from whisper_hailo.checkpoint.weights import AnyArray, Weight
+from whisper_hailo.checkpoint.weights import DTYPES, AnyArray, Weight, stored_arrays
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import check_name
 from whisper_hailo.core.names import shown

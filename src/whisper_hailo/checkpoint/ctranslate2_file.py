@@ -14,8 +14,7 @@ from typing import IO, Any, Final, TypeAlias
 
 import numpy as np
 
-from whisper_hailo.checkpoint.safetensors_file import DTYPES, STORED_DTYPES, StoredArray
-from whisper_hailo.checkpoint.weights import AnyArray
+from whisper_hailo.checkpoint.weights import DTYPES, STORED_DTYPES, AnyArray, StoredArray
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.names import shown
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.strict_json import LARGEST_BYTES, MismatchError, decode, parse_json
 
 AnyArray: TypeAlias = NDArray[Any]
 
@@ -88,3 +95,114 @@ def stacked(parts: Sequence[Weight]) -> Weight:
         first.dtype,
         lambda: np.concatenate([part.load() for part in parts]),
     )
+
+
+DTYPES: Final[dict[str, Any]] = {
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "BF16": np.dtype(ml_dtypes.bfloat16),
+}
+"""Number formats that a checkpoint may have, as the file calls them."""
+
+STORED_DTYPES: Final[dict[str, Any]] = {
+    **DTYPES,
+    "I8": np.dtype("i1"),
+    "I16": np.dtype("<i2"),
+    "I32": np.dtype("<i4"),
+}
+"""With those of whole numbers, which need scales beside them."""
+
+TOO_LARGE: Final = 1e12
+"""Far beyond any weight; sums of squares of smaller ones stay in float32's range."""
+
+_LENGTH_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArray:
+    """One array and where it lies.
+
+    Attributes:
+        path: the file.
+        name: of the array.
+        dtype: one of `STORED_DTYPES`, or what the file says instead.
+        shape: sizes of its axes.
+        offset: of its first byte in the file.
+    """
+
+    path: Path
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+
+    def read(self) -> AnyArray:
+        """All of it as float32."""
+        return self._read(self.shape, self.offset)
+
+    def rows(self, start: int, stop: int) -> AnyArray:
+        """Some rows as float32; only they are read."""
+        width = int(np.prod(self.shape[1:], dtype=np.int64)) * STORED_DTYPES[self.dtype].itemsize
+        return self._read((stop - start, *self.shape[1:]), self.offset + start * width)
+
+    def _read(self, shape: tuple[int, ...], offset: int) -> AnyArray:
+        dtype, count = STORED_DTYPES[self.dtype], int(np.prod(shape, dtype=np.int64))
+        try:
+            array = np.fromfile(self.path, dtype, count, offset=offset)
+        except OSError as error:
+            raise ModelError(
+                f"{shown(self.path)} cannot be read ({error.strerror or error})"
+            ) from error
+        if array.size != count:
+            raise ModelError(f"{shown(self.path)} has become shorter; fetch the file again")
+        values = array.reshape(shape).astype(np.float32, copy=False)
+        largest = np.maximum(-values.min(), values.max())  # NaN, if there is one
+        if not largest < TOO_LARGE:
+            raise ModelError(
+                f"{shown(self.path)}: array {self.name} has values up to {largest:g}, no numbers "
+                "that a model computes with; fetch the file again"
+            )
+        return values
+
+
+def stored_arrays(path: Path) -> dict[str, StoredArray]:
+    """What a safetensors file holds, by name.
+
+    Raises:
+        ModelError: no such file, or not a complete one.
+    """
+    try:
+        header = _header(path)
+        with safe_open(path, framework="np"):  # checks that header and length of the file agree
+            pass
+    except (SafetensorError, OSError, MismatchError) as error:
+        raise ModelError(
+            f"{shown(path)} is no complete safetensors file "
+            f"({getattr(error, 'strerror', None) or error}); fetch the file again"
+        ) from error
+    return header
+
+
+def _header(path: Path) -> dict[str, StoredArray]:
+    """The file begins with the length of a JSON object; offsets count from behind it."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+        if length > LARGEST_BYTES:
+            raise MismatchError(f"its header has {length} bytes")
+        raw = parse_json(file.read(length))
+    entries = decode(dict[str, Any], raw, "its header")
+    entries.pop("__metadata__", None)
+    data = _LENGTH_BYTES + length
+    return {
+        name: StoredArray(path, name, entry.dtype, entry.shape, data + entry.data_offsets[0])
+        for name, entry in decode(dict[str, _Entry], entries, "its header").items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What the header says of one array."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]

@@ -21,7 +21,7 @@ from whisper_hailo.backends.hailo.binding import (
     major,
     system_binding,
 )
-from whisper_hailo.backends.hailo.known import KNOWN, PLACE
+from whisper_hailo.backends.hailo.choose import KNOWN, PLACE
 from whisper_hailo.backends.hef.contract import RUNS_ON
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import DeviceError, HefError, NoBindingError

@@ -24,7 +24,7 @@ from whisper_hailo.convert.graphs.decoder import decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.graphs.products import Arithmetic
-from whisper_hailo.convert.hailo.sizes import FixedSizes, fixed_sizes
+from whisper_hailo.convert.hailo.pieces import FixedSizes, fixed_sizes
 from whisper_hailo.convert.hailo.write import Job, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError

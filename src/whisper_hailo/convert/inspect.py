@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from whisper_hailo.backends.hef.contract import RUNS_ON, DecoderShape, EncoderShape, recognise
-from whisper_hailo.backends.hef.read import HefFile, HefGroup, is_hef, read_hef
-from whisper_hailo.backends.hef.streams import HefStream
+from whisper_hailo.backends.hef.read import HefFile, HefGroup, HefStream, is_hef, read_hef
 from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import sha256

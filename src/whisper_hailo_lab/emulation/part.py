@@ -15,14 +15,12 @@ from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.calibrate.make import calibrate
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
-from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
-from whisper_hailo.hailo_tools.emulate.make import generated_script, load_form
-from whisper_hailo.hailo_tools.emulate.network import read_network
+from whisper_hailo.hailo_tools.emulate.make import WindowFile, generated_script, load_form
+from whisper_hailo.hailo_tools.emulate.network import EmulatedNetwork, read_network
 from whisper_hailo.hailo_tools.emulate.noise import Noise, measure_noise
 from whisper_hailo.hailo_tools.emulate.plan import plan_of_script, preset
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated
 from whisper_hailo.hailo_tools.emulate.run import LayerStatistics, collect
-from whisper_hailo.hailo_tools.emulate.windows import WindowFile
 
 N_WINDOWS = {"scales": 64, "measured": 24}
 """Windows that set the scales, and others that noise is measured on: drawn as `calibrate` does."""

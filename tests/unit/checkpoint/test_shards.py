@@ -72,7 +72,7 @@ def test_one_number_unties_the_projection(
 def test_a_header_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_checkpoint(tmp_path)
     length = int.from_bytes((tmp_path / "model.safetensors").read_bytes()[:8], "little")
-    bound = "whisper_hailo.checkpoint.safetensors_file.LARGEST_BYTES"
+    bound = "whisper_hailo.checkpoint.weights.LARGEST_BYTES"
     monkeypatch.setattr(bound, length)
     assert Checkpoint(tmp_path).tied
     monkeypatch.setattr(bound, length - 1)

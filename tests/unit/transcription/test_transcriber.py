@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
-from whisper_hailo.backends.cache import Binding
+from whisper_hailo.backends.state import Binding
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions

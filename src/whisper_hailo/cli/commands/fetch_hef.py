@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from whisper_hailo.backends.hailo.known import KNOWN, PLACE, find_known
+from whisper_hailo.backends.hailo.choose import KNOWN, PLACE, find_known
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import OptionError
 

@@ -11,14 +11,15 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import AnyArray, ready, transposed
 from whisper_hailo.convert.graphs.builder import FLOAT, INT64, Graph, GraphBuilder
 from whisper_hailo.convert.hailo.pieces import (
+    N_CHUNKS,
     AttentionShape,
+    FixedSizes,
     attend,
     feed_forward,
     fused_qkv,
     project,
     written_out_norm,
 )
-from whisper_hailo.convert.hailo.sizes import N_CHUNKS, FixedSizes
 
 OPSET = 13
 """The opset of the graph that the compiler is known to accept."""

@@ -6,8 +6,13 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import reshaped
 from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, gelu, layer_norm, mlp
-from whisper_hailo.convert.hailo.pieces import AttentionShape, attend, fused_qkv, project
-from whisper_hailo.convert.hailo.sizes import FixedSizes
+from whisper_hailo.convert.hailo.pieces import (
+    AttentionShape,
+    FixedSizes,
+    attend,
+    fused_qkv,
+    project,
+)
 
 INPUT, OUTPUT = "x.1", "525"
 END_NODE = "/layer_norm/LayerNormalization"

@@ -14,7 +14,7 @@ from whisper_hailo.convert.graphs.builder import OPSET, Graph
 from whisper_hailo.convert.graphs.onnx_file import HashedFile, write_graph
 from whisper_hailo.convert.hailo import decoder, encoder
 from whisper_hailo.convert.hailo.decoder import EMBEDDING, POSITIONS
-from whisper_hailo.convert.hailo.sizes import FixedSizes
+from whisper_hailo.convert.hailo.pieces import FixedSizes
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import Dimensions, FileRecord
 

@@ -16,9 +16,8 @@ from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.hailo import ARCHES, HailoForm
 from whisper_hailo.core.spec import SPEC_FILE, Dimensions, ModelSpec
 from whisper_hailo.hailo_tools.check.finding import PRECISIONS_BITS, Finding, Severity
-from whisper_hailo.hailo_tools.check.graph import OnnxGraph, load_graph
+from whisper_hailo.hailo_tools.check.graph import OnnxGraph, Section, cut, load_graph
 from whisper_hailo.hailo_tools.check.rules import check_form, check_graph, check_nodes
-from whisper_hailo.hailo_tools.check.section import Section, cut
 
 FLOATS: Final = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
 

@@ -23,8 +23,7 @@ from whisper_hailo.hailo_tools.check.finding import (
     Finding,
     Severity,
 )
-from whisper_hailo.hailo_tools.check.graph import OnnxGraph, Tensor
-from whisper_hailo.hailo_tools.check.section import Section
+from whisper_hailo.hailo_tools.check.graph import OnnxGraph, Section, Tensor
 
 ACCEPTED_OPSETS: Final = (13, 17)
 NEWEST_IR: Final = 9

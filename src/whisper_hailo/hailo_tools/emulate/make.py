@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
+import numpy as np
 import onnx
 from onnx import ModelProto
 
@@ -19,22 +23,119 @@ from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.hailo_tools.calibrate.make import calibrate
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
 from whisper_hailo.hailo_tools.compile import as_program_error
-from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
-from whisper_hailo.hailo_tools.emulate.network import read_network
+from whisper_hailo.hailo_tools.emulate.network import EmulatedNetwork, read_network
 from whisper_hailo.hailo_tools.emulate.noise import LayerNoise, Noise, measure_noise
 from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
 from whisper_hailo.hailo_tools.emulate.plan import SCRIPT, PrecisionPlan, plan_of_script, preset
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated
-from whisper_hailo.hailo_tools.emulate.run import collect
-from whisper_hailo.hailo_tools.emulate.windows import WindowFile
+from whisper_hailo.hailo_tools.emulate.run import Feeds, collect
 from whisper_hailo.hailo_tools.hef_build.fault import BuildError
 from whisper_hailo.hailo_tools.hef_build.job import BuildJob
 from whisper_hailo.hailo_tools.hef_build.network import read_network as read_description
 from whisper_hailo.hailo_tools.hef_build.recipe import default_windows, size_of
 from whisper_hailo.hailo_tools.hef_build.script import model_script
+
+
+class WindowFile:
+    """A calibration set of one part, checked against its graph.
+
+    Args:
+        path: the `.npy` of an encoder or the `.npz` of a decoder, from `whisper-hailo calibrate`.
+        form: the graph that it is for.
+        entries: the graph's values that the rows become, in the order of the chip's inputs.
+
+    Raises:
+        ModelError: unreadable, empty, or of other shapes.
+    """
+
+    def __init__(self, path: Path, form: HailoForm, entries: tuple[str, ...]) -> None:
+        self._path = path
+        self._form = form
+        self._entries = entries
+        self._shapes = [tuple(shape[1:]) for shape in form.chip_inputs]
+        with ExitStack() as stack:
+            counts = {header[0] for _, header in self._streams(stack)}
+        if len(counts) != 1 or 0 in counts:
+            raise ModelError(
+                f"{shown(path)} holds no windows, or not one of each input; {self._advice()}"
+            )
+        self.n_windows = counts.pop()
+
+    def read(self, start: int, stop: int) -> Iterator[Feeds]:
+        """Windows `start` to `stop` as the graph's values; one at a time is in memory."""
+        with ExitStack() as stack:
+            streams = self._streams(stack)
+            for index in range(min(stop, self.n_windows)):
+                rows = [
+                    self._row(stream, shape)
+                    for (stream, _), shape in zip(streams, self._shapes, strict=True)
+                ]
+                if index >= start:
+                    yield {
+                        name: self._as_value(name, row)
+                        for name, row in zip(self._entries, rows, strict=True)
+                    }
+
+    def _row(self, stream: IO[bytes], shape: tuple[int, ...]) -> FloatArray:
+        size = 4 * int(np.prod(shape))
+        data = stream.read(size)
+        if len(data) != size:
+            raise ModelError(f"{shown(self._path)} ends early; {self._advice()}")
+        row: FloatArray = np.frombuffer(data, "<f4").reshape(shape)
+        return row
+
+    def _as_value(self, name: str, row: FloatArray) -> FloatArray:
+        """`(height, width, channels)` as the graph has it: NCHW, or without the height of one."""
+        wanted = self._form.inputs.get(name)
+        if wanted is not None and len(wanted) == 3:
+            return row
+        return np.ascontiguousarray(row[np.newaxis].transpose(0, 3, 1, 2))
+
+    def _streams(self, stack: ExitStack) -> list[tuple[IO[bytes], tuple[int, ...]]]:
+        """Each input's rows, and the shape that their header gives."""
+        try:
+            if len(self._shapes) == 1:
+                opened: list[IO[bytes]] = [stack.enter_context(self._path.open("rb"))]
+            else:
+                archive = stack.enter_context(zipfile.ZipFile(self._path))
+                names = sorted(name for name in archive.namelist() if "input_layer" in name)
+                opened = [stack.enter_context(archive.open(name)) for name in names]
+            headers = [_header(stream) for stream in opened]
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            raise ModelError(
+                f"{shown(self._path)} is no calibration set ({error}); {self._advice()}"
+            ) from error
+        expected = [("<f4", shape) for shape in self._shapes]
+        if [(dtype, shape[1:]) for dtype, shape in headers] != expected:
+            raise ModelError(
+                f"{shown(self._path)} holds {', '.join(f'{t} {s}' for t, s in headers)}, expected "
+                f"float32 (n, {'), (n, '.join(str(shape)[1:-1] for shape in self._shapes)}); "
+                f"{self._advice()}"
+            )
+        return [(stream, shape) for stream, (_, shape) in zip(opened, headers, strict=True)]
+
+    def _advice(self) -> str:
+        return (
+            f"make it with: whisper-hailo calibrate MODEL_DIR --audio DIR --part {self._form.part}"
+        )
+
+
+def _header(stream: IO[bytes]) -> tuple[str, tuple[int, ...]]:
+    """Type and shape of a `.npy`; the stream stands at its first row afterwards."""
+    version = np.lib.format.read_magic(stream)
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, fortran, dtype = read(stream)
+    if fortran or not shape:
+        raise ValueError("not stored row by row")
+    return dtype.str, shape
 
 
 def generated_script(spec: ModelSpec, form: HailoForm, arch: str, network: EmulatedNetwork) -> str:

@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
+from whisper_hailo.hailo_tools.emulate.network import EmulatedNetwork
 from whisper_hailo.hailo_tools.emulate.rewrite import EXACT, ROUNDED
 from whisper_hailo.hailo_tools.emulate.run import Feeds, Probe
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
+from whisper_hailo.hailo_tools.emulate.network import EmulatedNetwork
 
 NARROW_BITS: Final = 8
 WIDE_BITS: Final = 16

@@ -9,8 +9,12 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.hailo_tools.emulate.layers import EmulatedLayer, EmulatedNetwork, LayerSlot
-from whisper_hailo.hailo_tools.emulate.network import read_network
+from whisper_hailo.hailo_tools.emulate.network import (
+    EmulatedLayer,
+    EmulatedNetwork,
+    LayerSlot,
+    read_network,
+)
 from whisper_hailo.hailo_tools.emulate.plan import PrecisionPlan
 from whisper_hailo.hailo_tools.emulate.run import LayerStatistics
 from whisper_hailo.hailo_tools.emulate.scales import Scale, choose_scale, rounded_weights, scale_of

@@ -13,7 +13,7 @@ from whisper_hailo.backends.session import open_graph, running
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
+from whisper_hailo.hailo_tools.emulate.network import EmulatedNetwork
 from whisper_hailo.hailo_tools.emulate.scales import Histogram
 
 if TYPE_CHECKING:

@@ -10,8 +10,14 @@ import pytest
 from tests.unit.backends.hailo.test_preflight import SPEC, encoder, written
 from whisper_hailo.backends.hailo import choose
 from whisper_hailo.backends.hailo.chip import ChipFacts
-from whisper_hailo.backends.hailo.choose import Wanted, fitting_encoder, needed_hef, usable_chip
-from whisper_hailo.backends.hailo.known import KNOWN, fetched
+from whisper_hailo.backends.hailo.choose import (
+    KNOWN,
+    Wanted,
+    fetched,
+    fitting_encoder,
+    needed_hef,
+    usable_chip,
+)
 from whisper_hailo.core.errors import DeviceError, ModelError, NoDeviceError
 from whisper_hailo.core.hailo import HefRecord
 from whisper_hailo.core.spec import ModelSpec

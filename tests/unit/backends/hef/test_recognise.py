@@ -16,8 +16,7 @@ from whisper_hailo.backends.hef.contract import (
     find_part,
     recognise,
 )
-from whisper_hailo.backends.hef.read import HefGroup, read_hef
-from whisper_hailo.backends.hef.streams import HefStream
+from whisper_hailo.backends.hef.read import HefGroup, HefStream, read_hef
 from whisper_hailo.convert.inspect import describe_hef
 from whisper_hailo.core.errors import HefError
 

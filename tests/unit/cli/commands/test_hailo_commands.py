@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.commands.asked import Asked
+from whisper_hailo.backends.hailo.choose import KNOWN, PLACE
 from whisper_hailo.backends.hailo.fetch import Fetched
-from whisper_hailo.backends.hailo.known import KNOWN, PLACE
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.hailo import HefRecord
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
 from whisper_hailo.hailo_tools.check.finding import Finding, Severity
+from whisper_hailo.hailo_tools.check.graph import Section
 from whisper_hailo.hailo_tools.check.report import Report, WeightSizes
-from whisper_hailo.hailo_tools.check.section import Section
 from whisper_hailo.hailo_tools.compile import Hef
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
 from whisper_hailo.hailo_tools.emulate.make import Emulation

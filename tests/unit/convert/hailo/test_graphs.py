@@ -10,7 +10,7 @@ from tests.unit.convert.hailo.shapes import MODELS, Weightless, inferred
 from whisper_hailo.convert.graphs.builder import Graph
 from whisper_hailo.convert.hailo.decoder import hailo_decoder_graph, vocabulary_chunks
 from whisper_hailo.convert.hailo.encoder import hailo_encoder_graph
-from whisper_hailo.convert.hailo.sizes import FixedSizes
+from whisper_hailo.convert.hailo.pieces import FixedSizes
 
 SIZES = FixedSizes(window_s=10, length=32)
 

@@ -17,7 +17,7 @@ from whisper_hailo.convert.graphs.builder import Graph
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.hailo.decoder import hailo_decoder_graph
 from whisper_hailo.convert.hailo.encoder import hailo_encoder_graph
-from whisper_hailo.convert.hailo.sizes import FixedSizes
+from whisper_hailo.convert.hailo.pieces import FixedSizes
 
 DIMS = replace(TOY, d_model=48, n_encoder_layers=2, n_encoder_heads=2, n_decoder_heads=3)
 SIZES = FixedSizes(window_s=1, length=5)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.convert.hailo.shapes import MODELS
-from whisper_hailo.convert.hailo.sizes import FixedSizes, fixed_sizes
+from whisper_hailo.convert.hailo.pieces import FixedSizes, fixed_sizes
 from whisper_hailo.convert.options import HailoOptions
 from whisper_hailo.core.errors import OptionError
 

@@ -19,7 +19,7 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs import onnx_file
 from whisper_hailo.convert.hailo.decoder import hailo_decoder_graph
 from whisper_hailo.convert.hailo.encoder import hailo_encoder_graph
-from whisper_hailo.convert.hailo.sizes import FixedSizes
+from whisper_hailo.convert.hailo.pieces import FixedSizes
 from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError

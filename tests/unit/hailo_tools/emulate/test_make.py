@@ -15,13 +15,12 @@ from tests.unit.hailo_tools.emulate.conftest import SPEECH
 from whisper_hailo.core.errors import AudioError, ModelError, OptionError, OutputError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.emulate import make
-from whisper_hailo.hailo_tools.emulate.make import emulate_part, split
+from whisper_hailo.hailo_tools.emulate.make import WindowFile, emulate_part, split
 from whisper_hailo.hailo_tools.emulate.network import read_network
 from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
 from whisper_hailo.hailo_tools.emulate.plan import PrecisionPlan
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated
 from whisper_hailo.hailo_tools.emulate.run import collect
-from whisper_hailo.hailo_tools.emulate.windows import WindowFile
 
 
 def snr_db(micro: Path, sets: dict[str, Path], part: str, plan: str, scales: str = "mse") -> float:

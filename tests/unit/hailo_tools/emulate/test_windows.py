@@ -15,7 +15,7 @@ import pytest
 
 from tests.checkpoints import TOY, write_checkpoint
 from tests.shared import converted
-from whisper_hailo.convert.hailo.sizes import FixedSizes
+from whisper_hailo.convert.hailo.pieces import FixedSizes
 from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError
@@ -23,10 +23,9 @@ from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.hailo_tools.emulate import make
-from whisper_hailo.hailo_tools.emulate.make import emulate_part
+from whisper_hailo.hailo_tools.emulate.make import WindowFile, emulate_part
 from whisper_hailo.hailo_tools.emulate.noise import Noise
 from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
-from whisper_hailo.hailo_tools.emulate.windows import WindowFile
 
 RNG = np.random.default_rng(0)
 SIZES = FixedSizes(2, 7)
