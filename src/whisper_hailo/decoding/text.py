@@ -21,13 +21,28 @@ _LONGEST_ECHO: Final = 5
 
 def ends_in_loop(tokens: Sequence[int]) -> bool:
     """Return whether the last tokens are one phrase of up to 12 tokens, over and over."""
+    return _loop_period(tokens) is not None
+
+
+def cut_loop(tokens: Sequence[int]) -> int:
+    """Return how many tokens to keep so that a phrase at the end comes once; all without a loop."""
+    period = _loop_period(tokens)
+    if period is None:
+        return len(tokens)
+    start = len(tokens) - period
+    while start > 0 and tokens[start - 1] == tokens[start - 1 + period]:
+        start -= 1
+    return start + period
+
+
+def _loop_period(tokens: Sequence[int]) -> int | None:
     for period in range(1, _LONGEST_PHRASE + 1):
         n = max(_REPEATS * period, _LEAST_LOOP)
         if len(tokens) < n + period:
-            return False
+            return None
         if tokens[-n:] == tokens[-n - period : -period]:
-            return True
-    return False
+            return period
+    return None
 
 
 def repeats_prompt(tokens: Sequence[int], prompt: Sequence[int]) -> bool:

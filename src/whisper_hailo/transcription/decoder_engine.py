@@ -142,7 +142,7 @@ class DecoderEngine:
             key=round(window.start_s * 100),
             draft=self._draft(request, ahead),
             ahead=ahead,
-            is_running=request.draft is not None,
+            is_running=request.is_running,
         )
 
     def _draft(self, request: WindowRequest, ahead: Ahead | None) -> Draft | None:

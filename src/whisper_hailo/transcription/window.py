@@ -137,8 +137,7 @@ class WindowRequest:
     Attributes:
         window: its audio.
         context: of its recording; windows of one recording share one.
-        draft: of audio that goes on: what its text may begin with; such a window is decoded alone,
-            greedily, and once.
+        draft: of live audio: what its text may begin with; such a window is decoded alone.
         word_times: of audio that goes on: find where each word is, where the engine can.
         hold_back_s: of audio that goes on: the text ends where the decoder looks at the last so
             many seconds, where it tells: what it says there is a guess. 0: nowhere.
@@ -149,6 +148,12 @@ class WindowRequest:
     draft: Draft | None = None
     word_times: bool = False
     hold_back_s: float = 0.0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is decoded once: live audio, but for a whole segment that is all open."""
+        draft = self.draft
+        return draft is not None and not (self.word_times and draft.n_fixed == 0)
 
 
 @dataclass(frozen=True, slots=True)

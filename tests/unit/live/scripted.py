@@ -13,7 +13,14 @@ from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.transcription.running_text import text_words
+
+
+def quick(**changed: Any) -> CaptionOptions:
+    """Return options by which short sounds are segments with partials, so that tests are short."""
+    short = {"vad_threshold": 0.5, "min_silence_s": 0.1, "pre_roll_s": 0.1, "min_partial_s": 0.2}
+    return CaptionOptions(**{**short, **changed})
 
 
 class Loudness:

@@ -17,9 +17,10 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits
+from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.live.blocks import BlockCaptions, Samples, _floats, stream, stream_async
+from whisper_hailo.live.captioning.engine import caption_defaults
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
@@ -90,10 +91,9 @@ class Heedless:
     default_cures = PRESETS["balanced"]
 
     def check(self, options: DecodingOptions, long: LongOptions) -> None:
-        limits = TokenLimits(max_per_second=20.0)
         if long.trim_window:
             raise OptionError("--trim-window needs an encoder that takes windows of any length")
-        assert options == DecodingOptions(cures=PRESETS["balanced"], limits=limits)
+        assert options == caption_defaults(PRESETS["balanced"])
 
     def __init__(self) -> None:
         self.heard: list[FloatArray] = []

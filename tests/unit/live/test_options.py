@@ -42,7 +42,7 @@ def test_what_is_a_time_is_typed_in_seconds() -> None:
         bare = field.name.removesuffix("_s")
         is_time = bare != field.name
         shown = {
-            "max_segment_s": "9, or less where the window is shorter",
+            "max_segment_s": "18, or less where the window is shorter",
             "trim_window": "where the encoder can",
         }
         assert how.shown == shown.get(field.name, "")
@@ -51,8 +51,8 @@ def test_what_is_a_time_is_typed_in_seconds() -> None:
 
 def test_options_that_are_not_given_are_those_that_the_documents_name() -> None:
     assert asdict(CaptionOptions()) == {
-        "vad_threshold": 0.5, "min_silence_s": 0.1, "min_speech_s": 0.1, "pre_roll_s": 0.1,
-        "min_partial_s": 0.2, "max_segment_s": None, "settle_s": 1.0, "hold_back_s": 0.2,
+        "vad_threshold": 0.35, "min_silence_s": 0.5, "min_speech_s": 0.1, "pre_roll_s": 0.4,
+        "min_partial_s": 0.5, "max_segment_s": None, "settle_s": 1.0, "hold_back_s": 0.2,
         "drafts": True, "trim_window": None,
     }  # fmt: skip
 
@@ -62,7 +62,7 @@ def test_what_may_change_while_captions_run() -> None:
     changed = options.changed({"settle_s": 2, "vad_threshold": 0.25})
     assert changed == CaptionOptions(pre_roll_s=0.3, settle_s=2, vad_threshold=0.25)
     assert changed.changeable == {
-        "vad_threshold": 0.25, "min_silence_s": 0.1, "min_partial_s": 0.2, "settle_s": 2,
+        "vad_threshold": 0.25, "min_silence_s": 0.5, "min_partial_s": 0.5, "settle_s": 2,
         "hold_back_s": 0.2,
     }  # fmt: skip
     assert options.changed({}) == options
@@ -90,8 +90,8 @@ def test_a_segment_is_as_long_as_asked_for_or_as_the_engine_hears(
     assert CaptionOptions(max_segment_s=asked_s).longest_s(9.0) == longest_s
 
 
-@pytest.mark.parametrize(("content_s", "longest_s"), [(30.0, 9.0), (9.5, 9.0), (5.0, 5.0)])
-def test_unasked_segments_end_after_nine_seconds_or_the_window(
+@pytest.mark.parametrize(("content_s", "longest_s"), [(30.0, 18.0), (19.0, 18.0), (9.0, 9.0)])
+def test_unasked_segments_end_after_18_seconds_or_the_window(
     content_s: float, longest_s: float
 ) -> None:
     assert CaptionOptions().longest_s(content_s) == longest_s

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.unit.live.played import Played, Steps
-from tests.unit.live.scripted import Failing, Loudness, Speller, silence, speech
+from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence, speech
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
@@ -40,7 +40,7 @@ TEXT = " ".join(f"w{index}" for index in range(30))
 
 
 def events_of(source: Any, engine: Any) -> tuple[list[Event], Captioner]:
-    captioner = Captioner(engine, Loudness())
+    captioner = Captioner(engine, Loudness(), quick())
     with source:
         return list(CaptionStream(source, captioner).events()), captioner
 
@@ -129,7 +129,7 @@ def test_what_can_wait_loses_nothing_and_is_not_read_further_than_there_is_room(
 
 def test_stopping_hears_and_completes_what_was_captured() -> None:
     source = Played(AUDIO[:48_000], waits=True)
-    stream = CaptionStream(source, Captioner(Speller(), Loudness()))
+    stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
     events: list[Event] = []
     with source:
         for event in stream.events():
@@ -151,7 +151,7 @@ def test_a_stream_tells_that_it_is_alive_while_nothing_comes() -> None:
         if len(calls) == 5:
             stream.stop()
 
-    stream = CaptionStream(source, Captioner(Speller(), Loudness()), alive)
+    stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()), alive)
     assert list(stream.events()) == []
     assert len(calls) >= 5
 
@@ -169,7 +169,7 @@ class Hanging(Played):
 def test_a_source_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_hailo.live.stream._END_WAIT_S", 0.01)
     source = Hanging(AUDIO[:48_000], waits=True)
-    stream = CaptionStream(source, Captioner(Speller(), Loudness()))
+    stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
     events: list[Event] = []
     for event in stream.events():
         events.append(event)
@@ -184,7 +184,7 @@ def test_what_was_captured_is_heard_to_its_end_with_pauses_between(
 ) -> None:
     """Only a quiet that lasts ends a stream that was stopped, not moments of it together."""
     monkeypatch.setattr("whisper_hailo.live.stream._END_WAIT_S", 1.5 * LOOK_S)
-    stream = CaptionStream(Played(silence(0.1)), Captioner(Speller(), Loudness()))
+    stream = CaptionStream(Played(silence(0.1)), Captioner(Speller(), Loudness(), quick()))
     stream.stop()
     quiet, sound = Block(np.empty(0, np.float32)), Block(silence(0.1))
     heard = list(stream._until_stopped(iter([quiet, sound] * 4 + [quiet] * 9)))
@@ -193,7 +193,7 @@ def test_what_was_captured_is_heard_to_its_end_with_pauses_between(
 
 def test_who_looks_on_hears_all_and_knows_how_far_it_has_come() -> None:
     pieces = [AUDIO[at : at + 5_000] for at in range(0, 30_000, 5_000)]
-    captioner = Captioner(Speller(), Loudness())
+    captioner = Captioner(Speller(), Loudness(), quick())
     stream = CaptionStream(Steps(*map(Block, pieces), endless=False), captioner)
     heard: list[FloatArray] = []
     came_to: list[float] = []
@@ -214,7 +214,7 @@ def test_what_a_source_says_of_its_sound_goes_with_it() -> None:
     )  # fmt: skip
     controls = Controls()
     controls.ask(lambda console: console.mark("here"))
-    captioner = Captioner(Speller(), Loudness(), now=lambda: 10.0)
+    captioner = Captioner(Speller(), Loudness(), quick(), now=lambda: 10.0)
     marker, started, *rest = CaptionStream(source, captioner, controls=controls).events()
     assert [type(marker), type(started)] == [Marker, Started]
     assert (started.start_s, started.wall_s, started.speaker) == (0.0, 1000.0, 1)
@@ -236,7 +236,7 @@ def test_faults_of_the_source_and_what_waited_are_counted() -> None:
 def test_when_a_stream_has_ended_nothing_is_obeyed_any_more() -> None:
     controls = Controls()
     stream = CaptionStream(
-        Steps(endless=False), Captioner(Speller(), Loudness()), controls=controls
+        Steps(endless=False), Captioner(Speller(), Loudness(), quick()), controls=controls
     )
     assert list(stream.events()) == []
     with pytest.raises(OptionError, match="the stream has ended"):
@@ -245,7 +245,9 @@ def test_when_a_stream_has_ended_nothing_is_obeyed_any_more() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_a_source_that_waits_for_room_is_let_go_when_nobody_listens_any_more() -> None:
-    events = CaptionStream(Played(AUDIO), Captioner(Waiting(Small.full.wait), Loudness())).events()
+    events = CaptionStream(
+        Played(AUDIO), Captioner(Waiting(Small.full.wait), Loudness(), quick())
+    ).events()
     next(event for event in events if isinstance(event, Partial))
     events.close()  # type: ignore[attr-defined]  # a generator
     readers = [thread for thread in threading.enumerate() if thread.name == "caption-source"]
@@ -256,7 +258,7 @@ def test_a_source_that_waits_for_room_is_let_go_when_nobody_listens_any_more() -
 
 def test_a_source_that_waits_is_stopped_between_two_pieces() -> None:
     source = Played(AUDIO, pace=Pace.ASKED)
-    stream = CaptionStream(source, Captioner(Speller(), Loudness()))
+    stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
     events: list[Event] = []
     with source:
         for event in stream.events():
@@ -270,7 +272,7 @@ def test_a_source_that_waits_is_stopped_between_two_pieces() -> None:
 @pytest.mark.parametrize("pace", Pace)
 def test_a_source_that_breaks_off_completes_the_segment_first(pace: Pace) -> None:
     source = Played(AUDIO[:48_000], pace=pace, failure=AudioError("it broke off"))
-    stream = CaptionStream(source, Captioner(Speller(), Loudness()))
+    stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
     events: list[Event] = []
     with source, pytest.raises(AudioError, match="it broke off"):
         events.extend(stream.events())
@@ -290,7 +292,7 @@ def test_a_device_that_stalls_now_and_then_loses_nothing() -> None:
 
 def test_a_device_that_is_dead_ends_the_stream_with_its_error() -> None:
     source = Played(AUDIO, pace=Pace.ASKED)
-    stream = CaptionStream(source, Captioner(Failing(-1), Loudness()))
+    stream = CaptionStream(source, Captioner(Failing(-1), Loudness(), quick()))
     events: list[Event] = []
     with source, pytest.raises(DeviceError, match="stalled"):
         events.extend(stream.events())

@@ -76,8 +76,10 @@ def caption_engine(
         tell_reasons(transcriber)
         stack.enter_context(transcriber)
     else:
-        bounded = frozenset({"limits.max_per_second"})  # it has a bound of its own
-        refuse_unhonoured(decoding_of(given, Cures()), bounded, "Moonshine")
+        ours = frozenset(
+            {"limits.max_per_second", "search.temperatures"}
+        )  # defaults
+        refuse_unhonoured(decoding_of(given, Cures()), ours, "Moonshine")
         longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s
         engine = stack.enter_context(MoonshineEngine(model.moonshine, longest_s))
     warm_up(engine)

@@ -13,7 +13,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
-from whisper_hailo.decoding.text import compression_ratio, repeats_prompt
+from whisper_hailo.decoding.text import compression_ratio, cut_loop, repeats_prompt
 from whisper_hailo.text.tokenizer import Tokenizer
 
 _UNSURE: Final = -0.5
@@ -40,7 +40,7 @@ def decode_with_fallback(
     Text that repeats what it was shown is decoded again without a prompt. Greedy text that is
     unsure is searched for with a beam; what is doubtful even then is sampled at rising
     temperatures. Where every try fails, the likeliest text that does not repeat itself is taken.
-    Audio that goes on is decoded once.
+    Live audio is decoded once, and a loop at its end cut off.
 
     Args:
         loop: of this decoder and these options.
@@ -54,7 +54,7 @@ def decode_with_fallback(
     the likeliest is taken is faster-whisper's.
     """
     if tasks[0].is_running:
-        return loop.run(state, tasks)
+        return tuple(map(_without_loop, loop.run(state, tasks)))
     tasks, sot = list(tasks), tokenizer.special.sot
     search, thresholds = options.search, options.thresholds
     stages: list[tuple[float, int | None]] = [(each, None) for each in search.temperatures]
@@ -88,6 +88,21 @@ def decode_with_fallback(
             if all(attempt.is_doubtful(thresholds) for attempt in tries[row])
         ]
     return tuple(_choose(attempts, thresholds) for attempts in tries)
+
+
+def _without_loop(decoded: Decoded) -> Decoded:
+    """Return the text of live audio with a phrase at its end once, where it ran into a loop."""
+    drafted = decoded.drafted
+    n_kept = cut_loop(decoded.tokens)
+    if not decoded.runaway or drafted is None or n_kept == len(decoded.tokens):
+        return decoded
+    n_kept = max(n_kept, drafted.n_fixed)
+    probabilities = drafted.probabilities[:n_kept]
+    return replace(
+        decoded,
+        tokens=decoded.tokens[:n_kept],
+        drafted=replace(drafted, probabilities=probabilities, guess=()),
+    )
 
 
 def _words(decoded: Decoded, tokenizer: Tokenizer) -> list[int]:

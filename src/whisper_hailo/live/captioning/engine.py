@@ -10,7 +10,7 @@ import numpy as np
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.option_groups import TokenLimits
+from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -24,12 +24,18 @@ _WARM_UPS: Final = 3
 
 
 def caption_defaults(cures: Cures) -> DecodingOptions:
-    """What live captions are decoded by where nobody says otherwise.
+    """Return the default options of live captions.
+
+    Partials are decoded once; the temperatures are for final text of which nothing is committed.
 
     Args:
         cures: the decoder's own.
     """
-    return DecodingOptions(cures=cures, limits=TokenLimits(max_per_second=TOKENS_PER_SECOND))
+    return DecodingOptions(
+        cures=cures,
+        search=SearchOptions(temperatures=(0.0, 0.4, 0.8)),
+        limits=TokenLimits(max_per_second=TOKENS_PER_SECOND),
+    )
 
 
 def options_in(options: DecodingOptions, language: str) -> DecodingOptions:

@@ -19,7 +19,7 @@ from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.fallback import _choose, decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
-from whisper_hailo.decoding.text import compression_ratio, ends_in_loop, repeats_prompt
+from whisper_hailo.decoding.text import compression_ratio, cut_loop, ends_in_loop, repeats_prompt
 
 
 def test_only_windows_in_doubt_are_tried_again_and_each_keeps_its_own_audio() -> None:
@@ -395,3 +395,17 @@ def test_text_that_repeats_its_prompt_is_decoded_without_it(said: tuple[int, ...
     assert results[1].tokens == said
     prompts = [fed for fed in decoder.fed if len(fed[0]) > 1]
     assert prompts[1:] == ([[list(PREFIX)]] if said[-1] == 5 else [])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "n_kept"),
+    [
+        ((1, 2, 3), 3),
+        ((5, *(1, 2) * 20), 3),
+        ((5, 2, *(1, 2) * 20), 3),
+        ((1,) * 30, 1),
+        ((*range(10), *(1,) * 23), 33),
+    ],
+)
+def test_cut_loop_keeps_the_phrase_once(tokens: tuple[int, ...], n_kept: int) -> None:
+    assert cut_loop(tokens) == n_kept

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from tests.unit.live.scripted import Loudness
+from tests.unit.live.scripted import Loudness, quick
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event
@@ -20,7 +20,7 @@ def run(
     sizes: Sequence[int] = (3200,),
 ) -> tuple[list[Event], Captioner]:
     ticks = itertools.count()
-    captioner = Captioner(engine, Loudness(), options, now=lambda: next(ticks) / 100)
+    captioner = Captioner(engine, Loudness(), options or quick(), now=lambda: next(ticks) / 100)
     events: list[Event] = []
     at = 0
     for size in itertools.cycle(sizes):

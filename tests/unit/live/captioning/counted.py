@@ -29,7 +29,12 @@ def frames(*probabilities: float) -> list[FloatArray]:
 
 def segmenter(**options: float) -> Segmenter:
     """Three frames of silence end speech, two of speech begin it, and one before belongs to it."""
-    defaults = {"min_silence_s": 0.096, "min_speech_s": 0.064, "pre_roll_s": 0.032}
+    defaults = {
+        "vad_threshold": 0.5,
+        "min_silence_s": 0.096,
+        "min_speech_s": 0.064,
+        "pre_roll_s": 0.032,
+    }
     return Segmenter(Told(), CaptionOptions(**{**defaults, **options}))  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.live.captioning.captioned import completed, run, texts
-from tests.unit.live.scripted import Loudness, Speller, silence, speech, spoken
+from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech, spoken
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
@@ -70,14 +70,14 @@ def test_partials_that_were_due_before_a_final_text_are_counted_with_it() -> Non
 def test_a_segment_is_cut_when_it_is_as_long_as_it_may_be() -> None:
     """1.024 s are 32 frames: nothing longer is heard."""
     engine = Speller()
-    events, _ = run(spoken(0, 3.0), engine, CaptionOptions(max_segment_s=1.024), sizes=(512,))
+    events, _ = run(spoken(0, 3.0), engine, quick(max_segment_s=1.024), sizes=(512,))
     assert max(audio.size for audio in engine.heard) == 32 * 512
     first = next(event for event in events if isinstance(event, Completed))
     assert (first.reason, first.heard_s) == ("length", 1.024)
 
 
 def test_what_follows_a_loss_has_its_place_in_time_and_no_pre_roll_from_before() -> None:
-    captioner = Captioner(Speller(), Loudness())
+    captioner = Captioner(Speller(), Loudness(), quick())
     events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
     events += captioner.lose(80_000)
     events += captioner.feed(np.concatenate([speech(range(8, 12)), silence(0.5)]))
@@ -93,7 +93,7 @@ def test_what_follows_a_loss_has_its_place_in_time_and_no_pre_roll_from_before()
 
 
 def test_a_source_that_was_away_is_told_and_its_time_counts() -> None:
-    captioner = Captioner(Speller(), Loudness())
+    captioner = Captioner(Speller(), Loudness(), quick())
     events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
     events += captioner.leave("the microphone was unplugged")
     events += captioner.come_back(80_000)
@@ -118,7 +118,7 @@ def test_a_source_that_was_away_is_told_and_its_time_counts() -> None:
 
 
 def test_latencies_count_what_was_lost_in_between() -> None:
-    captioner = Captioner(Speller(), Loudness(), now=lambda: 109.0)
+    captioner = Captioner(Speller(), Loudness(), quick(), now=lambda: 109.0)
     list(captioner.feed(silence(1.024), captured_s=101.024))
     list(captioner.lose(5 * SAMPLE_RATE_HZ))
     list(captioner.feed(np.concatenate([speech(range(4)), silence(0.5)])))
@@ -134,7 +134,7 @@ def test_clicks_start_nothing() -> None:
 
 
 def test_no_partials_on_request() -> None:
-    events, captioner = run(speech(range(8)), Speller(), CaptionOptions(min_partial_s=0))
+    events, captioner = run(speech(range(8)), Speller(), quick(min_partial_s=0))
     assert [type(event).__name__ for event in events] == ["Started", "Completed"]
     assert captioner.statistics.n_skipped == 0
 
@@ -153,7 +153,7 @@ class Noting(Speller):
 def test_only_partials_are_held_back() -> None:
     engine = Noting()
     audio = np.concatenate([speech(range(6)), silence(0.5)])
-    events, captioner = run(audio, engine, CaptionOptions(hold_back_s=0.3))
+    events, captioner = run(audio, engine, quick(hold_back_s=0.3))
     assert texts(events) == "w0 w1 w2 w3 w4 w5"
     assert [size for size, held in engine.asked if held == 0.0] == [engine.asked[-1][0]]
     assert {held for _, held in engine.asked[:-1]} == {0.3}
@@ -162,7 +162,7 @@ def test_only_partials_are_held_back() -> None:
 
 def test_latencies_of_live_audio_run_from_its_capture() -> None:
     clock = {"now": 100.0}
-    captioner = Captioner(Speller(), Loudness(), CaptionOptions(), now=lambda: clock["now"])
+    captioner = Captioner(Speller(), Loudness(), quick(), now=lambda: clock["now"])
     audio = np.concatenate([silence(0.5), speech(range(4)), silence(0.5)])
     for end in range(1600, audio.size + 1600, 1600):
         clock["now"] = 100.0 + end / SAMPLE_RATE_HZ + 0.05
@@ -176,7 +176,7 @@ def test_latencies_of_live_audio_run_from_its_capture() -> None:
 
 def test_segments_longer_than_the_engine_hears_are_refused() -> None:
     with pytest.raises(OptionError, match="--max-segment is 12 s, the model's window takes 9 s"):
-        Captioner(Speller(), Loudness(), CaptionOptions(max_segment_s=12))
+        Captioner(Speller(), Loudness(), quick(max_segment_s=12))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.unit.live.captioning.counted import FRAME
-from tests.unit.live.scripted import Failing, Loudness, Speller, silence, speech, spoken
+from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence, speech, spoken
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import FloatArray, Timings
@@ -20,7 +20,7 @@ from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 
 OTHER = np.ones(9_600, np.int8)
-OPTIONS = CaptionOptions(settle_s=0.4, min_partial_s=0.2)
+OPTIONS = quick(settle_s=0.4, min_partial_s=0.2)
 
 
 def captioner(
@@ -67,7 +67,7 @@ def test_a_device_that_dies_leaves_the_words_that_were_shown() -> None:
 def test_who_goes_on_behind_a_device_that_failed_has_captions_again(reason: str) -> None:
     """Nothing could be heard of the first segment, however it ended."""
     engine = Dying(0)
-    told = captioner(engine, CaptionOptions(min_partial_s=0.0, max_segment_s=1.5))
+    told = captioner(engine, quick(min_partial_s=0.0, max_segment_s=1.5))
     pause = silence(0.5 if reason == "silence" else 0.0)
     said = np.concatenate([speech([0, 1]), pause, speech(range(2, 8))])
     who = (np.arange(said.size) >= speech([0, 1]).size) * (reason == "turn")
@@ -110,7 +110,7 @@ def test_a_partial_is_due_after_so_much_new_audio() -> None:
 @pytest.mark.parametrize(("n_frames", "first"), [(1, 4), (4, 4), (10, 10)])
 def test_a_partial_is_due_at_the_very_sample(n_frames: int, first: int) -> None:
     """A tenth of a second are 3.125 frames: less says nothing, so that a first one has four."""
-    told = captioner(Speller(), CaptionOptions(min_partial_s=n_frames * 0.032, min_speech_s=0.0))
+    told = captioner(Speller(), quick(min_partial_s=n_frames * 0.032, min_speech_s=0.0))
     sound = spoken(0, 1.0)
     events = [e for at in range(0, 22 * FRAME, FRAME) for e in told.feed(sound[at : at + FRAME])]
     ends = [round(e.end_s / 0.032) for e in events if isinstance(e, Partial)]
@@ -148,7 +148,7 @@ def test_only_an_end_of_speech_has_a_final_text_that_can_be_late(
 
     A first text comes once, whatever its speech is cut into; another speaker has one, too.
     """
-    told = Captioner(Speller(), Loudness(), CaptionOptions(max_segment_s=1.5), now=lambda: 10.0)
+    told = Captioner(Speller(), Loudness(), quick(max_segment_s=1.5), now=lambda: 10.0)
     list(told.feed(speech(range(4)), captured_s=9.0))
     assert Completed in map(type, list(ending(told)))
     assert told.statistics.final_latency_s.seconds == pytest.approx(finals_s)

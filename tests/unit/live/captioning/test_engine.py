@@ -80,7 +80,9 @@ def test_what_is_translated_is_heard_in_its_own_language_and_the_whole_segment_o
 def test_defaults_are_the_decoder_s_cures_and_a_bound_for_a_runaway() -> None:
     options = caption_defaults(PRESETS["balanced"])
     assert options == DecodingOptions(
-        cures=PRESETS["balanced"], limits=TokenLimits(max_per_second=20.0)
+        cures=PRESETS["balanced"],
+        search=SearchOptions(temperatures=(0.0, 0.4, 0.8)),
+        limits=TokenLimits(max_per_second=20.0),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.scripted import Loudness, Speller, silence, speech
+from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
@@ -16,7 +16,6 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event, Partial
-from whisper_hailo.live.options import CaptionOptions
 
 
 @dataclass
@@ -34,7 +33,7 @@ class Guessing(Speller):
 
 
 def run(audio: FloatArray, engine: Speller) -> list[Event]:
-    captioner = Captioner(engine, Loudness())
+    captioner = Captioner(engine, Loudness(), quick())
     events: list[Event] = []
     for at in range(0, audio.size, 3200):
         events += captioner.feed(audio[at : at + 3200])
@@ -91,7 +90,7 @@ class Polyglot(Speller):
 
 def test_a_segment_that_was_cut_is_heard_in_its_language_to_its_end() -> None:
     """Another is asked for in the middle of it."""
-    captioner = Captioner(Polyglot(language="de"), Loudness(), CaptionOptions(max_segment_s=1.5))
+    captioner = Captioner(Polyglot(language="de"), Loudness(), quick(max_segment_s=1.5))
     events = list(captioner.feed(speech(range(4))))
     captioner.console.change({"language": "en"})
     events += captioner.feed(np.concatenate([speech(range(4, 7)), PAUSE, SHORT, PAUSE]))
@@ -111,7 +110,7 @@ def test_a_segment_that_was_cut_is_heard_in_its_language_to_its_end() -> None:
     ],
 )
 def test_where_something_may_not_be_changed_so_nothing_is(wrong: dict[str, object]) -> None:
-    console = Captioner(Polyglot(language="de"), Loudness()).console
+    console = Captioner(Polyglot(language="de"), Loudness(), quick()).console
     before = console.settings
     assert before["language"] == "de"
     with pytest.raises(OptionError):

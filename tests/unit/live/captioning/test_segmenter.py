@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.unit.live.captioning.counted import FRAME, N, Q, S, Told, frames, segmenter, signals
+from tests.unit.live.scripted import quick
 from whisper_hailo.live.captioning.segmenter import Segmenter, Signal
-from whisper_hailo.live.options import CaptionOptions
 
 
 def test_before_anything_is_said_there_is_no_segment() -> None:
@@ -44,7 +44,7 @@ def test_what_is_skipped_is_no_pre_roll_and_half_a_click_before_it_counts_no_mor
 
 def said_by(*speakers: int | None) -> tuple[Segmenter, list[Signal | None]]:
     """Speech of these speakers, a frame each; the first two begin a segment."""
-    options = CaptionOptions(min_speech_s=0.064, pre_roll_s=0.096, min_silence_s=1.0)
+    options = quick(min_speech_s=0.064, pre_roll_s=0.096, min_silence_s=1.0)
     cutter = Segmenter(Told(), options)
     return cutter, [
         cutter.push(frame, who)
@@ -53,7 +53,7 @@ def said_by(*speakers: int | None) -> tuple[Segmenter, list[Signal | None]]:
 
 
 def test_a_segment_is_its_speakers_not_theirs_who_were_before_it() -> None:
-    cutter = Segmenter(Told(), CaptionOptions(min_speech_s=0.064, pre_roll_s=0.96))
+    cutter = Segmenter(Told(), quick(min_speech_s=0.064, pre_roll_s=0.96))
     for probability, who in ((N, 0), (N, 0), (N, 0), (S, 1), (S, 1)):
         cutter.push(frames(probability)[0], who)
     assert (cutter.speaker, cutter.n_samples) == (1, 5 * FRAME)
@@ -63,7 +63,7 @@ def test_a_segment_is_its_speakers_not_theirs_who_were_before_it() -> None:
 def test_a_segment_is_theirs_who_said_most_of_its_beginning(
     heard: tuple[int, ...], whose: int
 ) -> None:
-    cutter = Segmenter(Told(), CaptionOptions(min_speech_s=0.096, pre_roll_s=0.0))
+    cutter = Segmenter(Told(), quick(min_speech_s=0.096, pre_roll_s=0.0))
     for frame, who in zip(frames(S, S, S), heard, strict=True):
         cutter.push(frame, who)
     assert cutter.speaker == whose
@@ -118,7 +118,7 @@ def test_a_turn_that_had_begun_before_a_cut_begins_anew_behind_it() -> None:
 def test_thresholds_that_are_changed_hold_from_the_next_frame_on() -> None:
     cutter = segmenter()
     assert signals(cutter, 0.4, 0.4) == ".."
-    options = CaptionOptions(vad_threshold=0.3, min_silence_s=0.032, min_speech_s=0.064)
+    options = quick(vad_threshold=0.3, min_silence_s=0.032, min_speech_s=0.064)
     cutter.set(options)
     assert signals(cutter, 0.4, 0.4, N) == ".SE"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.unit.live.scripted import Loudness, Speller
+from tests.unit.live.scripted import Loudness, Speller, quick
 from tests.unit.serve.captions.serving import PATIENCE_S, needs_web
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
@@ -95,7 +95,7 @@ def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> 
     source = Spoken()
     pausable = PausableSource(source)
     controls = Controls(pausable)
-    captioner = Captioner(InAnyLanguage(), Loudness())
+    captioner = Captioner(InAnyLanguage(), Loudness(), quick())
     stream = CaptionStream(pausable, captioner, controls=controls)
     place, events = Place.of(host, 0, token=token), []
     with WebView(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.live.scripted import Loudness
+from tests.unit.live.scripted import Loudness, quick
 from tests.unit.serve.captions.room import TOKEN, InAnyLanguage, heard, room, until
 from tests.unit.serve.captions.serving import PATIENCE_S, connect
 from whisper_hailo.core.errors import OptionError
@@ -90,7 +90,7 @@ def test_when_the_stream_has_ended_that_is_the_answer() -> None:
 
 
 def test_who_asks_for_much_at_once_is_told_to_wait_and_who_left_is_forgotten() -> None:
-    controls, captioner = Controls(), Captioner(InAnyLanguage(), Loudness())
+    controls, captioner = Controls(), Captioner(InAnyLanguage(), Loudness(), quick())
     asked = [controls.ask(lambda console: console.mark("")) for _ in range(33)]
     asked[3].cancel()
     with pytest.raises(OptionError, match="32 others wait already"):
