@@ -76,9 +76,7 @@ def caption_engine(
         tell_reasons(transcriber)
         stack.enter_context(transcriber)
     else:
-        ours = frozenset(
-            {"limits.max_per_second", "search.temperatures"}
-        )  # defaults
+        ours = frozenset({"limits.max_per_second", "search.temperatures"})  # defaults
         refuse_unhonoured(decoding_of(given, Cures()), ours, "Moonshine")
         longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s
         engine = stack.enter_context(MoonshineEngine(model.moonshine, longest_s))
