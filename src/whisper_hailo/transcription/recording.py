@@ -16,7 +16,7 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.assemble import rounded
-from whisper_hailo.transcription.longform.feed import AudioFeed
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, OverlapPlan
 from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlan
@@ -39,20 +39,20 @@ def strategy_of(options: DecodingOptions, long: LongOptions) -> str:
 
 
 def make_plan(
-    feed: AudioFeed, plan: WindowPlan, options: DecodingOptions, long: LongOptions
+    buffer: AudioBuffer, plan: WindowPlan, options: DecodingOptions, long: LongOptions
 ) -> WindowPlanner:
     """The windows of one recording."""
     strategy = strategy_of(options, long)
     sequential = options.prompts.condition_on_previous_text
     if strategy == "seek":
-        return SeekPlan(feed, long.clips, plan, options.words, _gate(long))
+        return SeekPlan(buffer, long.clips, plan, options.words, _gate(long))
     if strategy == "vad":
         return SpeechPlan(
-            feed, long.clips, plan, long, SileroDetector("--long overlap"), sequential=sequential
+            buffer, long.clips, plan, long, SileroDetector("--long overlap"), sequential=sequential
         )
     overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s
     return OverlapPlan(
-        feed,
+        buffer,
         long.clips,
         plan,
         overlap_s if strategy == "overlap" else 0.0,
@@ -128,8 +128,8 @@ class Recording(Closing):
         """Open the file."""
         with self.context.clock.stage("total"), ExitStack() as opened:
             self._stream = opened.enter_context(open_audio(self._source))
-            self._feed = AudioFeed(self._stream.blocks(_READ_SAMPLES))
-            self._plan = make_plan(self._feed, self._sizes, self._options, self._long)
+            self._buffer = AudioBuffer(self._stream.blocks(_READ_SAMPLES))
+            self._plan = make_plan(self._buffer, self._sizes, self._options, self._long)
             self._stack = opened.pop_all()
         self._windows = self._plan.windows()
         self.context.sequential = self._plan.sequential
@@ -166,8 +166,8 @@ class Recording(Closing):
             window = next(self._windows, None)
             if window is None:
                 self._exhausted = True
-                self._feed.drain()
-                self.duration_s = self._feed.duration_s
+                self._buffer.drain()
+                self.duration_s = self._buffer.duration_s
                 self._tell_of_clips_behind_the_end()
         if window is None:
             return None
@@ -176,7 +176,7 @@ class Recording(Closing):
 
     def _tell_of_clips_behind_the_end(self) -> None:
         for clip in self._long.clips:
-            if clip.start >= self._feed.n_samples:
+            if clip.start >= self._buffer.n_samples:
                 logger.warning(
                     "%s is %.1f s long; --clip-timestamps asks for what is behind %g s",
                     self.name,

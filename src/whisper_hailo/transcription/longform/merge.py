@@ -28,15 +28,16 @@ class _Pair:
     right: int
 
 
-def seam(
+def find_splice_point(
     left: Sequence[Word], right: Sequence[Word], start_s: float, end_s: float
 ) -> tuple[int, int]:
     """How many words of the left window to keep, and at which of the right window to go on.
 
     Words that both heard are paired in order: by text and time; where no such pair is found by
     text alone, two words in a row; at last by time alone, one of them misheard. The pair nearest
-    to the middle of the overlap, farthest from both edges, is the seam: the left window's words up
-    to it, the right window's after it, the word itself from the one whose edge is farther away.
+    to the middle of the overlap, farthest from both edges, is the splice point: the left window's
+    words up to it, the right window's after it, the word itself from the one whose edge is farther
+    away.
     Where a pair has nothing but its time in common, one window may have taken a whole sentence for
     a word: what the better one heard where the other heard nothing goes on belonging to it.
     Without any pair no word was heard twice, and all are kept.

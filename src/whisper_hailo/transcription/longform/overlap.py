@@ -14,11 +14,11 @@ from typing import Final
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
 from whisper_hailo.decoding.words.sentences import with_words
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.clips import Clip
-from whisper_hailo.transcription.longform.feed import AudioFeed
-from whisper_hailo.transcription.longform.merge import seam
-from whisper_hailo.transcription.longform.pauses import find_pause
+from whisper_hailo.transcription.longform.merge import find_splice_point
 from whisper_hailo.transcription.longform.plan import MIN_SAMPLES
+from whisper_hailo.transcription.longform.silence import find_silence
 from whisper_hailo.transcription.longform.speech_gate import SpeechGate
 from whisper_hailo.transcription.window import WindowResult
 
@@ -34,7 +34,7 @@ class OverlapPlan:
     """Windows from pause to pause, or at a fixed distance.
 
     Args:
-        feed: the recording.
+        buffer: the recording.
         clips: the stretches to transcribe.
         plan: sizes of the windows.
         overlap_s: seconds that neighbours share where there is no pause between them; 0 for
@@ -45,7 +45,7 @@ class OverlapPlan:
 
     def __init__(
         self,
-        feed: AudioFeed,
+        buffer: AudioBuffer,
         clips: tuple[Clip, ...],
         plan: WindowPlan,
         overlap_s: float,
@@ -53,7 +53,7 @@ class OverlapPlan:
         *,
         sequential: bool = False,
     ) -> None:
-        self._feed = feed
+        self._buffer = buffer
         self._clips = clips
         self._content = plan.content_samples
         self._overlap = min(round(overlap_s * SAMPLE_RATE_HZ), self._content // 3)
@@ -72,19 +72,19 @@ class OverlapPlan:
             at, shared, is_first = clip.start, 0, True
             while True:
                 if self._gate is not None and not shared:
-                    found = self._gate.find_start(self._feed, at, clip.end)
+                    found = self._gate.find_start(self._buffer, at, clip.end)
                     if found is None:
                         break
                     at = found
                 wanted = self._content if clip.end is None else min(self._content, clip.end - at)
                 least = 1 if is_first else MIN_SAMPLES + shared
-                if wanted < least or not self._feed.reaches(at + least - 1):
+                if wanted < least or not self._buffer.reaches(at + least - 1):
                     break
-                audio, joined = self._feed.read(at, wanted), shared
+                audio, joined = self._buffer.read(at, wanted), shared
                 shared = self._overlap
                 if shared and self._goes_on(clip, at):
                     looked_at = round(_LOOKED_AT * shared)
-                    pause = find_pause(audio, self._content - looked_at)
+                    pause = find_silence(audio, self._content - looked_at)
                     if pause is not None:
                         audio, shared = audio[:pause], 0
                     joined += shared
@@ -93,7 +93,7 @@ class OverlapPlan:
 
     def _goes_on(self, clip: Clip, at: int) -> bool:
         end = at + self._content + MIN_SAMPLES
-        return (clip.end is None or clip.end >= end) and self._feed.reaches(end - 1)
+        return (clip.end is None or clip.end >= end) and self._buffer.reaches(end - 1)
 
     def take(self, result: WindowResult) -> list[Segment]:
         """Join with the window before; that one's segments are final then."""
@@ -107,7 +107,7 @@ class OverlapPlan:
             return list(held.segments)
         left = [word for segment in held.segments for word in segment.words]
         right = [word for segment in result.segments for word in segment.words]
-        n_left, n_right = seam(left, right, start_s, end_s)
+        n_left, n_right = find_splice_point(left, right, start_s, end_s)
         self._held = replace(result, segments=_cut(result, n_right, None))
         return list(_cut(held, 0, n_left))
 

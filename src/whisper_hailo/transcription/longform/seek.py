@@ -8,8 +8,8 @@ from typing import Final
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import FRAMES_PER_SECOND, SAMPLE_RATE_HZ, Segment
 from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.clips import Clip
-from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.hallucination import drop_hallucinations
 from whisper_hailo.transcription.longform.plan import MIN_SAMPLES
 from whisper_hailo.transcription.longform.speech_gate import SpeechGate
@@ -24,7 +24,7 @@ class SeekPlan:
     """Windows that begin at the end of the last segment.
 
     Args:
-        feed: the recording.
+        buffer: the recording.
         clips: the stretches to transcribe.
         plan: sizes of the windows.
         words: with words, the end of the last word is sought instead of the last timestamp.
@@ -36,13 +36,13 @@ class SeekPlan:
 
     def __init__(
         self,
-        feed: AudioFeed,
+        buffer: AudioBuffer,
         clips: tuple[Clip, ...],
         plan: WindowPlan,
         words: WordOptions | None = None,
         gate: SpeechGate | None = None,
     ) -> None:
-        self._feed = feed
+        self._buffer = buffer
         self._clips = clips
         self._plan = plan
         self._words = words
@@ -58,16 +58,16 @@ class SeekPlan:
             while True:
                 at = self._frame * _HOP
                 if self._gate is not None:
-                    found = self._gate.find_start(self._feed, at, clip.end)
+                    found = self._gate.find_start(self._buffer, at, clip.end)
                     if found is None:
                         break
                     self._frame = found // _HOP
                     at = self._frame * _HOP
                 wanted = content if clip.end is None else min(content, clip.end - at)
                 least = 1 if at == 0 else MIN_SAMPLES
-                if wanted < least or not self._feed.reaches(at + least - 1):
+                if wanted < least or not self._buffer.reaches(at + least - 1):
                     break
-                yield Window(self._feed.read(at, wanted), at / SAMPLE_RATE_HZ, is_sought=True)
+                yield Window(self._buffer.read(at, wanted), at / SAMPLE_RATE_HZ, is_sought=True)
 
     def take(self, result: WindowResult) -> list[Segment]:
         """Advance, and give the window's segments."""

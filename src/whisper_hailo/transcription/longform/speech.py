@@ -17,8 +17,8 @@ from whisper_hailo.audio.vad import (
 )
 from whisper_hailo.audio.windows import PackedPiece, Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.clips import Clip
-from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.window import WindowResult
 
@@ -31,7 +31,7 @@ class SpeechPlan:
     for their level, however long the recording and its pauses are.
 
     Args:
-        feed: the recording.
+        buffer: the recording.
         clips: the stretches to transcribe.
         plan: sizes of the windows.
         options: threshold, silence, padding.
@@ -43,7 +43,7 @@ class SpeechPlan:
 
     def __init__(
         self,
-        feed: AudioFeed,
+        buffer: AudioBuffer,
         clips: tuple[Clip, ...],
         plan: WindowPlan,
         options: LongOptions,
@@ -51,7 +51,7 @@ class SpeechPlan:
         *,
         sequential: bool = False,
     ) -> None:
-        self._feed = feed
+        self._buffer = buffer
         self._clips = clips
         self._content = plan.content_samples
         self._options = options
@@ -102,8 +102,8 @@ class SpeechPlan:
             if at == measured:
                 measured += LEVEL_SAMPLES
                 end = measured if clip.end is None else min(measured, clip.end)
-                gain = quiet_gain(self._feed.read(at, end - at))
-            audio = self._feed.read(at, FRAME_SAMPLES)
+                gain = quiet_gain(self._buffer.read(at, end - at))
+            audio = self._buffer.read(at, FRAME_SAMPLES)
             if not audio.size:
                 return
             recent.add(audio)

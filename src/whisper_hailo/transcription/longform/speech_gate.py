@@ -19,7 +19,7 @@ from whisper_hailo.audio.vad import (
     quiet_gain,
 )
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.transcription.longform.feed import AudioFeed
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 
 _LEAD_SAMPLES: Final = SAMPLE_RATE_HZ // 2
 """Kept before speech: detectors miss soft first sounds."""
@@ -46,30 +46,30 @@ class SpeechGate:
         self._detector = detector
         self._threshold = threshold
 
-    def find_start(self, feed: AudioFeed, start: int, end: int | None = None) -> int | None:
+    def find_start(self, buffer: AudioBuffer, start: int, end: int | None = None) -> int | None:
         """Return the position in samples where a window with speech begins; `None`: there is none.
 
         Args:
-            feed: the recording; what lies before the position found is forgotten.
+            buffer: the recording; what lies before the position found is forgotten.
             start: position from which on speech is looked for.
             end: position at which the search ends; `None` is the end of the recording.
         """
         self._detector.reset()
-        onset = find_onset(self._probabilities(feed, start, end), self._threshold)
+        onset = find_onset(self._probabilities(buffer, start, end), self._threshold)
         if onset is None:
             return None
         position = start + onset * FRAME_SAMPLES
         return start if position - start <= _SHORT_SAMPLES else position - _LEAD_SAMPLES
 
-    def _probabilities(self, feed: AudioFeed, start: int, end: int | None) -> Iterator[float]:
+    def _probabilities(self, buffer: AudioBuffer, start: int, end: int | None) -> Iterator[float]:
         """Of each frame, raised where 30 s of audio are quiet."""
         position, measured, gain = start, start, 1.0
         while end is None or position < end:
-            feed.forget(max(start, position - _HELD_SAMPLES))
+            buffer.forget(max(start, position - _HELD_SAMPLES))
             if position >= measured:
                 measured = position + LEVEL_SAMPLES
-                gain = quiet_gain(feed.peek(position, LEVEL_SAMPLES))
-            audio = feed.peek(position, _LOOKED_AT)
+                gain = quiet_gain(buffer.peek(position, LEVEL_SAMPLES))
+            audio = buffer.peek(position, _LOOKED_AT)
             if not audio.size:
                 return
             for first in range(0, audio.size, FRAME_SAMPLES):

@@ -7,14 +7,14 @@ import numpy as np
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.transcription.longform.feed import AudioFeed
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.window import WindowResult
 
 PLAN = WindowPlan(10.0, 1.0)
 
 
-def feed_of(audio: FloatArray, block: int = 16_000) -> AudioFeed:
-    return AudioFeed(audio[at : at + block] for at in range(0, len(audio), block))
+def feed_of(audio: FloatArray, block: int = 16_000) -> AudioBuffer:
+    return AudioBuffer(audio[at : at + block] for at in range(0, len(audio), block))
 
 
 def ramp(n_samples: int) -> FloatArray:

@@ -13,8 +13,8 @@ from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.clips import WHOLE
-from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.hallucination import (
     Kept,
     drop_hallucinations,
@@ -167,9 +167,9 @@ def test_odd_text_at_the_end_of_the_recording() -> None:
     assert kept(full) == Kept((speech,), 88.0), "a full window is not the end"
 
 
-def silent_feed(seconds: float) -> AudioFeed:
+def silent_feed(seconds: float) -> AudioBuffer:
     silence: FloatArray = np.zeros(round(seconds * SAMPLE_RATE_HZ), np.float32)
-    return AudioFeed(iter([silence]))
+    return AudioBuffer(iter([silence]))
 
 
 def seeking(seconds: float, *, margin_s: float = 1.0) -> SeekPlan:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.unit.transcription.longform.layouts import PLAN, Script, heard
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.clips import WHOLE
-from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
 from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlan
@@ -24,7 +24,7 @@ def test_feed_holds_no_more_than_it_is_asked_for() -> None:
         for _ in range(36_000):  # ten hours
             yield np.zeros(16_000, np.float32)
 
-    feed = AudioFeed(endless())
+    feed = AudioBuffer(endless())
     largest = 0
     for at in range(0, 36_000 * 16_000, 144_000):
         feed.read(at, 144_000)
@@ -34,7 +34,7 @@ def test_feed_holds_no_more_than_it_is_asked_for() -> None:
     assert feed.duration_s == 36_000
 
 
-SILENCES: dict[str, tuple[int, Callable[[AudioFeed], WindowPlanner]]] = {
+SILENCES: dict[str, tuple[int, Callable[[AudioBuffer], WindowPlanner]]] = {
     "seek": (1, lambda feed: SeekPlan(feed, WHOLE, PLAN)),
     "overlap": (1, lambda feed: OverlapPlan(feed, WHOLE, PLAN, 2.0)),
     "vad": (1, lambda feed: SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([]))),
@@ -45,7 +45,7 @@ SILENCES: dict[str, tuple[int, Callable[[AudioFeed], WindowPlanner]]] = {
 @pytest.mark.parametrize("name", [pytest.param("vad", marks=pytest.mark.slow), "seek", "overlap"])
 def test_hours_of_silence_are_heard_out_in_the_memory_of_a_few_windows(name: str) -> None:
     hours, make = SILENCES[name]
-    feed = AudioFeed(np.zeros(16_000, np.float32) for _ in range(3600 * hours))
+    feed = AudioBuffer(np.zeros(16_000, np.float32) for _ in range(3600 * hours))
     plan, end_s, n_windows = make(feed), 0.0, 0
     tracemalloc.start()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from whisper_hailo.core.types import Word
-from whisper_hailo.transcription.longform.merge import seam
+from whisper_hailo.transcription.longform.merge import find_splice_point
 
 Said = tuple[float, float, str]
 
@@ -51,7 +51,7 @@ def words(*said: Said) -> list[Word]:
 )
 def test_every_word_once(left: list[Said], right: list[Said], kept: list[str]) -> None:
     before, after = words(*left), words(*right)
-    n_left, n_right = seam(before, after, 42.0, 44.0)
+    n_left, n_right = find_splice_point(before, after, 42.0, 44.0)
     assert [word.text for word in before[:n_left] + after[n_right:]] == kept
 
 
@@ -59,7 +59,7 @@ OVERLAP = (42.0, 44.0)
 
 
 def at_seam(left: list[Said], right: list[Said]) -> tuple[int, int]:
-    return seam(words(*left), words(*right), *OVERLAP)
+    return find_splice_point(words(*left), words(*right), *OVERLAP)
 
 
 @pytest.mark.parametrize(

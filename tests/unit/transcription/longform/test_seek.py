@@ -11,8 +11,8 @@ from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.clips import WHOLE, Clip
-from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.window import WindowResult
 
@@ -25,7 +25,7 @@ def seeking(
     clips: tuple[Clip, ...] = WHOLE,
 ) -> SeekPlan:
     audio = np.zeros(round(seconds * SAMPLE_RATE_HZ), np.float32)
-    return SeekPlan(AudioFeed(iter([audio])), clips, PLAN, words)
+    return SeekPlan(AudioBuffer(iter([audio])), clips, PLAN, words)
 
 
 def heard(window: Window, *edges: tuple[float, float], advance_s: float = 9.0) -> WindowResult:
@@ -106,7 +106,7 @@ def test_segments_of_no_length_are_dropped() -> None:
 def test_the_first_sample_is_worth_a_window_then_only_a_whole_frame(
     samples: int, n_windows: int
 ) -> None:
-    plan = SeekPlan(AudioFeed(iter([np.zeros(samples, np.float32)])), WHOLE, PLAN)
+    plan = SeekPlan(AudioBuffer(iter([np.zeros(samples, np.float32)])), WHOLE, PLAN)
     count = 0
     for window in plan.windows():
         plan.take(heard(window))

@@ -14,8 +14,8 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.vad import FRAME_SAMPLES, LEVEL_SAMPLES, SileroDetector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.clips import WHOLE, Clip
-from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
 from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlan
@@ -121,7 +121,7 @@ def test_detector_starts_afresh_for_each_window() -> None:
 def test_hours_of_silence_are_searched_in_bounded_memory() -> None:
     """Of 30 s, whose level is measured: held, joined and made absolute; an hour has 230 MB."""
     for level in (0.0, 0.05):
-        feed = AudioFeed(np.full(SECOND, level, np.float32) for _ in range(3600))
+        feed = AudioBuffer(np.full(SECOND, level, np.float32) for _ in range(3600))
         tracemalloc.start()
         try:
             assert SpeechGate(Loud(), 0.5).find_start(feed, 0) is None
@@ -132,7 +132,7 @@ def test_hours_of_silence_are_searched_in_bounded_memory() -> None:
         assert most_bytes < 4 * 4 * LEVEL_SAMPLES
 
 
-PLANS: dict[str, Callable[[AudioFeed, tuple[Clip, ...], SpeechGate], WindowPlanner]] = {
+PLANS: dict[str, Callable[[AudioBuffer, tuple[Clip, ...], SpeechGate], WindowPlanner]] = {
     "overlap": lambda feed, clips, gate: OverlapPlan(feed, clips, PLAN, 2.0, gate),
     "consecutive": lambda feed, clips, gate: OverlapPlan(feed, clips, PLAN, 0.0, gate),
     "seek": lambda feed, clips, gate: SeekPlan(feed, clips, PLAN, None, gate),

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.transcription.longform.layouts import feed_of, ramp
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.clips import WHOLE, Clip, clips_of, parse_clips
-from whisper_hailo.transcription.longform.feed import AudioFeed
 
 
 class Stream:
@@ -27,9 +27,9 @@ class Stream:
             yield np.arange(self.given - size, self.given, dtype=np.float32)
 
 
-def feed(*sizes: int) -> tuple[AudioFeed, Stream]:
+def feed(*sizes: int) -> tuple[AudioBuffer, Stream]:
     stream = Stream(*sizes)
-    return AudioFeed(iter(stream)), stream
+    return AudioBuffer(iter(stream)), stream
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -9,7 +9,7 @@ import numpy as np
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 
-class AudioFeed:
+class AudioBuffer:
     """Reads a stream forwards and forgets what lies behind.
 
     Args:

@@ -7,10 +7,10 @@ import pytest
 
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.clips import WHOLE, Clip
-from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.pauses import find_pause
+from whisper_hailo.transcription.longform.silence import find_silence
 
 PLAN = WindowPlan(10.0, 1.0)
 FROM = 6 * SAMPLE_RATE_HZ
@@ -31,12 +31,12 @@ def seconds(position: int | None) -> float:
 
 def test_the_longest_pause_of_the_last_part_is_taken_in_its_middle() -> None:
     audio = talk((3.0, 5.0), (6.5, 6.8), (7.5, 8.1))
-    assert seconds(find_pause(audio, FROM)) == pytest.approx(7.8, abs=0.02)
+    assert seconds(find_silence(audio, FROM)) == pytest.approx(7.8, abs=0.02)
 
 
 def test_in_noise_as_in_silence() -> None:
     for floor in (0.0, 0.001, 0.03):
-        assert seconds(find_pause(talk((7.0, 7.5), floor=floor), FROM)) == pytest.approx(
+        assert seconds(find_silence(talk((7.0, 7.5), floor=floor), FROM)) == pytest.approx(
             7.25, abs=0.03
         )
 
@@ -53,7 +53,7 @@ def test_in_noise_as_in_silence() -> None:
     ids=["too early", "a closure", "silence", "steady noise", "a blink"],
 )
 def test_no_pause(audio: FloatArray) -> None:
-    assert find_pause(audio, min(FROM, audio.size)) is None
+    assert find_silence(audio, min(FROM, audio.size)) is None
 
 
 def loud(*frames_db: float) -> FloatArray:
@@ -86,7 +86,7 @@ def test_a_pause_is_ten_frames_in_the_lowest_quarter_of_the_loudness(
     audio = steps(40, *pause_db)[: (80 + n_frames) * 320 + 319]
     quiet = loud(*[-40.0] * 30)  # early, so that it is no pause
     whole = np.concatenate([quiet, audio])
-    found = find_pause(whole, 30 * 320)
+    found = find_silence(whole, 30 * 320)
     assert found == (None if expected is None else round((30 + expected) * 320))
 
 
@@ -94,34 +94,34 @@ def test_a_pause_is_ten_frames_in_the_lowest_quarter_of_the_loudness(
 def test_only_whole_frames_behind_the_start_are_looked_at(start: int, begins: int) -> None:
     """The pause goes from frame 40 to frame 60."""
     audio = loud(*[0.0] * 40, *[-40.0] * 20, *[0.0] * 40)
-    assert find_pause(audio, start) == (begins + 60) * 160
+    assert find_silence(audio, start) == (begins + 60) * 160
 
 
 def test_of_pauses_of_one_length_the_first_is_taken_and_else_the_longest() -> None:
     audio = loud(*[0.0] * 20, *[-40.0] * 12, *[0.0] * 9, *[-40.0] * 12, *[0.0] * 20)
-    assert find_pause(audio, 0) == 26 * 320
+    assert find_silence(audio, 0) == 26 * 320
     audio = loud(*[0.0] * 20, *[-40.0] * 12, *[0.0] * 9, *[-40.0] * 13, *[0.0] * 20)
-    assert find_pause(audio, 0) == round(47.5 * 320)
+    assert find_silence(audio, 0) == round(47.5 * 320)
     audio = loud(*[0.0] * 20, *[-40.0] * 4, *[0.0] * 9, *[-40.0] * 12, *[0.0] * 20)
-    assert find_pause(audio, 0) == 39 * 320, "shorter ones beside it do not matter"
+    assert find_silence(audio, 0) == 39 * 320, "shorter ones beside it do not matter"
 
 
 @pytest.mark.parametrize(("apart_db", "is_found"), [(6.5, True), (5.5, False)])
 def test_quiet_and_loud_lie_six_decibels_apart(apart_db: float, is_found: bool) -> None:
     audio = loud(*[-20.0] * 30, *[-20.0 - apart_db] * 15, *[-20.0] * 30)
-    assert (find_pause(audio, 0) is not None) is is_found
+    assert (find_silence(audio, 0) is not None) is is_found
 
 
 def test_a_pause_may_reach_the_end() -> None:
-    assert find_pause(loud(*[0.0] * 40, *[-40.0] * 20), 0) == 50 * 320
-    assert find_pause(loud(*[-40.0] * 20, *[0.0] * 40), 0) == 10 * 320
-    assert find_pause(np.empty(0, np.float32), 0) is None
-    assert find_pause(loud(0.0, -40.0), 640) is None
+    assert find_silence(loud(*[0.0] * 40, *[-40.0] * 20), 0) == 50 * 320
+    assert find_silence(loud(*[-40.0] * 20, *[0.0] * 40), 0) == 10 * 320
+    assert find_silence(np.empty(0, np.float32), 0) is None
+    assert find_silence(loud(0.0, -40.0), 640) is None
 
 
 def test_windows_meet_in_a_pause_and_overlap_elsewhere() -> None:
     audio = talk((7.0, 7.6), (26.0, 26.1), seconds=30.0)
-    feed = AudioFeed(iter(np.array_split(audio, 30)))
+    feed = AudioBuffer(iter(np.array_split(audio, 30)))
     windows = list(OverlapPlan(feed, WHOLE, PLAN, 2.0).windows())
     first, second, third = windows[:3]
     assert first.end_s == pytest.approx(7.3, abs=0.02)
@@ -129,13 +129,13 @@ def test_windows_meet_in_a_pause_and_overlap_elsewhere() -> None:
     assert (first.needs_words, second.needs_words) == (False, True)
     assert third.start_s == pytest.approx(second.end_s - 2.0)
     assert windows[-1].end_s == pytest.approx(30.0)
-    side_by_side = AudioFeed(iter(np.array_split(audio, 30)))
+    side_by_side = AudioBuffer(iter(np.array_split(audio, 30)))
     plain = list(OverlapPlan(side_by_side, WHOLE, PLAN, 0.0).windows())
     assert [window.start_s for window in plain] == [0.0, 9.0, 18.0, 27.0]
 
 
 def windows(audio: FloatArray, clips: tuple[Clip, ...] = WHOLE) -> list[Window]:
-    feed = AudioFeed(iter(np.array_split(audio, 7)))
+    feed = AudioBuffer(iter(np.array_split(audio, 7)))
     return list(OverlapPlan(feed, clips, PLAN, 2.0).windows())
 
 
@@ -175,4 +175,4 @@ def test_loudness_is_that_of_a_sample_and_silence_of_samples_is_at_minus_100_db(
     """A quarter of the way up to 0 dB: a pause is no louder than -75 dB."""
     for pause_db, expected in ((-80.0, 66 * 320), (-70.0, None)):
         audio = loud(*[-200.0] * 20, *[0.0] * 40, *[pause_db] * 12, *[0.0] * 40)
-        assert find_pause(audio, 40 * 320) == expected
+        assert find_silence(audio, 40 * 320) == expected

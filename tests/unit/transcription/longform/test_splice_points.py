@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.types import Segment, Word
-from whisper_hailo.transcription.longform.merge import _best_in_order, seam
+from whisper_hailo.transcription.longform.merge import _best_in_order, find_splice_point
 from whisper_hailo.transcription.longform.overlap import with_words
 
 OVERLAP = (42.0, 44.0)
@@ -48,7 +48,7 @@ def test_of_two_rows_that_read_alike_the_one_nearer_in_time_is_meant() -> None:
     """Said twice, 1.2 s apart, and heard 0.6 s too late: the first is 0.6 s away from it."""
     left = words((42.4, "very"), (42.7, "good"))
     right = words((43.0, "very"), (43.3, "good"), (43.5, "so"), (44.2, "very"), (44.5, "good"))
-    n_left, n_right = seam(left, right, *OVERLAP)
+    n_left, n_right = find_splice_point(left, right, *OVERLAP)
     said = [word.text for word in left[:n_left] + right[n_right:]]
     assert said == [" very", " good", " so", " very", " good"]
 
@@ -56,21 +56,21 @@ def test_of_two_rows_that_read_alike_the_one_nearer_in_time_is_meant() -> None:
 @pytest.mark.parametrize(("apart_s", "n_words"), [(0.34, 1), (0.36, 2)])
 def test_one_word_is_the_same_within_a_third_of_a_second(apart_s: float, n_words: int) -> None:
     left, right = words((42.2, "tree")), words((42.2 + apart_s, "tree"))
-    n_left, n_right = seam(left, right, *OVERLAP)
+    n_left, n_right = find_splice_point(left, right, *OVERLAP)
     assert n_left + 1 - n_right == n_words
 
 
 @pytest.mark.parametrize(("begins_s", "n_words"), [(44.9, 1), (45.0, 2)])
 def test_a_word_a_second_behind_the_overlap_is_not_looked_at(begins_s: float, n_words: int) -> None:
     left, right = words((44.8, "tree")), words((begins_s, "tree"))
-    n_left, n_right = seam(left, right, *OVERLAP)
+    n_left, n_right = find_splice_point(left, right, *OVERLAP)
     assert n_left + 1 - n_right == n_words
 
 
 @pytest.mark.parametrize(("ends_s", "n_words"), [(41.1, 1), (41.0, 2)])
 def test_nor_is_one_a_second_before_it(ends_s: float, n_words: int) -> None:
     left = [Word(ends_s - 0.2, ends_s, " tree", 0.9)]
-    n_left, n_right = seam(left, words((41.0, "tree")), *OVERLAP)
+    n_left, n_right = find_splice_point(left, words((41.0, "tree")), *OVERLAP)
     assert n_left + 1 - n_right == n_words
 
 

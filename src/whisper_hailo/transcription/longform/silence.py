@@ -19,7 +19,7 @@ _LEAST_DB: Final = 6.0
 """Less between quiet and loud is no speech with pauses, but a steady sound."""
 
 
-def find_pause(audio: FloatArray, start: int) -> int | None:
+def find_silence(audio: FloatArray, start: int) -> int | None:
     """The middle of the longest pause in the last part of a window.
 
     Args:
