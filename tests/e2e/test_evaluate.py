@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import PATIENCE_S, ROOT, Command
-from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.table import SYSTEMS
 
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
@@ -92,13 +92,13 @@ def test_refusals_are_one_line(
 def test_rivals_hear_the_same_with_the_same_weights(
     whisper_hailo: Command, folder: Path, system: str
 ) -> None:
-    python = environments.interpreter(system)
+    python = process.interpreter(system)
     if python is None:
         pytest.skip(f"no environment of {system}: make rivals")
     result = whisper_hailo(
         "evaluate", folder, "--model", "micro", "--row", "matched", "--threads", 1,
         "--system", "ours", "--system", system, "--window", 30, "--json",
-        env={environments.PYTHON_VARIABLE: str(python.parents[2])}, timeout=PATIENCE_S,
+        env={process.PYTHON_VARIABLE: str(python.parents[2])}, timeout=PATIENCE_S,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr + result.stdout
     files = [json.loads(line) for line in result.stdout.splitlines()][:4]

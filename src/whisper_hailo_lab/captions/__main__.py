@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from whisper_hailo.core.files import write_file
-from whisper_hailo_lab.captions.conversation import conversation
 from whisper_hailo_lab.captions.parts import FUNCTIONS, key, measure
+from whisper_hailo_lab.captions.stream import conversation
 from whisper_hailo_lab.documents.captions import RESULT
 from whisper_hailo_lab.documents.tables import write
 from whisper_hailo_lab.program import description, run

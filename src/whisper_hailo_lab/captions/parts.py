@@ -19,18 +19,16 @@ from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo_lab.captions.comparison import CaptionSetup, run_captions
-from whisper_hailo_lab.captions.conversation import reading
 from whisper_hailo_lab.captions.cost import SIZES, decoder_of, replayed
 from whisper_hailo_lab.captions.engines import CommonSetup, compare_captions
 from whisper_hailo_lab.captions.hour import hour
 from whisper_hailo_lab.captions.same import same_texts
 from whisper_hailo_lab.captions.soak.outcome import outcome
 from whisper_hailo_lab.captions.soak.part import soak
-from whisper_hailo_lab.captions.stream import real_time, warm_engine
+from whisper_hailo_lab.captions.stream import reading, real_time, warm_engine
 from whisper_hailo_lab.repository import MICRO, PACKAGE
-from whisper_hailo_lab.runs.journal import key_of
-from whisper_hailo_lab.runs.machine import package_versions, this_machine
-from whisper_hailo_lab.runs.marks import mark_of
+from whisper_hailo_lab.runs.machine import mark_of, package_versions, this_machine
+from whisper_hailo_lab.runs.run_file import key_of
 
 logger = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ def prepare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Draw recordings with their texts by a seed: `<id>.flac` beside `<id>.txt`."""
-    from whisper_hailo_lab.data.prepare import prepare as make
+    from whisper_hailo_lab.data.datasets import prepare as make
 
     result = make(source, out, count=count or None, seed=seed, language=language)
     if as_json:

@@ -10,8 +10,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.compare.cache import compare_cache
 from whisper_hailo_lab.compare.mel import compare_mel
 from whisper_hailo_lab.data.datasets import Dataset
-from whisper_hailo_lab.harness.evaluate import evaluate, new_header
-from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.harness.evaluate import Progress, evaluate, new_header
 from whisper_hailo_lab.runs.records import Case, ComparisonRecord, RunRecords
 from whisper_hailo_lab.runs.run_file import RunWriter
 from whisper_hailo_lab.runs.summary import Summary, finite, paired_ratio, summarise

@@ -33,7 +33,7 @@ from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.around import DecoderAround
 from whisper_hailo_lab.compare.paired import paired
-from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.harness.evaluate import Progress
 from whisper_hailo_lab.runs.records import ComparisonRecord
 
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo_lab.compare.mel_worker import HERE, N_MELS, OURS
 from whisper_hailo_lab.compare.paired import paired
-from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.harness.evaluate import Progress
 from whisper_hailo_lab.runs.records import ComparisonRecord
-from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.process import AnsweringProcess
 
 LENGTHS_S: Final = (8.0, 30.0)
@@ -46,16 +46,16 @@ def compare_mel(progress: Progress) -> ComparisonRecord:
 
 
 def _one_thread() -> dict[str, str]:
-    return environments.variables(threads=1) | {"OPENBLAS_NUM_THREADS": "1"}
+    return process.variables(threads=1) | {"OPENBLAS_NUM_THREADS": "1"}
 
 
 def _command(name: str) -> list[str]:
     """Words that start an implementation on one thread; `OptionError` without its environment."""
-    python = environments.interpreter(name)
+    python = process.interpreter(name)
     if name in SCRIPTS:
         if python is None:
             raise OptionError(f"its environment is missing: make rivals makes .venv-rivals/{name}")
-        return [str(python), str(environments.script(SCRIPTS[name]))]
+        return [str(python), str(process.script(SCRIPTS[name]))]
     return [str(python or sys.executable), "-m", "whisper_hailo_lab.compare.mel_worker", name]
 
 

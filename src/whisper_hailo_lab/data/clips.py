@@ -9,8 +9,7 @@ from typing import Any
 
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.repository import CLIPS, MICRO
-from whisper_hailo_lab.runs.machine import this_machine
-from whisper_hailo_lab.runs.marks import mark_of
+from whisper_hailo_lab.runs.machine import mark_of, this_machine
 
 
 @dataclass(frozen=True, slots=True)

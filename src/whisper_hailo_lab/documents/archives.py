@@ -8,7 +8,7 @@ from typing import Any, Final
 from whisper_hailo.batch.records import PIECE_S
 from whisper_hailo_lab.report.table import Table, table_of
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.runs.marks import remark
+from whisper_hailo_lab.runs.machine import remark
 
 RESULT: Final = RESULTS / "archives.json"
 SCALE: Final = RESULTS / "archive_scale.json"

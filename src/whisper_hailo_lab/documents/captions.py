@@ -10,7 +10,7 @@ from typing import Any, Final
 from whisper_hailo_lab.report.table import Table, percent, table_of
 from whisper_hailo_lab.report.tables import comparison_table
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.runs.marks import remark
+from whisper_hailo_lab.runs.machine import remark
 from whisper_hailo_lab.runs.records import ComparisonRecord
 
 RESULT: Final = RESULTS / "captions.json"

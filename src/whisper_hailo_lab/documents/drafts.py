@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from whisper_hailo_lab.report.table import Table, number, percent
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.runs.marks import remark
+from whisper_hailo_lab.runs.machine import remark
 
 RESULT: Final = RESULTS / "drafts.json"
 TEXTS: Final = (

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from whisper_hailo_lab.report.table import Table, difference_text
 from whisper_hailo_lab.repository import ROOT
-from whisper_hailo_lab.runs.marks import remark
+from whisper_hailo_lab.runs.machine import remark
 
 RESULT: Final = ROOT / "docs" / "img" / "emulated-quantisation.json"
 PARTS: Final = ("encoder", "decoder")

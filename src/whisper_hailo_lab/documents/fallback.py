@@ -7,7 +7,7 @@ from typing import Any, Final
 from whisper_hailo_lab.rates import Score, corpus
 from whisper_hailo_lab.report.table import Table, percent
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.runs.marks import remark
+from whisper_hailo_lab.runs.machine import remark
 
 RESULT: Final = RESULTS / "fallback.json"
 COLUMNS: Final = (

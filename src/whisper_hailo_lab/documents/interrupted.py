@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from whisper_hailo_lab.report.table import Table
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.runs.marks import remark
+from whisper_hailo_lab.runs.machine import remark
 
 RESULT: Final = RESULTS / "interrupted.json"
 COLUMNS: Final = ("killed with so much done", "lines in the growing file", "same files in the end")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from whisper_hailo.decoding.search.decode_ahead import Costs
 from whisper_hailo_lab.report.table import Table, table_of
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.runs.marks import remark
+from whisper_hailo_lab.runs.machine import remark
 from whisper_hailo_lab.speed.plan import INT8_INT8
 
 STEPS: Final = RESULTS / "aarch64.json"

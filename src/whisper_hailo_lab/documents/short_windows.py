@@ -9,7 +9,7 @@ import numpy as np
 from whisper_hailo_lab.rates import Score, corpus, difference_interval
 from whisper_hailo_lab.report.table import Table, difference_text, number, percent
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.runs.marks import remark
+from whisper_hailo_lab.runs.machine import remark
 
 RESULT: Final = RESULTS / "short_windows.json"
 COLUMNS: Final = (

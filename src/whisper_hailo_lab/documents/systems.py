@@ -6,7 +6,7 @@ from whisper_hailo_lab.report import tables as report
 from whisper_hailo_lab.report.gather import MachineRuns, RunSource
 from whisper_hailo_lab.report.table import Table, number, percent, table_of
 from whisper_hailo_lab.report.tables import comparison_table
-from whisper_hailo_lab.runs.marks import remark, safetensors
+from whisper_hailo_lab.runs.machine import remark, safetensors
 from whisper_hailo_lab.runs.summary import Summary, median_cpu_ms, paired_ratio
 
 

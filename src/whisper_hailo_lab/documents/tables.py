@@ -31,7 +31,7 @@ from whisper_hailo_lab.documents import (
 from whisper_hailo_lab.documents.speed import tables as speed
 from whisper_hailo_lab.report.gather import gather
 from whisper_hailo_lab.repository import MICRO, RESULTS, ROOT
-from whisper_hailo_lab.runs.marks import mark_of
+from whisper_hailo_lab.runs.machine import mark_of
 from whisper_hailo_lab.runs.run_file import read_run
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import numpy as np
 from whisper_hailo_lab.rates import Score, corpus, difference_interval
 from whisper_hailo_lab.report.table import Table, difference_text, percent
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.runs.marks import remark
+from whisper_hailo_lab.runs.machine import remark
 
 RESULT: Final = RESULTS / "windows.json"
 SETS: Final = ("seen", "unseen", "noisy", "long", "german")

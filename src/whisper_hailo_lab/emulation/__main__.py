@@ -33,13 +33,12 @@ from whisper_hailo.hailo_tools.emulate.scales import METHODS
 from whisper_hailo_lab.data.clips import recordings, said
 from whisper_hailo_lab.documents.emulation import RESULT, contradictions
 from whisper_hailo_lab.documents.tables import write
-from whisper_hailo_lab.emulation.part import N_WINDOWS, Part
-from whisper_hailo_lab.emulation.picture import draw
+from whisper_hailo_lab.emulation.part import N_WINDOWS, Part, draw
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.rates import difference_interval
 from whisper_hailo_lab.repository import BUILD, MICRO, PACKAGE
-from whisper_hailo_lab.runs.journal import StepJournal, key_of
-from whisper_hailo_lab.runs.marks import mark_of
+from whisper_hailo_lab.runs.machine import mark_of
+from whisper_hailo_lab.runs.run_file import StepJournal, key_of
 from whisper_hailo_lab.score import evaluate
 
 logger = logging.getLogger(__name__)

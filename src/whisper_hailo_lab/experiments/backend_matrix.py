@@ -36,8 +36,8 @@ from whisper_hailo_lab.documents.tables import keep
 from whisper_hailo_lab.program import description
 from whisper_hailo_lab.program import run as run_program
 from whisper_hailo_lab.repository import CLIPS, MICRO, RIVALS, ROOT, STAND_IN, stand_in_hefs
-from whisper_hailo_lab.runs.journal import StepJournal
 from whisper_hailo_lab.runs.machine import by_processor_time, peak_rss_mib, rss_mib, this_machine
+from whisper_hailo_lab.runs.run_file import StepJournal
 from whisper_hailo_lab.score import evaluate
 
 MODULE: Final = "whisper_hailo_lab.experiments.backend_matrix"

@@ -31,7 +31,7 @@ from whisper_hailo_lab.program import run as run_program
 from whisper_hailo_lab.report.build import report
 from whisper_hailo_lab.repository import BUILD, CLIPS
 from whisper_hailo_lab.runs.records import ROWS, Case, Row
-from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.table import SYSTEMS, entry
 
 OURS: Final[dict[str, dict[str, Any]]] = {
@@ -170,9 +170,9 @@ def bundled(limit: int) -> Dataset:
 
 def runnable(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     """Cases whose system is installed somewhere; the others are named in the log."""
-    there = {name for name in SYSTEMS if environments.is_there(name)}
+    there = {name for name in SYSTEMS if process.is_there(name)}
     for name in sorted({case.system for case in cases} - there):
-        place = environments.ENVIRONMENTS.name
+        place = process.ENVIRONMENTS.name
         logger.info("%s: left out, no %s/%s (make rivals)", name, place, name)
     return tuple(case for case in cases if case.system in there)
 

@@ -17,7 +17,7 @@ from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import PREFIX, scratch_directory, sweep
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.formats.ggml import write_ggml
-from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.process import output_of
 from whisper_hailo_lab.systems.table import Form, entry
 
@@ -148,18 +148,18 @@ def _write_study(source: Path, out: Path) -> None:
 
 
 def _script(environment: str, name: str, *paths: Path) -> None:
-    python = environments.needed(environment, environments.interpreter(environment))
-    _run([str(python), str(environments.script(name))], *map(str, paths))
+    python = process.needed(environment, process.interpreter(environment))
+    _run([str(python), str(process.script(name))], *map(str, paths))
 
 
 def _elsewhere(system: str, module: str, source: Path, out: Path, *words: str) -> None:
-    python = environments.interpreter(entry(system).environment or system) or sys.executable
+    python = process.interpreter(entry(system).environment or system) or sys.executable
     _run([str(python), "-m", module], str(source), str(out), *words)
 
 
 def _run(command: list[str], *words: str) -> None:
     failure = f"{Path(words[0]).name} could not be converted"
-    output_of([*command, *words], environments.variables(threads=1), failure, ModelError)
+    output_of([*command, *words], process.variables(threads=1), failure, ModelError)
 
 
 def _hashes(path: Path) -> dict[str, str]:

@@ -23,7 +23,7 @@ from whisper_hailo_lab.runs.records import Case
 from whisper_hailo_lab.speed import plan
 from whisper_hailo_lab.speed.keys import use_cache
 from whisper_hailo_lab.speed.weights import random_checkpoint
-from whisper_hailo_lab.systems import environments, ours, study
+from whisper_hailo_lab.systems import ours, process, study
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ WANTED = (
 
 def is_convertible(system: str) -> bool:
     """Whether weights can be converted for a system; whisper.cpp's are written by us."""
-    return system == "whisper-cpp" or environments.is_there(system)
+    return system == "whisper-cpp" or process.is_there(system)
 
 
 def made(case: Case) -> str:

@@ -23,7 +23,7 @@ from whisper_hailo.core.files import write_file
 from whisper_hailo_lab.data.clips import recordings, said
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.repository import MICRO
-from whisper_hailo_lab.runs.marks import mark_of
+from whisper_hailo_lab.runs.machine import mark_of
 from whisper_hailo_lab.score import evaluate
 
 SETS: Final = ("seen", "unseen", "noisy")

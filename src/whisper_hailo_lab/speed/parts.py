@@ -24,8 +24,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo_lab.data.datasets import Dataset, Sample, read_dataset
 from whisper_hailo_lab.formats.prepare import checkpoint_hashes
-from whisper_hailo_lab.harness.evaluate import evaluate
-from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.harness.evaluate import Progress, evaluate
 from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.runs.records import (
     Case,
@@ -39,7 +38,7 @@ from whisper_hailo_lab.runs.summary import finite, summarise_case
 from whisper_hailo_lab.score import count_units
 from whisper_hailo_lab.speed.keys import cases_key
 from whisper_hailo_lab.speed.plan import FLOAT, CaseGroup
-from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.process import output_of
 
 NAME: Final = "speed-accuracy"
@@ -196,7 +195,7 @@ def _start(program: Program) -> tuple[dict[str, Any], float, float]:
     """What a program says, its milliseconds, and its processor milliseconds."""
     before = _children_s()
     begin = perf_counter()
-    environment = environments.compiling() | {"OMP_NUM_THREADS": "1"}
+    environment = process.compiling() | {"OMP_NUM_THREADS": "1"}
     text = output_of(program.command, environment, f"{program.label} failed").strip()
     taken_ms = (perf_counter() - begin) * 1000.0
     busy_ms = (_children_s() - before) * 1000.0
@@ -226,7 +225,7 @@ def programs(size: str, model: str, rival: str, audio: Path) -> tuple[Program, .
         audio: what is heard.
     """
     words = (str(audio), "1")
-    ours, script = sys.executable, environments.script("first_text_ours.py")
+    ours, script = sys.executable, process.script("first_text_ours.py")
     found = [
         Program("ours", size, (ours, str(script), model, *words), Path(model)),
         Program(
@@ -237,9 +236,9 @@ def programs(size: str, model: str, rival: str, audio: Path) -> tuple[Program, .
             Path(model), expects_json=False,
         ),
     ]  # fmt: skip
-    python = environments.interpreter("faster-whisper")
+    python = process.interpreter("faster-whisper")
     if rival and python:
-        script = environments.script("first_text_faster_whisper.py")
+        script = process.script("first_text_faster_whisper.py")
         command = (str(python), str(script), rival, *words)
         found.append(Program("faster-whisper", size, command, Path(rival)))
     return tuple(found)

@@ -22,8 +22,7 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo_lab.data.datasets import Dataset, read_dataset
 from whisper_hailo_lab.formats.prepare import artefact, checkpoint_hashes
-from whisper_hailo_lab.harness.evaluate import new_header
-from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.harness.evaluate import Progress, new_header
 from whisper_hailo_lab.runs.records import Case, ComparisonRecord, FileResult, Record
 from whisper_hailo_lab.runs.run_file import RunWriter
 from whisper_hailo_lab.speed import parts
@@ -37,7 +36,7 @@ from whisper_hailo_lab.speed.plan import (
     sizes_of,
 )
 from whisper_hailo_lab.speed.weights import SIZES, random_checkpoint
-from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.process import output_of
 
 logger = logging.getLogger(__name__)
@@ -86,7 +85,7 @@ class SpeedPlan:
     def runnable(self, cases: tuple[Case, ...]) -> tuple[Case, ...]:
         """Cases whose system is asked for and has its environment."""
         wanted = (case for case in cases if not self.systems or case.system in self.systems)
-        return tuple(case for case in wanted if environments.is_there(case.system))
+        return tuple(case for case in wanted if process.is_there(case.system))
 
     def checkpoint(self, size: str) -> str:
         """A checkpoint's name, made when it is not there."""
@@ -174,7 +173,7 @@ def _program(plan: SpeedPlan, name: str, *words: str) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", f"whisper_hailo_lab.speed.{name}", *words]
 
     def measure() -> list[dict[str, Any]]:
-        environment = environments.variables(threads=1)
+        environment = process.variables(threads=1)
         return [json.loads(output_of(command, environment, f"measuring the {name} failed"))]
 
     return _kept(plan, f"{name}-{key}", measure)
@@ -210,7 +209,7 @@ def _start(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
 def _started(plan: SpeedPlan, size: str, model: str, rounds: int) -> list[dict[str, Any]]:
     convert = ConvertOptions(quantize="int8", encoder_quantize="int8")
     directory = str(resolve_model(model, convert))
-    has_rival = environments.interpreter("faster-whisper") is not None
+    has_rival = process.interpreter("faster-whisper") is not None
     rival = artefact("faster-whisper", model, "int8").path if has_rival else ""
     audio = speech_file(plan.clips, plan.out, START_S)
     return parts.measure(parts.programs(size, directory, rival, audio), rounds)

@@ -30,7 +30,7 @@ from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.around import DecoderAround
-from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.harness.evaluate import Progress
 from whisper_hailo_lab.runs.machine import Machine, peak_rss_mib, rss_mib, this_machine
 
 

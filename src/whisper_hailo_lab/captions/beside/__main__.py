@@ -22,18 +22,22 @@ from typing import Any, Final
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.files import write_file
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo_lab.captions.beside.latency import Utterance, latency
-from whisper_hailo_lab.captions.beside.programs import LiveProgram, ours, rival, stream_to
-from whisper_hailo_lab.captions.conversation import conversation
-from whisper_hailo_lab.captions.stream import percent_wrong
+from whisper_hailo_lab.captions.beside.programs import (
+    LiveProgram,
+    Utterance,
+    latency,
+    ours,
+    rival,
+    stream_to,
+)
+from whisper_hailo_lab.captions.stream import conversation, percent_wrong
 from whisper_hailo_lab.data.clips import said
 from whisper_hailo_lab.documents.captions import RESULT
 from whisper_hailo_lab.documents.tables import write
 from whisper_hailo_lab.formats.ctranslate2 import write_ctranslate2
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.repository import MICRO, PACKAGE
-from whisper_hailo_lab.runs.machine import package_versions, this_machine
-from whisper_hailo_lab.runs.marks import mark_of
+from whisper_hailo_lab.runs.machine import mark_of, package_versions, this_machine
 
 logger = logging.getLogger(__name__)
 

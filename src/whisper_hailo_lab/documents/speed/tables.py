@@ -10,7 +10,7 @@ from whisper_hailo_lab.documents.speed.targets import Speed, sameness, targets_t
 from whisper_hailo_lab.report.canvas import draw_chart, legend, stacked
 from whisper_hailo_lab.report.table import Table, number, percent, table_of
 from whisper_hailo_lab.repository import RESULTS
-from whisper_hailo_lab.runs.marks import remark, safetensors
+from whisper_hailo_lab.runs.machine import remark, safetensors
 from whisper_hailo_lab.runs.records import CaseRecord, RunRecords
 from whisper_hailo_lab.runs.run_file import to_line
 from whisper_hailo_lab.speed import plan

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo_lab.captions.beside.latency import Shown, Utterance, latency
-from whisper_hailo_lab.captions.beside.programs import OurEvents
+from whisper_hailo_lab.captions.beside.programs import OurEvents, Shown, Utterance, latency
 from whisper_hailo_lab.captions.soak.room import Diary, Fault, Played
 from whisper_hailo_lab.captions.soak.service import HeldMemory
 from whisper_hailo_lab.documents.captions import PARTS

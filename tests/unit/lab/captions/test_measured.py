@@ -16,8 +16,8 @@ from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo_lab.captions.conversation import conversation, reading
 from whisper_hailo_lab.captions.cost import ForcedDecoder
+from whisper_hailo_lab.captions.stream import conversation, reading
 from whisper_hailo_lab.documents.captions import PARTS, RESULT
 
 

@@ -5,8 +5,13 @@ import pytest
 
 from tests.unit.denied import deny
 from whisper_hailo.core.errors import AudioError, OptionError
-from whisper_hailo_lab.data.datasets import Dataset, read_dataset, reference_beside
-from whisper_hailo_lab.data.prepare import RECEIPT, prepare
+from whisper_hailo_lab.data.datasets import (
+    RECEIPT,
+    Dataset,
+    prepare,
+    read_dataset,
+    reference_beside,
+)
 
 
 def put(folder: Path, name: str, text: str | None = "", audio: bytes | None = b"sound") -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from whisper_hailo_lab.documents.emulation import RESULT, tables
-from whisper_hailo_lab.emulation.picture import PICTURE
+from whisper_hailo_lab.emulation.part import PICTURE
 
 
 @pytest.fixture(scope="module")

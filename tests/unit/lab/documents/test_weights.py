@@ -21,7 +21,7 @@ from whisper_hailo_lab.documents.tables import KEPT, Maker
 from whisper_hailo_lab.emulation.__main__ import EmulationBench
 from whisper_hailo_lab.experiments import fallback, short_windows, windows
 from whisper_hailo_lab.repository import MICRO
-from whisper_hailo_lab.runs.marks import OTHER, mark_of
+from whisper_hailo_lab.runs.machine import OTHER, mark_of
 
 ON_ANY_WEIGHTS = {
     processors.STEPS,

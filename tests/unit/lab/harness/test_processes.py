@@ -12,11 +12,11 @@ from tests.unit.sounds import tone, write
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.data.datasets import Dataset, Problem, Sample
 from whisper_hailo_lab.formats.prepare import Artefact
-from whisper_hailo_lab.harness import processes as harness
+from whisper_hailo_lab.harness import evaluate as harness
 from whisper_hailo_lab.harness.evaluate import evaluate, make_cases
 from whisper_hailo_lab.runs.records import Case, RunRecords
 from whisper_hailo_lab.runs.run_file import read_run
-from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems import process
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ MATCHED = Case("one", "ours", "matched", language="de")
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environments, "command", lambda system: STANDIN)
+    monkeypatch.setattr(process, "command", lambda system: STANDIN)
     monkeypatch.setattr(
         harness,
         "artefact",

@@ -163,7 +163,7 @@ def test_cases_of_ours_are_made_for_that_processor(
     monkeypatch.setenv("WHISPER_HAILO_CACHE", "restored afterwards")
     monkeypatch.setattr(prepare_windows, "random_checkpoint", lambda size, out: out)
     monkeypatch.setattr(prepare_windows, "made", lambda case: f"made of {case.model}")
-    monkeypatch.setattr(prepare_windows.environments, "interpreter", lambda name: None)
+    monkeypatch.setattr(prepare_windows.process, "interpreter", lambda name: None)
     monkeypatch.setattr("sys.argv", ["prepare_windows", str(tmp_path / "cases.jsonl")])
     caplog.set_level("INFO")
     prepare_windows.main()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo_lab.runs.journal import StepJournal, key_of
+from whisper_hailo_lab.runs.run_file import StepJournal, key_of
 
 
 def _never() -> Any:

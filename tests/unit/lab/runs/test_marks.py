@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo_lab.runs.marks import OTHER, mark_of, remark, safetensors
+from whisper_hailo_lab.runs.machine import OTHER, mark_of, remark, safetensors
 
 
 def test_the_mark_of_one_file_is_how_its_hash_begins(tmp_path: Path) -> None:

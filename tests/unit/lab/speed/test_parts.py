@@ -18,14 +18,14 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.files import CACHE_VARIABLE
 from whisper_hailo_lab.data.datasets import Dataset, Sample
 from whisper_hailo_lab.formats.prepare import Artefact
-from whisper_hailo_lab.harness import processes as harness
+from whisper_hailo_lab.harness import evaluate as harness
 from whisper_hailo_lab.runs.records import Case, CaseRecord, FileResult, RunRecords
 from whisper_hailo_lab.speed import keys, parts, plan, run
 from whisper_hailo_lab.speed.floor import readers
 from whisper_hailo_lab.speed.parts import agreement
 from whisper_hailo_lab.speed.run import SpeedPlan
 from whisper_hailo_lab.speed.weights import random_arrays, random_checkpoint
-from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems import process
 
 
 def test_random_weights_never_end() -> None:
@@ -118,7 +118,7 @@ def test_a_group_that_runs_out_of_time_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rounds that were done are kept, and every case has its record."""
-    monkeypatch.setattr(environments, "command", lambda system: STANDIN)
+    monkeypatch.setattr(process, "command", lambda system: STANDIN)
     monkeypatch.setattr(harness, "artefact", lambda system, model, stored: Artefact("there", {}))
     monkeypatch.setattr(parts, "checkpoint_hashes", lambda model: {"w": "1"})
     cases = tuple(Case(f"g: {name}", "ours", "forced", group="g") for name in "ab")
@@ -154,10 +154,10 @@ def test_models_of_other_code_are_converted_again(
 
 
 def test_measured_processes_keep_what_python_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(environments.UNCOMPILED, "1")
+    monkeypatch.setenv(process.UNCOMPILED, "1")
     monkeypatch.setenv("KEPT", "1")
-    for variables in (environments.compiling(), environments.variables(1)):
-        assert environments.UNCOMPILED not in variables
+    for variables in (process.compiling(), process.variables(1)):
+        assert process.UNCOMPILED not in variables
         assert variables["KEPT"] == "1"
 
 
@@ -174,7 +174,7 @@ def test_accuracy_begins_no_case_when_time_is_up(
 
     monkeypatch.setattr(run, "monotonic", lambda: now[0])
     monkeypatch.setattr(run.os, "sched_getaffinity", lambda _process: {0})
-    monkeypatch.setattr(environments, "is_there", lambda _system: True)
+    monkeypatch.setattr(process, "is_there", lambda _system: True)
     monkeypatch.setattr(parts, "transcribe", transcribe)
     monkeypatch.setattr(
         parts,

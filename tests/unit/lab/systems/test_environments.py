@@ -5,17 +5,17 @@ import pytest
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.repository import PACKAGE
-from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems import process
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(environments.PYTHON_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(process.PYTHON_VARIABLE, str(tmp_path))
     return tmp_path
 
 
 def test_without_an_environment_a_system_runs_here(root: Path) -> None:
-    assert environments.command("whisper-cpp")[0] == sys.executable
+    assert process.command("whisper-cpp")[0] == sys.executable
     assert root.exists()
 
 
@@ -23,25 +23,25 @@ def test_an_environment_of_its_own_comes_first(root: Path) -> None:
     python = root / "whisper-cpp" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text("", encoding="utf-8")
-    assert environments.command("whisper-cpp")[0] == str(python)
+    assert process.command("whisper-cpp")[0] == str(python)
 
 
 def test_rivals_that_need_torch_say_how_to_get_it(root: Path) -> None:
     with pytest.raises(OptionError, match=f"missing at {root}/openai-whisper; .*make rivals"):
-        environments.command("openai-whisper")
+        process.command("openai-whisper")
 
 
 def test_scripts_are_part_of_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert environments.script("openai_whisper.py").is_file()
-    monkeypatch.setattr(environments, "RIVALS", Path("/nowhere"))
+    assert process.script("openai_whisper.py").is_file()
+    monkeypatch.setattr(process, "RIVALS", Path("/nowhere"))
     with pytest.raises(OptionError, match="run it in a clone"):
-        environments.script("openai_whisper.py")
+        process.script("openai_whisper.py")
 
 
 def test_the_process_gets_this_source_tree_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/mine")
-    variables = environments.variables(2)
+    variables = process.variables(2)
     assert variables["PYTHONPATH"].split(":") == [str(PACKAGE.parent), "/mine"]
     assert variables["OMP_NUM_THREADS"] == "2"
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert "OMP_NUM_THREADS" not in environments.variables(0)
+    assert "OMP_NUM_THREADS" not in process.variables(0)
