@@ -11,7 +11,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.events import Event
-from whisper_hailo.live.sources.backlog import LOOK_S, Backlog
+from whisper_hailo.live.sources.audio_queue import LOOK_S, Backlog
 from whisper_hailo.live.sources.source import AudioSource, Block, Pace
 
 _END_WAIT_S: Final = 2.0

@@ -21,7 +21,7 @@ from whisper_hailo.live.event_checks import EventChecker
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.source import Block
-from whisper_hailo.live.sources.voices import Voices
+from whisper_hailo.live.sources.speaker_channels import Voices
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.serve.routes.captions.view import Place, WebView
 from whisper_hailo_lab.captions.browser import Browser

@@ -18,7 +18,7 @@ from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Marker, Partial, Started
-from whisper_hailo.live.sources.backlog import LOOK_S, Backlog
+from whisper_hailo.live.sources.audio_queue import LOOK_S, Backlog
 from whisper_hailo.live.sources.source import Absence, Block, Pace, nothing
 from whisper_hailo.live.stream import CaptionStream
 

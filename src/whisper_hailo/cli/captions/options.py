@@ -11,7 +11,7 @@ from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import CHANNELS, ENGINE, expect, expect_choices, flag, refuse_idle
 from whisper_hailo.http.tls import Tls
-from whisper_hailo.live.outputs.rotation import Rotation
+from whisper_hailo.live.outputs.growing_file import Rotation
 
 if TYPE_CHECKING:
     from whisper_hailo.core.given_options import Given

@@ -160,8 +160,7 @@ def _sinks(
 ) -> list[EventSink]:
     """Where events go, but for the page: on the disk before they are shown."""
     from whisper_hailo.cli.captions.verbose import VerboseView
-    from whisper_hailo.live.outputs.behind import BehindWarning
-    from whisper_hailo.live.outputs.sinks import RetriedSink
+    from whisper_hailo.live.outputs.sinks import BehindWarning, RetriedSink
 
     stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
     verbose = [VerboseView(statistics)] if is_verbose() else []

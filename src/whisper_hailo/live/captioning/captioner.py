@@ -13,18 +13,15 @@ from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.clock import Moment, StreamClock
+from whisper_hailo.live.captioning.commit_policy import RunningText, caption_words
 from whisper_hailo.live.captioning.console import Console
-from whisper_hailo.live.captioning.cut import cut_place
 from whisper_hailo.live.captioning.engine import CaptionEngine
-from whisper_hailo.live.captioning.frames import Frames
-from whisper_hailo.live.captioning.gaps import Gaps
 from whisper_hailo.live.captioning.listener import RunningSegment, SegmentListener
-from whisper_hailo.live.captioning.segmenter import Segmenter, Signal
-from whisper_hailo.live.captioning.settling import RunningText, caption_words
+from whisper_hailo.live.captioning.segmenter import Segmenter, Signal, cut_place
+from whisper_hailo.live.captioning.timeline import Discontinuities, FrameBuffer, Moment, StreamClock
 from whisper_hailo.live.events import Completed, Event, Partial, Reason, Started
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.sources.voices import Voices
+from whisper_hailo.live.sources.speaker_channels import Voices
 from whisper_hailo.live.statistics import CaptionStatistics
 
 logger = logging.getLogger(__name__)
@@ -61,12 +58,14 @@ class Captioner:
         self._longest = round(options.longest_s(engine.content_s) * SAMPLE_RATE_HZ)
         self._segmenter = Segmenter(detector, options)
         self._clock = StreamClock(now)
-        self._frames = Frames()
+        self._frames = FrameBuffer()
         self._running: RunningSegment | None = None
         self._n_segments = 0
         self.statistics = CaptionStatistics()
         self._listener = SegmentListener(engine, options, self.statistics)
-        self._gaps = Gaps(self._segmenter, self._frames, self._clock, self.statistics)
+        self._discontinuities = Discontinuities(
+            self._segmenter, self._frames, self._clock, self.statistics
+        )
         self.console = Console(self._listener, self._segmenter, self._clock)
 
     def feed(
@@ -95,7 +94,7 @@ class Captioner:
         """
         if self._running is not None:
             yield from self._end(self._running, "loss")
-        yield self._gaps.lose(n_samples)
+        yield self._discontinuities.lose(n_samples)
 
     def leave(self, why: str, *, paused: bool = False) -> Iterator[Event]:
         """Complete what is running: the source gives nothing any more.
@@ -106,7 +105,7 @@ class Captioner:
         """
         if self._running is not None:
             yield from self._end(self._running, "away")
-        yield self._gaps.leave(why, paused=paused)
+        yield self._discontinuities.leave(why, paused=paused)
 
     def come_back(self, n_samples: int) -> Iterator[Event]:
         """Go on behind the time that the source was away.
@@ -114,7 +113,7 @@ class Captioner:
         Args:
             n_samples: how long that was; see `lose`.
         """
-        yield self._gaps.come_back(n_samples)
+        yield self._discontinuities.come_back(n_samples)
 
     def note_recorded(self, recorded_s: float) -> None:
         """What follows was recorded then, in seconds since 1970."""

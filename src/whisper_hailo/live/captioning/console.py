@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from whisper_hailo.live.captioning.clock import StreamClock
 from whisper_hailo.live.captioning.listener import SegmentListener
 from whisper_hailo.live.captioning.segmenter import Segmenter
+from whisper_hailo.live.captioning.timeline import StreamClock
 from whisper_hailo.live.events import Cleared, Marker, Settings
 
 

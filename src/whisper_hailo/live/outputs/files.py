@@ -17,8 +17,7 @@ from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import FileId, file_id
 from whisper_hailo.live.events import Completed, Event, as_json
 from whisper_hailo.live.outputs.cues import CUES, cues_of
-from whisper_hailo.live.outputs.growing_file import GrowingFile
-from whisper_hailo.live.outputs.rotation import Rotation
+from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
 from whisper_hailo.text.subtitles import Layout, label, srt_cue, vtt_cue
 
 FORMATS: Final = ("srt", "vtt", "txt")

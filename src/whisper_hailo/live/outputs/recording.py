@@ -17,8 +17,7 @@ from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.core.waits import GrowingWait
-from whisper_hailo.live.outputs.growing_file import GrowingFile
-from whisper_hailo.live.outputs.rotation import Rotation
+from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
 from whisper_hailo.live.outputs.sinks import ClosingOutput
 from whisper_hailo.live.sources.source import AudioSource, Block, SourceAround
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.backlog import Backlog
+from whisper_hailo.live.sources.audio_queue import Backlog
 from whisper_hailo.live.sources.source import Block, Pace
 
 

@@ -14,7 +14,7 @@ from whisper_hailo.audio.flac import recorded_s
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.source import BLOCK_S, Block, Pace
-from whisper_hailo.live.sources.voices import SplitStream
+from whisper_hailo.live.sources.speaker_channels import SplitStream
 
 _BLOCK: Final = round(BLOCK_S * SAMPLE_RATE_HZ)
 

@@ -21,11 +21,11 @@ from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.sources.backlog import LOOK_S, Backlog
-from whisper_hailo.live.sources.lag import Lag
+from whisper_hailo.live.sources.audio_queue import LOOK_S, Backlog
+from whisper_hailo.live.sources.clock_drift import ClockDrift
 from whisper_hailo.live.sources.reopened import awake_s
 from whisper_hailo.live.sources.source import BLOCK_S, Absence, Block, Pace, nothing
-from whisper_hailo.live.sources.voices import Loudest, voices
+from whisper_hailo.live.sources.speaker_channels import LoudestChannel, voices
 
 logger = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ def _callback(backlog: Backlog, rate_hz: int, *, split: bool) -> Callable[..., N
     A stream of `sounddevice` and what it calls hold each other, also when it is closed, until
     Python looks for such rings, which may take hours: the backlog's 18 MiB must not be in it.
     """
-    resampler, lag, loudest = Resampler(rate_hz), Lag(), Loudest()
+    resampler, lag, loudest = Resampler(rate_hz), ClockDrift(), LoudestChannel()
     of_stream = weakref.ref(backlog)
 
     def heard(data: NDArray[np.float32], n_frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags

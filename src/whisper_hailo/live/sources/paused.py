@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.backlog import LOOK_S
+from whisper_hailo.live.sources.audio_queue import LOOK_S
 from whisper_hailo.live.sources.source import (
     Absence,
     AudioSource,

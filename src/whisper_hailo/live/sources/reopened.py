@@ -10,7 +10,7 @@ from typing import Final
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.core.waits import GrowingWait
-from whisper_hailo.live.sources.backlog import LOOK_S
+from whisper_hailo.live.sources.audio_queue import LOOK_S
 from whisper_hailo.live.sources.source import Absence, AudioSource, Block, SourceAround, nothing
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import numpy as np
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.protocols import Closeable
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.sources.voices import Voices
+from whisper_hailo.live.sources.speaker_channels import Voices
 
 BLOCK_S: Final = 0.032
 """Live audio comes in pieces of this length, one VAD frame each."""

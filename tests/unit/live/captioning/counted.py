@@ -1,4 +1,4 @@
-"""Frames that say themselves how likely they are to be speech."""
+"""FrameBuffer that say themselves how likely they are to be speech."""
 
 from __future__ import annotations
 

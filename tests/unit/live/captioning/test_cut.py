@@ -13,7 +13,7 @@ from tests.unit.live.scripted import Speller, silence, speech
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.captioning.cut import cut_place
+from whisper_hailo.live.captioning.segmenter import cut_place
 from whisper_hailo.live.options import CaptionOptions
 
 

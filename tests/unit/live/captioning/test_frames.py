@@ -1,4 +1,4 @@
-"""Frames of audio that comes in pieces of any length, beside cutting all of it at once."""
+"""FrameBuffer of audio that comes in pieces of any length, beside cutting all of it at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whisper_hailo.live.captioning.frames import Frames
+from whisper_hailo.live.captioning.timeline import FrameBuffer
 
 FRAME = 512
 
@@ -18,7 +18,7 @@ def test_frames_are_those_of_the_whole_and_the_rest_is_filled_with_silence(
     n_samples = sum(sizes)
     audio = np.arange(1, n_samples + 1, dtype=np.float32)
     who = (np.arange(n_samples) // 700).astype(np.int8)
-    frames, got, at = Frames(), [], 0
+    frames, got, at = FrameBuffer(), [], 0
     for size in sizes:
         part = slice(at, at + size)
         got += frames.push(audio[part], who[part] if told_apart else None)
@@ -36,7 +36,7 @@ def test_frames_are_those_of_the_whole_and_the_rest_is_filled_with_silence(
 
 
 def test_the_rest_is_theirs_who_spoke_last() -> None:
-    frames = Frames()
+    frames = FrameBuffer()
     list(frames.push(np.ones(300, np.float32), np.array([0] * 299 + [1], np.int8)))
     rest = frames.rest()
     assert rest is not None
@@ -44,7 +44,7 @@ def test_the_rest_is_theirs_who_spoke_last() -> None:
 
 
 def test_what_waits_may_be_let_go() -> None:
-    frames = Frames()
+    frames = FrameBuffer()
     assert list(frames.push(np.ones(300, np.float32), np.ones(300, np.int8))) == []
     assert (frames.drop(), frames.drop()) == (300, 0)
     first_half = (np.arange(FRAME) < FRAME // 2).astype(np.int8)

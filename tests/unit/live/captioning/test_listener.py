@@ -14,8 +14,8 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.captioning.commit_policy import RunningText
 from whisper_hailo.live.captioning.listener import RunningSegment, SegmentListener
-from whisper_hailo.live.captioning.settling import RunningText
 from whisper_hailo.live.events import Completed
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.statistics import CaptionStatistics

@@ -136,7 +136,7 @@ def test_a_segment_goes_on_until_speech_is_well_below_the_threshold() -> None:
 
 
 def test_a_segment_begins_with_its_pre_roll_and_knows_its_place() -> None:
-    """Frames 0 and 1 are before it; 2 is the pre-roll, 3 and 4 are speech."""
+    """FrameBuffer 0 and 1 are before it; 2 is the pre-roll, 3 and 4 are speech."""
     cutter = segmenter()
     signals(cutter, N, N, N, S, S)
     assert (cutter.start, cutter.n_samples, cutter.n_heard) == (2 * FRAME, 3 * FRAME, 5 * FRAME)

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from whisper_hailo.live.events import Completed, Started
-from whisper_hailo.live.outputs.behind import BehindWarning
+from whisper_hailo.live.outputs.sinks import BehindWarning
 from whisper_hailo.live.statistics import CaptionStatistics
 
 

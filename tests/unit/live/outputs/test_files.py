@@ -20,7 +20,7 @@ from whisper_hailo.live.events import (
     Started,
 )
 from whisper_hailo.live.outputs.files import CaptionFile, EventFile, caption_files
-from whisper_hailo.live.outputs.rotation import Rotation
+from whisper_hailo.live.outputs.growing_file import Rotation
 from whisper_hailo.text.subtitles import Layout
 
 

@@ -14,10 +14,9 @@ import pytest
 
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.live.events import CaptionWord, Completed
-from whisper_hailo.live.outputs import rotation
+from whisper_hailo.live.outputs import growing_file
 from whisper_hailo.live.outputs.files import CaptionFile
-from whisper_hailo.live.outputs.growing_file import GrowingFile
-from whisper_hailo.live.outputs.rotation import Rotation
+from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
 
 
 def names(folder: Path) -> list[str]:
@@ -171,7 +170,7 @@ def test_each_day_has_a_file_with_its_name(tmp_path: Path, monkeypatch: pytest.M
         def today(cls) -> date:
             return today[0]
 
-    monkeypatch.setattr(rotation, "date", Day)
+    monkeypatch.setattr(growing_file, "date", Day)
     for _ in range(2):
         with GrowingFile(tmp_path / "a.srt", "srt", Rotation(daily=True)) as file:
             file.append(b"before midnight\n", durable=False)

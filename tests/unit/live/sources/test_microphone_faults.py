@@ -18,7 +18,7 @@ from tests.unit.live.sources.portaudio import DEVICES, FakeStream
 from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.backlog import Backlog
+from whisper_hailo.live.sources.audio_queue import Backlog
 from whisper_hailo.live.sources.microphone import MicrophoneSource, input_devices
 from whisper_hailo.live.sources.reopened import ReopenedSource
 
@@ -93,7 +93,7 @@ def test_the_sound_that_waited_at_a_microphone_goes_when_it_is_opened_again(
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.Backlog", Noted)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone._SILENT_S", 0.01)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.LOOK_S", 1.0)
-    monkeypatch.setattr("whisper_hailo.live.sources.backlog.LOOK_S", 0.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 0.0)
     gc.disable()  # which runs seldom where few things are made
     try:
         with ReopenedSource(MicrophoneSource("micro"), sleep=lambda _: None) as source:
@@ -129,7 +129,7 @@ def test_a_microphone_whose_program_slept_tells_how_long(monkeypatch: pytest.Mon
     clock = itertools.count(50.0, 0.032)
     times = (now_s + 20.0 * (now_s > 50.5) for now_s in clock)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.awake_s", lambda: next(times))
-    monkeypatch.setattr("whisper_hailo.live.sources.lag._STEADY_S", 0.2)
+    monkeypatch.setattr("whisper_hailo.live.sources.clock_drift._STEADY_S", 0.2)
     with MicrophoneSource("micro") as source:
         source.close()
         blocks = list(source.blocks())

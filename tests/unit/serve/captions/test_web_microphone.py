@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.unit.serve.captions.serving import PATIENCE_S, connect, serve, told
-from whisper_hailo.live.sources.backlog import Backlog
+from whisper_hailo.live.sources.audio_queue import Backlog
 from whisper_hailo.live.sources.browser import BrowserSource
 from whisper_hailo.live.sources.source import Pace
 

@@ -11,7 +11,7 @@ import pytest
 
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.backlog import Backlog
+from whisper_hailo.live.sources.audio_queue import Backlog
 from whisper_hailo.live.sources.source import Absence, Block, nothing
 
 
@@ -176,7 +176,7 @@ def test_a_failure_comes_behind_what_waits() -> None:
 def test_whatever_comes_is_given_at_once(
     come: Block | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.backlog.LOOK_S", 300.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 300.0)
     backlog = room_for(100)
     backlog.put(come) if come is not None else backlog.end()
     block = next(backlog.blocks())
@@ -188,7 +188,7 @@ def test_whatever_comes_is_given_at_once(
 def test_who_waits_for_sound_is_woken_by_it(
     way: Callable[[Backlog, Block], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.backlog.LOOK_S", 300.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 300.0)
     backlog, waits, got = room_for(100), threading.Event(), []
     wait_for = backlog._changed.wait_for
 
@@ -226,7 +226,7 @@ def test_what_the_source_tells_last_is_not_forgotten() -> None:
 
 
 def test_of_what_was_taken_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.backlog.LOOK_S", 0.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 0.0)
     backlog = room_for(100)
     backlog.put(Block(np.ones(5, np.float32), 7.0, n_faults=1, recorded_s=1000.0))
     blocks = backlog.blocks()

@@ -19,10 +19,10 @@ from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.outputs.files import CaptionFile
-from whisper_hailo.live.sources.backlog import Backlog
+from whisper_hailo.live.sources.audio_queue import Backlog
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.source import Block
-from whisper_hailo.live.sources.voices import Loudest, SplitStream, Voices, voices
+from whisper_hailo.live.sources.speaker_channels import LoudestChannel, SplitStream, Voices, voices
 
 
 def spoken(*turns: tuple[int, list[int]]) -> tuple[FloatArray, Voices]:
@@ -114,7 +114,7 @@ def test_the_guarantees_hold_whoever_speaks(
 
 
 def test_the_loudest_channel_has_the_turn_also_between_its_sounds() -> None:
-    loudest = Loudest()
+    loudest = LoudestChannel()
     loud, quiet = np.full(512, 0.5, np.float32), np.full(512, 0.01, np.float32)
     pieces = [(loud, quiet), (0 * loud, quiet), (0 * loud, quiet), (quiet, loud), (quiet, loud)]
     heard = [loudest.of(np.stack(piece, axis=1)) for piece in pieces]
@@ -126,7 +126,7 @@ def test_another_channel_has_the_turn_when_it_is_louder_than_what_is_left_of_the
     power: float, turn: int
 ) -> None:
     """Four tenths of the power of before count, and six tenths of that of now."""
-    loudest = Loudest()
+    loudest = LoudestChannel()
     both = np.zeros((100, 2), np.float32)
     both[:, 0] = 1.0
     assert loudest.of(both) == 0
@@ -161,7 +161,9 @@ def test_a_recording_that_was_told_apart_is_closed(
         def close(self) -> None:
             closed.append(1)
 
-    monkeypatch.setattr("whisper_hailo.live.sources.voices.open_audio", lambda _: Channel())
+    monkeypatch.setattr(
+        "whisper_hailo.live.sources.speaker_channels.open_audio", lambda _: Channel()
+    )
     path = tmp_path / "two.wav"
     soundfile.write(path, np.zeros((160, 2)), 16_000)
     with SplitStream(path):

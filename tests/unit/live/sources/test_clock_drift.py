@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whisper_hailo.live.sources.lag import Lag
+from whisper_hailo.live.sources.clock_drift import ClockDrift
 
 BLOCK_S = 0.032
 
 
-def missing(lag: Lag, times: list[float]) -> list[float]:
+def missing(lag: ClockDrift, times: list[float]) -> list[float]:
     return [found for now_s in times if (found := lag.missing_s(BLOCK_S, now_s))]
 
 
@@ -23,11 +23,11 @@ def test_sound_that_comes_at_its_pace_misses_nothing_however_long_it_is() -> Non
     jitter = np.random.default_rng(0).uniform(0, 0.3, 12_000)
     for pace in (1.0, 1.003, 0.997):
         times = [t + j for t, j in zip(steady(50.0, 12_000, pace), jitter, strict=True)]
-        assert missing(Lag(), times) == []
+        assert missing(ClockDrift(), times) == []
 
 
 def test_a_program_that_slept_misses_that_time_once() -> None:
-    lag = Lag()
+    lag = ClockDrift()
     assert missing(lag, steady(50.0, 100)) == []
     found = missing(lag, steady(50.0 + 100 * BLOCK_S + 20.0, 1000))
     assert found == [pytest.approx(20.0, abs=0.01)]
@@ -35,7 +35,7 @@ def test_a_program_that_slept_misses_that_time_once() -> None:
 
 def test_what_was_kept_meanwhile_is_not_missing() -> None:
     """Two seconds come at once behind a sleep of twenty."""
-    lag = Lag()
+    lag = ClockDrift()
     missing(lag, steady(50.0, 100))
     now_s = 50.0 + 100 * BLOCK_S + 20.0
     kept = round(2.0 / BLOCK_S)
@@ -45,7 +45,7 @@ def test_what_was_kept_meanwhile_is_not_missing() -> None:
 
 def test_what_was_kept_and_comes_little_by_little_is_not_missing() -> None:
     """As PulseAudio has it: at twice its pace, behind a second at its own."""
-    lag = Lag()
+    lag = ClockDrift()
     missing(lag, steady(50.0, 100))
     now_s = 50.0 + 100 * BLOCK_S + 5.0
     assert missing(lag, steady(now_s, round(1.0 / BLOCK_S))) == []
@@ -54,7 +54,7 @@ def test_what_was_kept_and_comes_little_by_little_is_not_missing() -> None:
 
 
 def test_a_program_that_was_held_up_and_catches_up_misses_nothing() -> None:
-    lag = Lag()
+    lag = ClockDrift()
     missing(lag, steady(50.0, 100))
     now_s = 50.0 + 100 * BLOCK_S + 3.0
     late = [now_s + index * 1e-4 for index in range(round(3.0 / BLOCK_S))]
@@ -64,7 +64,7 @@ def test_a_program_that_was_held_up_and_catches_up_misses_nothing() -> None:
 
 def told(*pieces: tuple[float, float]) -> list[float]:
     """What is missing before each of these pieces, by its length and when it came."""
-    lag = Lag()
+    lag = ClockDrift()
     return [lag.missing_s(length_s, now_s) for length_s, now_s in pieces]
 
 
@@ -85,7 +85,7 @@ def test_who_catches_up_is_waited_for(caught_up_s: float, missing_s: float) -> N
 
 
 def test_a_clock_that_runs_otherwise_is_followed_slowly() -> None:
-    lag = Lag()
+    lag = ClockDrift()
     lag.missing_s(1.0, 10.0)
     lag.missing_s(1.0, 11.5)
     assert lag.usual_s == pytest.approx(9.005)

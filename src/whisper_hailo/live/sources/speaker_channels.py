@@ -22,7 +22,7 @@ _SMOOTHING: Final = 0.4
 """Of loudness from piece to piece: who is quiet between two sounds still has the turn."""
 
 
-class Loudest:
+class LoudestChannel:
     """Follows which channel is loudest."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class SplitStream(Closing):
 
     def blocks(self, n_samples: int) -> Iterator[tuple[FloatArray, Voices]]:
         """Pieces of the mean of all channels, and who is heard in them."""
-        loudest = Loudest()
+        loudest = LoudestChannel()
         for channels in zip(*(stream.blocks(n_samples) for stream in self._streams), strict=True):
             piece = np.stack(channels, axis=1)
             yield piece.mean(axis=1, dtype=np.float32), voices(loudest.of(piece), piece.shape[0])

@@ -18,7 +18,7 @@ missing then does not come any more."""
 
 
 @dataclass(slots=True)
-class Lag:
+class ClockDrift:
     """How far sound lies behind the time that has passed.
 
     Attributes:
