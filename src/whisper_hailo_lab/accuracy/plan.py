@@ -13,6 +13,15 @@ MULTILINGUAL: Final = "base"
 ENGLISH_MODEL: Final = "tiny.en"
 CLIPS_OF_A_SET: Final = 6
 """Recordings of each set and language that are measured: all of them would take days."""
+SENTENCE: Final = "This is a recording of a person who reads a text."
+NAMES: Final = (
+    "kitchen light, bedroom lamp, garage door, living room blinds, thermostat, coffee machine, "
+    "dishwasher, washing machine, front door lock, porch light, ceiling fan, garden sprinkler, "
+    "office desk lamp, television, soundbar, robot vacuum, air purifier, doorbell, attic heater, "
+    "basement dehumidifier"
+)
+"""What a voice assistant sends with each command."""
+
 STUDY_SETS: Final = ("librispeech", "ljspeech", "vctk")
 """Read English, which the study's LibriSpeech is."""
 
@@ -44,6 +53,7 @@ def accuracy_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]
         PlanPart("peers", _peers(), ("all", "joined")),
         PlanPart("windows", _windows(ENGLISH_MODEL), ("english",)),
         PlanPart("windows", _windows(MULTILINGUAL), ("english",)),
+        PlanPart("prompts", _prompts(), ("english",)),
         PlanPart("captions", _captions(), ("long_form", "fleurs"), captions=True),
         PlanPart("study", study_setups(emulated.get((ENGLISH_MODEL, SCRIPT))), STUDY_SETS),
         *(
@@ -67,6 +77,17 @@ def _peers() -> tuple[AccuracySetup, ...]:
 def _windows(model: str) -> tuple[AccuracySetup, ...]:
     windows = ["default", "5", "10", "29", "30"]
     return tuple(make_setups([model], ["none", "int8"], windows, ["off", "on"], ["detected"]))
+
+
+def _prompts() -> tuple[AccuracySetup, ...]:
+    """A prompt, and names that are not said, beside neither."""
+    shown: tuple[dict[str, str], ...] = ({}, {"initial_prompt": SENTENCE}, {"hotwords": NAMES})
+    labels = ("", "sentence", "names")
+    return tuple(
+        AccuracySetup(model, "int8", None, timestamps=True, options=options, label=label)
+        for model in (MULTILINGUAL, ENGLISH_MODEL)
+        for options, label in zip(shown, labels, strict=True)
+    )
 
 
 def _captions() -> tuple[AccuracySetup, ...]:

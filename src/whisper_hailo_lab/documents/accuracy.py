@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from whisper_hailo.decoding.rules.hotwords import split_hotwords
 from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.report.study import LIBRISPEECH
 from whisper_hailo_lab.report.table import Table, percent, share
@@ -37,6 +38,7 @@ def tables(result: dict[str, Any], _weights: str) -> dict[str, str]:
         "accuracy-languages": language_table(parts.get("languages", ())),
         "accuracy-silence": silence_table([*peers, *windows]),
         "accuracy-long": error_table(peers, GROUP_ORDER[2:]),
+        "accuracy-prompts": error_table(parts.get("prompts", ()), GROUP_ORDER),
         "accuracy-captions": error_table(parts.get("captions", ()), GROUP_ORDER),
         "accuracy-emulated": error_table(parts.get("emulated", ()), GROUP_ORDER),
         "accuracy-study": study_table(parts.get("study", ())),
@@ -61,6 +63,10 @@ def name_of(row: dict[str, Any]) -> str:
     told.append("timestamps" if options["timestamps"] else "text only")
     if options.get("language") == "given":
         told.append("language given")
+    if options.get("initial_prompt"):
+        told.append("a prompt")
+    if hotwords := options.get("hotwords"):
+        told.append(f"{len(split_hotwords(hotwords))} hotwords")
     return f"{system}, {', '.join(part for part in told if part)}"
 
 

@@ -86,7 +86,7 @@ def test_plan_has_every_configuration_of_the_study() -> None:
     assert {s.label for s in with_chip} >= {row.name for row in LIBRISPEECH[:5]}
     assert all("HEF" not in s.label for s in study_setups(None))
     names = {part.name for part in accuracy_plan({("base", "script"): Path("x")})}
-    assert names == {"peers", "windows", "captions", "study", "emulated"}
+    assert names == {"peers", "windows", "prompts", "captions", "study", "emulated"}
 
 
 def test_plan_names_no_setup_twice() -> None:
