@@ -22,7 +22,7 @@ from whisper_hailo.audio.log_mel import pad_or_trim
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.rules.logits_rules import Ruled
+from whisper_hailo.decoding.rules.logits_rules import FilteredLogits
 from whisper_hailo.decoding.search.choice import BeamChoice
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -112,7 +112,7 @@ def same_mel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def advance_as_ctranslate2(
-    beam: BeamChoice, raw: Sequence[FloatArray], ruled: Sequence[Ruled]
+    beam: BeamChoice, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]
 ) -> list[int]:
     """CTranslate2's beam: a text may end only while it is one of the `beam_size` best.
 

@@ -19,7 +19,7 @@ from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.rules.hotwords import build_hotword_trie
-from whisper_hailo.decoding.search.decode_ahead import Ahead, DraftTally
+from whisper_hailo.decoding.search.decode_ahead import DraftState, DraftStats
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
@@ -107,7 +107,11 @@ class DecoderEngine:
                 self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
             )
             decoded = self._completer.complete(state, requests, tasks, decoded)
-            if self._draft_model is not None and ahead is not None and not ahead.tally.pays:
+            if (
+                self._draft_model is not None
+                and ahead is not None
+                and not ahead.tally.is_profitable
+            ):
                 _tell_of_leaving(self._draft_model.name, ahead.tally)
             rows = zip(requests, decoded, languages, strict=True)
             return [self._result(state, row, *of) for row, of in enumerate(rows)]
@@ -123,14 +127,18 @@ class DecoderEngine:
         result = assemble(request.window, decoded, language, self._tokenizer, self._options)
         return self._with_words(state, row, request, result)
 
-    def _ahead(self, encoded: Encoded, context: Context) -> Ahead | None:
+    def _ahead(self, encoded: Encoded, context: Context) -> DraftState | None:
         """The small model, which has heard this window."""
         draft, tally = self._draft_model, context.tally
-        if draft is None or tally is None or encoded.ahead is None or not tally.pays:
+        if draft is None or tally is None or encoded.ahead is None or not tally.is_profitable:
             return None
-        return Ahead(draft.decoder, draft.decoder.start(encoded.ahead, (self._padding,)), tally)
+        return DraftState(
+            draft.decoder, draft.decoder.start(encoded.ahead, (self._padding,)), tally
+        )
 
-    def _task(self, request: WindowRequest, language: str, ahead: Ahead | None) -> DecodingTask:
+    def _task(
+        self, request: WindowRequest, language: str, ahead: DraftState | None
+    ) -> DecodingTask:
         window, context = request.window, request.context
         first = context.n_windows == 0
         previous = context.previous if first or context.sequential else ()
@@ -145,7 +153,7 @@ class DecoderEngine:
             is_running=request.is_running,
         )
 
-    def _draft(self, request: WindowRequest, ahead: Ahead | None) -> Draft | None:
+    def _draft(self, request: WindowRequest, ahead: DraftState | None) -> Draft | None:
         """The draft with the first encoder position of the audio that is held back.
 
         Where windows are decoded alone anyway, that of a recording is what the one before said.
@@ -234,7 +242,7 @@ def _in_sentences(result: WindowResult) -> WindowResult:
     return replace(result, segments=tuple(sentences))
 
 
-def _tell_of_leaving(name: str, tally: DraftTally) -> None:
+def _tell_of_leaving(name: str, tally: DraftStats) -> None:
     logger.info(
         "draft model %s does not pay here and is left out from now on: %d of %d tokens that it "
         "decoded ahead were right, and each costs %.0f %% of a token without it",

@@ -14,7 +14,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec, SpecialTokens
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftStats
 
 _PLAIN: Final = "onnx"
 
@@ -60,7 +60,7 @@ class DraftModel:
     name: str
     encoder: Encoder | None
     decoder: AnyDecoder
-    running: DraftTally
+    running: DraftStats
 
     @classmethod
     def of_model(
@@ -86,13 +86,13 @@ class DraftModel:
         decoder, encoder = chosen.decoder, chosen.encoder
         shared = helped.has_same_encoder(own, encoder)
         heard = f"hears through encoder {encoder.name}" + (f" of {spec.name}" if shared else "")
-        running = DraftTally(costs, asked.draft_tokens)
+        running = DraftStats(costs, asked.draft_tokens)
         draft = cls(own.name, None if shared else encoder, decoder, running)
         return draft, f"draft model {own.name}, {decoder.name}: {heard}"
 
-    def tally(self) -> DraftTally:
+    def tally(self) -> DraftStats:
         """Of a recording that has not begun."""
-        return DraftTally(self.running.costs, self.running.always)
+        return DraftStats(self.running.costs, self.running.always)
 
 
 def why_not_drafted(options: DecodingOptions, batch_size: int) -> str | None:

@@ -112,7 +112,7 @@ class Stages:
         """
         draft, (first, *others) = self.draft, requests
         tally = first.context.tally
-        if draft is None or others or tally is None or not tally.pays:
+        if draft is None or others or tally is None or not tally.is_profitable:
             return lambda _: None
         encoder = draft.encoder
         if encoder is None:

@@ -12,7 +12,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, IntArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.decoding.search.decode_ahead import DraftTally
+from whisper_hailo.decoding.search.decode_ahead import DraftStats
 from whisper_hailo.decoding.search.verify_draft import Draft
 
 _HOT = 0.5
@@ -61,7 +61,7 @@ class Context:
     n_windows: int = 0
     clock: StageClock = field(default_factory=StageClock)
     prompts: PromptMaker | None = None
-    tally: DraftTally | None = None
+    tally: DraftStats | None = None
     last_words: tuple[Word, ...] = ()
     detects: bool = False
     has_text: bool = False

@@ -29,7 +29,7 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Ahead, Costs, DraftTally
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftState, DraftStats
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 N_TOKENS: Final = 60
@@ -117,14 +117,14 @@ class DecoderPair:
         self.costs = Costs.of(spec, self._small.spec)
         self._truth = self._decode(self._large, None)[0].tokens
 
-    def _decode(self, large: Any, ahead: Ahead | None) -> tuple[Decoded, float]:  # noqa: ANN401
+    def _decode(self, large: Any, ahead: DraftState | None) -> tuple[Decoded, float]:  # noqa: ANN401
         loop = DecodingLoop(large, self._large.spec.tokens, self._options, N_POSITIONS / 50)
         state = _started(self._large)
         begin = self._clock()
         (decoded,) = loop.run(state, [DecodingTask(self._prompt, ahead=ahead)])
         return decoded, (self._clock() - begin) * 1000
 
-    def round(self, accept: float, seed: int) -> tuple[float, float, DraftTally]:
+    def round(self, accept: float, seed: int) -> tuple[float, float, DraftStats]:
         """Milliseconds of the text alone and with drafts, and what these did."""
         n_prompt = len(self._prompt)
         always = np.zeros(N_TOKENS, np.float32)
@@ -132,8 +132,8 @@ class DecoderPair:
         luck = np.random.default_rng(seed).random(N_TOKENS, np.float32)
         small: Any = Told(self._small, self._truth, n_prompt, luck, accept)
         alone, alone_ms = self._decode(large, None)
-        tally = DraftTally(self.costs)
-        helped, helped_ms = self._decode(large, Ahead(small, _started(self._small), tally))
+        tally = DraftStats(self.costs)
+        helped, helped_ms = self._decode(large, DraftState(small, _started(self._small), tally))
         if not alone.tokens == helped.tokens == self._truth:
             raise AssertionError("the text is not the same")
         return alone_ms, helped_ms, tally

@@ -15,7 +15,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Word
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftStats
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
@@ -228,7 +228,7 @@ def test_marks_belong_to_words_as_asked_for(words: WordOptions, texts: list[str]
 
 
 def drafting(small: Rows) -> DraftModel:
-    return DraftModel("toy", None, small, DraftTally(COSTS, always=2))  # type: ignore[arg-type]
+    return DraftModel("toy", None, small, DraftStats(COSTS, always=2))  # type: ignore[arg-type]
 
 
 def test_a_draft_model_that_was_left_out_meanwhile_is_not_asked() -> None:
@@ -236,8 +236,8 @@ def test_a_draft_model_that_was_left_out_meanwhile_is_not_asked() -> None:
     small = Rows()
     own = engine(Rows(), draft=drafting(small))
     context = own.context()
-    context.tally = DraftTally(COSTS, n_tokens=99, n_passes=99, n_fed=99, n_steps=9)
-    assert not context.tally.pays
+    context.tally = DraftStats(COSTS, n_tokens=99, n_passes=99, n_fed=99, n_steps=9)
+    assert not context.tally.is_profitable
     heard = hear(own, WindowRequest(window(2), context), ahead=2)
     assert (heard.segments[0].text, small.fed) == ("w2 w2", [])
 

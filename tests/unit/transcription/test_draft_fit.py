@@ -21,7 +21,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftStats
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.draft_model import DraftModel, Helped
 from whisper_hailo.transcription.window import Encoded, WindowRequest
@@ -151,7 +151,7 @@ def test_a_draft_model_hears_through_the_processor_where_that_is_asked_for(
     assert draft is not None
     assert given == [EngineOptions(hailo=chip, encoder_backend=backend)]
     assert draft.encoder is not None
-    assert draft.tally() == DraftTally(Costs.of(toy_spec(), small), 3)
+    assert draft.tally() == DraftStats(Costs.of(toy_spec(), small), 3)
     assert draft.tally().costs.step < 1.0
     assert how == "draft model small, rows: hears through encoder other"
 
@@ -172,7 +172,7 @@ def test_a_draft_model_takes_the_model_s_windows_or_is_refused(
 def test_a_window_that_only_the_large_model_heard_is_decoded_by_it_alone() -> None:
     """It was encoded when drafts did not pay; a window decoded meanwhile made them pay again."""
     small = Rows()
-    tally = DraftTally(Costs(0.1, 0.05), always=2)
+    tally = DraftStats(Costs(0.1, 0.05), always=2)
     draft = DraftModel("toy", None, small, tally)  # type: ignore[arg-type]
     options = DecodingOptions(language="en")
     engine = DecoderEngine(Rows(), TOKENIZER, options, 30.0, draft)  # type: ignore[arg-type]

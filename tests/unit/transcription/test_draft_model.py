@@ -22,7 +22,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Word
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftStats
 from whisper_hailo.transcription.draft_model import DraftModel, why_not_drafted
 from whisper_hailo.transcription.schedule import Listed
 from whisper_hailo.transcription.stages import Stages
@@ -31,7 +31,7 @@ from whisper_hailo.transcription.window import Context, WindowRequest
 
 DEMO = Path(__file__).parents[3] / "src/whisper_hailo/assets/demo.flac"
 COSTS = Costs(step=0.1, row=0.05)
-NO_GAIN = DraftTally(COSTS, n_tokens=99, n_passes=99, n_fed=99, n_steps=9)
+NO_GAIN = DraftStats(COSTS, n_tokens=99, n_passes=99, n_fed=99, n_steps=9)
 
 
 class Ears:
@@ -51,18 +51,18 @@ class Ears:
 
 def stages(draft: Ears | None, *, n_mels: int = 80) -> Stages:
     """The large model's ears give 1."""
-    model = DraftModel("toy", draft, None, DraftTally(COSTS))  # type: ignore[arg-type]
+    model = DraftModel("toy", draft, None, DraftStats(COSTS))  # type: ignore[arg-type]
     plan = WindowPlan(window_s=2.0, margin_s=1.0)
     return Stages(Ears(1.0, n_mels), None, plan, model)  # type: ignore[arg-type]
 
 
-def request(tally: DraftTally | None = None) -> WindowRequest:
+def request(tally: DraftStats | None = None) -> WindowRequest:
     return WindowRequest(Window(np.zeros(16_000, np.float32), 0.0), Context("en", tally=tally))
 
 
 def test_both_models_hear_the_window() -> None:
     ears = Ears(2.0)
-    encoded = stages(ears).encode([request(DraftTally(COSTS))])
+    encoded = stages(ears).encode([request(DraftStats(COSTS))])
     assert encoded.features is not None
     assert encoded.ahead is not None
     assert (encoded.features.item(), encoded.ahead.item()) == (1.0, 2.0)
@@ -73,7 +73,7 @@ def test_both_hear_it_where_the_encoder_works_by_itself() -> None:
     own = stages(Ears(2.0))
     start = Stages(Chip(), None, own.plan, own.draft).start  # type: ignore[arg-type]
     assert start is not None
-    encoded = start([request(DraftTally(COSTS))])()
+    encoded = start([request(DraftStats(COSTS))])()
     assert encoded.features is not None
     assert encoded.ahead is not None
     assert encoded.ahead.item() == 2.0
@@ -87,27 +87,27 @@ def test_models_with_as_many_mel_bins_are_shown_the_same(monkeypatch: pytest.Mon
         return log_mel(audio, n_mels)
 
     monkeypatch.setattr("whisper_hailo.transcription.stages.log_mel", noted)
-    stages(Ears(2.0)).encode([request(DraftTally(COSTS))])
+    stages(Ears(2.0)).encode([request(DraftStats(COSTS))])
     assert made == [80]
 
 
 def test_a_model_with_other_mel_bins_gets_its_own() -> None:
     ears = Ears(2.0, n_mels=80)
-    stages(ears, n_mels=128).encode([request(DraftTally(COSTS))])
+    stages(ears, n_mels=128).encode([request(DraftStats(COSTS))])
     assert ears.heard == [(1, 80, 200)]
 
 
 def test_one_encoder_does_for_both_where_it_is_the_same() -> None:
-    encoded = stages(None).encode([request(DraftTally(COSTS))])
+    encoded = stages(None).encode([request(DraftStats(COSTS))])
     assert encoded.ahead is encoded.features
 
 
 def test_who_is_left_out_hears_nothing() -> None:
     ears = Ears(2.0)
-    assert not NO_GAIN.pays
+    assert not NO_GAIN.is_profitable
     assert stages(ears).encode([request(NO_GAIN)]).ahead is None
     assert stages(ears).encode([request()]).ahead is None, "nothing would decode ahead"
-    assert stages(ears).encode([request(DraftTally(COSTS))] * 2).ahead is None
+    assert stages(ears).encode([request(DraftStats(COSTS))] * 2).ahead is None
     assert ears.heard == []
 
 
@@ -222,12 +222,12 @@ def test_a_draft_model_that_does_not_pay_is_left_out_and_that_is_said(
     run = helped.run(helped.default_options)
     recording = run.recording(DEMO)
     recording.context.tally = replace(NO_GAIN, n_tokens=60, n_passes=300, n_fed=300)
-    assert recording.context.tally.pays, "it is tried still"
+    assert recording.context.tally.is_profitable, "it is tried still"
     with caplog.at_level(logging.INFO):
         list(run.schedule(Listed([recording])).run())
     told = [text for text in caplog.messages if "does not pay here" in text]
     assert len(told) == 1
-    assert not recording.context.tally.pays
+    assert not recording.context.tally.is_profitable
 
 
 def test_a_draft_model_that_promises_nothing_is_not_loaded_and_that_is_said() -> None:
@@ -271,7 +271,7 @@ def test_drafts_need_a_model_and_a_length() -> None:
 
 def test_encoded_windows_carry_nothing_ahead_without_a_draft_model() -> None:
     plain = Stages(Ears(1.0), None, WindowPlan(window_s=2.0, margin_s=1.0))  # type: ignore[arg-type]
-    for tally in (None, DraftTally(COSTS)):
+    for tally in (None, DraftStats(COSTS)):
         encoded = plain.encode([request(tally)])
         assert encoded.ahead is None
     assert isinstance(encoded.clock, StageClock)

@@ -18,7 +18,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftStats
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.parts import Parts
@@ -141,7 +141,7 @@ def test_all_parts_are_opened_and_closed_those_of_a_draft_model_too() -> None:
     log: list[str] = []
     names = ("encoder", "decoder", "draft encoder", "draft decoder")
     encoder, decoder, draft_encoder, draft_decoder = (Part(log, name) for name in names)
-    draft = DraftModel("toy", draft_encoder, draft_decoder, DraftTally(Costs(0.1, 0.1)))  # type: ignore[arg-type]
+    draft = DraftModel("toy", draft_encoder, draft_decoder, DraftStats(Costs(0.1, 0.1)))  # type: ignore[arg-type]
     plan = WindowPlan.make(TINY, 10)
     parts = Parts(encoder, decoder, TOKENIZER, plan, draft=draft)  # type: ignore[arg-type]
     transcriber = Transcriber(parts)

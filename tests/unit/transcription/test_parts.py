@@ -16,7 +16,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits
 from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits, WordOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftStats
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -106,7 +106,7 @@ def test_windows_are_decoded_together_where_that_gains_anything(
 ) -> None:
     monkeypatch.setattr("whisper_hailo.transcription.parts.fitting_batch", lambda _: 3)
     assert [parts(one).batch_size(None) for one in (Rows(), Fixed())] == [3, 1]
-    draft = DraftModel("toy", None, Rows(), DraftTally(Costs(0.1, 0.1)))  # type: ignore[arg-type]
+    draft = DraftModel("toy", None, Rows(), DraftStats(Costs(0.1, 0.1)))  # type: ignore[arg-type]
     drafting = replace(parts(Rows()), draft=draft)
     assert [drafting.batch_size(asked) for asked in (None, 5)] == [1, 5]
     assert parts(Fixed()).batch_size(256) == 256
@@ -116,7 +116,7 @@ def test_windows_are_decoded_together_where_that_gains_anything(
 
 
 def test_a_draft_model_serves_the_options_that_take_drafts() -> None:
-    draft = DraftModel("toy", None, Rows(), DraftTally(Costs(0.1, 0.1), 2))  # type: ignore[arg-type]
+    draft = DraftModel("toy", None, Rows(), DraftStats(Costs(0.1, 0.1), 2))  # type: ignore[arg-type]
     drafting = replace(parts(Rows()), draft=draft)
     beam = DecodingOptions(search=SearchOptions(beam_size=2))
     assert drafting.stages(DecodingOptions()).draft is draft

@@ -29,7 +29,7 @@ _LARGEST_PART = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Ruled:
+class FilteredLogits:
     """One row of logits after all rules.
 
     Attributes:
@@ -76,7 +76,7 @@ class LogitsRules:
         seconds = dims.max_window_s if window_s is None else window_s
         self._last = round(seconds / SECONDS_PER_TIMESTAMP)
 
-    def apply(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> Ruled:
+    def apply(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> FilteredLogits:
         """Apply all rules to a copy of one row.
 
         Args:
@@ -95,11 +95,11 @@ class LogitsRules:
         logits = penalise_repetition(logits, generated, self._cures.repetition_penalty)
         if self._hotwords is not None:
             logits = self._hotwords.add_bonus(logits, generated)
-        return Ruled(logits, allowed)
+        return FilteredLogits(logits, allowed)
 
     def apply_in_place(
         self, logits: FloatArray, logsumexp: float, generated: Sequence[int]
-    ) -> tuple[Ruled, FloatArray]:
+    ) -> tuple[FilteredLogits, FloatArray]:
         """Apply all rules to one row in place, unless other rules need a copy.
 
         Between two steps the decoder's weights have been read through the processor's cache, and
@@ -122,8 +122,10 @@ class LogitsRules:
         allowed = allowed_logsumexp(logits, masked, logsumexp)
         penalty = self._cures.repetition_penalty
         if penalty == 1.0:
-            return Ruled(logits, allowed), logits
-        return Ruled(penalise_repetition(logits.copy(), generated, penalty), allowed), logits
+            return FilteredLogits(logits, allowed), logits
+        return FilteredLogits(
+            penalise_repetition(logits.copy(), generated, penalty), allowed
+        ), logits
 
     def _time_rules(self, logits: FloatArray, generated: Sequence[int], begin: int) -> FloatArray:
         logits = stay_inside(logits, begin, self._last)

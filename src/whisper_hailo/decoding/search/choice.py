@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.rules.logits_rules import Ruled
+from whisper_hailo.decoding.rules.logits_rules import FilteredLogits
 from whisper_hailo.decoding.rules.token_rules import end_lead
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
 
@@ -33,7 +33,7 @@ class Choice(Protocol):
         """How many choices so far another batch might have made differently; see `near_tie`."""
         ...
 
-    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[Ruled]) -> list[int]:
+    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
         """Take one step.
 
         Args:
@@ -89,7 +89,7 @@ class SampledChoice:
     def _live(self) -> list[Hypothesis]:
         return [hypothesis for hypothesis in self._hypotheses if not hypothesis.done]
 
-    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[Ruled]) -> list[int]:
+    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
         """Draw one token for each running hypothesis."""
         sources, row = [], 0
         for index, hypothesis in enumerate(self._hypotheses):
@@ -178,7 +178,7 @@ class BeamChoice:
         """The beam, until enough hypotheses are finished."""
         return self._live if len(self._finished) < self._wanted else ()
 
-    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[Ruled]) -> list[int]:
+    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
         """Extend the beam by one token."""
         del raw  # with a repetition penalty it is the penalised logits that compete
         tied = any(abs(self._end_lead(row.logits)) < self._near_tie for row in ruled)

@@ -94,7 +94,7 @@ def _step_bits(spec: ModelSpec) -> float:
 
 
 @dataclass(slots=True)
-class DraftTally:
+class DraftStats:
     """What an assistant has brought a recording, and so how far ahead it is to decode.
 
     Attributes:
@@ -160,7 +160,7 @@ class DraftTally:
         return self.n_passes + self.costs.row * rows + self.costs.step * self.n_steps
 
     @property
-    def pays(self) -> bool:
+    def is_profitable(self) -> bool:
         """Whether the text took less than it would have taken alone, as far as can be told."""
         if self.always is not None:
             return True
@@ -170,7 +170,7 @@ class DraftTally:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class DraftState:
     """A small model that has heard a window.
 
     Attributes:
@@ -181,10 +181,10 @@ class Ahead:
 
     decoder: AnyDecoder
     state: Any
-    tally: DraftTally
+    tally: DraftStats
 
 
-class Assistant:
+class DraftDecoder:
     """Decodes ahead, and goes back to where the text went another way.
 
     Args:
@@ -193,7 +193,7 @@ class Assistant:
         prompt: forced ids, as the large model is fed them.
     """
 
-    def __init__(self, ahead: Ahead, choose: GreedyChoice, prompt: Sequence[int]) -> None:
+    def __init__(self, ahead: DraftState, choose: GreedyChoice, prompt: Sequence[int]) -> None:
         self.tally = ahead.tally
         self._decoder = ahead.decoder
         self._state = ahead.state
@@ -223,7 +223,7 @@ class Assistant:
             waiting = [token]
         return tuple(draft)
 
-    def see(self, n_accepted: int, n_taken: int, n_fed: int) -> None:
+    def observe(self, n_accepted: int, n_taken: int, n_fed: int) -> None:
         """Note what became of what was proposed last.
 
         Args:

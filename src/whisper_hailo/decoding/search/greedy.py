@@ -11,7 +11,7 @@ from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.rules.token_rules import choose, lead
-from whisper_hailo.decoding.search.hypothesis import Feed, Found, Hypothesis, OneByOne
+from whisper_hailo.decoding.search.hypothesis import DecoderInput, Hypothesis, NoDraft, SearchResult
 from whisper_hailo.decoding.text import LOOP_CHECK_TOKENS, ends_in_loop
 
 
@@ -48,7 +48,7 @@ class GreedyChoice:
         return token, logprob, margin < self.near_tie
 
 
-class GreedySearch(OneByOne):
+class GreedySearch(NoDraft):
     """Greedy decoding of a batch of windows.
 
     Windows that are done leave the batch once no more than half of its rows still run: leaving
@@ -66,7 +66,7 @@ class GreedySearch(OneByOne):
         self._windows = [_Window(budget) for budget in budgets]
         self._rows = list(self._windows)
 
-    def advance(self, output: StepOutput) -> Feed | None:
+    def advance(self, output: StepOutput) -> DecoderInput | None:
         """Take one token in every row; see `Search`."""
         logits, logsumexp = output.logits[:, 0], output.logsumexp[:, 0].tolist()
         for row, own, total in zip(self._rows, logits, logsumexp, strict=True):
@@ -75,7 +75,7 @@ class GreedySearch(OneByOne):
                 row.take(token, logprob, self._eot, tied=tied)
         return self._rows_to_continue()
 
-    def _rows_to_continue(self) -> Feed | None:
+    def _rows_to_continue(self) -> DecoderInput | None:
         """Those that run, and so long as they are most, the others with them."""
         running = [index for index, row in enumerate(self._rows) if row.runs]
         if 2 * len(running) > len(self._rows):
@@ -84,12 +84,12 @@ class GreedySearch(OneByOne):
         if not running:
             return None
         ids = [[row.tokens[-1] if row.runs else self._eot] for row in self._rows]
-        return Feed(running, np.array(ids, dtype=np.int64))
+        return DecoderInput(running, np.array(ids, dtype=np.int64))
 
-    def finish(self) -> list[Found]:
+    def finish(self) -> list[SearchResult]:
         """The one hypothesis of each window."""
         return [
-            Found((Hypothesis(tuple(of.tokens), of.sum_logprob, of.done),), of.near_ties)
+            SearchResult((Hypothesis(tuple(of.tokens), of.sum_logprob, of.done),), of.near_ties)
             for of in self._windows
         ]
 

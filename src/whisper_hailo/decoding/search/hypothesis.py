@@ -63,7 +63,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search found in one window.
 
     Attributes:
@@ -78,7 +78,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class DecoderInput:
     """What the decoder is fed next.
 
     Attributes:
@@ -110,7 +110,7 @@ class Search(Protocol):
         """It asks for the alignment heads' weights."""
         ...
 
-    def advance(self, output: StepOutput) -> Feed | None:
+    def advance(self, output: StepOutput) -> DecoderInput | None:
         """Take one step in every window that runs.
 
         Args:
@@ -122,12 +122,12 @@ class Search(Protocol):
         """
         ...
 
-    def finish(self) -> list[Found]:
+    def finish(self) -> list[SearchResult]:
         """What was found, window by window."""
         ...
 
 
-class OneByOne:
+class NoDraft:
     """What searches without a draft have in common: each pass adds one token to a row."""
 
     opening: tuple[int, ...] = ()

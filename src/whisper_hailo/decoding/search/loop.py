@@ -17,9 +17,9 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.hotwords import HotwordTrie
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
-from whisper_hailo.decoding.search.decode_ahead import Ahead, Assistant
+from whisper_hailo.decoding.search.decode_ahead import DraftDecoder, DraftState
 from whisper_hailo.decoding.search.greedy import GreedyChoice, GreedySearch
-from whisper_hailo.decoding.search.hypothesis import Found, Search, near_tie
+from whisper_hailo.decoding.search.hypothesis import Search, SearchResult, near_tie
 from whisper_hailo.decoding.search.ranking import best_of, is_close_call
 from whisper_hailo.decoding.search.verify_draft import Draft, DraftSearch
 from whisper_hailo.decoding.search.windows import WindowSearch
@@ -46,7 +46,7 @@ class DecodingTask:
     content_s: float | None = None
     key: int = 0
     draft: Draft | None = None
-    ahead: Ahead | None = None
+    ahead: DraftState | None = None
     is_running: bool = False
 
     def shown(self, sot: int) -> tuple[int, ...]:
@@ -220,7 +220,7 @@ class DecodingLoop:
     def _drafted(self, task: DecodingTask, budget: int) -> Search:
         choice, assistant = self._greedily, None
         if task.ahead is not None:
-            assistant = Assistant(task.ahead, choice, task.prompt)
+            assistant = DraftDecoder(task.ahead, choice, task.prompt)
         n_vocab = self._decoder.spec.dims.n_vocab
         return DraftSearch(choice, budget, task.draft or Draft(), n_vocab, assistant)
 
@@ -233,7 +233,7 @@ class DecodingLoop:
         return SampledChoice(eot, boost, temperature, seeds, self._near_tie)
 
     def _result(
-        self, found: Found, temperature: float, no_speech_prob: float, ends_at_once: bool
+        self, found: SearchResult, temperature: float, no_speech_prob: float, ends_at_once: bool
     ) -> Decoded:
         penalty = self._options.search.length_penalty
         best = best_of(found.hypotheses, penalty)

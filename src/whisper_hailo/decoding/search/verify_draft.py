@@ -31,10 +31,10 @@ import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Drafted
-from whisper_hailo.decoding.search.decode_ahead import Assistant
+from whisper_hailo.decoding.search.decode_ahead import DraftDecoder
+from whisper_hailo.decoding.search.draft_cursor import DraftCursor
 from whisper_hailo.decoding.search.greedy import GreedyChoice
-from whisper_hailo.decoding.search.guide import Guide
-from whisper_hailo.decoding.search.hypothesis import Feed, Found, Hypothesis
+from whisper_hailo.decoding.search.hypothesis import DecoderInput, Hypothesis, SearchResult
 
 _AT_ONCE: Final = 32
 """Tokens of a draft that are looked at in one pass: a hypothesis that ran away would take a row of
@@ -79,7 +79,7 @@ class DraftSearch:
         budget: int,
         draft: Draft,
         n_vocab: int,
-        assistant: Assistant | None = None,
+        assistant: DraftDecoder | None = None,
     ) -> None:
         self._assistant = assistant
         self._choose = choice
@@ -87,11 +87,11 @@ class DraftSearch:
         self._budget = budget
         self._horizon = draft.horizon
         self._goes_on = draft.goes_on
-        self._guide = Guide(tuple(self._usable(draft.tokens[: max(0, budget - 1)], n_vocab)))
-        self._tokens = list(self._guide.tokens[: draft.n_fixed])
-        self._guide.at = self.n_fixed = len(self._tokens)
+        self._cursor = DraftCursor(tuple(self._usable(draft.tokens[: max(0, budget - 1)], n_vocab)))
+        self._tokens = list(self._cursor.tokens[: draft.n_fixed])
+        self._cursor.at = self.n_fixed = len(self._tokens)
         self._expected: tuple[int, ...] = ()
-        self.opening = (*self._tokens, *self._propose(self._guide.left()))
+        self.opening = (*self._tokens, *self._propose(self._cursor.left()))
         self._logprobs: list[float] = []
         self._guess: tuple[int, ...] = ()
         self._done = False
@@ -103,21 +103,21 @@ class DraftSearch:
         """Where the decoder looks decides what is held back."""
         return self._horizon is not None
 
-    def advance(self, output: StepOutput) -> Feed | None:
+    def advance(self, output: StepOutput) -> DecoderInput | None:
         """Take what one pass confirms of the draft, and one token more; see `Search`."""
         self._n_passes += 1
         before, accepted = len(self._tokens), self._n_accepted
         self._follow(output)
         if self._asked is not None:
             n_taken = len(self._tokens) - before + self._done
-            self._asked.see(self._n_accepted - accepted, n_taken, output.logits.shape[1])
+            self._asked.observe(self._n_accepted - accepted, n_taken, output.logits.shape[1])
         if self._done or len(self._tokens) >= self._budget:
             return None
-        fed = [self._tokens[-1], *self._propose(self._guide.proposal())]
+        fed = [self._tokens[-1], *self._propose(self._cursor.proposal())]
         self._n_fed += len(fed)
-        return Feed([0], np.array([fed], dtype=np.int64), keep=len(self._tokens) - 1)
+        return DecoderInput([0], np.array([fed], dtype=np.int64), keep=len(self._tokens) - 1)
 
-    def finish(self) -> list[Found]:
+    def finish(self) -> list[SearchResult]:
         """The one hypothesis, and what the draft saved."""
         ended = self._done and not self._guess
         chosen = self._logprobs[:-1] if ended else self._logprobs
@@ -131,12 +131,12 @@ class DraftSearch:
             n_accepted=self._n_accepted,
             guess=self._guess,
         )
-        return [Found((hypothesis,), self._near_ties, drafted)]
+        return [SearchResult((hypothesis,), self._near_ties, drafted)]
 
     def _propose(self, guided: tuple[int, ...]) -> tuple[int, ...]:
         """What is looked at next behind the last token, and expected there."""
         most = max(0, min(_AT_ONCE, self._budget - 1 - len(self._tokens)))
-        self._expected = self._guide.left()
+        self._expected = self._cursor.left()
         self._asked = None if guided else self._assistant
         if self._asked is None:
             return guided[:most]
@@ -171,7 +171,7 @@ class DraftSearch:
                 self._done = True
                 return
             self._tokens.append(token)
-            self._guide.see(token)
+            self._cursor.observe(token)
             if token != wanted:
                 return
 

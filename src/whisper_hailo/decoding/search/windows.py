@@ -9,11 +9,11 @@ import numpy as np
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.search.choice import Choice
-from whisper_hailo.decoding.search.hypothesis import Feed, Found, Hypothesis, OneByOne
+from whisper_hailo.decoding.search.hypothesis import DecoderInput, Hypothesis, NoDraft, SearchResult
 from whisper_hailo.decoding.text import LOOP_CHECK_TOKENS, ends_in_loop
 
 
-class WindowSearch(OneByOne):
+class WindowSearch(NoDraft):
     """A batch of windows, each with hypotheses of its own.
 
     Args:
@@ -32,7 +32,7 @@ class WindowSearch(OneByOne):
         """For each row of the last pass, its window; rows of one window lie together."""
         self._n_steps = 0
 
-    def advance(self, output: StepOutput) -> Feed | None:
+    def advance(self, output: StepOutput) -> DecoderInput | None:
         """One token more for every hypothesis that runs; see `Search`."""
         sources: list[int] = []
         tokens: list[int] = []
@@ -55,7 +55,11 @@ class WindowSearch(OneByOne):
             windows += [window] * len(kept)
         self._rows = windows
         self._n_steps += 1
-        return Feed(sources, np.array(tokens, dtype=np.int64)[:, np.newaxis]) if sources else None
+        return (
+            DecoderInput(sources, np.array(tokens, dtype=np.int64)[:, np.newaxis])
+            if sources
+            else None
+        )
 
     def _running(self, window: int, choice: Choice) -> Sequence[Hypothesis]:
         """Return the hypotheses to continue; none behind the budget, or where all of them loop."""
@@ -67,6 +71,6 @@ class WindowSearch(OneByOne):
             return ()
         return choice.running
 
-    def finish(self) -> list[Found]:
+    def finish(self) -> list[SearchResult]:
         """All hypotheses of each window."""
-        return [Found(choice.finish(), choice.near_ties) for choice in self._choices]
+        return [SearchResult(choice.finish(), choice.near_ties) for choice in self._choices]

@@ -13,7 +13,7 @@ from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
-from whisper_hailo.decoding.search.decode_ahead import Ahead, Assistant, Costs, DraftTally
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftDecoder, DraftState, DraftStats
 from whisper_hailo.decoding.search.greedy import GreedyChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
@@ -42,16 +42,16 @@ class Reader(Oracle):
         return logits
 
 
-def assistant(reader: Reader, always: int) -> Assistant:
+def assistant(reader: Reader, always: int) -> DraftDecoder:
     rules = LogitsRules(TOY_TOKENS, TOY, DecodingOptions())
-    ahead = Ahead(reader, (), DraftTally(CHEAP, always))  # type: ignore[arg-type]
-    return Assistant(ahead, GreedyChoice(rules, EOT, 0.0, 1e-3), PREFIX)
+    ahead = DraftState(reader, (), DraftStats(CHEAP, always))  # type: ignore[arg-type]
+    return DraftDecoder(ahead, GreedyChoice(rules, EOT, 0.0, 1e-3), PREFIX)
 
 
-def helped(always: int, draft: Draft | None = None) -> tuple[Decoded, Reader, Reader, DraftTally]:
+def helped(always: int, draft: Draft | None = None) -> tuple[Decoded, Reader, Reader, DraftStats]:
     """The text, the large model, the small one and what is noted of it."""
-    large, small, tally = Reader(), Reader(), DraftTally(CHEAP, always)
-    task = DecodingTask(PREFIX, draft=draft, ahead=Ahead(small, (), tally))  # type: ignore[arg-type]
+    large, small, tally = Reader(), Reader(), DraftStats(CHEAP, always)
+    task = DecodingTask(PREFIX, draft=draft, ahead=DraftState(small, (), tally))  # type: ignore[arg-type]
     loop = DecodingLoop(large, TOY_TOKENS, DecodingOptions())  # type: ignore[arg-type]
     (decoded,) = loop.run((), [task])
     assert decoded.tokens == TEXT

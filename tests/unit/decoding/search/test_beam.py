@@ -13,7 +13,7 @@ from tests.unit.shapes import TOY
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.rules.logits_rules import Ruled
+from whisper_hailo.decoding.rules.logits_rules import FilteredLogits
 from whisper_hailo.decoding.search.choice import BeamChoice
 
 Odds = Mapping[int, float]
@@ -35,7 +35,7 @@ def beam(size: int, patience: float = 1.0, boost: float = 0.0) -> BeamChoice:
 
 
 def step(choice: BeamChoice, *rows: Odds) -> list[int]:
-    ruled = [Ruled(logprobs(odds), 0.0) for odds in rows]
+    ruled = [FilteredLogits(logprobs(odds), 0.0) for odds in rows]
     return choice.advance([row.logits for row in ruled], ruled)
 
 
@@ -112,7 +112,7 @@ def test_a_beam_whose_every_way_ends_is_done() -> None:
     two = beam(2, patience=4.0)
     only_end = np.full(6, -np.inf, np.float32)
     only_end[END] = 0.0
-    assert two.advance([only_end], [Ruled(only_end, 0.0)]) == []
+    assert two.advance([only_end], [FilteredLogits(only_end, 0.0)]) == []
     assert not two.running
     assert texts(two.finish()) == [()]
 

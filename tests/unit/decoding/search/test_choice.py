@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whisper_hailo.decoding.rules.logits_rules import Ruled
+from whisper_hailo.decoding.rules.logits_rules import FilteredLogits
 from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice, highest
 
 EOT = 5
@@ -19,7 +19,7 @@ seeds = st.integers(0, 10_000)
 
 def take(choice: Choice, logits: np.ndarray) -> None:
     total = float(np.log(np.exp(logits.astype(np.float64)).sum()))
-    choice.advance([logits.copy()], [Ruled(logits.copy(), total)])
+    choice.advance([logits.copy()], [FilteredLogits(logits.copy(), total)])
 
 
 def draw(logits: np.ndarray, temperature: float, seed: int, boost: float = 0.0) -> tuple[int, int]:
@@ -112,7 +112,7 @@ def test_only_what_is_right_behind_a_beam_s_edge_may_take_its_place(
     rows = np.full((2, 6), -90.0, np.float32)
     rows[0, [0, 1, 2]] = 6.0, 4.0, next_best
     rows[1, [0, 1, 2]] = -20.0, -30.0, -40.0
-    beam.advance(list(rows), [Ruled(row.copy(), 0.0) for row in rows])
+    beam.advance(list(rows), [FilteredLogits(row.copy(), 0.0) for row in rows])
     assert [one.tokens for one in beam.running] == [(0, 0), (0, 1)]
     assert beam.near_ties == n_ties
 
@@ -128,7 +128,7 @@ def test_one_hypothesis_of_a_beam_that_nearly_ends_is_enough(
     rows = np.zeros((2, 6), np.float32)
     rows[:, [1, 2]] = 40.0, 20.0
     rows[:, EOT] = 40.0 - 1.0 - np.array(leads)
-    beam.advance(list(rows), [Ruled(row.copy(), 41.0) for row in rows])
+    beam.advance(list(rows), [FilteredLogits(row.copy(), 41.0) for row in rows])
     assert beam.near_ties == n_ties
 
 
@@ -148,7 +148,11 @@ def test_each_sample_goes_on_from_its_own_row() -> None:
     take(choice, np.array([0.0, 0.0, 0.0, 0.0, 0.0, -np.inf], np.float32))
     rows = np.zeros((3, 6), np.float32)
     rows[[0, 1, 2], [3, 4, 2]] = 60.0
-    assert choice.advance(list(rows), [Ruled(row.copy(), 60.0) for row in rows]) == [0, 1, 2]
+    assert choice.advance(list(rows), [FilteredLogits(row.copy(), 60.0) for row in rows]) == [
+        0,
+        1,
+        2,
+    ]
     assert [one.tokens[-1] for one in choice.running] == [3, 4, 2]
 
 
@@ -160,7 +164,7 @@ def test_a_sample_is_the_same_whatever_is_drawn_beside_it() -> None:
         choice = SampledChoice(EOT, 0.0, 1.0, [(seed,) for seed in seeds], NEAR)
         for _ in range(8):
             rows = [even] * len(choice.running)
-            choice.advance(rows, [Ruled(row.copy(), np.log(5)) for row in rows])
+            choice.advance(rows, [FilteredLogits(row.copy(), np.log(5)) for row in rows])
         return [one.tokens for one in choice.finish()]
 
     assert drawn(1, 2, 3) == [*drawn(1), *drawn(2), *drawn(3)]
@@ -173,7 +177,7 @@ def test_a_draw_has_the_model_s_own_probability_and_its_end_has_one() -> None:
     for token, share in ((2, 0.25), (EOT, 0.5)):
         only = np.full(6, -np.inf, np.float32)
         only[token] = -7.0
-        choice.advance([np.full(6, np.log(share), np.float32)], [Ruled(only, 0.0)])
+        choice.advance([np.full(6, np.log(share), np.float32)], [FilteredLogits(only, 0.0)])
     (drawn,) = choice.finish()
     assert (drawn.tokens, drawn.done) == ((2,), True)
     assert drawn.sum_logprob == pytest.approx(np.log(0.125), abs=1e-5)
@@ -186,9 +190,9 @@ def test_what_lies_just_as_far_apart_is_no_near_tie(behind: float, n_ties: int) 
     logits[[0, EOT]] = 30.0, 14.0 - behind
     assert draw(logits, 0.05, 0, boost=16.0) == (0, n_ties)
     ending, plain = (BeamChoice(EOT, boost, 1, 1.0, NEAR) for boost in (16.0, 0.0))
-    ending.advance([logits], [Ruled(logits.copy(), 30.0)])
+    ending.advance([logits], [FilteredLogits(logits.copy(), 30.0)])
     logits[[0, 1, EOT]] = 30.0, 30.0 - behind, 0.0
-    plain.advance([logits], [Ruled(logits.copy(), 30.0)])
+    plain.advance([logits], [FilteredLogits(logits.copy(), 30.0)])
     assert (ending.near_ties, plain.near_ties) == (n_ties, n_ties)
 
 

@@ -17,7 +17,7 @@ from whisper_hailo.convert.options import QUANTIZATIONS
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
-from whisper_hailo.decoding.search.decode_ahead import Ahead, Costs, DraftTally
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftState, DraftStats
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
 
@@ -43,7 +43,7 @@ class Pupil(Oracle):
 
 def decode(
     seed: int,
-    tally: DraftTally | None,
+    tally: DraftStats | None,
     options: DecodingOptions = LONG,
     *,
     wrong: float = 0.0,
@@ -53,7 +53,7 @@ def decode(
 ) -> tuple[Decoded, Oracle, Pupil]:
     """A window, with or without a pupil."""
     oracle, pupil = Oracle(seed, bias), Pupil(seed, bias, wrong=wrong)
-    ahead = None if tally is None else Ahead(pupil, (), tally)  # type: ignore[arg-type]
+    ahead = None if tally is None else DraftState(pupil, (), tally)  # type: ignore[arg-type]
     task = DecodingTask(PREFIX, ahead=ahead, draft=Draft(draft) if draft else None)
     loop = DecodingLoop(oracle, TOY_TOKENS, options)  # type: ignore[arg-type]
     (decoded,) = loop.run((), [task], temperature)
@@ -79,7 +79,7 @@ def test_any_assistant_gives_the_text_of_none(
     truth, _, _ = decode(seed, None, options, bias=bias)
     draft = tuple(edited(truth.tokens, changes))[:4]
     helped, _, _ = decode(
-        seed, DraftTally(CHEAP, always), options, wrong=wrong, bias=bias, draft=draft
+        seed, DraftStats(CHEAP, always), options, wrong=wrong, bias=bias, draft=draft
     )
     assert helped.tokens == truth.tokens
     assert helped.runaway == truth.runaway
@@ -93,7 +93,7 @@ def long_one(bias: float = -9.0) -> dict[str, Any]:
 
 
 def test_an_assistant_that_is_right_saves_passes() -> None:
-    tally = DraftTally(CHEAP, always=4)
+    tally = DraftStats(CHEAP, always=4)
     helped, oracle, _ = decode(tally=tally, **long_one())
     assert len(helped.tokens) == 28
     # Four tokens of the assistant and one of its own in each pass, in the last one what is left.
@@ -104,16 +104,16 @@ def test_an_assistant_that_is_right_saves_passes() -> None:
 
 
 def test_the_assistant_is_fed_what_is_new_and_nothing_else() -> None:
-    _, _, pupil = decode(tally=DraftTally(CHEAP, always=3), **long_one())
+    _, _, pupil = decode(tally=DraftStats(CHEAP, always=3), **long_one())
     # First the prompt; then, each time, its own last token and the one behind it.
     assert pupil.passes == [4, 1, 1] + 6 * [2, 1, 1]
-    _, _, pupil = decode(tally=DraftTally(CHEAP, always=3), wrong=1.0, **long_one())
+    _, _, pupil = decode(tally=DraftStats(CHEAP, always=3), wrong=1.0, **long_one())
     # All of its tokens but the first are forgotten, and the one that came in its place is new.
     assert set(pupil.passes[3:]) == {1}
 
 
 def test_no_more_is_drafted_than_is_likely_to_be_worth_it() -> None:
-    dear, cheap = DraftTally(Costs(0.9, 0.5)), DraftTally(Costs(0.01, 0.01))
+    dear, cheap = DraftStats(Costs(0.9, 0.5)), DraftStats(Costs(0.01, 0.01))
     decode(tally=dear, **long_one())
     decode(tally=cheap, **long_one())
     assert dear.n_steps == 0
@@ -123,7 +123,7 @@ def test_no_more_is_drafted_than_is_likely_to_be_worth_it() -> None:
 
 @pytest.mark.parametrize("costs", [Costs(0.06, 0.06), Costs(0.2, 0.06), Costs(0.2, 0.27)])
 def test_a_draft_is_as_long_as_is_best(costs: Costs) -> None:
-    tally, rng = DraftTally(costs), np.random.default_rng(0)
+    tally, rng = DraftStats(costs), np.random.default_rng(0)
     for _ in range(1000):
         _propose_and_see(tally, rng, 0.8)
     best = max(
@@ -143,12 +143,12 @@ def test_what_drafts_gain_is_that_of_the_best_length() -> None:
 
 
 def test_an_assistant_that_promises_little_is_not_asked_unless_it_is_wished() -> None:
-    assert not DraftTally(Costs(0.5, 0.3)).pays
-    assert DraftTally(Costs(0.5, 0.3), always=2).pays
-    assert DraftTally(CHEAP).pays
+    assert not DraftStats(Costs(0.5, 0.3)).is_profitable
+    assert DraftStats(Costs(0.5, 0.3), always=2).is_profitable
+    assert DraftStats(CHEAP).is_profitable
 
 
-def _propose_and_see(tally: DraftTally, rng: np.random.Generator, right: float) -> None:
+def _propose_and_see(tally: DraftStats, rng: np.random.Generator, right: float) -> None:
     """A draft whose tokens are right as often as is said, and what becomes of it."""
     k = 0
     while tally.is_worth_a_step(k, right**k):
@@ -164,20 +164,20 @@ def _propose_and_see(tally: DraftTally, rng: np.random.Generator, right: float) 
 
 
 def test_where_tokens_have_become_cheap_an_unlikely_one_is_not_looked_at() -> None:
-    fresh, quick = DraftTally(CHEAP), DraftTally(CHEAP, n_tokens=400, n_passes=100, n_fed=100)
+    fresh, quick = DraftStats(CHEAP), DraftStats(CHEAP, n_tokens=400, n_passes=100, n_fed=100)
     assert quick.speed > 3
     assert [one.is_worth_a_row(0.1) for one in (fresh, quick)] == [True, False]
 
 
 def test_a_token_that_is_too_unsure_is_decoded_and_not_proposed() -> None:
-    tally = DraftTally(Costs(step=0.0, row=0.7))
+    tally = DraftStats(Costs(step=0.0, row=0.7))
     _, oracle, _ = decode(tally=tally, **long_one())
     assert tally.n_steps > 0
     assert oracle.passes == [len(PREFIX)] + 27 * [1], "the large model looks at its own tokens only"
 
 
 def test_who_is_sure_and_wrong_is_believed_less() -> None:
-    right, wrong = DraftTally(CHEAP), DraftTally(CHEAP)
+    right, wrong = DraftStats(CHEAP), DraftStats(CHEAP)
     decode(tally=right, **long_one())
     decode(tally=wrong, wrong=1.0, **long_one())
     assert right.trust > 0.8
@@ -187,24 +187,27 @@ def test_who_is_sure_and_wrong_is_believed_less() -> None:
 
 def test_an_assistant_is_tried_for_a_while_before_it_must_pay() -> None:
     costs = Costs(step=0.3, row=0.2)
-    tried = DraftTally(costs, n_tokens=63, n_passes=63, n_fed=126, n_steps=63)
+    tried = DraftStats(costs, n_tokens=63, n_passes=63, n_fed=126, n_steps=63)
     assert tried.spent > tried.n_tokens
-    assert tried.pays
-    assert not replace(tried, n_tokens=64).pays
-    assert replace(tried, n_tokens=200).pays
-    assert replace(tried, n_tokens=64, always=2).pays
+    assert tried.is_profitable
+    assert not replace(tried, n_tokens=64).is_profitable
+    assert replace(tried, n_tokens=200).is_profitable
+    assert replace(tried, n_tokens=64, always=2).is_profitable
 
 
 @pytest.mark.parametrize(("n_passes", "pays"), [(40, True), (90, False)])
 def test_it_pays_where_the_text_took_less_than_a_pass_for_each_token(
     n_passes: int, pays: bool
 ) -> None:
-    assert DraftTally(CHEAP, n_tokens=90, n_passes=n_passes, n_fed=99, n_steps=30).pays == pays
+    assert (
+        DraftStats(CHEAP, n_tokens=90, n_passes=n_passes, n_fed=99, n_steps=30).is_profitable
+        == pays
+    )
 
 
 def test_before_there_are_tokens_four_are_believed_in() -> None:
     """Four for four passes, of which an assistant is right in eight of ten, as it says."""
-    fresh = DraftTally(Costs(step=0.5, row=0.25))
+    fresh = DraftStats(Costs(step=0.5, row=0.25))
     assert (fresh.trust, fresh.speed, fresh.spent) == (1.0, 1.0, 0.0)
     assert replace(fresh, expected=4.0).trust == 0.5
     assert replace(fresh, expected=4.0, n_accepted=2).trust == 0.75
@@ -215,7 +218,7 @@ def test_before_there_are_tokens_four_are_believed_in() -> None:
 
 def test_a_step_and_a_row_are_worth_more_than_they_cost() -> None:
     """0.8 of a token for less than 0.8 of a pass; of those decoded, all were sure."""
-    even, less = DraftTally(Costs(0.5, 0.3)), DraftTally(Costs(0.5, 0.29))
+    even, less = DraftStats(Costs(0.5, 0.3)), DraftStats(Costs(0.5, 0.29))
     assert [one.is_worth_a_step(3, 1.0) for one in (even, less)] == [False, True]
     sure = replace(even, n_steps=4, likely=4.0)
     assert [sure.is_worth_a_step(3, p) for p in (0.88, 0.9)] == [False, True]
@@ -228,21 +231,21 @@ def test_a_step_and_a_row_are_worth_more_than_they_cost() -> None:
 
 @pytest.mark.parametrize("always", [1, 3])
 def test_as_many_as_are_asked_for_are_drafted_however_unlikely(always: int) -> None:
-    tally = DraftTally(Costs(0.9, 0.9), always, expected=99.0)
+    tally = DraftStats(Costs(0.9, 0.9), always, expected=99.0)
     assert [tally.is_worth_a_step(n, 0.0) for n in (0, always - 1, always)] == [True, True, False]
     assert tally.is_worth_a_row(0.0)
 
 
 def test_it_must_bring_more_than_a_tenth() -> None:
     """88 tokens for 80 passes are a tenth more."""
-    tally = DraftTally(CHEAP, n_tokens=88, n_passes=80, n_fed=80)
+    tally = DraftStats(CHEAP, n_tokens=88, n_passes=80, n_fed=80)
     assert tally.spent == 80.0
-    assert not tally.pays
-    assert replace(tally, n_tokens=89).pays
+    assert not tally.is_profitable
+    assert replace(tally, n_tokens=89).is_profitable
 
 
 def test_sampled_tokens_take_no_drafts() -> None:
-    tally, options = DraftTally(CHEAP, always=4), replace(LONG, search=SearchOptions(best_of=1))
+    tally, options = DraftStats(CHEAP, always=4), replace(LONG, search=SearchOptions(best_of=1))
     plain, _, _ = decode(3, None, options, temperature=0.6)
     helped, oracle, pupil = decode(3, tally, options, temperature=0.6)
     assert helped == plain

@@ -10,7 +10,7 @@ from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.rules.logits_rules import Ruled
+from whisper_hailo.decoding.rules.logits_rules import FilteredLogits
 from whisper_hailo.decoding.search.choice import BeamChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
@@ -62,7 +62,7 @@ def test_a_prompt_that_fills_the_text_context_leaves_no_text(
 def test_a_beam_whose_every_way_is_barred_gives_an_empty_text() -> None:
     beam = BeamChoice(EOT, 0.0, 2, 1.0, 1e-6)
     barred = np.full(30, -np.inf, np.float32)
-    assert beam.advance([barred], [Ruled(barred, 0.0)]) == []
+    assert beam.advance([barred], [FilteredLogits(barred, 0.0)]) == []
     assert not beam.running
     (found,) = beam.finish()
     assert (found.tokens, found.done) == ((), False)

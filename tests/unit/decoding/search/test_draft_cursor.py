@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from whisper_hailo.decoding.search.guide import Guide
+from whisper_hailo.decoding.search.draft_cursor import DraftCursor
 
 DRAFT = tuple(range(20))
 STRANGE, STRANGER = 98, 99
 """Tokens that the draft does not have."""
 
 
-def after(*said: int, draft: Sequence[int] = DRAFT) -> Guide:
-    guide = Guide(tuple(draft))
+def after(*said: int, draft: Sequence[int] = DRAFT) -> DraftCursor:
+    cursor = DraftCursor(tuple(draft))
     for token in said:
-        guide.see(token)
-    return guide
+        cursor.observe(token)
+    return cursor
 
 
 def test_a_draft_that_holds_is_proposed_whole() -> None:
@@ -28,9 +28,9 @@ def test_a_draft_that_holds_is_proposed_whole() -> None:
 
 @pytest.mark.parametrize(("token", "holds"), [(0, True), (6, True), (7, False)])
 def test_up_to_six_dropped_tokens_are_bridged(token: int, holds: bool) -> None:
-    guide = after(token)
-    assert guide.strayed == (0 if holds else 1)
-    assert guide.left() == (DRAFT[token + 1 :] if holds else DRAFT[1:])
+    cursor = after(token)
+    assert cursor.n_mismatched == (0 if holds else 1)
+    assert cursor.left() == (DRAFT[token + 1 :] if holds else DRAFT[1:])
 
 
 def test_of_equal_tokens_the_nearest_is_meant() -> None:
@@ -39,14 +39,14 @@ def test_of_equal_tokens_the_nearest_is_meant() -> None:
 
 def test_behind_a_surprise_a_little_is_tried_from_the_next_token_on() -> None:
     """The strange token is thought to stand for the one that was expected."""
-    guide = after(0, STRANGE)
-    assert guide.left() == DRAFT[2:]
-    assert guide.proposal() == DRAFT[2:10]
+    cursor = after(0, STRANGE)
+    assert cursor.left() == DRAFT[2:]
+    assert cursor.proposal() == DRAFT[2:10]
 
 
 def test_nothing_is_expected_after_two_surprises() -> None:
-    guide = after(0, STRANGE, STRANGER)
-    assert guide.left() == guide.proposal() == ()
+    cursor = after(0, STRANGE, STRANGER)
+    assert cursor.left() == cursor.proposal() == ()
 
 
 @pytest.mark.parametrize("surprises", [(STRANGE,), (STRANGE, STRANGER), (STRANGE,) * 9])
@@ -58,12 +58,12 @@ def test_nothing_is_expected_after_two_surprises() -> None:
 def test_the_draft_holds_again_where_one_of_its_next_tokens_comes(
     surprises: tuple[int, ...], token: int, left: tuple[int, ...] | None
 ) -> None:
-    """However long the text strayed: the surprise came where token 1 was expected."""
-    guide = after(0, *surprises, token)
+    """However long the text n_mismatched: the surprise came where token 1 was expected."""
+    cursor = after(0, *surprises, token)
     if left is None:
-        assert guide.strayed == len(surprises) + 1
+        assert cursor.n_mismatched == len(surprises) + 1
     else:
-        assert (guide.strayed, guide.left(), guide.proposal()) == (0, left, left)
+        assert (cursor.n_mismatched, cursor.left(), cursor.proposal()) == (0, left, left)
 
 
 def test_a_surprise_at_the_very_start_may_stand_before_the_first_token() -> None:
@@ -72,5 +72,5 @@ def test_a_surprise_at_the_very_start_may_stand_before_the_first_token() -> None
 
 
 def test_behind_its_end_a_draft_proposes_nothing() -> None:
-    guide = after(0, 1, STRANGE, STRANGER, draft=(0,))
-    assert guide.proposal() == ()
+    cursor = after(0, 1, STRANGE, STRANGER, draft=(0,))
+    assert cursor.proposal() == ()
