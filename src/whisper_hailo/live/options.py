@@ -70,7 +70,7 @@ class CaptionOptions:
         shown="18, or less where the window is shorter",
     )
     settle_s: float = flag(
-        1.0,
+        2.0,
         "A word stays when hypotheses so far apart agree.",
         _SEGMENTS,
         name="--settle",

@@ -110,7 +110,7 @@ def _ours(common: CommonSetup, stack: ExitStack) -> Iterator[CaptionSetup]:
     yield CaptionSetup("no drafts, guesses shown", engine, replace(whole, drafts=False))
     yield CaptionSetup(BASE, engine, whole, keeps=False)
     yield CaptionSetup("decoded anew, guesses held back", engine, CaptionOptions(), keeps=False)
-    yield CaptionSetup("drafts, a partial each 0.5 s", engine, CaptionOptions(min_partial_s=0.5))
+    yield CaptionSetup("drafts, a partial each 0.2 s", engine, CaptionOptions(min_partial_s=0.2))
     for quantize, weights in (("int8", "8-bit weights"), ("int4", "4-bit weights")):
         smaller = engine_of(common, quantize, stack)
         yield CaptionSetup(f"drafts, {weights}", smaller, CaptionOptions())

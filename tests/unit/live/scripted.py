@@ -19,7 +19,13 @@ from whisper_hailo.transcription.running_text import text_words
 
 def quick(**changed: Any) -> CaptionOptions:
     """Return options by which short sounds are segments with partials, so that tests are short."""
-    short = {"vad_threshold": 0.5, "min_silence_s": 0.1, "pre_roll_s": 0.1, "min_partial_s": 0.2}
+    short = {
+        "vad_threshold": 0.5,
+        "min_silence_s": 0.1,
+        "pre_roll_s": 0.1,
+        "min_partial_s": 0.2,
+        "settle_s": 1.0,
+    }
     return CaptionOptions(**{**short, **changed})
 
 

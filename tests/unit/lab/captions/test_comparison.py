@@ -14,7 +14,7 @@ import pytest
 
 from tests import moonshine_stand_in
 from tests.unit.checkpoint.small_hub import use_hub
-from tests.unit.live.scripted import Loudness, Speller, silence, speech
+from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech
 from whisper_hailo.core.errors import HubError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import Timings
@@ -33,8 +33,8 @@ STREAM = np.concatenate([silence(0.5), speech(range(8)), silence(0.5), speech(ra
 def test_setups_hear_the_same_stream_and_keep_what_they_may() -> None:
     keeping, forgetting = Speller(), Speller(tokens=False)
     setups = [
-        CaptionSetup("keeps", keeping, CaptionOptions()),
-        CaptionSetup("anew", forgetting, CaptionOptions(), keeps=False),
+        CaptionSetup("keeps", keeping, quick()),
+        CaptionSetup("anew", forgetting, quick(), keeps=False),
     ]
     runs = run_captions(setups, STREAM, Loudness)
     for run in runs:
