@@ -10,8 +10,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.engine import options_in
 from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
-from whisper_hailo.serve.glance import PartialJob
-from whisper_hailo.serve.job import Outcome
+from whisper_hailo.serve.job import Outcome, PartialJob
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.serve.worker import Worker
 from whisper_hailo.transcription.running_text import Running

@@ -1,9 +1,10 @@
-"""What the doors know of the engine."""
+"""The engine of the server: what routes ask of it, and how it is made."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -13,12 +14,15 @@ from typing import Final, Protocol
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Transcript
 from whisper_hailo.decoding.option_groups import SearchOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.captioning.engine import TOKENS_PER_SECOND, CaptionEngine
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.captions import EngineCaptions
 from whisper_hailo.serve.errors import DeadlineExceededError, UnknownModelError
 from whisper_hailo.serve.job import Outcome
-from whisper_hailo.serve.quota import Reservation
+from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.options import DoorOptions, LimitOptions
+from whisper_hailo.serve.quota import Quota, Reservation
 from whisper_hailo.serve.request import (
     MAX_HOTWORDS_LETTERS,
     Caller,
@@ -28,7 +32,9 @@ from whisper_hailo.serve.request import (
     StreamItemResult,
 )
 from whisper_hailo.serve.threads import on_thread
-from whisper_hailo.serve.worker import State, Worker
+from whisper_hailo.serve.worker import State, Worker, WorkerOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.transcriber import Transcriber
 
 _MAX_HINTS: Final = 1000
 """More do not fit in any model's prompt."""
@@ -216,3 +222,50 @@ class Engine:
             yield ticket
         finally:
             self._worker.leave(job)
+
+
+def make_worker(
+    transcriber: Transcriber,
+    default: DecodingOptions,
+    long: LongOptions,
+    doors: DoorOptions,
+    limits: LimitOptions,
+) -> Worker:
+    """The thread that decodes, not begun.
+
+    Args:
+        transcriber: not open.
+        default: options of requests that choose nothing.
+        long: likewise.
+        doors: whether texts are logged.
+        limits: how much is taken on.
+    """
+    options = WorkerOptions(
+        batch_size=limits.batch_size,
+        release_after_s=limits.release_after_s,
+        log_text=doors.log_text,
+    )
+    return Worker(transcriber, default, options, Metrics(), long, quota=Quota(limits))
+
+
+def make_engine(
+    worker: Worker, fallback: float, doors: DoorOptions, limits: LimitOptions
+) -> Engine:
+    """What the doors know of it.
+
+    Args:
+        worker: that decodes.
+        fallback: by how much each try of doubtful text is hotter; 0 is off.
+        doors: other names of the model.
+        limits: of a request.
+    """
+    transcriber, default = worker.transcriber, worker.default
+    languages = tuple(transcriber.tokenizer.special.languages) or ("en",)
+    name = transcriber.settings(default).model
+    return Engine(
+        worker,
+        Served(name, doors.alias, languages, int(time.time())),
+        Defaults(default, worker.long, fallback),
+        limits=AudioLimits(limits.max_upload_mib << 20, limits.max_audio_s),
+        deadline_s=limits.deadline_s,
+    )

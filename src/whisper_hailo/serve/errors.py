@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -112,3 +113,21 @@ def kind_of(error: BaseException) -> str:
 def outcome_of(failure: BaseException | None) -> str:
     """What became of a request, in a word."""
     return "done" if failure is None else kind_of(failure)
+
+
+_PATH: Final = re.compile(r"(?<![\w:/.])/[^\s'\",;:)]+")
+"""Of a file: it begins where no address of the web has its host."""
+
+_FLAG: Final = re.compile(r"--([a-z][a-z-]*[a-z])")
+
+
+def sanitize_error(error: BaseException) -> str:
+    """The message of an error, without paths and with parameters for the command's options."""
+    if isinstance(error, RejectedError):
+        return str(error)
+    if isinstance(error, TimeoutError):
+        return "nothing came for too long; ask again"
+    if not isinstance(error, WhisperHailoError):
+        return "internal error; the server's log says more"
+    plain = _PATH.sub("...", str(error))
+    return _FLAG.sub(lambda found: found[1].replace("-", "_"), plain)

@@ -12,7 +12,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag
 from whisper_hailo.core.names import shown
 from whisper_hailo.http.hosts import Network
-from whisper_hailo.http.tls import Tls
+from whisper_hailo.http.listening import Tls
 
 LIMITS: Final = "Limits"
 SAFETY: Final = "Safety"

@@ -9,18 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo.core.supervisor import Supervisor
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.hosts import is_loopback
+from whisper_hailo.http.listening import bind
 from whisper_hailo.http.rate_limited_log import rate_limited_network_log
 from whisper_hailo.serve.api_keys import ApiKeys
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.listeners import Listener, Listeners
-from whisper_hailo.serve.options import DoorOptions, LimitOptions, SafetyOptions
+from whisper_hailo.serve.options import Address, DoorOptions, LimitOptions, SafetyOptions
 from whisper_hailo.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -168,3 +170,47 @@ class Server:
             port = listener.socket.getsockname()[1]
             announced = announce(self._doors.zeroconf, listener.address.host, port)
             await stack.enter_async_context(announced)
+
+
+_ADVICE: Final = "give another port, or an address that this machine has"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A door's place.
+
+    Attributes:
+        address: as it was asked for; its port may be any free one.
+        socket: bound; nobody is answered before it listens.
+        scheme: how its addresses begin.
+    """
+
+    address: Address
+    socket: socket.socket
+    scheme: str
+
+    def __str__(self) -> str:
+        port = self.socket.getsockname()[1]
+        return f"{self.scheme}://{Address(self.address.host, port)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """The places of all doors that there are."""
+
+    http: Listener | None
+    wyoming: Listener | None
+
+
+@contextmanager
+def bound(doors: DoorOptions, *, tls: bool) -> Iterator[Listeners]:
+    """Hold the addresses as long as the block lasts."""
+    with ExitStack() as stack:
+
+        def place(address: Address | None, scheme: str) -> Listener | None:
+            if address is None:
+                return None
+            taken = bind(address.host, address.port, f"{scheme}://{address}", _ADVICE)
+            return Listener(address, stack.enter_context(taken), scheme)
+
+        yield Listeners(place(doors.http, "https" if tls else "http"), place(doors.wyoming, "tcp"))

@@ -16,8 +16,7 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.errors import BusyError
-from whisper_hailo.serve.glance import PartialJob
-from whisper_hailo.serve.job import EventCallback, Job
+from whisper_hailo.serve.job import EventCallback, Job, PartialJob
 from whisper_hailo.serve.job_queue import JobQueue
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import CHANNELS, ENGINE, expect, expect_choices, flag, refuse_idle
-from whisper_hailo.http.tls import Tls
+from whisper_hailo.http.listening import Tls
 from whisper_hailo.live.outputs.growing_file import Rotation
 
 if TYPE_CHECKING:

@@ -80,9 +80,8 @@ def _serve(
     limits: LimitOptions,
     safety: SafetyOptions,
 ) -> int:
-    from whisper_hailo.serve.build import make_engine, make_worker
-    from whisper_hailo.serve.listeners import bound
-    from whisper_hailo.serve.server import Server
+    from whisper_hailo.serve.engine import make_engine, make_worker
+    from whisper_hailo.serve.server import Server, bound
 
     if doors.http is None and doors.wyoming is None:
         doors = replace(doors, http=Address.of(DEFAULT_HTTP))

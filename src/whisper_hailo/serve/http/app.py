@@ -15,7 +15,7 @@ from whisper_hailo.serve.api_keys import ApiKeys
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.access import AccessMiddleware, TrustedProxies
 from whisper_hailo.serve.http.errors import answer_failures
-from whisper_hailo.serve.http.openapi import RESPONSES
+from whisper_hailo.serve.http.uploads import RESPONSES
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 from whisper_hailo.serve.routes import api_docs, health, media, page
 from whisper_hailo.serve.routes.openai import transcriptions

@@ -23,9 +23,9 @@ from whisper_hailo.serve.errors import (
     TooManyError,
     UnknownModelError,
     is_storage_full,
+    sanitize_error,
 )
 from whisper_hailo.serve.logs import log_refusal
-from whisper_hailo.serve.plain import sanitize_error
 
 _CODES: Final[dict[type[Exception], str]] = {
     BadKeyError: "invalid_api_key",

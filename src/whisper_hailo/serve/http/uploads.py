@@ -1,4 +1,4 @@
-"""Uploads: the way from a form to a ticket, and server-sent events back, that routes share."""
+"""What routes share: the way of an upload, events back, and their description."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from fastapi import Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.datastructures import FormData
 from starlette.types import Receive, Scope, Send
 
@@ -21,6 +22,34 @@ from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.http.errors import CLIENT, STORED, SUBMITTED
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices, Priority
+
+
+class _Failure(BaseModel):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class FailureBody(BaseModel):
+    """The body of every answer that is a refusal."""
+
+    error: _Failure
+
+
+TEXT, EVENTS = "text/plain", "text/event-stream"
+
+RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    "4XX": {"model": FailureBody, "description": "What was asked cannot be done"},
+    "5XX": {"model": FailureBody, "description": "It cannot be done now"},
+}
+"""For the description of the API."""
+
+
+def answers(*kinds: str) -> dict[int | str, dict[str, Any]]:
+    """What else than JSON an answer may be, for the same."""
+    return {200: {"content": {kind: {} for kind in kinds}}}
+
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 
 from whisper_hailo.core.version import __version__
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.http.openapi import TEXT, answers
+from whisper_hailo.serve.http.uploads import TEXT, answers
 from whisper_hailo.serve.metrics import CONTENT_TYPE
 from whisper_hailo.serve.worker import State
 

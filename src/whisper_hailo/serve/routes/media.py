@@ -16,8 +16,13 @@ from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.audio import PcmForm
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.http.openapi import TEXT, answers
-from whisper_hailo.serve.http.uploads import UploadHandler, UploadRoute, run_until_disconnect
+from whisper_hailo.serve.http.uploads import (
+    TEXT,
+    UploadHandler,
+    UploadRoute,
+    answers,
+    run_until_disconnect,
+)
 from whisper_hailo.serve.request import Choices, Priority, SpeechChoices
 from whisper_hailo.text.outputs import openai_json, render, verbose_json
 

@@ -56,8 +56,8 @@ class Doors:
         monkeypatch.setattr(ModelOptions, "transcriber", self._transcriber())
         monkeypatch.setattr(Listener, "check", lambda _, *given: self.checked.append(given))
         for name, stands in (
-            ("listeners.bound", self._bound), ("build.make_worker", self._worker),
-            ("build.make_engine", self._engine), ("server.Server", self._server),
+            ("server.bound", self._bound), ("engine.make_worker", self._worker),
+            ("engine.make_engine", self._engine), ("server.Server", self._server),
         ):  # fmt: skip
             monkeypatch.setattr(f"whisper_hailo.serve.{name}", stands)
 
@@ -222,7 +222,7 @@ def test_what_environment_and_file_say_is_served(
 
 
 def test_https_is_served_with_a_certificate(house: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.http.tls.Tls.context", lambda _: None)
+    monkeypatch.setattr("whisper_hailo.http.listening.Tls.context", lambda _: None)
     assert run(["serve", "--tls-cert", "c.pem", "--tls-key", "k.pem"]) == 0
     assert [tls for _, tls in house.bound] == [True]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.keys import is_one_of
 from whisper_hailo.http.hosts import Authority, is_loopback
+from whisper_hailo.serve.api_keys import is_one_of
 
 Right: TypeAlias = Literal["look", "record", "control"]
 """To see captions; to have one's microphone captioned; to change what is captioned and shown."""

@@ -19,9 +19,8 @@ from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.hosts import Hosts
-from whisper_hailo.http.listening import listen, own_address
+from whisper_hailo.http.listening import Tls, listen, own_address
 from whisper_hailo.http.rate_limited_log import rate_limited_network_log
-from whisper_hailo.http.tls import Tls
 from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.outputs.cues import CUES

@@ -14,11 +14,13 @@ from whisper_hailo.core.strict_json import parse_json
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.serve.engine import Engine, Served, Ticket
 from whisper_hailo.serve.http.errors import body_of
-from whisper_hailo.serve.http.openapi import EVENTS, TEXT, answers
 from whisper_hailo.serve.http.uploads import (
+    EVENTS,
+    TEXT,
     Events,
     UploadHandler,
     UploadRoute,
+    answers,
     run_until_disconnect,
     sse,
 )

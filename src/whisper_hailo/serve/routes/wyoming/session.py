@@ -28,9 +28,8 @@ from whisper_hailo.http.connections import Connection, ConnectionLimiter
 from whisper_hailo.http.hosts import address_of
 from whisper_hailo.serve.audio import Decoders
 from whisper_hailo.serve.engine import Engine, Served
-from whisper_hailo.serve.errors import ClientDisconnectedError, kind_of
+from whisper_hailo.serve.errors import ClientDisconnectedError, kind_of, sanitize_error
 from whisper_hailo.serve.logs import log_refusal
-from whisper_hailo.serve.plain import sanitize_error
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices
 from whisper_hailo.serve.routes.wyoming.events import LINE_BYTES, MalformedError, Pieces, read_event

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.http.tls import Tls
+from whisper_hailo.http.listening import Tls
 
 
 def test_without_a_certificate_it_is_http() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whisper_hailo.core.keys import is_one_of
+from whisper_hailo.serve.api_keys import is_one_of
 
 
 @pytest.mark.parametrize(
