@@ -12,7 +12,13 @@ from itertools import accumulate
 from typing import Final, Protocol
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Transcript
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    UNSPACED_LANGUAGES,
+    FloatArray,
+    Segment,
+    Transcript,
+)
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.captioning.engine import TOKENS_PER_SECOND, CaptionEngine
@@ -21,7 +27,7 @@ from whisper_hailo.serve.captions import EngineCaptions
 from whisper_hailo.serve.errors import DeadlineExceededError, UnknownModelError
 from whisper_hailo.serve.job import Outcome
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.options import DoorOptions, LimitOptions
+from whisper_hailo.serve.options import LimitOptions, ListenOptions
 from whisper_hailo.serve.quota import Quota, Reservation
 from whisper_hailo.serve.request import (
     MAX_HOTWORDS_LETTERS,
@@ -128,6 +134,14 @@ class Ticket:
                 self.transcript = event
                 return
 
+    async def deltas(self) -> AsyncIterator[tuple[str, Segment]]:
+        """Yield what each segment adds to the text, with the blank before it, and the segment."""
+        blank = ""
+        async for segment in self.segments():
+            if segment.text:
+                yield blank + segment.text, segment
+                blank = "" if segment.language in UNSPACED_LANGUAGES else " "
+
     async def result(self) -> Transcript:
         """The transcript; see `segments` for what it raises."""
         async for _ in self.segments():
@@ -228,7 +242,7 @@ def make_worker(
     transcriber: Transcriber,
     default: DecodingOptions,
     long: LongOptions,
-    doors: DoorOptions,
+    doors: ListenOptions,
     limits: LimitOptions,
 ) -> Worker:
     """The thread that decodes, not begun.
@@ -249,7 +263,7 @@ def make_worker(
 
 
 def make_engine(
-    worker: Worker, fallback: float, doors: DoorOptions, limits: LimitOptions
+    worker: Worker, fallback: float, doors: ListenOptions, limits: LimitOptions
 ) -> Engine:
     """What the doors know of it.
 

@@ -56,75 +56,59 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class DoorOptions:
-    """Which doors there are, and where; without any there is HTTP on this machine.
-
-    Attributes:
-        http: OpenAI's API and others.
-        wyoming: Home Assistant's protocol.
-        zeroconf: name by which Home Assistant finds the Wyoming door by itself.
-        alias: further names that clients may use for the model.
-        drain_s: time for requests under way when the server is told to end.
-        log_json: each line of the log is an object.
-        log_text: texts of transcripts are logged.
-    """
+class ListenOptions:
+    """What is served, and where; HTTP on this machine unless told otherwise."""
 
     http: Address | None = flag(
-        None, "Serve HTTP there.", metavar="HOST:PORT", shown=DEFAULT_HTTP, parse=Address.of
+        None,
+        "Serve OpenAI's API and others by HTTP.",
+        metavar="HOST:PORT",
+        shown=DEFAULT_HTTP,
+        parse=Address.of,
     )
     wyoming: Address | None = flag(
-        None, "Serve Wyoming there.", metavar="tcp://HOST:PORT", parse=Address.of
+        None, "Serve Home Assistant's Wyoming.", metavar="tcp://HOST:PORT", parse=Address.of
     )
-    zeroconf: str | None = flag(None, "Announce Wyoming by this name.", metavar="NAME")
+    zeroconf: str | None = flag(None, "Announce Wyoming by this name (mDNS).", metavar="NAME")
     alias: tuple[str, ...] = flag(
         (), "Further name of the model, beside whisper-1.", metavar="NAME"
     )
-    drain_s: float = flag(30.0, "For requests under way at the end.", name="--drain", metavar="S")
-    log_json: bool = flag(False, "Log lines are JSON.")
-    log_text: bool = flag(False, "Log the texts of transcripts, too.")
+    drain_s: float = flag(
+        30.0, "Seconds to finish requests at the end.", name="--drain", metavar="S"
+    )
+    log_json: bool = flag(False, "Log lines as JSON.")
+    log_text: bool = flag(False, "Log transcripts, too.")
 
     def __post_init__(self) -> None:
         expect(self, "drain_s", 0 <= self.drain_s <= 3600, "0 to 3600 s")
         if self.zeroconf is not None and self.wyoming is None:
-            raise OptionError("--zeroconf announces the Wyoming door; give --wyoming, too")
+            raise OptionError("--zeroconf announces Wyoming; give --wyoming, too")
 
 
 @dataclass(frozen=True, slots=True)
 class LimitOptions:
-    """How much is taken on.
-
-    Attributes:
-        batch_size: windows decoded together.
-        queue: unfinished requests in all.
-        queue_each: unfinished requests of one client.
-        live: streams that are heard as they come.
-        rate: requests of one client per minute; 0 is any number.
-        max_upload_mib: of one request, as it is sent.
-        max_stored_mib: of all requests together, as they are sent and decoded.
-        max_audio_s: of one request, as it is heard.
-        deadline_s: of one request, from asking to the last word.
-        connections: at once.
-        release_after_s: so long without a request gives the model's memory back.
-    """
+    """How much is taken on, of all clients and of each."""
 
     batch_size: int = flag(8, "Windows decoded together.", LIMITS)
-    queue: int = flag(64, "Requests under way or waiting.", LIMITS)
-    queue_each: int = flag(16, "Of one client.", LIMITS)
+    queue: int = flag(64, "Unfinished requests in all.", LIMITS)
+    queue_each: int = flag(16, "Unfinished requests of a client.", LIMITS)
     live: int = flag(16, "Live streams at once.", LIMITS, name="--max-live")
     rate: int = flag(0, "Requests of a client per minute; 0: any.", LIMITS)
-    max_upload_mib: int = flag(512, "Of one request.", LIMITS, name="--max-upload", metavar="MIB")
+    max_upload_mib: int = flag(
+        512, "Size of a request.", LIMITS, name="--max-upload", metavar="MIB"
+    )
     max_stored_mib: int = flag(
-        4096, "Of all requests together.", LIMITS, name="--max-stored", metavar="MIB"
+        4096, "Size of all requests together.", LIMITS, name="--max-stored", metavar="MIB"
     )
     max_audio_s: float = flag(
-        4 * 3600.0, "Of one request.", LIMITS, name="--max-audio", metavar="S"
+        4 * 3600.0, "Length of a recording.", LIMITS, name="--max-audio", metavar="S"
     )
     deadline_s: float = flag(
-        3600.0, "From asking to the last word.", LIMITS, name="--deadline", metavar="S"
+        3600.0, "Deadline of a request.", LIMITS, name="--deadline", metavar="S"
     )
-    connections: int = flag(256, "At once.", LIMITS, name="--max-connections")
+    connections: int = flag(256, "Connections at once.", LIMITS, name="--max-connections")
     release_after_s: float | None = flag(
-        None, "Without a request for so long: free memory.", LIMITS, name="--release-after",
+        None, "Free the model's memory when idle so long.", LIMITS, name="--release-after",
         metavar="S",
     )  # fmt: skip
 
@@ -148,23 +132,14 @@ class LimitOptions:
 
 @dataclass(frozen=True, slots=True)
 class SafetyOptions:
-    """Who may ask.
+    """Who may ask, and over what.
 
-    Attributes:
-        api_key: HTTP needs one of these; seen by everyone who can list processes, unlike those of
-            the environment or a file.
-        api_key_file: one key per line; blank lines and those that begin with # are ignored.
-        allow_host: names by which the server may be asked for, beside its own.
-        allow_origin: pages of others that may ask.
-        trusted_proxy: addresses or networks of reverse proxies; what they say of a client's
-            address, scheme and host is believed.
-        tls_cert: PEM file of the certificate; HTTP is HTTPS with it.
-        tls_key: PEM file of its key.
+    A key in `api_key` is seen by everyone who can list processes; those of a file are not.
     """
 
-    api_key: tuple[str, ...] = flag((), "HTTP needs one.", SAFETY, metavar="KEY")
+    api_key: tuple[str, ...] = flag((), "API key that HTTP needs.", SAFETY, metavar="KEY")
     api_key_file: Path | None = flag(
-        None, "One key per line; # begins a comment.", SAFETY, metavar="FILE"
+        None, "File of API keys, one per line.", SAFETY, metavar="FILE"
     )
     allow_host: tuple[str, ...] = flag(
         (), "Further name of the server; *.lan: any below.", SAFETY, metavar="NAME"
@@ -175,8 +150,8 @@ class SafetyOptions:
     trusted_proxy: tuple[str, ...] = flag(
         (), "Believe X-Forwarded-... of this proxy.", SAFETY, metavar="ADDRESS"
     )
-    tls_cert: Path | None = flag(None, "Serve HTTPS.", SAFETY, metavar="FILE")
-    tls_key: Path | None = flag(None, "Of the certificate.", SAFETY, metavar="FILE")
+    tls_cert: Path | None = flag(None, "Certificate (PEM); serves HTTPS.", SAFETY, metavar="FILE")
+    tls_key: Path | None = flag(None, "Key of the certificate (PEM).", SAFETY, metavar="FILE")
 
     def __post_init__(self) -> None:
         self.tls  # noqa: B018 - refuses one without the other

@@ -22,7 +22,7 @@ from whisper_hailo.http.listening import bind
 from whisper_hailo.http.rate_limited_log import rate_limited_network_log
 from whisper_hailo.serve.api_keys import ApiKeys
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.options import Address, DoorOptions, LimitOptions, SafetyOptions
+from whisper_hailo.serve.options import Address, LimitOptions, ListenOptions, SafetyOptions
 from whisper_hailo.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Server:
         engine: Engine,
         listeners: Listeners,
         *,
-        doors: DoorOptions,
+        doors: ListenOptions,
         limits: LimitOptions,
         safety: SafetyOptions,
         serving: Callable[[str], None],
@@ -203,7 +203,7 @@ class Listeners:
 
 
 @contextmanager
-def bound(doors: DoorOptions, *, tls: bool) -> Iterator[Listeners]:
+def bound(doors: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
     """Hold the addresses as long as the block lasts."""
     with ExitStack() as stack:
 

@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from whisper_hailo.serve.errors import ClientDisconnectedError
+
 T = TypeVar("T")
 
 _END: Final = object()
+
+
+async def run_until(left: Awaitable[None], work: Awaitable[T]) -> T:
+    """Return the result of some work, which is cancelled when its client has left.
+
+    Raises:
+        ClientDisconnectedError: it has.
+    """
+    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left)
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnectedError("the client left")
+        return task.result()
+    finally:
+        for waiting in (task, leaving):
+            waiting.cancel()
+        await asyncio.gather(task, leaving, return_exceptions=True)
 
 
 async def on_thread(

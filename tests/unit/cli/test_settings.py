@@ -12,7 +12,7 @@ from whisper_hailo.cli.groups import Given
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.settings import ConfiguredOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.serve.options import Address, DoorOptions, LimitOptions, SafetyOptions
+from whisper_hailo.serve.options import Address, LimitOptions, ListenOptions, SafetyOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 pytest.importorskip("pydantic_settings", reason="the server extra is not installed")
@@ -33,7 +33,7 @@ def settled(kind: Any, config: Path | None = None, **typed: Any) -> Any:
 
 
 def test_a_file_says_what_is_not_typed(config: Path) -> None:
-    assert settled(DoorOptions, config).http == Address("127.0.0.1", 9000)
+    assert settled(ListenOptions, config).http == Address("127.0.0.1", 9000)
     assert settled(LimitOptions, config).max_upload_mib == 25
     assert settled(SafetyOptions, config).api_key == ("one", "two")
     assert settled(ModelOptions, config).model == "micro"
@@ -51,13 +51,13 @@ def test_the_environment_goes_before_the_file_and_what_is_typed_before_both(
     assert settled(LimitOptions).max_upload_mib == 7
     assert settled(LimitOptions, max_upload_mib=3).max_upload_mib == 3
     assert settled(SafetyOptions).api_key == ("three", "four")
-    assert settled(DoorOptions).log_json
+    assert settled(ListenOptions).log_json
     assert settled(LongOptions).trim_window
-    assert settled(DoorOptions).http == Address("127.0.0.1", 9000)
+    assert settled(ListenOptions).http == Address("127.0.0.1", 9000)
     other = config.with_name("other.toml")
     other.write_text("queue = 3\n")
     assert settled(LimitOptions, other).queue == 3, "the file that is typed, not the other"
-    assert settled(DoorOptions, other).http is None
+    assert settled(ListenOptions, other).http is None
 
 
 def test_a_variable_is_known_in_small_letters_and_a_list_by_what_is_between_its_commas(
@@ -82,9 +82,9 @@ def test_what_is_wrong_in_a_file_is_told(tmp_path: Path, content: str, told: str
     file = tmp_path / "serve.toml"
     file.write_text(content)
     with pytest.raises(OptionError, match=told):
-        settled(DoorOptions, file)
+        settled(ListenOptions, file)
     with pytest.raises(OptionError, match="cannot be read"):
-        settled(DoorOptions, tmp_path / "nowhere.toml")
+        settled(ListenOptions, tmp_path / "nowhere.toml")
 
 
 def test_misspelt_variable_is_warned_of(

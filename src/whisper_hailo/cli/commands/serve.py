@@ -23,8 +23,8 @@ from whisper_hailo.serve.logs import JsonLines
 from whisper_hailo.serve.options import (
     DEFAULT_HTTP,
     Address,
-    DoorOptions,
     LimitOptions,
+    ListenOptions,
     SafetyOptions,
 )
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 _DECODING = ("language", "cures", "max_new_tokens", "search", "thresholds", "limits", "prompts")
 _SETTINGS: dict[type, tuple[str, ...]] = {
-    DoorOptions: (),
+    ListenOptions: (),
     ModelOptions: (),
     DecodingOptions: ("language",),
     LongOptions: ("trim_window",),
@@ -46,7 +46,7 @@ _NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming", "p
 
 
 def serve(
-    doors: Given[DoorOptions],
+    doors: Given[ListenOptions],
     model: Given[ModelOptions],
     decoding: Annotated[Given[DecodingOptions], Only(_DECODING)],
     fallback: Fallback,
@@ -72,7 +72,7 @@ def serve(
 
 
 def _serve(
-    doors: DoorOptions,
+    doors: ListenOptions,
     model: ModelOptions,
     decoding: Given[DecodingOptions],
     fallback: Fallback,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,10 +17,10 @@ from starlette.types import Receive, Scope, Send
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.engine import Engine, Ticket
-from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.http.errors import CLIENT, STORED, SUBMITTED
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices, Priority
+from whisper_hailo.serve.threads import run_until
 
 
 class _Failure(BaseModel):
@@ -133,22 +132,8 @@ class UploadHandler:
 
 
 async def run_until_disconnect(request: Request, work: Awaitable[T]) -> T:
-    """The result of some work, which ends when the client leaves.
-
-    Raises:
-        ClientDisconnectedError: it did.
-    """
-    task = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_left(request))
-    try:
-        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ClientDisconnectedError("the client left")
-        return task.result()
-    finally:
-        for one in (task, leaving):
-            one.cancel()
-        await asyncio.gather(task, leaving, return_exceptions=True)
+    """Return the result of some work, which is cancelled when the client disconnects."""
+    return await run_until(_left(request), work)
 
 
 async def _left(request: Request) -> None:

@@ -16,7 +16,7 @@ from whisper_hailo.cli.app import run
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core import extras
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.serve.options import Address, DoorOptions, SafetyOptions
+from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 
@@ -49,7 +49,7 @@ class Doors:
         self.happened: list[str] = []
         self.models: list[ModelOptions] = []
         self.priorities: list[ChipPriority] = []
-        self.bound: list[tuple[DoorOptions, bool]] = []
+        self.bound: list[tuple[ListenOptions, bool]] = []
         self.made: list[tuple[Any, ...]] = []
         self.served: list[tuple[Any, dict[str, Any]]] = []
         self.checked: list[tuple[DecodingOptions, LongOptions]] = []
@@ -70,7 +70,7 @@ class Doors:
         return make
 
     @contextlib.contextmanager
-    def _bound(self, doors: DoorOptions, *, tls: bool) -> Iterator[str]:
+    def _bound(self, doors: ListenOptions, *, tls: bool) -> Iterator[str]:
         self.bound.append((doors, tls))
         yield "listeners"
 

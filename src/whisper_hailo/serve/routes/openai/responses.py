@@ -75,9 +75,9 @@ def word_logprobs(words: Iterable[Word | CaptionWord]) -> list[dict[str, Any]]:
     ]
 
 
-def delta(segment: Segment, blank: str, *, logprobs: bool) -> dict[str, Any]:
+def delta(text: str, segment: Segment, *, logprobs: bool) -> dict[str, Any]:
     """An event of a stream: what was added."""
-    event: dict[str, Any] = {"type": "transcript.text.delta", "delta": blank + segment.text}
+    event: dict[str, Any] = {"type": "transcript.text.delta", "delta": text}
     if logprobs:
         event["logprobs"] = word_logprobs(segment.words)
     return event

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Form, Request, Response, UploadFile
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.strict_json import parse_json
-from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.serve.engine import Engine, Served, Ticket
 from whisper_hailo.serve.http.errors import body_of
 from whisper_hailo.serve.http.uploads import (
@@ -225,11 +224,8 @@ async def _answer(
 
 async def _events(ticket: Ticket, form: ResponseFormat) -> AsyncIterator[str]:
     try:
-        blank = ""
-        async for segment in ticket.segments():
-            if segment.text:
-                yield sse(delta(segment, blank, logprobs=form.logprobs))
-                blank = "" if segment.language in UNSPACED_LANGUAGES else " "
+        async for text, segment in ticket.deltas():
+            yield sse(delta(text, segment, logprobs=form.logprobs))
         yield sse(done(ticket.transcript, logprobs=form.logprobs))
     except Exception as error:  # the status is sent already
         yield sse({"type": "error", **body_of(error)})

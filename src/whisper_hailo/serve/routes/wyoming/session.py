@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
@@ -22,7 +21,6 @@ from wyoming.info import AsrModel, AsrProgram, Attribution, Describe, Info
 from wyoming.ping import Ping, Pong
 
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
 from whisper_hailo.http.hosts import address_of
@@ -33,6 +31,7 @@ from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices
 from whisper_hailo.serve.routes.wyoming.events import LINE_BYTES, MalformedError, Pieces, read_event
+from whisper_hailo.serve.threads import run_until
 
 _DOOR: Final = "wyoming"
 _IDLE_S: Final = 600.0
@@ -169,7 +168,7 @@ class WyomingSession:
         elif AudioStop.is_type(event.type):
             self._connection.set_busy()
             with self._engine.admit(self._caller.client):
-                await self._while_there(self._transcribe())
+                await run_until(self._left(), self._transcribe())
             self._choices = Choices()
             self._begin()
             self._connection.set_idle(_IDLE_S + _WRITE_S)
@@ -196,27 +195,19 @@ class WyomingSession:
         request = self._engine.request(audio, self._choices, self._caller)
         async with self._engine.submit(request) as ticket:
             await self._write(TranscriptStart(language=self._choices.language))
-            blank = ""
-            async for segment in ticket.segments():
-                if segment.text:
-                    await self._write(TranscriptChunk(blank + segment.text))
-                    blank = "" if segment.language in UNSPACED_LANGUAGES else " "
+            async for delta, _ in ticket.deltas():
+                await self._write(TranscriptChunk(delta))
         heard = ticket.transcript
         await self._write(Transcript(heard.text, language=heard.language))
         await self._write(TranscriptStop())
 
-    async def _while_there(self, work: Awaitable[T]) -> T:
-        """Do some work as long as the client is there; what it sends meanwhile is read later."""
-        task = asyncio.ensure_future(work)
+    async def _left(self) -> None:
+        """Wait until the client has left; what it sends meanwhile is read later."""
         self._next = self._next or self._read_ahead()
-        try:
-            await asyncio.wait({task, self._next}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done() and not self._next.exception() and self._next.result() is None:
-                raise ClientDisconnectedError("the client left")
-            return await task
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        with suppress(Exception):
+            if await asyncio.shield(self._next) is None:
+                return
+        await asyncio.Event().wait()
 
     async def _write(self, what: Eventable) -> None:
         try:
