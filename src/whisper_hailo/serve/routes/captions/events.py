@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.strict_json import parse_json_object
@@ -101,9 +103,6 @@ def _text(asked: Mapping[str, Any], name: str) -> str:
     return value
 
 
-if TYPE_CHECKING:
-    from starlette.websockets import WebSocket
-
 NOT_UNDERSTOOD, NOT_ALLOWED, TOO_LONG = 1003, 1008, 1009
 """Why a socket is closed."""
 
@@ -141,8 +140,6 @@ class Watcher:
 
     async def run(self) -> None:
         """Until one of both leaves."""
-        from starlette.websockets import WebSocketDisconnect
-
         await self._websocket.accept()
         self._websocket.state.connection.set_idle()  # until it may look
         sides: set[asyncio.Task[int | None]] = set()

@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import ASGIApp
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from whisper_hailo.http.hosts import Hosts
 from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.serve.http.access import AccessMiddleware
 from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.routes.captions.access import Access
 from whisper_hailo.serve.routes.captions.broadcast import Broadcast
 from whisper_hailo.serve.routes.captions.events import NOT_ALLOWED, NOT_UNDERSTOOD, Watcher
 from whisper_hailo.serve.routes.captions.hls import MediaSegments
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import BaseRoute
-    from starlette.types import ASGIApp
-    from starlette.websockets import WebSocket
 
 MOST_BYTES: Final = 1 << 16
 """Of a message: two seconds of sound."""
@@ -55,10 +56,6 @@ _QUIET_S: Final = 10.0
 
 def make_caption_app(pages: CaptionRoutes, hosts: Hosts) -> ASGIApp:
     """Return the application: its routes, with the limits of the server's."""
-    from starlette.applications import Starlette
-
-    from whisper_hailo.serve.http.access import AccessMiddleware
-
     quota = Quota()
     return AccessMiddleware(
         Starlette(routes=pages.routes()),
@@ -103,8 +100,6 @@ class CaptionRoutes:
 
     def routes(self) -> list[BaseRoute]:
         """Return all routes."""
-        from starlette.routing import Route, WebSocketRoute
-
         names = sorted(file.name for file in self._folder.iterdir())
         return [
             Route("/", self._page),
@@ -116,8 +111,6 @@ class CaptionRoutes:
         ]
 
     async def _page(self, request: Request) -> Response:
-        from starlette.responses import Response
-
         name = request.scope["path"].removeprefix("/") or "index.html"
         content = self._folder.joinpath(name).read_bytes()
         kind = _TYPES[PurePosixPath(name).suffix]
@@ -127,8 +120,6 @@ class CaptionRoutes:
         return Response(content, media_type=kind, headers=headers)
 
     async def _playlist(self, request: Request) -> Response:
-        from starlette.responses import PlainTextResponse
-
         if not self._may_look(request):
             return PlainTextResponse("captions need the token: /captions.m3u8?token=...", 403)
         query = request.url.query
@@ -136,8 +127,6 @@ class CaptionRoutes:
         return PlainTextResponse(text, media_type=_PLAYLIST, headers=_HEADERS)
 
     async def _piece(self, request: Request) -> Response:
-        from starlette.responses import PlainTextResponse
-
         piece = self._pieces.piece(request.path_params["number"])
         if not self._may_look(request) or piece is None:
             return PlainTextResponse("not there, not any more, or not without the token", 404)
@@ -155,8 +144,6 @@ class CaptionRoutes:
 
     async def _audio(self, websocket: WebSocket) -> None:
         """Take a browser's microphone; one at a time."""
-        from starlette.websockets import WebSocketDisconnect
-
         rights = self._access.rights(websocket.query_params.get("token"))
         if rights is None or "record" not in rights:
             await websocket.close(NOT_ALLOWED)

@@ -29,7 +29,6 @@ from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.serve.routes.captions.access import Access, frame_ancestors
 from whisper_hailo.serve.routes.captions.broadcast import Broadcast, Message
 from whisper_hailo.serve.routes.captions.hls import PIECE_S, MediaSegments
-from whisper_hailo.serve.routes.captions.routes import MOST_BYTES, CaptionRoutes, make_caption_app
 from whisper_hailo.text.subtitles import Layout
 
 _HERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what users type
@@ -155,15 +154,14 @@ class WebView(Closing):
 
     def _make_server(self) -> Any:  # noqa: ANN401 - uvicorn's
         try:
-            import starlette  # noqa: F401 - told of here, not at the first page
-
             from whisper_hailo.http.server import HttpServer
+            from whisper_hailo.serve.routes.captions import routes
         except ImportError as error:
             raise OptionError(
                 f"--web needs starlette, uvicorn and websockets ({error}); {to_add('web')}"
             ) from error
         place = self._place
-        pages = CaptionRoutes(
+        pages = routes.CaptionRoutes(
             self._broadcast,
             browser=self._browser,
             access=place.access,
@@ -172,10 +170,10 @@ class WebView(Closing):
             framed_by=place.framed_by,
         )
         return HttpServer(
-            make_caption_app(pages, place.hosts),
+            routes.make_caption_app(pages, place.hosts),
             ConnectionLimiter(),
             place.tls,
-            message_bytes=MOST_BYTES,
+            message_bytes=routes.MOST_BYTES,
         )
 
     def close(self) -> None:
