@@ -89,24 +89,17 @@ def rate_limited_network_log() -> Iterator[None]:
     loop = asyncio.get_running_loop()
     handler = loop.get_exception_handler()
     loop.set_exception_handler(_log_exception)
-    with rate_limited(*map(logging.getLogger, _NETWORK_LOGGERS)):
+    limit, loggers = RateLimit(), [logging.getLogger(name) for name in _NETWORK_LOGGERS]
+    for limited in loggers:
+        limited.addFilter(limit)
+    try:
         yield
-    loop.set_exception_handler(handler)
+    finally:
+        loop.set_exception_handler(handler)
+        for limited in loggers:
+            limited.removeFilter(limit)
 
 
 def _log_exception(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log what no task takes care of."""
     logger.error(context["message"], exc_info=context.get("exception"))
-
-
-@contextmanager
-def rate_limited(*loggers: logging.Logger, most: int = 1) -> Iterator[None]:
-    """Limit the messages of some loggers as long as the block lasts."""
-    limit = RateLimit(most)
-    for logger in loggers:
-        logger.addFilter(limit)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeFilter(limit)

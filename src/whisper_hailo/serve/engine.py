@@ -90,10 +90,6 @@ class Ticket:
     Args:
         duration_s: of the recording.
         deadline_s: most seconds to the transcript.
-
-    Attributes:
-        duration_s: of the recording.
-        transcript: once all segments have come.
     """
 
     transcript: Transcript

@@ -17,12 +17,7 @@ from whisper_hailo.transcription.recording import Share
 
 @dataclass(slots=True)
 class _Client:
-    """One that waits for something.
-
-    Attributes:
-        share: what it has had.
-        jobs: that it waits for.
-    """
+    """One client: what it has had, and the jobs that it waits for."""
 
     share: Share
     jobs: set[Job] = field(default_factory=set)

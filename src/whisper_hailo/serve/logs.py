@@ -74,7 +74,7 @@ class RequestLog:
             failure, WhisperHailoError | None
         )
         level = logging.ERROR if fault else level
-        logger.log(level, "%s", _Line(fields), extra={_FIELDS: fields}, exc_info=fault and failure)
+        logger.log(level, "%s", _line(fields), extra={_FIELDS: fields}, exc_info=fault and failure)
 
 
 def log_refusal(door: str, client: str, error: BaseException, why: str, **fields: object) -> None:
@@ -92,7 +92,7 @@ def log_refusal(door: str, client: str, error: BaseException, why: str, **fields
     content = {name: _printable(value) for name, value in named.items()}
     extra = {_FIELDS: content}
     refusals.log(
-        level, "%s", _Line(content), extra=extra, exc_info=level == logging.ERROR and error
+        level, "%s", _line(content), extra=extra, exc_info=level == logging.ERROR and error
     )
 
 
@@ -101,14 +101,8 @@ def _printable(value: object) -> str:
     return ascii(str(value))[1:-1][:_LONGEST_VALUE]
 
 
-class _Line:
-    """Fields as a line, made only if it is shown."""
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self._fields = fields
-
-    def __str__(self) -> str:
-        return " ".join(f"{name}={value}" for name, value in self._fields.items())
+def _line(fields: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in fields.items())
 
 
 class JsonLines(logging.Formatter):

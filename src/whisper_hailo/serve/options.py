@@ -23,12 +23,7 @@ DEFAULT_HTTP: Final = "127.0.0.1:8000"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a door is.
-
-    Attributes:
-        host: a name or an address.
-        port: 0 takes any free one.
-    """
+    """Where to listen; port 0 takes any free one."""
 
     host: str
     port: int

@@ -121,14 +121,7 @@ class Quota:
 
 
 class Reservation:
-    """Bytes that one request or stream has taken of a quota.
-
-    Args:
-        quota: of which they are.
-
-    Attributes:
-        n_bytes: how many.
-    """
+    """Bytes that one request or stream has taken of a quota."""
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota

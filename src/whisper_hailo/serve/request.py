@@ -40,13 +40,7 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks.
-
-    Attributes:
-        client: clients have equal shares of the engine.
-        door: by which it came.
-        priority: who goes first.
-    """
+    """A client, the API by which it asks, and how urgent its request is."""
 
     client: str
     door: str
@@ -55,15 +49,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class StreamItemResult:
-    """Result of an item of a live stream.
-
-    Attributes:
-        caller: whose it is.
-        seconds: how long it sounds.
-        language: code; empty where it is not known.
-        text: of it.
-        failure: what kept it from being heard.
-    """
+    """Result of an item of a live stream; `language` is a code, empty where it is unknown."""
 
     caller: Caller
     seconds: float

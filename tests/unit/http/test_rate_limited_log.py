@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
 
-from whisper_hailo.http.rate_limited_log import PERIOD_S, RateLimit, rate_limited
+from whisper_hailo.http.rate_limited_log import (
+    PERIOD_S,
+    RateLimit,
+    rate_limited_network_log,
+)
 
 
 def fail(logger: logging.Logger, error: Exception) -> None:
@@ -18,13 +23,17 @@ def fail(logger: logging.Logger, error: Exception) -> None:
 
 
 def test_each_kind_passes_once_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    one, other = logging.getLogger("of one"), logging.getLogger("of another")
-    with rate_limited(one, other):
-        for number in range(3):
-            one.warning("%d connections\n  were cut", number)
-            fail(other, OSError(f"no way to {number}"))
-            fail(one, ValueError("odd"))
-            one.error("ASGI callable returned without completing handshake.")
+    one, other = logging.getLogger("asyncio"), logging.getLogger("uvicorn.error")
+
+    async def log() -> None:
+        with rate_limited_network_log():
+            for number in range(3):
+                one.warning("%d connections\n  were cut", number)
+                fail(other, OSError(f"no way to {number}"))
+                fail(one, ValueError("odd"))
+                one.error("ASGI callable returned without completing handshake.")
+
+    asyncio.run(log())
     assert caplog.messages == [
         "0 connections were cut",
         "Exception in callback (OSError: no way to 0)",

@@ -14,11 +14,9 @@ from pydantic import BaseModel
 from starlette.datastructures import FormData
 from starlette.types import Receive, Scope, Send
 
-from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.engine import Engine, Ticket
 from whisper_hailo.serve.http.errors import CLIENT, STORED, SUBMITTED
-from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices, Priority
 from whisper_hailo.serve.threads import run_until
 
@@ -91,25 +89,6 @@ class UploadHandler:
         self._door = door
         self._decoders = Decoders(engine.limits)
 
-    async def audio(
-        self,
-        file: UploadFile,
-        stored: Reservation,
-        form: PcmForm | None = None,
-        heard_s: float | None = None,
-    ) -> FloatArray:
-        """What was uploaded, as samples.
-
-        Args:
-            file: of any format.
-            stored: has room for the samples.
-            form: of bare samples; `None`: the file says what it is.
-            heard_s: only its beginning.
-        """
-        if form is not None:
-            return await self._decoders.decode_pcm(file.file, form, stored, heard_s)
-        return await self._decoders.decode(file.file, file.filename, stored, heard_s)
-
     @asynccontextmanager
     async def ticket(
         self,
@@ -121,10 +100,23 @@ class UploadHandler:
         *,
         heard_s: float | None = None,
     ) -> AsyncIterator[Ticket]:
-        """Have an upload transcribed; see `audio` and `Engine.submit`."""
+        """Have an upload transcribed.
+
+        Args:
+            request: with the reservation for what it stores.
+            file: of any format.
+            choices: of the client.
+            form: of bare samples; `None`: the file says what it is.
+            priority: of the recording.
+            heard_s: only its beginning.
+        """
         caller = Caller(request.scope[CLIENT], self._door, priority)
-        stored = request.scope[STORED]
-        audio = await run_until_disconnect(request, self.audio(file, stored, form, heard_s))
+        stored, raw = request.scope[STORED], file.file
+        if form is not None:
+            decoding = self._decoders.decode_pcm(raw, form, stored, heard_s)
+        else:
+            decoding = self._decoders.decode(raw, file.filename, stored, heard_s)
+        audio = await run_until_disconnect(request, decoding)
         asked = self._engine.request(audio, choices, caller)
         async with self._engine.submit(asked) as ticket:
             request.scope[SUBMITTED] = True

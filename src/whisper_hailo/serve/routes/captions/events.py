@@ -35,7 +35,7 @@ def answer(asked: Mapping[str, Any], error: str = "") -> Message:
     return {**said, "ok": False, "error": error} if error else {**said, "ok": True}
 
 
-def understood(text: str) -> Mapping[str, Any]:
+def parse_message(text: str) -> Mapping[str, Any]:
     """A message of a page.
 
     Raises:
@@ -47,7 +47,7 @@ def understood(text: str) -> Mapping[str, Any]:
     return message
 
 
-async def obey(asked: Mapping[str, Any], controls: Controls) -> None:
+async def process_command(asked: Mapping[str, Any], controls: Controls) -> None:
     """Do what is asked for, and wait until it is done.
 
     Raises:
@@ -202,19 +202,19 @@ class Watcher:
             if text is not None and len(text) > MOST_LETTERS:
                 return TOO_LONG
             try:
-                asked = understood(text or "")
+                asked = parse_message(text or "")
             except ValueError:
                 return NOT_UNDERSTOOD
             if asked["type"] == "control":
-                await self._obey(asked)
+                await self._process(asked)
             elif not await self._admit(str(asked.get("token"))):
                 return NOT_ALLOWED
 
-    async def _obey(self, asked: Mapping[str, Any]) -> None:
+    async def _process(self, asked: Mapping[str, Any]) -> None:
         try:
             if "control" not in self._may:
                 raise OptionError("controls need the token that was printed at the start")
-            await obey(asked, self._controls)
+            await process_command(asked, self._controls)
         except OptionError as error:
             await self._send(answer(asked, str(error)))
         else:

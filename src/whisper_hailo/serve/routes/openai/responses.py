@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
@@ -18,42 +19,48 @@ _LEAST: Final = 1e-9
 SUBTITLES: Final = ("srt", "vtt")
 
 
-def answer(
-    transcript: Transcript, layout: str, *, words: bool, segments: bool, logprobs: bool
-) -> Response:
-    """The body of an answer.
+@dataclass(frozen=True, slots=True)
+class ResponseFormat:
+    """What a request wants of its answer.
 
-    Args:
-        transcript: what was heard.
+    Attributes:
         layout: `json`, `text`, `srt`, `vtt` or `verbose_json`.
-        words: with the words' times, in `verbose_json`.
+        words: with times of words, in `verbose_json`.
         segments: with those of segments, there.
-        logprobs: with those of the words, in `json`.
+        logprobs: with log-probabilities of words, in `json`.
+        stream: as events.
     """
-    if layout == "text":
+
+    layout: str
+    words: bool
+    segments: bool
+    logprobs: bool
+    stream: bool
+
+
+def answer(transcript: Transcript, form: ResponseFormat) -> Response:
+    """Return the answer to a request."""
+    if form.layout == "text":
         return PlainTextResponse(transcript.text + "\n")
-    if layout in SUBTITLES:
-        return PlainTextResponse(render(transcript, layout))
-    if layout == "verbose_json":
-        return JSONResponse(_verbose(transcript, words=words, segments=segments))
-    body: dict[str, Any] = {"text": transcript.text, "usage": _usage(transcript)}
-    if logprobs:
+    if form.layout in SUBTITLES:
+        return PlainTextResponse(render(transcript, form.layout))
+    usage = {"type": "duration", "seconds": math.ceil(transcript.duration_s)}
+    if form.layout == "verbose_json":
+        return JSONResponse(_verbose(transcript, form) | {"usage": usage})
+    body: dict[str, Any] = {"text": transcript.text, "usage": usage}
+    if form.logprobs:
         body["logprobs"] = word_logprobs(_words(transcript.segments))
     return JSONResponse(body)
 
 
-def _usage(transcript: Transcript) -> dict[str, Any]:
-    return {"type": "duration", "seconds": math.ceil(transcript.duration_s)}
-
-
-def _verbose(transcript: Transcript, *, words: bool, segments: bool) -> dict[str, Any]:
-    body = openai_json(transcript) | {"usage": _usage(transcript)}
-    if words:
+def _verbose(transcript: Transcript, form: ResponseFormat) -> dict[str, Any]:
+    body = openai_json(transcript)
+    if form.words:
         body["words"] = [
             {"word": word.text.strip(), "start": word.start_s, "end": word.end_s}
             for word in _words(transcript.segments)
         ]
-    if not segments:
+    if not form.segments:
         del body["segments"]
     return body
 

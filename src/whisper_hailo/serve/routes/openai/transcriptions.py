@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Form, Request, Response, UploadFile
+from pydantic import BaseModel, ValidationError
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.strict_json import parse_json
@@ -24,37 +24,13 @@ from whisper_hailo.serve.http.uploads import (
     sse,
 )
 from whisper_hailo.serve.request import Choices, SpeechChoices, only_language
-from whisper_hailo.serve.routes.openai.responses import answer, delta, done
+from whisper_hailo.serve.routes.openai.responses import ResponseFormat, answer, delta, done
 
 Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
 Granularity = Literal["word", "segment"]
 
 _DOOR: Final = "openai"
 _VERBOSE: Final = "verbose_json"
-
-
-@dataclass(frozen=True, slots=True)
-class ResponseFormat:
-    """What a request wants of its answer.
-
-    Attributes:
-        layout: of the answer.
-        words: with times of words.
-        segments: with times of segments.
-        logprobs: with log-probabilities.
-        stream: in events, as it comes.
-    """
-
-    layout: str
-    words: bool
-    segments: bool
-    logprobs: bool
-    stream: bool
-
-    @property
-    def is_verbose(self) -> bool:
-        """The layout is the one with everything."""
-        return self.layout == _VERBOSE
 
 
 def router(engine: Engine) -> APIRouter:
@@ -166,39 +142,45 @@ async def _listed(request: Request, name: str) -> list[str]:
     return [value for value in (await request.form()).getlist(name) if isinstance(value, str)]
 
 
+class _ServerVad(BaseModel):
+    """`chunking_strategy` as an object."""
+
+    type: Literal["server_vad"]
+    threshold: float | None = None
+    silence_duration_ms: float | None = None
+    prefix_padding_ms: float | None = None
+
+    def choices(self) -> SpeechChoices:
+        return SpeechChoices(
+            self.threshold, _seconds(self.silence_duration_ms), _seconds(self.prefix_padding_ms)
+        )
+
+
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1000
+
+
 def _speech(form: Mapping[str, Any]) -> SpeechChoices | None:
-    """How speech is to be told from silence: `chunking_strategy`, in either spelling."""
-    given = form.get("chunking_strategy")
-    fields = {
-        name[len("chunking_strategy[") : -1]: value
-        for name, value in form.items()
-        if name.startswith("chunking_strategy[")
+    """Return how speech is detected: `chunking_strategy`, in either spelling.
+
+    Raises:
+        OptionError: it is none.
+    """
+    given, prefix = form.get("chunking_strategy") or "", "chunking_strategy["
+    fields: Any = {
+        name[len(prefix) : -1]: value for name, value in form.items() if name.startswith(prefix)
     }
-    if isinstance(given, str) and given.lstrip().startswith("{"):
-        try:
-            fields = parse_json(given.encode())
-        except ValueError as error:
-            raise OptionError(f"chunking_strategy is {error}, expected auto or an object") from None
-    elif given not in (None, "", "auto"):
-        raise OptionError("chunking_strategy is unknown, expected auto or server_vad")
-    if not fields:
-        return SpeechChoices() if given else None
-    if fields.get("type") != "server_vad":
-        raise OptionError("chunking_strategy has another type, expected server_vad")
     try:
-        numbers = {
-            name: float(fields[name])
-            for name in ("threshold", "silence_duration_ms", "prefix_padding_ms")
-            if name in fields
-        }
-    except (TypeError, ValueError):
-        raise OptionError("chunking_strategy has a value that is no number") from None
-    silence_ms, pad_ms = numbers.get("silence_duration_ms"), numbers.get("prefix_padding_ms")
-    return SpeechChoices(
-        numbers.get("threshold"),
-        None if silence_ms is None else silence_ms / 1000,
-        None if pad_ms is None else pad_ms / 1000,
-    )
+        if isinstance(given, str) and given.lstrip().startswith("{"):
+            fields = parse_json(given.encode())
+        elif given not in ("", "auto"):
+            raise ValueError("unknown")
+        if not fields:
+            return SpeechChoices() if given else None
+        return _ServerVad.model_validate(fields).choices()
+    except ValueError as error:  # of pydantic, too
+        why = f"wrong ({error.errors()[0]['msg']})" if isinstance(error, ValidationError) else error
+        raise OptionError(f"chunking_strategy is {why}, expected auto or server_vad") from None
 
 
 async def _answer(
@@ -213,13 +195,7 @@ async def _answer(
         if form.stream:
             return Events(_events(ticket, form), stack.pop_all())
         transcript = await run_until_disconnect(request, ticket.result())
-    return answer(
-        transcript,
-        form.layout,
-        words=form.words,
-        segments=form.segments,
-        logprobs=form.logprobs,
-    )
+    return answer(transcript, form)
 
 
 async def _events(ticket: Ticket, form: ResponseFormat) -> AsyncIterator[str]:

@@ -21,7 +21,7 @@ from whisper_hailo.serve.routes.realtime.protocol import (
     RealtimeSettings,
     SessionError,
     Sound,
-    refusal,
+    error_event,
 )
 
 ServerEvent: TypeAlias = dict[str, Any]
@@ -177,7 +177,7 @@ class Items:
             self._engine.metrics.failed(error)
             item = self._item
             if item is None:  # it was completed with what is known
-                yield refusal(error, None)
+                yield error_event(error, None)
             else:
                 if self.settings.detects_turns:
                     yield from self._stopped(item, self._sound_s)

@@ -50,7 +50,7 @@ class SessionError(OptionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ClientMessage:
     """What a client says.
 
     Attributes:
@@ -70,7 +70,7 @@ class Order:
     wrong: WhisperHailoError | None = None
 
 
-def order_of(text: str | None) -> Order:
+def parse_message(text: str | None) -> ClientMessage:
     """What a message says; `None` is one that is no text."""
     size = len(text or "") + _OVERHEAD_BYTES
     content: object = None
@@ -78,23 +78,25 @@ def order_of(text: str | None) -> Order:
         content = parse_json((text or "").encode(errors="surrogatepass"))
         if not isinstance(content, dict):
             raise SessionError("a message is no object, expected an event", None)
-        return _order(content, size)
+        return _parse(content, size)
     except MismatchError as error:
         wrong = SessionError(f"a message is {error}, expected an event as text", None)
     except SessionError as error:
         wrong = error
-    return Order("", _id(content), size, wrong=wrong)
+    return ClientMessage("", _id(content), size, wrong=wrong)
 
 
-def _order(content: dict[str, Any], size: int) -> Order:
+def _parse(content: dict[str, Any], size: int) -> ClientMessage:
     kind = content.get("type")
     if kind == UPDATE:
-        return Order(kind, _id(content), size, changes=_changes(content.get("session"), size))
+        return ClientMessage(
+            kind, _id(content), size, changes=_changes(content.get("session"), size)
+        )
     if kind == APPEND:
         sound = _sound(content.get("audio"))
-        return Order(kind, _id(content), len(sound) + _OVERHEAD_BYTES, sound)
+        return ClientMessage(kind, _id(content), len(sound) + _OVERHEAD_BYTES, sound)
     if kind in (COMMIT, CLEAR):
-        return Order(kind, _id(content), size)
+        return ClientMessage(kind, _id(content), size)
     known = ", ".join((UPDATE, APPEND, COMMIT, CLEAR))
     raise SessionError(f"type is {str(kind)[:60]!r}, expected {known}", "type")
 
@@ -123,7 +125,7 @@ def _sound(audio: object) -> bytes:
         raise SessionError("audio is no text in base 64", "audio") from None
 
 
-def refusal(error: WhisperHailoError, event_id: str | None) -> dict[str, Any]:
+def error_event(error: WhisperHailoError, event_id: str | None) -> dict[str, Any]:
     """The event for an error that the session goes on after."""
     kind = getattr(error, "kind", "invalid_value")
     own = error if isinstance(error, SessionError) else SessionError("", code=kind)

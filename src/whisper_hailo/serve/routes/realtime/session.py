@@ -25,10 +25,10 @@ from whisper_hailo.serve.routes.realtime.protocol import (
     APPEND,
     COMMIT,
     UPDATE,
-    Order,
+    ClientMessage,
     RealtimeSettings,
-    order_of,
-    refusal,
+    error_event,
+    parse_message,
 )
 from whisper_hailo.serve.threads import each_on_thread
 
@@ -50,10 +50,10 @@ _WRITE_S: Final = 30.0
 """So long it may leave what it is told unread."""
 
 _GONE, _INTERNAL, _RESTART = 1001, 1011, 1012
-_FINISH: Final = Order("")
+_FINISH: Final = ClientMessage("")
 
 
-def _pieces(order: Order) -> Iterator[Order]:
+def _pieces(order: ClientMessage) -> Iterator[ClientMessage]:
     """Split an order with much sound; its pieces take as many bytes together."""
     sound = order.sound
     if len(sound) <= _PIECE_BYTES:
@@ -64,7 +64,7 @@ def _pieces(order: Order) -> Iterator[Order]:
         piece = sound[begin : begin + _PIECE_BYTES]
         n_bytes = len(piece) if begin + len(piece) < len(sound) else left
         left -= n_bytes
-        yield Order(order.kind, order.event_id, n_bytes, piece)
+        yield ClientMessage(order.kind, order.event_id, n_bytes, piece)
 
 
 class RealtimeSession:
@@ -85,7 +85,7 @@ class RealtimeSession:
         self._threads = threads
         self._id = new_id("sess")
         self._items = Items(engine, caller, RealtimeSettings.of(engine.served.name))
-        self._orders: deque[Order] = deque()
+        self._orders: deque[ClientMessage] = deque()
         self._stored = Reservation(engine.quota)  # for what waits
         self._changed = asyncio.Condition()
 
@@ -135,11 +135,11 @@ class RealtimeSession:
                 return True
             if message["type"] != "websocket.receive":
                 return False
-            order = order_of(message.get("text"))
+            order = parse_message(message.get("text"))
             try:
                 self._stored.take(order.n_bytes)
             except BusyError as error:
-                order = Order("", order.event_id, wrong=error)
+                order = ClientMessage("", order.event_id, wrong=error)
             async with self._changed:
                 self._orders.extend(_pieces(order))
                 self._changed.notify_all()
@@ -173,7 +173,7 @@ class RealtimeSession:
         async with self._changed:
             self._changed.notify_all()
 
-    async def _next(self) -> Order:
+    async def _next(self) -> ClientMessage:
         """What comes next; sound that waits as one piece."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._orders)
@@ -188,7 +188,7 @@ class RealtimeSession:
             self._changed.notify_all()
         if len(taken) == 1:
             return first
-        return Order(APPEND, first.event_id, sound=b"".join(order.sound for order in taken))
+        return ClientMessage(APPEND, first.event_id, sound=b"".join(order.sound for order in taken))
 
     async def _speak(self) -> None:
         """Do what the client says, and tell it what comes of it."""
@@ -200,10 +200,10 @@ class RealtimeSession:
                 raise
             except WhisperHailoError as error:
                 self._engine.metrics.failed(error)
-                await self._send(refusal(error, order.event_id))
+                await self._send(error_event(error, order.event_id))
         await self._send_all(self._items.finish())
 
-    async def _do(self, order: Order) -> None:
+    async def _do(self, order: ClientMessage) -> None:
         if order.wrong is not None:
             raise order.wrong
         if order.kind == APPEND:

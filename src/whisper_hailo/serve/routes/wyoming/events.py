@@ -91,7 +91,7 @@ _MOST_FORMS: Final = 64
 
 
 @dataclass(slots=True)
-class Pieces:
+class RecordingChunks:
     """A recording that comes in chunks, each of any size and form.
 
     Attributes:

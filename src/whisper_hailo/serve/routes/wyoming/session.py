@@ -30,7 +30,12 @@ from whisper_hailo.serve.errors import ClientDisconnectedError, kind_of, sanitiz
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices
-from whisper_hailo.serve.routes.wyoming.events import LINE_BYTES, MalformedError, Pieces, read_event
+from whisper_hailo.serve.routes.wyoming.events import (
+    LINE_BYTES,
+    MalformedError,
+    RecordingChunks,
+    read_event,
+)
 from whisper_hailo.serve.threads import run_until
 
 _DOOR: Final = "wyoming"
@@ -105,7 +110,7 @@ class WyomingSession:
         peer = (writer.get_extra_info("peername") or ("",))[0]
         self._caller = Caller(address_of(peer), _DOOR)
         self._choices = Choices()
-        self._pieces = Pieces(engine.limits, engine.quota)
+        self._chunks = RecordingChunks(engine.limits, engine.quota)
         self._next: asyncio.Task[Event | None] | None = None
         self._connection: Connection = writer.transport.connection  # type: ignore[attr-defined]
         self._incoming = Reservation(engine.quota)
@@ -125,7 +130,7 @@ class WyomingSession:
             refused = True
             await self._refuse(error)
         finally:
-            self._pieces.stack.close()
+            self._chunks.stack.close()
             if self._next is not None:
                 self._next.cancel()
                 await asyncio.gather(self._next, return_exceptions=True)
@@ -154,7 +159,7 @@ class WyomingSession:
 
     async def _take(self, event: Event) -> None:
         if AudioChunk.is_type(event.type):
-            self._pieces.add(event)
+            self._chunks.add(event)
         elif Describe.is_type(event.type):
             await self._write(info(self._engine.served))
         elif Transcribe.is_type(event.type):
@@ -177,8 +182,8 @@ class WyomingSession:
             await self._write(Pong(text=Ping.from_event(event).text))
 
     def _begin(self) -> None:
-        self._pieces.stack.close()
-        self._pieces = Pieces(self._engine.limits, self._engine.quota)
+        self._chunks.stack.close()
+        self._chunks = RecordingChunks(self._engine.limits, self._engine.quota)
 
     def _chosen(self, event: Event) -> Choices:
         """What a client wants; names and terms are hints, the names first."""
@@ -191,7 +196,7 @@ class WyomingSession:
         return Choices(language=asked.language or None, hints=tuple(words))
 
     async def _transcribe(self) -> None:
-        audio = await self._pieces.audio(self._decoders)
+        audio = await self._chunks.audio(self._decoders)
         request = self._engine.request(audio, self._choices, self._caller)
         async with self._engine.submit(request) as ticket:
             await self._write(TranscriptStart(language=self._choices.language))
