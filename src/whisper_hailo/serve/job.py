@@ -93,7 +93,7 @@ class Job(Recording):
 
     def free_audio(self) -> None:
         """Drop the audio and what reads it: the schedule holds its last job until the next."""
-        for name in ("_source", "_stream", "_feed", "_windows"):
+        for name in ("_source", "_stream", "_buffer", "_windows"):
             vars(self).pop(name, None)
         if "_plan" in vars(self):
             self._plan = _EndedPlan(self._plan.sequential)  # type: ignore[assignment]
