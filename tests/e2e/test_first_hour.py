@@ -1,8 +1,7 @@
-"""Every task of `docs/measurements/first-hour.md` on real recordings: what is typed does it."""
+"""Every task of `tests/first_hour.py` on real recordings: what is typed does it."""
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import subprocess
@@ -12,18 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import DEMO, PATIENCE_S, ROOT
-from tests.unit.cli.test_first_hour import PAGE, ROW
+from tests.first_hour import FIRST_HOUR
+from tests.unit.cli.test_first_hour import COMMANDS
 from whisper_hailo.cli.app import run
 
 GERMAN = ROOT / "tests" / "data" / "micro" / "phrases" / "phrases-018.ogg"
 HEARD = {"talk.flac": "Thursday", "talk.ogg": "Wien"}
-COMMANDS = ("openai-whisper", "whisper-ctranslate2", "whisper.cpp")
-PYTHON_ROW = re.compile(r"^\| (\d+\.[^|]+) \| (`.*`) \| [^|]+ \| the text \|$", re.MULTILINE)
-
-
-def part(program: str) -> str:
-    """Its tasks."""
-    return PAGE.read_text(encoding="utf-8").partition(f"## {program}\n")[2].partition("\n## ")[0]
 
 
 @pytest.fixture
@@ -51,9 +44,7 @@ def expected(typed: str) -> list[str]:
 def test_what_is_typed_in_the_first_hour_is_done(
     program: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = ROW.findall(part(program))
-    assert len(rows) == 20
-    for typed, _ in rows:
+    for _, typed, _ in FIRST_HOUR[program]:
         before = set(Path().rglob("*"))
         code = run(["transcribe", "--model", "micro", *shlex.split(typed)])
         told = capsys.readouterr()
@@ -67,10 +58,9 @@ def test_what_is_typed_in_the_first_hour_is_done(
 
 
 def test_what_is_typed_in_python_in_the_first_hour_is_done(talks: dict[str, str]) -> None:
-    rows = PYTHON_ROW.findall(part("faster-whisper"))
-    assert len(rows) == 20
+    rows = FIRST_HOUR["faster-whisper"]
     script = ["from whisper_hailo import Transcriber", "from_model = Transcriber.from_model"]
-    for task, typed in rows:
+    for task, typed, _ in rows:
         model, *calls = [code.strip("`") for code in typed.split("`, `")]
         script.append(f"with {model} as one:")
         script.append("    transcribe = one.transcribe")
@@ -80,7 +70,7 @@ def test_what_is_typed_in_python_in_the_first_hour_is_done(talks: dict[str, str]
         env=talks, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    for task, typed in rows:
+    for task, typed, _ in rows:
         heard = " ".join(line for line in result.stdout.splitlines() if line.startswith(task))
         for word in expected(typed):
             assert word in heard, f"{typed}: {heard}"
