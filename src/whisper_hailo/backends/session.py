@@ -179,13 +179,13 @@ def _options(threads: int) -> onnxruntime.SessionOptions:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = FATAL_ONLY
     # A plan of memory for each set of sizes would be made anew at every step of a growing text, and
-    # its block be held beside what the first run took (docs/measurements/engine-speed.md).
+    # its block be held beside what the first run took (docs/measurements/speed.md).
     options.enable_mem_pattern = False
     # What a run of the encoder gives back, the decoder's may use.
     _register_arena()
     options.add_session_config_entry("session.use_env_allocators", "1")
     # Threads that spin while they wait take the cores from everything else in the pipeline: on a
-    # busy two-core machine a decoder step is twice as fast without (docs/conversion.md).
+    # busy two-core machine a decoder step is twice as fast without.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
 

@@ -41,7 +41,7 @@ EXACT: Final = Limit("relative", 1e-4)
 """Float32 graphs that compute the same in another order: SPEC's tolerance for the Hailo forms."""
 
 BLOCKS: Final = {"int8": Limit("snr_db", 25.0), "int4": Limit("snr_db", 10.0)}
-"""Weight-only blocks. Random weights, the harsh case, come to 34 and 13 dB (docs/conversion.md)."""
+"""Weight-only blocks. Random weights, the harsh case, come to 34 and 13 dB."""
 
 CHIP: Final = {"encoder": Limit("snr_db", 15.0), "decoder": Limit("snr_db", 15.0)}
 """The vendor ships its encoder under the name 15dB; the study's own build came to 9.2 dB."""

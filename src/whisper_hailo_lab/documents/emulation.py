@@ -17,11 +17,10 @@ LABELS: Final = {
     "norms16": "+ norms at 16",
     "script": "model script",
 }
-METHODS: Final = ("minmax", "percentile", "mse")
 
 
 def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
-    """Plans, kinds of layers, and ways to choose scales.
+    """Plans and kinds of layers.
 
     Args:
         result: of a run.
@@ -29,7 +28,7 @@ def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
     """
     other = remark((result[part].get("weights", "") for part in PARTS), weights)
     origin = f"`micro`, {result['machine']}{other}.\n\n"
-    made = {"plans": plan_table, "kinds": kind_table, "scales": scale_table}
+    made = {"plans": plan_table, "kinds": kind_table}
     return {f"emulation-{name}": origin + make(result).markdown() for name, make in made.items()}
 
 
@@ -41,17 +40,6 @@ def plan_table(result: dict[str, Any]) -> Table:
         for part, row in [*rows, ("both", result["both"])]
     )
     return Table(("part", "plan", "SNR dB", "cosine", "WER", "less that of float32"), cells)
-
-
-def scale_table(result: dict[str, Any]) -> Table:
-    """SNR by plan and by the way in which scales are chosen."""
-    cells = tuple(
-        (part, LABELS[plan], *(f"{result[part]['scales'][plan][way]:.1f}" for way in METHODS))
-        for part in PARTS
-        for plan in LABELS
-        if plan in result[part]["scales"]
-    )
-    return Table(("part", "plan", *(f"{method}, SNR dB" for method in METHODS)), cells)
 
 
 def kind_table(result: dict[str, Any]) -> Table:

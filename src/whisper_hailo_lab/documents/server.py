@@ -12,6 +12,9 @@ _LOAD: Final = (
     "door", "clients", "requests/s", "x real time", "median s", "99th percentile s", "wrong text",
     "failed", "429, 503", "MiB, first and last third", "peak MiB", "descriptors, likewise",
 )  # fmt: skip
+_MOST: Final = 64
+"""Clients at once of the rows that the page shows."""
+
 _ASKED: Final = ("client", "requests at once", "done in time", "median s", "99th percentile s")
 _KILLED: Final = ("door", "killed", "done before that")
 _RIVAL: Final = ("", "", "ours", "the other", "ratio", "range of pairs", "target")
@@ -21,7 +24,9 @@ def tables(kept: dict[str, Any], _weights: str) -> dict[str, str]:
     """Load below and above the limits, clients in each other's way, and ours beside others."""
     audio_s = kept["audio_s"]
     made = {
-        name: Table(_LOAD, tuple(_load(one, audio_s) for one in kept[part])).markdown()
+        name: Table(
+            _LOAD, tuple(_load(one, audio_s) for one in kept[part] if one["clients"] == _MOST)
+        ).markdown()
         for name, part in (("server-load", "below"), ("server-limits", "above"))
     }
     for part in ("beside", "shares"):
@@ -32,6 +37,7 @@ def tables(kept: dict[str, Any], _weights: str) -> dict[str, str]:
         _rival(server, name, one)
         for server, figures in kept["rivals"].items()
         for name, one in figures.items()
+        if "in no file" not in name
     )
     made["server-rivals"] = Table(_RIVAL, tuple(rivals)).markdown()
     return made

@@ -3,9 +3,9 @@
     python -m whisper_hailo_lab.emulation [--parts encoder decoder] [--draw]
 
 Measures every plan on the frozen clips of `tests/data/micro`, keeps the result, writes the picture
-and the tables of `docs/conversion.md`; `--draw` makes the last two from the result alone. Scales
-are chosen by one third of the clips of known voices. Noise is measured on others, words on noisy
-ones, where rounding has most to spoil. Finished steps are kept in `build/emulation.json`: an
+and the tables of `docs/reference/emulation.md`; `--draw` makes the last two from the result alone.
+Scales are chosen by one third of the clips of known voices. Noise is measured on others, words on
+noisy ones, where rounding has most to spoil. Finished steps are kept in `build/emulation.json`: an
 interrupted run goes on.
 """
 
@@ -193,7 +193,7 @@ def main() -> None:
     draw(result)
     for claim in contradictions(result):
         logger.warning(
-            "docs/conversion.md says that %s, this result does not: read it again", claim
+            "docs/reference/emulation.md says that %s, this result does not: read it again", claim
         )
 
 

@@ -6,7 +6,7 @@ Measures in processor time what the driver does for each task, what a recording 
 takes in its memory, how quickly recordings are read and transcribed; what Ray costs comes from
 `experiments.archives`.
 Then clusters of up to 1,000 nodes work on archives of up to N hours, in simulated time. Keeps the
-result, from which a table of `docs/cluster.md` follows.
+result.
 """
 
 from __future__ import annotations

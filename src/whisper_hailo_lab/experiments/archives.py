@@ -6,7 +6,7 @@
 A recording of hours, of the frozen clips of `micro` with silence and noise between them, goes
 through every engine; then many short clips go through both engines in turns. Keeps the result,
 from which `python -m whisper_hailo_lab.documents` of the usual environment makes the tables of
-`docs/cluster.md`.
+`docs/measurements/archives.md`.
 """
 
 from __future__ import annotations

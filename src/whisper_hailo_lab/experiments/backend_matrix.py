@@ -4,10 +4,9 @@
     python -m whisper_hailo_lab.experiments.backend_matrix run WORK
 
 `prepare` makes graphs of all kinds, `run` measures each pair in a fresh process; it may be
-interrupted and goes on where it was. The result is kept, and the table of
-`docs/measurements/benchmarks.md` follows from it. Times are this process's processor time, since
-what else the machine does would be in the others. HEFs run on the strict stand-in for the vendor's
-binding: their texts are true, their times are not those of a chip and are left out.
+interrupted and goes on where it was. The result is kept. Times are this process's processor time,
+since what else the machine does would be in the others. HEFs run on the strict stand-in for the
+vendor's binding: their texts are true, their times are not those of a chip and are left out.
 """
 
 from __future__ import annotations
@@ -31,15 +30,23 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.files import sha256
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.data.clips import recordings, said
-from whisper_hailo_lab.documents.backends import RESULT
 from whisper_hailo_lab.documents.tables import keep
 from whisper_hailo_lab.program import description
 from whisper_hailo_lab.program import run as run_program
-from whisper_hailo_lab.repository import CLIPS, MICRO, RIVALS, ROOT, STAND_IN, stand_in_hefs
+from whisper_hailo_lab.repository import (
+    CLIPS,
+    MICRO,
+    RESULTS,
+    RIVALS,
+    ROOT,
+    STAND_IN,
+    stand_in_hefs,
+)
 from whisper_hailo_lab.runs.machine import by_processor_time, peak_rss_mib, rss_mib, this_machine
 from whisper_hailo_lab.runs.run_file import StepJournal
 from whisper_hailo_lab.score import evaluate
 
+RESULT: Final = RESULTS / "backend_matrix.json"
 MODULE: Final = "whisper_hailo_lab.experiments.backend_matrix"
 REAL: Final = ROOT / "tests" / "data" / "jfk.flac"
 N_CLIPS: Final = 10

@@ -3,8 +3,7 @@
     python -m whisper_hailo_lab.experiments.fallback [--limit N]
 
 Transcribes frozen clips of `micro` and sounds without speech with the fallback off and on (OpenAI
-Whisper's schedule and thresholds, windows of 10 s) and keeps the result, from which the table of
-`docs/measurements/benchmarks.md` follows.
+Whisper's schedule and thresholds, windows of 10 s) and keeps the result.
 """
 
 from __future__ import annotations
@@ -24,11 +23,12 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.option_groups import DEFAULT_TEMPERATURES, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.data.clips import measured_on, recordings, spoken_clips
-from whisper_hailo_lab.documents.fallback import RESULT
 from whisper_hailo_lab.documents.tables import keep
 from whisper_hailo_lab.program import description, run
+from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.score import score_file
 
+RESULT: Final = RESULTS / "fallback.json"
 _CHORDS = (
     (261.6, 329.6, 392.0),
     (220.0, 261.6, 329.6),

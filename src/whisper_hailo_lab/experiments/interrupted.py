@@ -4,7 +4,7 @@
 
 The frozen clips of `micro`, with half a second between them, again and again, are one recording.
 The command transcribes it straight through; then it is killed at random places, and another run
-goes on each time. Keeps the result, from which the table of `docs/measurements/first-hour.md`
+goes on each time. Keeps the result, from which the table of `docs/measurements/archives.md`
 follows.
 """
 

@@ -3,9 +3,8 @@
     python -m whisper_hailo_lab.experiments.windows [--limit N] [--sets NAME ...]
 
 Transcribes the frozen clips of `tests/data/micro` with 10 s and with 30 s windows and times of
-words, everything else as a user has it, and keeps the result, from which the tables of
-`docs/measurements/benchmarks.md` follow. The clips are synthesised, so that the true time of every
-word is known; a word counts where it was heard as it was said.
+words, everything else as a user has it, and keeps the result. The clips are synthesised, so that
+the true time of every word is known; a word counts where it was heard as it was said.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Precision:
     """Arithmetic of the products of a decoder.
 
     Four bits are for what a step spends its time on. They cost a tenth of the words where
-    everything has them, most of it for nothing: `docs/measurements/four-bits.md` has the figures.
+    everything has them, most of it for nothing (`docs/measurements/quantisation.md`).
 
     Attributes:
         embedding: the token table where single rows of it are looked up.
@@ -219,7 +219,7 @@ def decoder_graph(
     *,
     half: bool = False,
 ) -> Graph:
-    """Author the decoder; `docs/conversion.md` lists its inputs and outputs.
+    """Author the decoder; `docs/reference/model-directory.md` lists its inputs and outputs.
 
     Masks and places are made by the host, which knows them without asking: in the graph they were
     a fifth of the nodes of a step.

@@ -24,7 +24,7 @@ SignedCodes: TypeAlias = NDArray[np.int8]
 SMALLEST_BLOCK = 32
 LARGEST_BLOCK = {8: 128, 4: 64}
 """Values with one scale, where rows can be cut so: the larger, the faster, and the coarser. 8 bits
-can afford it, 4 bits less so (`docs/measurements/engine-speed.md`)."""
+can afford it, 4 bits less so (`docs/measurements/speed.md`)."""
 
 LARGEST_CODE = 127
 """Codes of 8 bits go from minus this to this. So do, together, those of one sign in a pair."""

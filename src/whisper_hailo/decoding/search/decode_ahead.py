@@ -45,7 +45,7 @@ memory, whole; to unpack few bits takes as long as to multiply. Measured:
 `docs/measurements/drafts.md`."""
 _ROWS_OF_ARM: Final = {"none": 0.19, "int8": 0.54, "int4": 0.76}
 """Of a Cortex-A76, whose kernels compute each row by itself: reckoned from instructions and the
-Raspberry Pi 5's memory, `docs/measurements/aarch64.md`."""
+Raspberry Pi 5's memory, `docs/measurements/processors.md`."""
 _BITS: Final = {"none": 32, "int8": 12, "int4": 10}
 """What a weight costs a step, in bits of a float one: those of 8 and 4 bits are unpacked as well as
 read, and in 4 bits some products keep 8."""

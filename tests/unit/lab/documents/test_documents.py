@@ -10,7 +10,7 @@ import pytest
 from tests.unit.lab.small_run import CACHE, RUN
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.documents import __main__ as program
-from whisper_hailo_lab.documents import fallback
+from whisper_hailo_lab.documents import interrupted
 from whisper_hailo_lab.documents import tables as module
 from whisper_hailo_lab.documents.systems import tables
 from whisper_hailo_lab.documents.tables import KEPT, fill, kept_tables, stale
@@ -79,23 +79,15 @@ def test_unknown_tables_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_a_table_that_no_document_shows_is_told_of(
-    monkeypatch: pytest.MonkeyPatch, kept: dict[str, str]
-) -> None:
-    monkeypatch.setattr(module, "kept_tables", lambda: kept | {"colour": "none\n"})
-    with pytest.raises(OptionError, match="no document has a place for the table colour"):
-        stale()
-
-
-@pytest.mark.slow
 def test_a_result_that_is_not_there_is_told_by_its_table(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     lost = tuple(
-        (tmp_path / "none.json" if path == fallback.RESULT else path, make) for path, make in KEPT
+        (tmp_path / "none.json" if path == interrupted.RESULT else path, make)
+        for path, make in KEPT
     )
     monkeypatch.setattr(module, "KEPT", lost)
-    with pytest.raises(OptionError, match="no kept result has a table 'fallback'"):
+    with pytest.raises(OptionError, match="no kept result has a table 'interrupted'"):
         stale()
 
 

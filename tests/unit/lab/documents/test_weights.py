@@ -11,7 +11,6 @@ import pytest
 
 from whisper_hailo_lab.documents import (
     accuracy,
-    backends,
     device_faults,
     emulation,
     processors,
@@ -58,8 +57,7 @@ def test_a_table_of_other_weights_says_so(path: Path, make: Maker) -> None:
     for text in make(stamped(result, "these"), "these").values():
         assert OTHER not in text
     assert all(OTHER in text for text in make(stamped(result, "these"), "those").values())
-    if path != backends.RESULT:  # which never was without
-        assert all(OTHER in text for text in make(unknown(result), "these").values())
+    assert all(OTHER in text for text in make(unknown(result), "these").values())
 
 
 def test_one_part_measured_anew_does_not_vouch_for_the_other() -> None:

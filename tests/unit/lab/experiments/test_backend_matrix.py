@@ -2,8 +2,7 @@
 
 import json
 
-from whisper_hailo_lab.documents.backends import RESULT
-from whisper_hailo_lab.experiments.backend_matrix import pairs
+from whisper_hailo_lab.experiments.backend_matrix import RESULT, pairs
 
 
 def test_every_pair_was_run() -> None:

@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 
-from whisper_hailo_lab.documents.fallback import RESULT
-from whisper_hailo_lab.experiments.fallback import SPOKEN, music, noise
+from whisper_hailo_lab.experiments.fallback import RESULT, SPOKEN, music, noise
 
 
 def test_the_kept_result_has_every_set() -> None:
