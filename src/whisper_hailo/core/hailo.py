@@ -16,7 +16,7 @@ LARGEST_SIZE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class HailoForm:
-    """One graph in the form that the Hailo compiler takes: all sizes fixed (`docs/hailo.md`).
+    """A graph of fixed sizes for the Hailo compiler (`docs/reference/hailo-graphs.md`).
 
     Attributes:
         part: `encoder` or `decoder`.

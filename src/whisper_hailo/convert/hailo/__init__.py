@@ -1,1 +1,1 @@
-"""Whisper in the form that the Hailo Dataflow Compiler takes; `docs/hailo.md` is its contract."""
+"""Whisper graphs for the Hailo Dataflow Compiler, as in `docs/reference/hailo-graphs.md`."""

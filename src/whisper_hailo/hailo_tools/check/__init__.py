@@ -1,1 +1,1 @@
-"""What the Hailo compiler will refuse, said before it is asked; `docs/hailo.md` lists the rules."""
+"""Rules of what the Hailo compiler refuses, as in `docs/reference/hailo-graphs.md`."""

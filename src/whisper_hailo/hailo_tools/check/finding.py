@@ -22,7 +22,8 @@ class Severity(StrEnum):
 
 
 ACCEPTED: Final = (
-    "docs/hailo.md: the two graphs that the vendor compiled for tiny and base have no such thing"
+    "docs/reference/hailo-graphs.md: the two graphs that the vendor compiled for tiny and base "
+    "have no such thing"
 )
 _VENDOR: Final = (
     "https://github.com/hailocs/hailo-whisper/blob/347d8a0526622b5e9c88e0bba577dfb3952eb14b/"
@@ -51,7 +52,7 @@ class Finding:
     """One thing about a graph that its owner should know.
 
     Attributes:
-        rule: name of the rule, as in `docs/hailo.md`.
+        rule: name of the rule, as in `docs/reference/hailo-graphs.md`.
         severity: how bad it is.
         node: the node's name, or the graph input's, or empty for the whole graph.
         operator: the node's operator, or empty.

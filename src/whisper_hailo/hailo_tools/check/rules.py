@@ -58,7 +58,7 @@ def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding
             "this form has its position rows added on the host; the vendor's decoders for "
             "Hailo-10H add them on the chip",
             "add them on the host for a HEF of this graph, never for the vendor's",
-            "docs/hailo.md: what the host does",
+            "docs/reference/hailo-graphs.md: what the host does",
         )
 
 
@@ -132,7 +132,7 @@ def _entry(graph: OnnxGraph, name: str) -> Iterator[Finding]:
             Severity.BLOCKS,
             name,
             f"enters as {tensor.dtype_name}, expected float: the chip takes no ids",
-            "start behind the lookup and do it on the host (docs/hailo.md)",
+            "start behind the lookup and do it on the host (docs/reference/hailo-graphs.md)",
             VENDOR_GUIDE,
         )
     if tensor.shape and tensor.shape[0] not in (1, None):
@@ -285,7 +285,7 @@ def table_lookup(place: NodePlace) -> Finding | None:
         "table-lookup",
         Severity.BLOCKS,
         "a lookup, which the chip does not have",
-        "start behind it and look rows up on the host (docs/hailo.md)",
+        "start behind it and look rows up on the host (docs/reference/hailo-graphs.md)",
         f"{PARSER_REPORT}; {VENDOR_GUIDE}",
     )
 
