@@ -1,4 +1,4 @@
-"""Run the mutation lane: `python -m tests.mutants --help`; see docs/mutants.md.
+"""Run the mutation lane: `python -m tests.mutants --help`; see docs/testing.md.
 
 Small faults are put into the code, one at a time, and the unit tests of its area are asked. What
 lives is printed for you to judge: a line that no test holds, or a fault that changes nothing.
