@@ -12,6 +12,7 @@
 #   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
 #   make mutants   small faults, one at a time: do the unit tests notice? MUTANTS="--area live --lines 200"
 #   make fuzz-guided  inputs that find their way by coverage; GUIDED="hefs x.hef"
+#   make docs    the site of these documents, in build/site
 #   make home-assistant  Home Assistant itself, for the tests of the server that need it
 #   make bench   everything that this machine can measure, and its report, in build/bench
 #   make bench-speed  ours against every rival on the same weights and core, with our targets
@@ -31,6 +32,7 @@ PARITY := .venv-parity
 HOME_ASSISTANT := .venv-homeassistant
 PYTHON_OF_HOME_ASSISTANT ?= python3.11
 CLUSTER := .venv-cluster
+DOCS := .venv-docs
 DEMO := src/whisper_hailo/assets/demo.flac
 JFK := src/whisper_hailo/assets/jfk.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
@@ -46,7 +48,7 @@ OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test dist test-aarch64 test-processors test-hailort test-cluster e2e fuzz mutants fuzz-guided browser openapi \
+.PHONY: demo test dist test-aarch64 test-processors test-hailort test-cluster e2e fuzz mutants fuzz-guided browser openapi docs \
 	home-assistant parity environments check bench \
 	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback drafts real lock clean
 
@@ -108,7 +110,7 @@ e2e: $(VENV)/dev.stamp
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
-# docs/mutants.md says what comes of it.
+# docs/testing.md says what comes of it.
 mutants: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
@@ -125,6 +127,15 @@ browser: $(VENV)/dev.stamp
 openapi: $(VENV)/dev.stamp
 	$(BIN)/python $(LOCKED) -r requirements/openapi.txt
 
+# The site of the documents; a broken link or a page outside the navigation fails.
+$(DOCS)/stamp: requirements/docs.txt
+	$(PYTHON) -m venv --clear $(DOCS)
+	$(DOCS)/bin/python $(LOCKED) -r requirements/docs.txt
+	touch $@
+
+docs: $(DOCS)/stamp
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
 # Home Assistant itself, for the tests of its Assist: one that runs on Python 3.11, in an environment of its own.
 home-assistant: $(HOME_ASSISTANT)/stamp
 
@@ -134,7 +145,7 @@ $(HOME_ASSISTANT)/stamp: requirements/home-assistant.txt requirements/home-assis
 	$(HOME_ASSISTANT)/bin/python $(LOCKED) --no-build-isolation -r requirements/home-assistant-source.txt
 	touch $@
 
-# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/measurements/aarch64.md.
+# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/measurements/processors.md.
 test-aarch64: $(VENV)/dev.stamp
 	scripts/test-aarch64 $(AARCH64)
 
@@ -223,4 +234,4 @@ lock:
 	scripts/lock
 
 clean:
-	rm -rf $(VENV) $(PARITY) $(HOME_ASSISTANT) $(CLUSTER) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PARITY) $(HOME_ASSISTANT) $(CLUSTER) $(DOCS) build dist .mypy_cache .pytest_cache .ruff_cache
