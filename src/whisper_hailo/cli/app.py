@@ -1,89 +1,145 @@
-"""Collects the sub-commands; turns their errors into one line and an exit code."""
+"""The program: sub-commands by name, their errors as one line and an exit code."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from difflib import get_close_matches
 from functools import cache
-from itertools import pairwise
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Any, Final
 
-import typer
-from typer.main import get_command
+import click
 
-from whisper_hailo.cli.command_table import MEASURE, OWN, commands
+from whisper_hailo.cli.command import Command, command_of, typed_of
 from whisper_hailo.cli.commands.completion import PROGRAM, VARIABLE
 from whisper_hailo.cli.failures import complain, report, was_interrupted
-from whisper_hailo.cli.groups import flattened
-from whisper_hailo.cli.habits import Habits
-from whisper_hailo.cli.help import Command, CommandGroup
+from whisper_hailo.cli.help import write_options
+from whisper_hailo.cli.options import options_of
+from whisper_hailo.cli.settings import VARIABLES
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import ReaderGoneError
-from whisper_hailo.cli.verbosity import Loudness, Talk, begin_to_talk, set_loudness
+from whisper_hailo.cli.verbosity import Verbosity, configure_logging, set_verbosity
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.names import shown
+from whisper_hailo.core.partial_options import from_typed
 from whisper_hailo.core.version import __version__
 
-UsageError: type[Exception] = typer.BadParameter.__bases__[0]
-"""Click's base of wrong options and missing arguments: newer Typers carry their own Click."""
+GROUPS: Final = {
+    "Use": ("transcribe", "batch", "caption", "serve", "models", "doctor", "completion"),
+    "Convert": ("convert", "inspect", "validate"),
+    "Hailo": ("fetch-hef", "check", "calibrate", "emulate", "compile"),
+}
+"""Our commands in the order of the help; those of other packages follow."""
+
+MEASURE: Final = "Measure"
+
+OWN: Final = {name: group for group, names in GROUPS.items() for name in names}
+"""Our commands with their groups."""
+
+ADDED: Final = "whisper_hailo.commands"
+"""Entry points of commands that other packages add, such as those that measure."""
+
+_FUNCTIONS: Final = {"compile": "compile_hef"}
+"""Of commands whose name is a builtin's."""
 
 
-_NUMBERS = (("integer", "whole number"), ("float", "number"), ("number", "number"))
-"""Of what Click, old and new, says of a value that is none, and what we say."""
+class Program(click.Group):
+    """All commands; each is imported when it is needed, which saves a Raspberry Pi a second."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*OWN, *(entry.name for entry in _added())]
 
-def app_of(arguments: list[str]) -> typer.Typer:
-    """With the command that is called, or all of them for help."""
-    called = next((word for word in arguments if not word.startswith("-")), None)
-    return _app_with(*commands(called).items())
+    def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
+        return load_command(cmd_name)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by group, then the options."""
+        rows: dict[str, list[tuple[str, str]]] = {}
+        names = self.list_commands(ctx)
+        width = max(map(len, names))
+        for name in names:
+            command = load_command(name)
+            if command is not None:
+                text = (command.help or "").partition("\n\n")[0].replace("\n", " ")
+                rows.setdefault(command.topic, []).append((name.ljust(width), text))
+        for topic, commands in rows.items():
+            with formatter.section(topic):
+                formatter.write_dl(commands)
+        write_options(self.get_params(ctx), formatter, rare=True)
 
 
 @cache
-def _app_with(*called: tuple[str, Callable[..., Any]]) -> typer.Typer:
-    """With these commands by their names."""
-    app = typer.Typer(
-        name=PROGRAM,
+def load_command(name: str) -> Command | None:
+    """Return the command of a name, if there is one."""
+    function = _own(name) if name in OWN else _function_added(name)
+    if function is None:
+        return None
+    command = command_of(name, function)
+    command.topic = OWN.get(name, MEASURE)
+    return command
+
+
+def _own(name: str) -> Callable[..., Any]:
+    module = name.replace("-", "_")
+    imported = import_module(f"whisper_hailo.cli.commands.{module}")
+    function: Callable[..., Any] = getattr(imported, _FUNCTIONS.get(name, module))
+    return function
+
+
+def _added() -> Any:  # noqa: ANN401 - entry points
+    from importlib.metadata import entry_points  # a third of the start of a quick command
+
+    return entry_points(group=ADDED)
+
+
+def _function_added(name: str) -> Callable[..., Any] | None:
+    entries = _added()
+    function: Callable[..., Any] | None = entries[name].load() if name in entries.names else None
+    return function
+
+
+@click.pass_context
+def _begin(context: click.Context, /, **parsed: Any) -> None:  # noqa: ANN401 - of any option
+    """Configure logging, which commands may do again; without a command print the help."""
+    typed = typed_of(context, parsed)
+    configure_logging()
+    set_verbosity(from_typed(Verbosity, typed).on())
+    if context.invoked_subcommand is None:
+        emit(context.get_help() + "\n")
+
+
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool | None) -> None:
+    if wanted and not context.resilient_parsing:
+        emit(f"{PROGRAM} {__version__}\n")
+        context.exit()
+
+
+def _program() -> Program:
+    version = click.Option(
+        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+        help="Print it.",
+    )  # fmt: skip
+    params: list[click.Parameter] = [*options_of(Verbosity), version]
+    for param in params:
+        param.allow_from_autoenv = False  # type: ignore[attr-defined]
+    return Program(
+        PROGRAM,
         help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
-        cls=CommandGroup,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
+        params=params,
+        callback=_begin,
+        invoke_without_command=True,
         context_settings={
+            "auto_envvar_prefix": VARIABLES,
             # `--initial_prompt` as in OpenAI Whisper's command is `--initial-prompt`.
             "token_normalize_func": lambda token: token.replace("_", "-"),
             "help_option_names": ["-h", "--help"],
         },
     )
-    app.callback(invoke_without_command=True)(flattened(_common))
-    for name, command in called:
-        package = command.__module__.partition(".")[0]
-        function = flattened(command, Talk(package), Habits())
-        app.command(name, cls=Command, rich_help_panel=OWN.get(name, MEASURE))(function)
-    return app
 
 
-_parser = cache(get_command)
-"""What reads the words for an app: a hundred options, which Typer would make anew for every run."""
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        emit(f"{PROGRAM} {__version__}\n")
-        raise typer.Exit
-
-
-def _common(
-    context: typer.Context,
-    loudness: Loudness,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
-    ] = False,
-) -> None:
-    begin_to_talk()
-    set_loudness(loudness)
-    if context.invoked_subcommand is None:
-        emit(context.get_help() + "\n")
+PROGRAM_GROUP: Final = _program()
 
 
 def run(arguments: list[str]) -> int:
@@ -92,66 +148,48 @@ def run(arguments: list[str]) -> int:
     Returns:
         the exit code, as documented in `docs/errors.md`.
     """
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
     try:
-        if arguments == ["--version"]:  # needs no command, of which help imports all
-            emit(f"{PROGRAM} {__version__}\n")
-            return ExitCode.OK
-        if arguments[:1] == ["help"]:
-            arguments = [*arguments[1:2], "--help"]
-        parser = _parser(app_of(_completed() or arguments))
-        code = int(parser(args=arguments, prog_name=PROGRAM, standalone_mode=False) or 0)
-    except UsageError as error:
+        code = _invoke(arguments)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.UsageError as error:
         complain(f"{_usage_text(error, arguments)} (see --help)")
         return ExitCode.USAGE
-    except (KeyboardInterrupt, typer.Abort):
-        code = ExitCode.INTERRUPTED
     except ReaderGoneError:
         return ExitCode.OK
-    except Exception as error:  # the last resort of the whole program
+    except (KeyboardInterrupt, Exception) as error:  # the last resort of the whole program
         if not was_interrupted(error):
             return report(error)
         code = ExitCode.INTERRUPTED
-    if code == ExitCode.INTERRUPTED:  # newer Typers return it, older ones raise
+    if code == ExitCode.INTERRUPTED:
         complain("interrupted")
     return code
 
 
-def _completed() -> list[str]:
-    """The words after the program's name that a shell wants completed, if it is one that asks."""
-    if VARIABLE not in os.environ:
-        return []
-    from typer import completion
+def _invoke(arguments: list[str]) -> int:
+    if (asked := os.environ.get(VARIABLE)) is not None:
+        from click.shell_completion import shell_complete
 
-    completion.completion_init()  # type: ignore[attr-defined]
-    words = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
-    return words.split()[1:]
+        return shell_complete(PROGRAM_GROUP, {}, PROGRAM, VARIABLE, asked)
+    with PROGRAM_GROUP.make_context(PROGRAM, list(arguments)) as context:
+        return int(PROGRAM_GROUP.invoke(context) or 0)
 
 
-def _given(error: BaseException, arguments: list[str]) -> str:
-    """The option of an error with what was typed behind it; nothing where that is not known."""
-    names: Sequence[str] = getattr(getattr(error, "param", None), "opts", ())
-    for word, behind in pairwise([*arguments, ""]):
-        name, joined, value = word.partition("=")
-        if word.startswith("-") and name.replace("_", "-") in names:
-            return f"{names[0]} is {(value if joined else behind)!r}"
-    return ""
-
-
-def _usage_text(error: BaseException, arguments: list[str]) -> str:
-    """Click's own wording, such as `No such option: --windw`; a recording is no command."""
-    format_message = getattr(error, "format_message", None)
-    text = str(format_message() if format_message else error)
-    named = next((word for word in arguments if not word.startswith("-")), "")
-    kind = next((kind for word, kind in _NUMBERS if word in text), None)
-    if kind and text.startswith("Invalid value") and (given := _given(error, arguments)):
-        return f"{given}, expected a {kind}"
-    if text.startswith("Missing argument 'audio'"):
+def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
+    """Return Click's own wording, such as `No such option: --windw`, or a better one."""
+    text = error.format_message()
+    if isinstance(error, click.exceptions.NoSuchCommand):
+        named = next(word for word in arguments if not word.startswith("-"))
+        if os.path.exists(named):
+            typed = shlex.join([PROGRAM, "transcribe", *arguments])
+            return f"{shown(named)} is no command; to make text of it, type: {typed}"
+        similar = get_close_matches(named, [*OWN, *(entry.name for entry in _added())], 1)
+        hint = f" Did you mean {similar[0]!r}?" if similar else ""
+        return f"No such command {named!r}.{hint}"
+    if isinstance(error, click.MissingParameter) and getattr(error.param, "name", "") == "audio":
         text = "no recording is named, expected files, folders, or - for a pipe"
     if any(word.startswith("-") and os.path.exists(word) for word in arguments):
         return f"{text}; a name that begins with - stands behind --"
-    if text.startswith("No such command") and os.path.exists(named):
-        words = shlex.join(arguments)
-        return (
-            f"{shown(named)} is no command; to make text of it, type: {PROGRAM} transcribe {words}"
-        )
     return text

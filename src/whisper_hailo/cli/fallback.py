@@ -19,12 +19,12 @@ def _step(text: str) -> float:
 class Fallback:
     """The first temperature, and by how much each try is hotter."""
 
-    temperature: float = flag(0.0, "Above 0: sampling.", SEARCH)
+    temperature: float = flag(0.0, "Above 0: sampling.", SEARCH, also=("-tp",))
     fallback: float | None = flag(
         None,
         "Doubtful text is tried again, hotter by this up to 1; 0 is off.",
         SEARCH,
-        also=("--temperature-increment-on-fallback",),
+        also=("--temperature-increment-on-fallback", "-tpi"),
         metavar="STEP",
         shown="0.4; 0 for decoders without a cache or with a loop of their own",
         parse=_step,

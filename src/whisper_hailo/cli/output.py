@@ -35,6 +35,10 @@ class OutputOptions:
     layout: Layout = group(Layout)
 
     def __post_init__(self) -> None:
+        if self.output_dir == Path("-"):
+            raise OptionError(
+                "--output-dir is '-', expected a folder; leave it out to write to standard output"
+            )
         wrong = [fmt for fmt in self._named if fmt not in (*FORMATS, ALL_FORMATS)]
         if wrong:
             known = ", ".join((*FORMATS, ALL_FORMATS))

@@ -1,4 +1,4 @@
-"""How a field of an options dataclass is typed on a command line: said once, where the field is.
+"""How a field of an options dataclass is typed on a command line, declared where the field is.
 
 A field made with `flag` has its default, its name, its help and its topic in one place. The command
 line is built from them, and messages about a field name it as it is typed.
@@ -32,8 +32,8 @@ class Flag:
     """How a field is typed.
 
     Attributes:
-        name: with its hyphens; empty: the field's own name.
         help: a line; the default and the choices are added to it.
+        name: with its hyphens; empty: the field's or the parameter's own name.
         panel: topic that help shows it under; empty: among the everyday options.
         short: one letter for it, with its hyphen.
         also: names that users of other programs know.
@@ -44,8 +44,8 @@ class Flag:
         parse: makes the value from what was typed; its `ValueError` says what is expected.
     """
 
-    name: str
     help: str
+    name: str = ""
     panel: str = ""
     short: str = ""
     also: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ def flag(
     parse: Callable[[str], Any] | None = None,
 ) -> T:
     """A field of a dataclass that has a flag; see `Flag`."""
-    how = Flag(name, help, panel, short, also, metavar, shown, choices, parse)
+    how = Flag(help, name, panel, short, also, metavar, shown, choices, parse)
     return field(default=default, metadata={_FLAG: how})
 
 
@@ -80,7 +80,7 @@ def needed(
     choices: tuple[str, ...] = (),
 ) -> Any:  # noqa: ANN401 - of the type that the field says
     """A field of a dataclass that has a flag and no default; see `Flag`."""
-    return field(metadata={_FLAG: Flag("", help, metavar=metavar, choices=choices)})
+    return field(metadata={_FLAG: Flag(help, metavar=metavar, choices=choices)})
 
 
 def group(make: Callable[[], T], *only: str) -> T:
@@ -172,8 +172,23 @@ def expect_choice(one: Field[Any], value: object) -> None:
         raise OptionError(f"{typed_name(one)} is {value!r}, expected one of: {known}")
 
 
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers within bounds, for `Flag.parse`."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if not least <= number <= most:
+            raise ValueError(f"a whole number, {least} to {most}")
+        return number
+
+    return parse
+
+
 def number_or_none(text: str) -> float | None:
-    """A number; `none`, in any case, switches off what it is for.
+    """Parse a number; `none`, in any case, switches off what it is for.
 
     Raises:
         ValueError: neither.

@@ -129,6 +129,7 @@ class Thresholds:
         "Above it: silence; none is off.",
         DOUBT,
         name="--no-speech-threshold",
+        also=("--no-speech-thold", "-nth"),
         parse=number_or_none,
     )
     logprob: float | None = flag(
@@ -136,7 +137,7 @@ class Thresholds:
         "Below it: doubtful; none is off.",
         DOUBT,
         name="--logprob-threshold",
-        also=("--log-prob-threshold",),
+        also=("--log-prob-threshold", "--logprob-thold", "-lpt"),
         parse=number_or_none,
     )
     compression_ratio: float | None = flag(

@@ -12,8 +12,8 @@ from whisper_hailo.audio import AudioSource, Samples
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.given_options import named, refuse_unknown
 from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.partial_options import from_keywords, refuse_unknown
 from whisper_hailo.core.processor import checked_threads
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import DecodingOptions
@@ -103,7 +103,7 @@ class Asked:
             names["temperatures"] = names.pop("temperature")
         _expect(options, DecodingOptions, "options")
         _expect(long or LongOptions(), LongOptions, f"long is {', '.join(STRATEGIES)}, or")
-        decoding, cut = named(DecodingOptions, names), named(LongOptions, names)
+        decoding, cut = from_keywords(DecodingOptions, names), from_keywords(LongOptions, names)
         refuse_unknown(names, _PEERS, DecodingOptions, LongOptions)
         self.options = decoding.on(options)
         self.long = cut.on(long)
@@ -139,8 +139,8 @@ class AskedModel:
         names = _as_ours(names)
         elsewhere = names.pop("cpu_threads", 0)
         self.threads = checked_threads(threads or elsewhere)
-        of_engine = named(EngineOptions, names)
-        of_convert = named(ConvertOptions, names, _OF_CONVERSION)
+        of_engine = from_keywords(EngineOptions, names)
+        of_convert = from_keywords(ConvertOptions, names, _OF_CONVERSION)
         refuse_unknown(names, _PEERS, EngineOptions, ConvertOptions)
         self.convert = of_convert.on(convert)
         self.engine = of_engine.on(engine)

@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.core.flags import Flag, whole_number
 from whisper_hailo.core.languages import language_code
 
 if TYPE_CHECKING:
@@ -20,39 +20,30 @@ WHAT = ("cache", "window", "mel", "precision", "padding", "captions")
 
 
 def compare(
-    what: Annotated[str, typer.Argument(help=f"One of: {', '.join(WHAT)}.")],
+    what: Annotated[str, Argument(f"One of: {', '.join(WHAT)}.")],
     folder: Annotated[
         Path | None,
-        typer.Argument(
-            help="Recordings with texts, as for evaluate; one recording for captions; not for mel.",
-            readable=False,
+        Argument(
+            "Recordings with texts, as for evaluate; one recording for captions; not for mel."
         ),
     ] = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="Checkpoint to convert.")] = "tiny",
-    row: Annotated[str, typer.Option(help="default, matched or study.")] = "matched",
+    model: Annotated[str, Flag("Checkpoint to convert.", "--model", short="-m")] = "tiny",
+    row: Annotated[str, Flag("default, matched or study.")] = "matched",
     language: Annotated[
         str,
-        typer.Option(
-            "--language", "-l", parser=language_code, metavar="L", help="Code or English name."
-        ),
+        Flag("Code or English name.", "--language", short="-l", metavar="L", parse=language_code),
     ] = "en",
     threads: Annotated[
-        int, typer.Option("--threads", "-t", min=0, max=256, help="Per operator.")
+        int, Flag("Per operator.", "--threads", short="-t", parse=whole_number(0, 256))
     ] = 1,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", help="Draw N files; see --seed.")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of the drawing.")] = 0,
+    limit: Annotated[int | None, Flag("Draw N files; see --seed.", metavar="N")] = None,
+    seed: Annotated[int, Flag("Of the drawing.", metavar="S")] = 0,
     moonshine: Annotated[
         str,
-        typer.Option(
-            metavar="SIZE|DIR", help="tiny-streaming, another size or a folder; only for captions."
-        ),
+        Flag("tiny-streaming, another size or a folder; only for captions.", metavar="SIZE|DIR"),
     ] = "tiny-streaming",
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Run file to add to.", readable=False)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Annotated[Path | None, Flag("Run file to add to.", metavar="FILE")] = None,
+    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
 ) -> None:
     """Compare caches, windows, log-mels, precisions, paddings or captions."""
     from whisper_hailo.core.errors import OptionError

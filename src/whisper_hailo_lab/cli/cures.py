@@ -6,13 +6,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from whisper_hailo.cli.failures import tell
 from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.extras import require
+from whisper_hailo.core.flags import Flag, whole_number
 from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import refuse_foreign
@@ -25,36 +25,29 @@ if TYPE_CHECKING:
 def cures(
     audio: Annotated[
         Path,
-        typer.Argument(
-            help="A recording, or a folder of <id>.wav with <id>.txt beside.", readable=False
-        ),
+        Argument("A recording, or a folder of <id>.wav with <id>.txt beside."),
     ],
     model: ModelOptions,
     language: Annotated[
         str,
-        typer.Option(
-            "--language", "-l", parser=language_code, metavar="L", help="Code or English name."
-        ),
+        Flag("Code or English name.", "--language", short="-l", metavar="L", parse=language_code),
     ] = "en",
     pad_to: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Padding targets.")
+        str, Flag("Padding targets.", metavar="N,N,...")
     ] = "0,500,600,650,700,1000,1500",
-    repetition_penalty: Annotated[str, typer.Option(metavar="X,X,...")] = "1,1.1",
-    eot_boost: Annotated[str, typer.Option(metavar="X,X,...")] = "0,0.2",
-    no_repeat_ngram: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Each alone, without padding.")
-    ] = "3",
+    repetition_penalty: Annotated[str, Flag("", metavar="X,X,...")] = "1,1.1",
+    eot_boost: Annotated[str, Flag("", metavar="X,X,...")] = "0,0.2",
+    no_repeat_ngram: Annotated[str, Flag("Each alone, without padding.", metavar="N,N,...")] = "3",
     zero_rows: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Targets also padded with real zeros.")
+        str, Flag("Targets also padded with real zeros.", metavar="N,N,...")
     ] = "500,600,700,1000,1500",
-    vad: Annotated[bool, typer.Option("--vad", help="Also speech only (extra vad).")] = False,
+    vad: Annotated[bool, Flag("Also speech only (extra vad).", "--vad")] = False,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Only the first N recordings.")
+        int | None,
+        Flag("Only the first N recordings.", metavar="N", parse=whole_number(1, 100_000)),
     ] = None,
-    chart: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write an SVG there.", readable=False)
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    chart: Annotated[Path | None, Flag("Write an SVG there.", metavar="FILE")] = None,
+    as_json: Annotated[bool, Flag("Print the rows as JSON.", "--json")] = False,
 ) -> int:
     """Compare the cures against hallucination on recordings of yours."""
     from whisper_hailo.core.files import expect_file, write_file

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.flags import Flag, whole_number
 from whisper_hailo.core.languages import language_code
 from whisper_hailo_lab.runs.records import ROWS, Case
 from whisper_hailo_lab.systems.table import SYSTEMS
@@ -22,50 +22,38 @@ if TYPE_CHECKING:
 def evaluate(
     folder: Annotated[
         Path,
-        typer.Argument(
-            help="<id>.wav and <id>.txt, LibriSpeech, or a JSONL manifest.", readable=False
-        ),
+        Argument("<id>.wav and <id>.txt, LibriSpeech, or a JSONL manifest."),
     ],
     system: Annotated[
         list[str] | None,
-        typer.Option(help=f"May be repeated: {', '.join(SYSTEMS)}. [default: ours]"),
+        Flag(f"May be repeated: {', '.join(SYSTEMS)}. [default: ours]"),
     ] = None,
     row: Annotated[
         list[str] | None,
-        typer.Option(help=f"Rules, may be repeated: {', '.join(ROWS)}. [default: default]"),
+        Flag(f"Rules, may be repeated: {', '.join(ROWS)}. [default: default]"),
     ] = None,
     model: Annotated[
         str,
-        typer.Option(
-            "--model", "-m", help="Checkpoint, converted for each system, or in its own format."
-        ),
+        Flag("Checkpoint, converted for each system, or in its own format.", "--model", short="-m"),
     ] = "tiny",
-    window: Annotated[
-        float | None, typer.Option(metavar="S", help="Ours: encoder window in seconds.")
-    ] = None,
-    quantize: Annotated[str, typer.Option(help="Ours: auto, none, int8, int4.")] = "auto",
+    window: Annotated[float | None, Flag("Ours: encoder window in seconds.", metavar="S")] = None,
+    quantize: Annotated[str, Flag("Ours: auto, none, int8, int4.")] = "auto",
     setting: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Further setting of a system; see the docs."),
+        Flag("Further setting of a system; see the docs.", metavar="NAME=VALUE"),
     ] = None,
     language: Annotated[
         str,
-        typer.Option(
-            "--language", "-l", parser=language_code, metavar="L", help="Code or English name."
-        ),
+        Flag("Code or English name.", "--language", short="-l", metavar="L", parse=language_code),
     ] = "en",
     threads: Annotated[
-        int, typer.Option("--threads", "-t", min=0, max=256, help="For all systems alike.")
+        int, Flag("For all systems alike.", "--threads", short="-t", parse=whole_number(0, 256))
     ] = 0,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", help="Draw N files; see --seed.")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of the drawing.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Run file to add to.", readable=False)
-    ] = None,
+    limit: Annotated[int | None, Flag("Draw N files; see --seed.", metavar="N")] = None,
+    seed: Annotated[int, Flag("Of the drawing.", metavar="S")] = 0,
+    out: Annotated[Path | None, Flag("Run file to add to.", metavar="FILE")] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object per file, then one per case.")
+        bool, Flag("One JSON object per file, then one per case.", "--json")
     ] = False,
 ) -> int:
     """Measure accuracy, times and memory; a file that fails is reported and counted."""

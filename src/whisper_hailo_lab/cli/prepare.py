@@ -6,27 +6,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.languages import language_code
 
 
 def prepare(
     source: Annotated[
         Path,
-        typer.Argument(help="LibriSpeech folder, other folder, or manifest.", readable=False),
+        Argument("LibriSpeech folder, other folder, or manifest."),
     ],
-    out: Annotated[Path, typer.Argument(help="Folder to make.", readable=False)],
-    count: Annotated[int, typer.Option(metavar="N", help="Files to draw; 0 takes all.")] = 24,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of the drawing.")] = 0,
+    out: Annotated[Path, Argument("Folder to make.")],
+    count: Annotated[int, Flag("Files to draw; 0 takes all.", metavar="N")] = 24,
+    seed: Annotated[int, Flag("Of the drawing.", metavar="S")] = 0,
     language: Annotated[
         str,
-        typer.Option(
-            "--language", "-l", parser=language_code, metavar="L", help="Noted beside the files."
-        ),
+        Flag("Noted beside the files.", "--language", short="-l", metavar="L", parse=language_code),
     ] = "en",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
 ) -> None:
     """Draw recordings with their texts by a seed: `<id>.flac` beside `<id>.txt`."""
     from whisper_hailo_lab.data.datasets import prepare as make

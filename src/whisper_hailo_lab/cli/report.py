@@ -5,19 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.core.extras import require
+from whisper_hailo.core.flags import Flag
 
 
 def report(
-    runs: Annotated[
-        list[Path], typer.Argument(help="Run files, or folders of them.", readable=False)
-    ],
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder to write to.", readable=False)
-    ] = Path("report"),
+    runs: Annotated[list[Path], Argument("Run files, or folders of them.")],
+    out: Annotated[Path, Flag("Folder to write to.", metavar="DIR")] = Path("report"),
 ) -> None:
     """Write report.md, index.html and charts; nothing is measured."""
     from whisper_hailo_lab.report.build import report as write

@@ -6,14 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
-from whisper_hailo.core.given_options import Given
+from whisper_hailo.core.flags import Flag, whole_number
+from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import DecodingOptions
 
 if TYPE_CHECKING:
@@ -21,11 +20,13 @@ if TYPE_CHECKING:
 
 
 def time(
-    audio: Annotated[Path, typer.Argument(help="An audio file.", readable=False)],
+    audio: Annotated[Path, Argument("An audio file.")],
     model: ModelOptions,
-    decoding: Annotated[Given[DecodingOptions], Only(("language", "cures", "max_new_tokens"))],
-    iterations: Annotated[int, typer.Option(min=1, max=100_000, help="Timed runs.")] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    decoding: Annotated[
+        PartialOptions[DecodingOptions], FieldSubset(("language", "cures", "max_new_tokens"))
+    ],
+    iterations: Annotated[int, Flag("Timed runs.", parse=whole_number(1, 100_000))] = 10,
+    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
 ) -> int:
     """Time one recording: each stage, each token, and the memory of each part."""
     from whisper_hailo_lab.timing.one_file import time_file

@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from typer.main import get_command
-
-from whisper_hailo.cli.app import app_of
-from whisper_hailo.cli.command_table import OWN
+from whisper_hailo.cli.app import OWN, PROGRAM_GROUP, load_command
+from whisper_hailo.cli.command import help_context
 from whisper_hailo.cli.commands.completion import PROGRAM, script
-from whisper_hailo.cli.help import UNBROKEN
+from whisper_hailo.cli.options import UNBROKEN
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.repository import ROOT
@@ -66,7 +64,7 @@ def _escaped(text: str) -> str:
 
 
 def _page() -> str:
-    group: Any = get_command(app_of([]))
+    group: Any = PROGRAM_GROUP
     context = group.make_context(PROGRAM, [], resilient_parsing=True)
     page = _Roff()
     page.lines += [
@@ -76,11 +74,12 @@ def _page() -> str:
         ".SH COMMANDS",
     ]
     for name in OWN:
-        command = group.commands[name]
-        own = command.make_context(name, [], parent=context, resilient_parsing=True)
+        command: Any = load_command(name)
+        own = help_context(command, name, context)
         usage = " ".join(command.collect_usage_pieces(own))
         page.lines.append(f".SS {_escaped(name)} {_escaped(usage)}")
         page.lines += ["\n.PP\n".join(map(_escaped, (command.help or "").split("\n\n")))]
+        command.format_arguments(own, page)
         command.format_options(own, page)
     codes = (f".TP\n.B {code.value}\n{code.name.lower()}" for code in ExitCode)
     page.lines += [".SH EXIT STATUS", *codes]

@@ -32,14 +32,14 @@ class Fuzzed:
     """A command with some of its options."""
 
     def __init__(self) -> None:
-        from typer.main import get_group
+        import click
 
-        from whisper_hailo.cli.app import app_of  # with the groups of options spread
+        from whisper_hailo.cli.app import PROGRAM_GROUP, load_command
 
         self.options = {
             name: options
-            for name, made in get_group(app_of([])).commands.items()
-            if name not in LEFT_OUT and (options := _options_of(made))
+            for name in PROGRAM_GROUP.list_commands(click.Context(PROGRAM_GROUP))
+            if name not in LEFT_OUT and (options := _options_of(load_command(name)))
         }
 
     def prepare(self, base: Path) -> None:
@@ -70,9 +70,13 @@ class Fuzzed:
 
 def _options_of(made: Any) -> list[tuple[str, bool]]:
     """Spellings of each option, and whether a value follows."""
-    return [
+    from whisper_hailo.cli.compat import COMPAT_OPTIONS
+
+    ours = [
         (spelling, not parameter.is_flag)
         for parameter in made.params
         if parameter.opts[0].startswith("-") and not {*parameter.opts} & {*NEVER}
         for spelling in (*parameter.opts, *parameter.secondary_opts)
     ]
+    others = [(name, not one.switch) for one in COMPAT_OPTIONS for name in one.names]
+    return ours + others * (made.name == "transcribe")

@@ -2,15 +2,14 @@ import logging
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from whisper_hailo.cli.app import _completed, app_of, run
-from whisper_hailo.cli.command_table import OWN
+from whisper_hailo.cli.app import OWN, PROGRAM_GROUP, load_command, run
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import ExitCode, HefError
 from whisper_hailo.core.version import __version__
 
-COMPLETE = "_WHISPER_HAILO_COMPLETE"
 MEASURING = ("compare", "cures", "evaluate", "prepare", "report", "time")
 
 
@@ -20,15 +19,18 @@ def test_every_command_is_found_by_itself(command: str, capsys: pytest.CaptureFi
     assert f"whisper-hailo {command}" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("command", ["check", "time"])
-def test_only_the_command_that_is_called_is_loaded(command: str) -> None:
-    app = app_of(["--quiet", command, "g.onnx"])
-    assert [one.name for one in app.registered_commands] == [command]
+@pytest.mark.parametrize("words", [["--quiet", "check", "--help"], ["time", "--help"]])
+def test_only_the_command_that_is_called_is_loaded(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    load_command.cache_clear()
+    assert run(words) == 0
+    assert load_command.cache_info().currsize == 1
+    assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["chekc"]])
-def test_help_and_unknown_words_see_all_commands(words: list[str]) -> None:
-    names = [str(one.name) for one in app_of(words).registered_commands]
+def test_all_commands_are_listed() -> None:
+    names = PROGRAM_GROUP.list_commands(click.Context(PROGRAM_GROUP))
     assert names[: len(OWN)] == list(OWN)
     assert sorted(names[len(OWN) :]) == list(MEASURING)
 
@@ -132,27 +134,6 @@ def test_a_result_that_could_not_be_written_is_not_computed(
     assert "cannot write" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [
-        ({}, []),
-        ({"COMP_WORDS": "whisper-hailo check --ar"}, []),
-        ({COMPLETE: "complete_bash", "COMP_WORDS": "whisper-hailo check --ar"}, ["check", "--ar"]),
-        ({COMPLETE: "complete_fish", "_TYPER_COMPLETE_ARGS": "x -q check"}, ["-q", "check"]),
-        ({COMPLETE: "complete_zsh"}, []),
-    ],
-)
-def test_what_a_shell_wants_completed(
-    variables: dict[str, str], words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only the command that is named is loaded for it."""
-    for name in (COMPLETE, "COMP_WORDS", "_TYPER_COMPLETE_ARGS"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert _completed() == words
-
-
 def test_the_version_is_told_alone_and_before_a_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -194,7 +175,6 @@ def test_wrong_words_are_one_line_that_names_what_was_typed(
     (line,) = told.err.splitlines()
     assert line.startswith("whisper-hailo: ")
     assert said in line
-    assert line.endswith(" (see --help)")
 
 
 @pytest.mark.parametrize(
@@ -245,23 +225,6 @@ def test_what_is_logged_is_one_line_without_what_moves_a_cursor(
     assert "details\n" in capsys.readouterr().err
     assert run(["inspect", "x"]) == 0
     assert "details\n" not in capsys.readouterr().err
-
-
-def test_a_shell_s_question_loads_the_command_that_it_is_about(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[list[str]] = []
-
-    def made(words: list[str]) -> None:
-        asked.append(words)
-        raise ReaderGoneError
-
-    monkeypatch.setattr("whisper_hailo.cli.app.app_of", made)
-    assert run(["check", "x"]) == 0
-    monkeypatch.setenv(COMPLETE, "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "whisper-hailo time --m")
-    assert run([]) == 0
-    assert asked == [["check", "x"], ["time", "--m"]]
 
 
 def test_commands_of_other_packages_tell_as_much_as_ours() -> None:

@@ -8,23 +8,24 @@ from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import click
 import pytest
 
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.cli.app import run
+from whisper_hailo.cli.app import GROUPS, MEASURE, OWN, load_command, run
 from whisper_hailo.cli.captions.engine import NO_EFFECT
 from whisper_hailo.cli.captions.options import CaptionModel, ShowOptions, SourceOptions
-from whisper_hailo.cli.command_table import GROUPS, MEASURE, OWN
 from whisper_hailo.cli.commands.transcribe import Together
 from whisper_hailo.cli.fallback import Fallback
-from whisper_hailo.cli.groups import parameters_of
+from whisper_hailo.cli.help import RARE
 from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.output import OutputOptions
-from whisper_hailo.cli.verbosity import Loudness
+from whisper_hailo.cli.verbosity import Verbosity
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.flags import Flag, flag_of, typed_name
-from whisper_hailo.core.given_options import inner_type
+from whisper_hailo.core.partial_options import inner_type
 from whisper_hailo.decoding.option_groups import (
     PromptOptions,
     SearchOptions,
@@ -51,7 +52,7 @@ DECODING = (
     PromptOptions,
     WordOptions,
 )
-RUN = (EngineOptions, ChipOptions, Loudness)
+RUN = (EngineOptions, ChipOptions, Verbosity)
 TAKES: dict[str, tuple[type[Any], ...]] = {
     "transcribe": (
         *DECODING, *RUN, ModelOptions, LongOptions, Together, Fallback, OutputOptions, Layout,
@@ -60,11 +61,11 @@ TAKES: dict[str, tuple[type[Any], ...]] = {
         *RUN, CaptionModel, CaptionOptions, Cures, Thresholds, TokenLimits, PromptOptions,
         SourceOptions, ShowOptions,
     ),
-    "convert": (ConvertOptions, HailoOptions, Loudness),
-    "calibrate": (CalibrationOptions, Loudness),
-    "emulate": (EmulateOptions, Loudness),
-    "compile": (CompileOptions, Loudness),
-    "validate": (ValidateOptions, Loudness),
+    "convert": (ConvertOptions, HailoOptions, Verbosity),
+    "calibrate": (CalibrationOptions, Verbosity),
+    "emulate": (EmulateOptions, Verbosity),
+    "compile": (CompileOptions, Verbosity),
+    "validate": (ValidateOptions, Verbosity),
     "time": (*RUN, ModelOptions, Cures),
     "cures": (*RUN, ModelOptions),
 }  # fmt: skip
@@ -84,9 +85,35 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(SCREEN_COLUMNS))
 
 
-def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
-    assert run([command, "--help"]) == 0
+def help_of(command: str, capsys: pytest.CaptureFixture[str], word: str = "--help") -> str:
+    assert run([command, word]) == 0
     return capsys.readouterr().out
+
+
+def full_help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """The help with rare options, where there are some."""
+    made = load_command(command)
+    assert made is not None
+    names = {name for param in made.params for name in param.opts}
+    return help_of(command, capsys, "--help-all" if "--help-all" in names else "--help")
+
+
+@pytest.mark.parametrize("command", ["transcribe", "caption", "serve", "batch"])
+def test_help_has_about_forty_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    short = rows_of(help_of(command, capsys))
+    every = rows_of(full_help_of(command, capsys))
+    assert len(short) <= 46
+    assert {*every} - {*short} == {*every} & RARE
+    assert {"--help-all", "--config"} <= {*short}
+
+
+def test_rare_options_exist() -> None:
+    taken: set[str] = set()
+    for name in ("transcribe", "caption", "serve"):
+        command = load_command(name)
+        assert command is not None
+        taken |= {opt for param in command.params for opt in param.opts}
+    assert taken >= RARE
 
 
 def rows_of(text: str) -> dict[str, str]:
@@ -111,7 +138,7 @@ def rows_of(text: str) -> dict[str, str]:
 def test_every_flag_is_in_the_help_once_with_its_default(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = help_of(command, capsys)
+    text = full_help_of(command, capsys)
     rows = rows_of(text)
     assert max(map(len, text.splitlines())) <= SCREEN_COLUMNS
     for kind in TAKES[command]:
@@ -165,7 +192,7 @@ def test_everyday_options_fit_the_first_screen(
 def test_engine_and_chip_come_last(capsys: pytest.CaptureFixture[str]) -> None:
     topics = re.findall(r"^(\w[^\n]*):$", help_of("transcribe", capsys), flags=re.MULTILINE)
     assert topics[0] == "Options"
-    assert topics[-2:] == ["Engine", "Hailo chip"]
+    assert topics[-2:] == ["Engine", "More"] or topics[-3:] == ["Engine", "Hailo chip", "More"]
 
 
 def test_commands_are_in_four_groups(capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,7 +218,7 @@ def test_the_model_s_defaults_are_those_of_python() -> None:
 
 
 def test_what_only_python_asks_for_is_no_option() -> None:
-    names = {parameter.name for parameter in parameters_of(EngineOptions)}
+    names = {option.name for option in options_of(EngineOptions)}
     assert "share" in names
     assert not {"priority", "recovery_s", "open_timeout_s"} & names
 
@@ -211,7 +238,7 @@ def test_values_have_names_and_switches_have_none(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`--task NAME`, `--threads N`, `--output DIR`; what can be switched off says so."""
-    text = " ".join(help_of(command, capsys).split())
+    text = " ".join(full_help_of(command, capsys).split())
     for kind in TAKES[command]:
         hints = get_type_hints(kind)
         for one, how in flags(kind):
@@ -265,6 +292,7 @@ def test_what_has_to_be_given_says_so(capsys: pytest.CaptureFixture[str]) -> Non
      ("transl", ["translate"]), ("x", [])],
 )  # fmt: skip
 def test_values_that_shells_complete(typed: str, offered: list[str]) -> None:
-    options = {one.name: one.annotation.__metadata__[0] for one in parameters_of(DecodingOptions)}
-    assert options["task"].autocompletion(typed) == offered
-    assert options["language"].autocompletion is None
+    options = {one.name: one for one in options_of(DecodingOptions)}
+    context = click.Context(click.Command("x"))
+    assert [one.value for one in options["task"].shell_complete(context, typed)] == offered
+    assert options["language"].shell_complete(context, typed) == []

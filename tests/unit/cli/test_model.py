@@ -15,7 +15,7 @@ from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.model import ModelOptions, tell_engine
-from whisper_hailo.cli.verbosity import Loudness, set_loudness
+from whisper_hailo.cli.verbosity import Verbosity, set_verbosity
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.options import DecodingOptions
@@ -136,11 +136,11 @@ def test_the_engine_is_told_in_a_line_or_with_its_reasons(
     transcriber: Any = SimpleNamespace(reasons=("encoder a: why: so", "decoder b: because"))
     for verbose, told in ((False, ["encoder a, decoder b"]), (True, list(transcriber.reasons))):
         caplog.clear()
-        set_loudness(Loudness(verbose=verbose))
+        set_verbosity(Verbosity(verbose=verbose))
         tell_engine(transcriber)
         assert caplog.messages == told
     caplog.clear()
-    set_loudness(Loudness())
+    set_verbosity(Verbosity())
     tell_engine(SimpleNamespace(reasons=()))  # type: ignore[arg-type]
     assert caplog.messages == []
     assert logging.getLogger("whisper_hailo").level == logging.INFO

@@ -111,7 +111,7 @@ def test_words_that_a_decoder_cannot_be_told(
         ("--wait-for-source inf DEMO", "--wait-for-source is inf, expected 0 s or more"),
         ("--wait-for-source 9 DEMO", "--wait-for-source goes with --mic or a URL"),
         ("--web-port 9 DEMO", "--web-port goes with --web"),
-        ("--prefix a DEMO", "No such option: --prefix"),
+        ("--prefix a DEMO", "No such option '--prefix'"),
         ("--condition-on-previous-text DEMO", "No such option"),
         ("--record a.wav DEMO", "ends in .flac"),
         ("--max-segment 31 DEMO", "--max-segment is 31 s"),

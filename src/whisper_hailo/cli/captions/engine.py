@@ -13,7 +13,7 @@ from whisper_hailo.cli.captions.options import CaptionModel
 from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import refuse_idle
-from whisper_hailo.core.given_options import Given
+from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 
@@ -59,7 +59,7 @@ def _refuse_given(options: Any) -> None:  # noqa: ANN401 - any dataclass of opti
 
 def caption_engine(
     model: CaptionModel,
-    given: Given[DecodingOptions],
+    given: PartialOptions[DecodingOptions],
     options: CaptionOptions,
     hotwords: str,
     stack: contextlib.ExitStack,
@@ -84,7 +84,7 @@ def caption_engine(
     return engine
 
 
-def decoding_of(given: Given[DecodingOptions], cures: Cures) -> DecodingOptions:
+def decoding_of(given: PartialOptions[DecodingOptions], cures: Cures) -> DecodingOptions:
     """What was typed, on the engine's own cures and with a bound on the tokens."""
     from whisper_hailo.live.captioning.engine import caption_defaults
 

@@ -14,7 +14,7 @@ from whisper_hailo.http.listening import Tls
 from whisper_hailo.live.outputs.growing_file import Rotation
 
 if TYPE_CHECKING:
-    from whisper_hailo.core.given_options import Given
+    from whisper_hailo.core.partial_options import PartialOptions
     from whisper_hailo.live.outputs.recording import FlacRecording
     from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.serve.routes.captions.view import Place
@@ -160,7 +160,7 @@ class ShowOptions:
             refuse_idle(self, name, self.web, "--web")
         refuse_idle(self, "colour", not self.as_json, "a terminal, not --json")
 
-    def expect_subtitles(self, layout: Given[Layout]) -> None:
+    def expect_subtitles(self, layout: PartialOptions[Layout]) -> None:
         """Refuse the shape of subtitles where there are none.
 
         Raises:

@@ -8,11 +8,10 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from whisper_hailo.cli.commands.transcribe import decoding_options
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import StatusLine, clock
 from whisper_hailo.cli.stdout import emit, emit_json
@@ -21,8 +20,8 @@ from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.files import at_home
 from whisper_hailo.core.flags import expect, expect_choices, flag, group
-from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
+from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.processor import available_cores
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP
 from whisper_hailo.decoding.options import DecodingOptions
@@ -82,12 +81,10 @@ class JobOptions:
 def batch(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="MANIFEST|FOLDER|FILE", show_default=False, help="Recordings of the job."
-        ),
+        Argument("Recordings of the job.", "MANIFEST|FOLDER|FILE"),
     ],
     model: ModelOptions,
-    decoding: Given[DecodingOptions],
+    decoding: PartialOptions[DecodingOptions],
     fallback: Fallback,
     long: LongOptions,
     job: JobOptions,

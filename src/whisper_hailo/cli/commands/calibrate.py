@@ -6,24 +6,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.core.flags import Flag
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
 
 
 def calibrate(
-    model_dir: Annotated[
-        Path, typer.Argument(help="Model directory made with convert --hailo.", readable=False)
-    ],
-    audio: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of recordings of speech.", readable=False)
-    ],
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder to write the set to.", readable=False)
-    ],
+    model_dir: Annotated[Path, Argument("Model directory made with convert --hailo.")],
+    audio: Annotated[Path, Flag("Folder of recordings of speech.", metavar="DIR")],
+    out: Annotated[Path, Flag("Folder to write the set to.", metavar="DIR")],
     options: CalibrationOptions,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
 ) -> None:
     """Make the calibration set that the Hailo compiler quantises by; an interrupted one goes on."""
     from whisper_hailo.hailo_tools.calibrate.make import calibrate as make

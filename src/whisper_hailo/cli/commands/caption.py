@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from whisper_hailo.cli.captions.engine import (
     DECODING,
     NO_EFFECT,
@@ -20,14 +18,14 @@ from whisper_hailo.cli.captions.engine import (
 )
 from whisper_hailo.cli.captions.options import CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.captions.verbose import report
-from whisper_hailo.cli.groups import Only
+from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import patient_results
 from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
-from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
+from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.processor import give_back_what_is_free
 from whisper_hailo.core.supervisor import Supervisor
 from whisper_hailo.decoding.options import Cures, DecodingOptions
@@ -54,10 +52,10 @@ def caption(
     source: SourceOptions,
     model: CaptionModel,
     options: CaptionOptions,
-    decoding: Annotated[Given[DecodingOptions], Only(DECODING, NO_EFFECT)],
-    layout: Annotated[Given[Layout], Only(("max_line_width", "max_line_count"))],
+    decoding: Annotated[PartialOptions[DecodingOptions], FieldSubset(DECODING, NO_EFFECT)],
+    layout: Annotated[PartialOptions[Layout], FieldSubset(("max_line_width", "max_line_count"))],
     show: ShowOptions,
-    audio: Annotated[str | None, typer.Argument(hidden=True)] = None,
+    audio: Annotated[str | None, Argument()] = None,
 ) -> int:
     """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
     from whisper_hailo.audio.vad import SileroDetector
@@ -103,7 +101,7 @@ def caption(
 
 
 def _expect_use(
-    source: SourceOptions, audio: str | None, show: ShowOptions, layout: Given[Layout]
+    source: SourceOptions, audio: str | None, show: ShowOptions, layout: PartialOptions[Layout]
 ) -> None:
     """Refuse what does not go together, or needs an extra that is not installed."""
     source.expect_use(audio)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.hailo import ARCHES
 from whisper_hailo.hailo_tools.check.finding import PRECISIONS_BITS, Finding
 
@@ -20,19 +20,17 @@ MAX_NAMED = 3
 
 
 def check(
-    graph: Annotated[
-        Path, typer.Argument(help="ONNX file, from here or from elsewhere.", readable=False)
-    ],
-    arch: Annotated[str, typer.Option(help=f"Chip: {', '.join(ARCHES)}.")],
+    graph: Annotated[Path, Argument("ONNX file, from here or from elsewhere.")],
+    arch: Annotated[str, Flag(f"Chip: {', '.join(ARCHES)}.")],
     start: Annotated[
         list[str] | None,
-        typer.Option(metavar="NODE", help="Where the compiler starts; may be repeated."),
+        Flag("Where the compiler starts; may be repeated.", metavar="NODE"),
     ] = None,
     end: Annotated[
         list[str] | None,
-        typer.Option(metavar="NODE", help="Where the compiler ends; may be repeated."),
+        Flag("Where the compiler ends; may be repeated.", metavar="NODE"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
 ) -> int:
     """Check an ONNX graph against what is known of the Hailo compiler; exit code 4 if it blocks."""
     from whisper_hailo.hailo_tools.check.report import check_file  # imports onnx: slow

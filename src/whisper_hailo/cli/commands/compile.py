@@ -6,12 +6,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.given_options import Given
+from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.names import shown
+from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
 
 if TYPE_CHECKING:
@@ -19,25 +19,17 @@ if TYPE_CHECKING:
 
 
 def compile_hef(
-    model_dir: Annotated[
-        Path, typer.Argument(help="Model directory made with convert --hailo.", readable=False)
-    ],
-    given: Given[CompileOptions],
+    model_dir: Annotated[Path, Argument("Model directory made with convert --hailo.")],
+    given: PartialOptions[CompileOptions],
     bundle: Annotated[
         Path | None,
-        typer.Option(
-            metavar="ZIP", help="Only pack the build, to be run elsewhere.", readable=False
-        ),
+        Flag("Only pack the build, to be run elsewhere.", metavar="ZIP"),
     ] = None,
     built: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Only take over what a bundle built: its out folder.",
-            readable=False,
-        ),
+        Flag("Only take over what a bundle built: its out folder.", metavar="DIR"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
 ) -> None:
     """Build a HEF with the Hailo Dataflow Compiler; an interrupted build goes on."""
     from whisper_hailo.hailo_tools.compile import adopt_hef, compile_part, write_bundle

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.core.errors import OptionError
 
 PROGRAM: Final = "whisper-hailo"
 VARIABLE: Final = "_WHISPER_HAILO_COMPLETE"
 """Set by the shell that asks for completions."""
-
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
 def completion(
-    shell: Annotated[str, typer.Argument(help=f"{', '.join(SHELLS)}.")],
+    shell: Annotated[str, Argument(f"{', '.join(SHELLS)}.")],
 ) -> None:
     """Print the script that makes bash, zsh or fish complete what you type.
 
@@ -33,10 +31,10 @@ def completion(
 
 
 def script(shell: str) -> str:
-    """What one of `SHELLS` reads at its start, or where it looks for completions."""
-    from typer import completion as shells
+    """Return what one of `SHELLS` reads at its start, or where it looks for completions."""
+    import click
+    from click import shell_completion as shells
 
-    text = shells.get_completion_script(  # type: ignore[attr-defined]
-        prog_name=PROGRAM, complete_var=VARIABLE, shell=shell
-    )
-    return f"{text}\n"
+    kinds = {"bash": shells.BashComplete, "zsh": shells.ZshComplete, "fish": shells.FishComplete}
+    made = kinds[shell](click.Command(PROGRAM), {}, PROGRAM, VARIABLE)
+    return shells.ShellComplete.source(made)  # bash's own starts a bash to see how old it is

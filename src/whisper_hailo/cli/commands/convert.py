@@ -7,26 +7,22 @@ from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 
 
 def convert(
-    checkpoint: Annotated[
-        str, typer.Argument(help="Checkpoint directory, hub id, short name, or micro.")
-    ],
-    out: Annotated[Path, typer.Argument(help="Model directory to write.", readable=False)],
+    checkpoint: Annotated[str, Argument("Checkpoint directory, hub id, short name, or micro.")],
+    out: Annotated[Path, Argument("Model directory to write.")],
     options: ConvertOptions,
-    revision: Annotated[
-        str | None, typer.Option(help="Hub commit, tag or branch. [default: main]")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the model's JSON.")] = False,
+    revision: Annotated[str | None, Flag("Hub commit, tag or branch. [default: main]")] = None,
+    as_json: Annotated[bool, Flag("Print the model's JSON.", "--json")] = False,
 ) -> None:
     """Write a Hugging Face Whisper checkpoint as ONNX graphs, without torch."""
     from whisper_hailo.checkpoint.hub import is_model_directory, locate, parse_name

@@ -12,12 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from whisper_hailo.cli.doctor_hailo import BROKEN, NOTE, OK, Check
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.flags import Flag
 
 _DOT_PRODUCTS: Final = ("avx512_vnni", "avx_vnni", "asimddp", "i8mm")
 _CPU_FEATURES: Final = ("avx2", *_DOT_PRODUCTS, "asimd", "asimdhp")
@@ -25,7 +24,7 @@ _NEEDED_CACHE_GIB: Final = 1.0
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
 ) -> int:
     """Check Python, runtime, processor, audio, accelerator and cache; say what to do."""
     from whisper_hailo.cli.doctor_hailo import hailo_checks

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.core.flags import Flag
 from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
 
 if TYPE_CHECKING:
@@ -18,11 +18,9 @@ N_NOISIEST = 5
 
 
 def emulate(
-    model_dir: Annotated[
-        Path, typer.Argument(help="Model directory made with convert --hailo.", readable=False)
-    ],
+    model_dir: Annotated[Path, Argument("Model directory made with convert --hailo.")],
     options: EmulateOptions,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
 ) -> None:
     """Write a graph that computes with the chip's 8 and 16 bits, and say what that costs."""
     from whisper_hailo.hailo_tools.emulate.make import emulate_part

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from whisper_hailo.backends.hailo.choose import KNOWN, PLACE, find_known
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import Flag
 
 _ARCHES = tuple(dict.fromkeys(known.arch for known in KNOWN))
 _VARIANTS = tuple(dict.fromkeys(known.variant for known in KNOWN))
 
 
 def fetch_hef(
-    arch: Annotated[str, typer.Option(help=f"Chip: {', '.join(_ARCHES)}.")],
-    variant: Annotated[str, typer.Option(help=f"Model: {', '.join(_VARIANTS)}.")] = "tiny",
-    place: Annotated[
-        str, typer.Option("--from", metavar="URL", help="A mirror of the vendor's files.")
-    ] = PLACE,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    arch: Annotated[str, Flag(f"Chip: {', '.join(_ARCHES)}.")],
+    variant: Annotated[str, Flag(f"Model: {', '.join(_VARIANTS)}.")] = "tiny",
+    place: Annotated[str, Flag("A mirror of the vendor's files.", "--from", metavar="URL")] = PLACE,
+    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
 ) -> None:
     """Fetch the vendor's HEFs of tiny, tiny.en or base and the arrays of the decoder's host."""
     from whisper_hailo.backends.hailo.fetch import fetch

@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.core.flags import Flag
 
 
 def inspect(
-    path: Annotated[
-        Path, typer.Argument(help="Model directory, ONNX file or HEF.", readable=False)
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    path: Annotated[Path, Argument("Model directory, ONNX file or HEF.")],
+    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
 ) -> None:
     """Show dimensions, windows, quantisation, sizes and hashes."""
     from whisper_hailo.convert.inspect import describe

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import typer
-
-from whisper_hailo.cli.groups import Only
+from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.flags import Flag
 
 if TYPE_CHECKING:
     from whisper_hailo.convert.model_cache import CachedModel
@@ -22,10 +21,10 @@ _MIB: Final = 2**20
 
 
 def models(
-    options: Annotated[ConvertOptions, Only(_FORM)],
-    action: Annotated[str, typer.Argument(help=f"{', '.join(ACTIONS)}.")] = "list",
-    names: Annotated[list[str] | None, typer.Argument(help="Names of models.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+    options: Annotated[ConvertOptions, FieldSubset(_FORM)],
+    action: Annotated[str, Argument(f"{', '.join(ACTIONS)}.")] = "list",
+    names: Annotated[list[str] | None, Argument("Names of models.")] = None,
+    as_json: Annotated[bool, Flag("Print the list as JSON.", "--json")] = False,
 ) -> int:
     """List models; fetch some before they are needed, verify or remove what is cached."""
     if action not in ACTIONS:

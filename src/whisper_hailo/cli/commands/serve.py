@@ -9,13 +9,12 @@ from typing import Annotated
 
 from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.cli.fallback import Fallback
-from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import ModelOptions, tell_engine
-from whisper_hailo.cli.settings import ConfigOptions, ConfiguredOptions
+from whisper_hailo.cli.options import FieldSubset
 from whisper_hailo.cli.verbosity import log_as
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
-from whisper_hailo.core.given_options import Given
+from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.processor import give_back_what_is_free
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
@@ -32,54 +31,21 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 logger = logging.getLogger(__name__)
 
 _DECODING = ("language", "cures", "max_new_tokens", "search", "thresholds", "limits", "prompts")
-_SETTINGS: dict[type, tuple[str, ...]] = {
-    ListenOptions: (),
-    ModelOptions: (),
-    DecodingOptions: ("language",),
-    LongOptions: ("trim_window",),
-    LimitOptions: (),
-    SafetyOptions: (),
-}
-"""Options that environment and file may say, too."""
-
-_NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming", "pydantic_settings")
+_NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming")
 
 
 def serve(
-    doors: Given[ListenOptions],
-    model: Given[ModelOptions],
-    decoding: Annotated[Given[DecodingOptions], Only(_DECODING)],
-    fallback: Fallback,
-    long: Annotated[Given[LongOptions], Only(("trim_window",))],
-    limits: Given[LimitOptions],
-    safety: Given[SafetyOptions],
-    config: ConfigOptions,
-) -> int:
-    """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
-    require("server", "serve", *_NEEDED)
-    settings = ConfiguredOptions(_SETTINGS, config.config)
-    decoding = settings.settle(decoding)
-    _decoding(decoding, fallback, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
-    return _serve(
-        settings.settle(doors).on(),
-        settings.settle(model).on(),
-        decoding,
-        fallback,
-        settings.settle(long).on(),
-        settings.settle(limits).on(),
-        settings.settle(safety).on(),
-    )
-
-
-def _serve(
     doors: ListenOptions,
     model: ModelOptions,
-    decoding: Given[DecodingOptions],
+    decoding: Annotated[PartialOptions[DecodingOptions], FieldSubset(_DECODING)],
     fallback: Fallback,
-    long: LongOptions,
+    long: Annotated[LongOptions, FieldSubset(("trim_window",))],
     limits: LimitOptions,
     safety: SafetyOptions,
 ) -> int:
+    """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
+    require("server", "serve", *_NEEDED)
+    _decoding(decoding, fallback, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
     from whisper_hailo.serve.engine import make_engine, make_worker
     from whisper_hailo.serve.server import Server, bound
 
@@ -107,7 +73,10 @@ def _serve(
 
 
 def _decoding(
-    given: Given[DecodingOptions], fallback: Fallback, default: DecodingOptions, step: float
+    given: PartialOptions[DecodingOptions],
+    fallback: Fallback,
+    default: DecodingOptions,
+    step: float,
 ) -> DecodingOptions:
     """What was typed, on the defaults of `transcribe`."""
     return given.on(replace(default, search=SearchOptions(fallback.temperatures(step))))

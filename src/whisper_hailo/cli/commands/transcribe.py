@@ -8,18 +8,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.flags import CHANNELS, expect_choices, flag
-from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
+from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.batch_size import checked_batch
@@ -46,9 +45,9 @@ class Together:
 
 
 def transcribe(
-    audio: Annotated[list[str], typer.Argument(hidden=True)],
+    audio: Annotated[list[str], Argument()],
     model: ModelOptions,
-    decoding: Given[DecodingOptions],
+    decoding: PartialOptions[DecodingOptions],
     fallback: Fallback,
     long: LongOptions,
     together: Together,
@@ -92,7 +91,7 @@ def transcribe(
 
 
 def decoding_options(
-    given: Given[DecodingOptions],
+    given: PartialOptions[DecodingOptions],
     fallback: Fallback,
     output: OutputOptions,
     default: DecodingOptions,

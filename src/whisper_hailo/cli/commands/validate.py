@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.flags import Flag
 from whisper_hailo.validate.options import ValidateOptions
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ HEADINGS = (
 
 
 def validate(
-    model_dir: Annotated[Path, typer.Argument(help="Model directory.", readable=False)],
+    model_dir: Annotated[Path, Argument("Model directory.")],
     options: ValidateOptions,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to write. [default: the model directory]"),
+        Flag("Where to write. [default: the model directory]", metavar="DIR"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print parity.json instead.")] = False,
+    as_json: Annotated[bool, Flag("Print parity.json instead.", "--json")] = False,
 ) -> int:
     """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
     from whisper_hailo.core.files import expect_folder

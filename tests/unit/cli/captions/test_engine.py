@@ -18,7 +18,7 @@ from whisper_hailo.cli.captions.engine import caption_engine
 from whisper_hailo.cli.captions.options import CaptionModel
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.given_options import Given
+from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
@@ -79,9 +79,11 @@ def stack() -> Iterator[contextlib.ExitStack]:
         yield resources
 
 
-def given(hotwords: str | None = None, **typed: Any) -> Given[DecodingOptions]:
+def given(hotwords: str | None = None, **typed: Any) -> PartialOptions[DecodingOptions]:
     prompts = {} if hotwords is None else {"hotwords": hotwords}
-    return Given(DecodingOptions, typed, {"prompts": Given(PromptOptions, prompts)})
+    return PartialOptions(
+        DecodingOptions, typed, {"prompts": PartialOptions(PromptOptions, prompts)}
+    )
 
 
 def test_our_own_is_warm_and_open_until_the_end(

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from whisper_hailo.cli.captions.verbose import report, summary
-from whisper_hailo.cli.verbosity import Loudness, set_loudness
+from whisper_hailo.cli.verbosity import Verbosity, set_verbosity
 from whisper_hailo.live.statistics import CaptionStatistics
 
 
@@ -43,7 +43,7 @@ def test_a_run_without_a_word_has_its_three_lines() -> None:
 def test_a_person_is_told_in_lines_and_in_all_figures_where_details_are_asked_for(
     level: str, told: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    set_loudness(Loudness(verbose=level == "verbose", quiet=level == "quiet"))
+    set_verbosity(Verbosity(verbose=level == "verbose", quiet=level == "quiet"))
     statistics = CaptionStatistics(n_full=2, n_words=10, words_in=Counter(de=10))
     report(statistics, as_json=False)
     captured = capsys.readouterr()
@@ -62,8 +62,8 @@ def test_machines_are_told_in_json_whatever_else_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     statistics = CaptionStatistics(n_full=2, n_words=10)
-    for loudness in (Loudness(), Loudness(quiet=True), Loudness(verbose=True)):
-        set_loudness(loudness)
+    for loudness in (Verbosity(), Verbosity(quiet=True), Verbosity(verbose=True)):
+        set_verbosity(loudness)
         report(statistics, as_json=True)
         captured = capsys.readouterr()
         figures = json.loads(captured.out)

@@ -22,11 +22,9 @@ def asked(shell: str, line: str) -> list[str]:
     words = line.split(" ")
     environment = {
         **os.environ,
-        VARIABLE: f"complete_{shell}",
+        VARIABLE: f"{shell}_complete",
         "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
-        "_TYPER_COMPLETE_ARGS": line,
-        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "COMP_CWORD": words[-1] if shell == "fish" else str(len(words) - 1),
     }
     answer = subprocess.run(
         [PROGRAM], env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S
@@ -57,7 +55,7 @@ def test_a_script_is_what_its_shell_takes(
     assert run(["completion", shell]) == 0
     script = tmp_path / "script"
     script.write_text(capsys.readouterr().out)
-    assert f"{VARIABLE}=complete_{shell}" in script.read_text()
+    assert f"{VARIABLE}={shell}_complete" in script.read_text()
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"{shell} is not installed")

@@ -8,8 +8,7 @@ import subprocess
 
 import pytest
 
-from whisper_hailo.cli.app import run
-from whisper_hailo.cli.command_table import OWN
+from whisper_hailo.cli.app import OWN, run
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo_lab.documents.manual import COMPLETIONS, MAN, SHARE, files
 
@@ -57,4 +56,4 @@ def test_troff_has_nothing_against_it(page: str) -> None:
 @pytest.mark.slow
 def test_each_shell_asks_the_command() -> None:
     for shell, path in COMPLETIONS.items():
-        assert f"complete_{shell}" in files()[SHARE / path]
+        assert f"{shell}_complete" in files()[SHARE / path]

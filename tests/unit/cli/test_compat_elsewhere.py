@@ -11,7 +11,7 @@ from whisper_hailo.transcription.longform.clips import Clip
 __all__ = ["listener", "recordings"]
 
 
-@pytest.mark.parametrize("words", ["-ot 8000", "-p 2", "-osrt", "-nf", "-mc 0"])
+@pytest.mark.parametrize("words", ["-ot 8000", "-p 2", "-osrt", "-nf", "-mc 9"])
 def test_commands_without_what_a_word_stands_for_do_not_take_it(
     words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,18 +1,18 @@
-"""Dataclasses of options become parameters and come back as dataclasses."""
+"""Dataclasses of options become Click options and come back as dataclasses."""
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
 
 from whisper_hailo.cli.app import run
-from whisper_hailo.cli.groups import Only, flattened
+from whisper_hailo.cli.command import command_of
+from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, expect_choices, flag, group
-from whisper_hailo.core.given_options import Given
+from whisper_hailo.core.partial_options import PartialOptions
 
 
 @dataclass(frozen=True)
@@ -52,58 +52,64 @@ class Narrow:
 
 
 def command(
-    files: list[str], outer: Outer, narrow: Annotated[Given[Narrow], Only(("wide",))]
+    files: Annotated[list[str], Argument()],
+    outer: Outer,
+    narrow: Annotated[PartialOptions[Narrow], FieldSubset(("wide",))],
 ) -> Any:
     """Says what it does."""
     return files, outer, narrow
 
 
-FLAT = flattened(command)
+MADE = command_of("do", command)
 
 
-def test_flags_become_parameters_and_fields_without_one_do_not() -> None:
-    parameters = inspect.signature(FLAT).parameters
-    assert [*parameters] == [
+def call(words: str) -> Any:
+    """Return the arguments that the function gets for words behind one file."""
+    with MADE.make_context("do", ["a", *words.split()]) as context:
+        return MADE.invoke(context)
+
+
+def test_fields_with_flags_become_options() -> None:
+    assert [param.name for param in MADE.params] == [
         "files", "deep", "colour", "extra", "marks", "start", "at", "end",
-        "names", "wide",
+        "names", "wide", "verbose", "quiet",
     ]  # fmt: skip
-    assert all(parameter.default is None for parameter in [*parameters.values()][1:])
-    assert FLAT.__doc__ == "Says what it does."
+    assert MADE.help == "Says what it does."
 
 
 def test_what_was_not_typed_is_the_dataclasses_own() -> None:
-    assert FLAT(files=["a"])[1] == Outer()
+    assert call("")[1] == Outer()
 
 
 def test_what_was_typed_comes_back_in_its_place() -> None:
-    _, outer, _ = FLAT(files=[], deep=9, colour="blue", names=["a", "b"])
+    _, outer, _ = call("--deep 9 --colour blue --names a --names b")
     assert outer == Outer(inner=Inner(9), colour="blue", names=("a", "b"))
 
 
 def test_a_name_says_what_single_values_start_from() -> None:
-    assert FLAT(files=[], start="5")[1].start == Start(5, 9)
-    assert FLAT(files=[], start="5", end=7)[1].start == Start(5, 7)
-    assert FLAT(files=[], end=7)[1].start == Start(1, 7)
+    assert call("--start 5")[1].start == Start(5, 9)
+    assert call("--start 5 --end 7")[1].start == Start(5, 7)
+    assert call("--end 7")[1].start == Start(1, 7)
 
 
 def test_a_switch_stands_for_the_defaults_of_its_options() -> None:
-    assert FLAT(files=[], extra=True)[1].extra == Extra()
-    assert FLAT(files=[], extra=True, marks="?")[1].extra == Extra("?")
+    assert call("--extra")[1].extra == Extra()
+    assert call("--extra --marks ?")[1].extra == Extra("?")
     with pytest.raises(OptionError, match="--marks needs --extra; give both"):
-        FLAT(files=[], marks="?")
+        call("--marks ?")
 
 
 def test_what_is_given_goes_on_whatever_the_command_starts_from() -> None:
-    given = FLAT(files=[], wide=5)[2]
+    given = call("--wide 5")[2]
     assert given.on(Narrow(wide=8, high=9)) == Narrow(wide=5, high=9)
-    assert FLAT(files=[])[2].on(Narrow(wide=8)) == Narrow(wide=8)
+    assert call("")[2].on(Narrow(wide=8)) == Narrow(wide=8)
 
 
 def test_what_stands_for_no_value_is_told_with_its_name() -> None:
     with pytest.raises(OptionError, match="--colour is 'green', expected one of: red, blue"):
-        FLAT(files=[], colour="green")
+        call("--colour green")
     with pytest.raises(OptionError, match="--start is 'x', expected"):
-        FLAT(files=[], start="x")
+        call("--start x")
 
 
 def test_a_message_names_a_field_as_it_is_typed() -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, group, needed
-from whisper_hailo.core.given_options import (
-    Given,
+from whisper_hailo.core.partial_options import (
+    PartialOptions,
     default_of,
+    from_keywords,
     inner_type,
-    named,
     names_of,
     refuse_unknown,
 )
@@ -62,45 +62,47 @@ BY_NAME = {one.name: one for one in fields(Options)}
 
 
 def taken(**values: Any) -> Options:
-    options: Options = named(Options, values).on()
+    options: Options = from_keywords(Options, values).on()
     assert values == {}
     return options
 
 
 def test_what_is_not_given_is_as_the_defaults_or_the_base_have_it() -> None:
-    assert Given(Options).on() == Options()
-    assert Given(Options, {"share": 0.25}).on() == Options(share=0.25)
+    assert PartialOptions(Options).on() == Options()
+    assert PartialOptions(Options, {"share": 0.25}).on() == Options(share=0.25)
     base = Options(language="de", share=0.75)
-    assert Given(Options, {"share": 0.25}).on(base) == Options(language="de", share=0.25)
+    assert PartialOptions(Options, {"share": 0.25}).on(base) == Options(language="de", share=0.25)
 
 
 def test_what_has_no_default_is_missing_where_nothing_gives_it() -> None:
     with pytest.raises(OptionError, match=r"^--name is missing; see --help$"):
-        Given(Needs).on()
-    assert Given(Needs, {"name": "a"}).on() == Needs("a")
-    assert Given(Needs, {"count": 3}).on(Needs("b")) == Needs("b", 3)
+        PartialOptions(Needs).on()
+    assert PartialOptions(Needs, {"name": "a"}).on() == Needs("a")
+    assert PartialOptions(Needs, {"count": 3}).on(Needs("b")) == Needs("b", 3)
 
 
 def test_options_within_others_are_changed_where_they_are() -> None:
-    deeper = {"more": Given(Words, {"prepended": "["})}
-    assert Given(Options, {}, deeper).on() == Options(more=Words("[", 2))
+    deeper = {"more": PartialOptions(Words, {"prepended": "["})}
+    assert PartialOptions(Options, {}, deeper).on() == Options(more=Words("[", 2))
     base = Options(more=Words("<", 9))
-    assert Given(Options, {}, deeper).on(base) == Options(more=Words("[", 9))
-    assert Given(Options, {}, {"more": Given(Words)}).on(base) == base
-    given = Given(Options, {"more": Words("{", 5)}, deeper)
+    assert PartialOptions(Options, {}, deeper).on(base) == Options(more=Words("[", 9))
+    assert PartialOptions(Options, {}, {"more": PartialOptions(Words)}).on(base) == base
+    given = PartialOptions(Options, {"more": Words("{", 5)}, deeper)
     assert given.on(base) == Options(more=Words("[", 5))  # given itself, and a field of it
 
 
 def test_a_switch_stands_for_the_defaults_and_its_options_need_it() -> None:
-    words = {"words": Given(Words, {"prepended": "["})}
-    assert Given(Options, {"words": True}, words).on() == Options(words=Words("["))
-    assert Given(Options, {"words": True}, {"words": Given(Words)}).on() == Options(words=Words())
-    assert Given(Options, {}, {"words": Given(Words)}).on() == Options()
+    words = {"words": PartialOptions(Words, {"prepended": "["})}
+    assert PartialOptions(Options, {"words": True}, words).on() == Options(words=Words("["))
+    assert PartialOptions(
+        Options, {"words": True}, {"words": PartialOptions(Words)}
+    ).on() == Options(words=Words())
+    assert PartialOptions(Options, {}, {"words": PartialOptions(Words)}).on() == Options()
     for typed in ({}, {"words": None}, {"words": False}):
         with pytest.raises(OptionError, match=r"^--prepend needs --word-timestamps; give both$"):
-            Given(Options, typed, words).on()
+            PartialOptions(Options, typed, words).on()
     on = Options(words=Words("<", 4))
-    assert Given(Options, {}, words).on(on) == Options(words=Words("[", 4))
+    assert PartialOptions(Options, {}, words).on(on) == Options(words=Words("[", 4))
 
 
 def test_defaults_and_inner_types() -> None:
@@ -141,9 +143,9 @@ def test_options_within_others_are_taken_themselves_or_by_a_word() -> None:
 
 def test_of_a_group_only_what_it_names_is_taken() -> None:
     values: dict[str, Any] = {"depth": 7, "prepended": "["}
-    given = named(Words, values, ("depth",))
+    given = from_keywords(Words, values, ("depth",))
     assert (given.typed, values) == ({"depth": 7}, {"prepended": "["})
-    assert named(Options, {"other": 1}).typed == {}
+    assert from_keywords(Options, {"other": 1}).typed == {}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_a_value_of_another_type_is_refused_by_the_name_it_came_by(
     values: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(OptionError, match=said):
-        named(Options, values)
+        from_keywords(Options, values)
 
 
 def test_what_nothing_took_is_refused_with_what_was_meant() -> None:

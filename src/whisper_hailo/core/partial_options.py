@@ -1,4 +1,4 @@
-"""What a caller gave of a dataclass of options, in words of a command line or by name in Python."""
+"""Options that a caller gave, on a command line or as Python keywords, without the defaults."""
 
 from __future__ import annotations
 
@@ -20,24 +20,21 @@ _SIMILAR: Final = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Given(Generic[T]):
-    """What was given of a dataclass of options.
+class PartialOptions(Generic[T]):
+    """Some fields of a dataclass of options.
 
     Attributes:
         kind: the dataclass.
-        typed: the values of its fields that were given.
+        typed: values of its fields, by name.
         groups: the same of its fields that are dataclasses.
     """
 
     kind: type[T]
     typed: Mapping[str, Any] = field(default_factory=dict)
-    groups: Mapping[str, Given[Any]] = field(default_factory=dict)
+    groups: Mapping[str, PartialOptions[Any]] = field(default_factory=dict)
 
     def on(self, base: T | None = None) -> T:
-        """The options: what was given in the place of what `base` has.
-
-        Args:
-            base: `None` has the defaults.
+        """Return `base`, or the defaults, with these values.
 
         Raises:
             OptionError: a value out of range, or one that is of use with another option only.
@@ -53,7 +50,7 @@ class Given(Generic[T]):
         return self.kind(**changes) if base is None else replace(base, **changes)  # type: ignore[type-var]
 
     def _in(self, holder: Field[Any], start: T | bool | None) -> T | None:
-        """The options of a field; a switch that is on stands for the defaults of its options."""
+        """Return the options of a field; a switch that is on stands for their defaults."""
         if start is True:
             return self.on()
         if start:
@@ -65,45 +62,88 @@ class Given(Generic[T]):
 
 
 def default_of(one: Field[Any]) -> Any:  # noqa: ANN401 - of any field
-    """What a field has where nothing was given."""
+    """Return the default of a field; `None` where there is none."""
     if one.default_factory is not MISSING:
         return one.default_factory()
     return None if one.default is MISSING else one.default
 
 
 def inner_type(hint: Any) -> Any:  # noqa: ANN401 - a type
-    """`T` of the hint `T | None`; any other hint as it is."""
+    """Return `T` of the hint `T | None`, and any other hint as it is."""
     if get_origin(hint) in (Union, UnionType):
         return next(kind for kind in get_args(hint) if kind is not type(None))
     return hint
 
 
-def named(kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()) -> Given[T]:
-    """Take what belongs to a dataclass, and to those within it, out of values by name.
+@cache
+def hints_of(kind: type[Any]) -> Mapping[str, Any]:
+    """Return the types of the fields, which Python compiles on every request: 5 ms a call."""
+    return get_type_hints(kind)
+
+
+def option_fields(
+    kind: type[Any], only: tuple[str, ...] = ()
+) -> Iterator[tuple[Field[Any], Any, type[Any] | None]]:
+    """Yield fields with their types, and with the dataclass that a field holds, if it does.
 
     Args:
         kind: the dataclass.
-        values: by the name of a field, or as it is typed, with `_` for `-`; those that are taken
-            are taken out.
-        only: fields that have names here; empty: all.
+        only: names of its fields; empty: all.
+    """
+    hints = hints_of(kind)  # type: ignore[arg-type]  # every class has a hash
+    for one in fields(kind):
+        if not only or one.name in only:
+            inner = inner_type(hints[one.name])
+            held = inner if is_dataclass(inner) and isinstance(inner, type) else None
+            yield one, hints[one.name], held
+
+
+def from_typed(
+    kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()
+) -> PartialOptions[T]:
+    """Take a dataclass's options out of parsed ones, which are named as they are typed.
+
+    Args:
+        kind: the dataclass.
+        values: by typed name with `_` for `-`; those of this dataclass are removed.
+        only: fields that are options here; empty: all.
     """
     typed: dict[str, Any] = {}
-    groups: dict[str, Given[Any]] = {}
-    hints = hints_of(kind)  # type: ignore[arg-type]  # every class has a hash
-    for one in fields(kind):  # type: ignore[arg-type]
-        if only and one.name not in only:
-            continue
+    groups: dict[str, PartialOptions[Any]] = {}
+    for one, _, held in option_fields(kind, only):
+        if flag_of(one) is not None and (name := identifier(typed_name(one))) in values:
+            typed[one.name] = values.pop(name)
+        if held is not None:
+            groups[one.name] = from_typed(held, values, only_of(one))
+    return PartialOptions(kind, typed, groups)
+
+
+def from_keywords(
+    kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()
+) -> PartialOptions[T]:
+    """Take a dataclass's options out of Python keywords.
+
+    Args:
+        kind: the dataclass.
+        values: by the name of a field, or as it is typed; those of this dataclass are removed.
+        only: fields that have names here; empty: all.
+
+    Raises:
+        OptionError: a value of another type.
+    """
+    typed: dict[str, Any] = {}
+    groups: dict[str, PartialOptions[Any]] = {}
+    for one, hint, held in option_fields(kind, only):
         for name in names_of(one):
             if name in values:
-                typed[one.name] = _checked(one, hints[one.name], name, values.pop(name))
-        inner = inner_type(hints[one.name])
-        if is_dataclass(inner) and isinstance(inner, type):
-            groups[one.name] = named(inner, values, only_of(one))
-    return Given(kind, typed, groups)
+                typed[one.name] = _checked(one, hint, name, values.pop(name))
+        if held is not None:
+            groups[one.name] = from_keywords(held, values, only_of(one))
+    return PartialOptions(kind, typed, groups)
 
 
 def refuse_unknown(values: Mapping[str, Any], peers: Mapping[str, str], *kinds: type[Any]) -> None:
-    """Refuse values that nothing took.
+    """Refuse keywords that no dataclass took.
 
     Raises:
         OptionError: there is one; with the name that was probably meant.
@@ -111,37 +151,35 @@ def refuse_unknown(values: Mapping[str, Any], peers: Mapping[str, str], *kinds: 
     for name in values:
         if name in peers:
             raise OptionError(f"{name} is of another program; {peers[name]}")
-        known = {known for kind in kinds for known in _all_names(kind)}
+        known = {known for kind in kinds for known in keyword_names(kind)}
         similar = get_close_matches(name, sorted(known), 1, _SIMILAR)
         meant = f"did you mean {similar[0]}?" if similar else "see help(Transcriber)"
         raise OptionError(f"there is no option {name}; {meant}")
 
 
-@cache
-def hints_of(kind: type[Any]) -> Mapping[str, Any]:
-    """Types of the fields, which Python compiles anew whenever it is asked: 5 ms of every call."""
-    return get_type_hints(kind)
+def identifier(option: str) -> str:
+    """Return `beam_size` for `--beam-size`."""
+    return option.lstrip("-").replace("-", "_")
 
 
 def names_of(one: Field[Any]) -> tuple[str, ...]:
-    """By which a field is known in Python: its own, and those that are typed, without hyphens."""
+    """Return the keywords of a field: its own name, and the long ones that are typed."""
     how = flag_of(one)
     typed = () if how is None else (typed_name(one), *how.also)
-    words = (name.removeprefix("--").replace("-", "_") for name in typed if name.startswith("--"))
+    words = (identifier(name) for name in typed if name.startswith("--"))
     return tuple(dict.fromkeys((one.name, *words)))
 
 
-def _all_names(kind: type[Any]) -> Iterator[str]:
-    hints = hints_of(kind)  # type: ignore[arg-type]
-    for one in fields(kind):
+def keyword_names(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield all keywords of a dataclass and of those within it."""
+    for one, _, held in option_fields(kind, only):
         yield from names_of(one)
-        inner = inner_type(hints[one.name])
-        if is_dataclass(inner) and isinstance(inner, type):
-            yield from _all_names(inner)
+        if held is not None:
+            yield from keyword_names(held, only_of(one))
 
 
 def _checked(one: Field[Any], hint: Any, name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
-    """A value of a field, once it is of the right type."""
+    """Return a value of a field, once it is of the right type."""
     inner = inner_type(hint)
     value = value.item() if type(value).__module__ == "numpy" and value.ndim == 0 else value
     if value is None and inner is not hint:
@@ -157,7 +195,7 @@ def _checked(one: Field[Any], hint: Any, name: str, value: Any) -> Any:  # noqa:
 
 
 def _group(one: Field[Any], kind: type[Any], name: str, value: Any, *, can_be_off: bool) -> Any:  # noqa: ANN401
-    """Options within others: themselves, their name, or whether there are any."""
+    """Return options within others: given themselves, by their name, or as a switch."""
     if isinstance(value, kind):
         return value
     if can_be_off and isinstance(value, bool):
