@@ -78,6 +78,14 @@ BATCHES = [("-p 2", 2), ("-p 1", None), ("-p 4 --batch-size 3", 3), ("--batched 
            ("--batched False", None)]  # fmt: skip
 
 
+JOINED = [
+    "-ojf", "-olrc", "-owts", "-ocsv", "-of=x", "-et=2", "-ac=512", "-wt=1", "-on=3", "-ps", "-pp",
+    "-sow", "-dtw=base", "-tdrz", "-vm=x", "-vth=1", "-fth=9", "-mt=5", "-fp=x", "-ls", "-sns",
+    "-oved=CPU",
+]  # fmt: skip
+"""Of whisper.cpp, with a value where it has one."""
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[ModelOptions]:
     """The options of each model that was asked for."""
@@ -222,33 +230,7 @@ def test_every_option_has_words_or_advice() -> None:
         assert option.advice or option.number or "True" in option.values, option.names
 
 
-@pytest.mark.parametrize(
-    "typed",
-    [
-        "-ojf",
-        "-olrc",
-        "-owts",
-        "-ocsv",
-        "-of=x",
-        "-et=2",
-        "-ac=512",
-        "-wt=1",
-        "-on=3",
-        "-ps",
-        "-pp",
-        "-sow",
-        "-dtw=base",
-        "-tdrz",
-        "-vm=x",
-        "-vth=1",
-        "-fth=9",
-        "-mt=5",
-        "-fp=x",
-        "-ls",
-        "-sns",
-        "-oved=CPU",
-    ],
-)
+@pytest.mark.parametrize("typed", JOINED)
 def test_joined_option_of_whisper_cpp_is_refused_in_one_line(
     typed: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
