@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from whisper_hailo.checkpoint.config import INDEX_FILE, PICKLES, SINGLE_FILE, read_config
+from whisper_hailo.checkpoint.config import INDEX_FILE, MERGE, PICKLES, SINGLE_FILE, read_config
 from whisper_hailo.checkpoint.ctranslate2 import (
     MODEL_FILE,
     is_ctranslate2,
@@ -151,7 +151,7 @@ class Checkpoint:
                 f"{shown(self.directory)}: array {min(surplus)} has no place in the "
                 f"{self.config.dims.n_encoder_layers} encoder and "
                 f"{self.config.dims.n_decoder_layers} decoder layers of config.json; arrays and "
-                "config are of different models, or an adapter is not merged"
+                f"config are of different models, or an adapter is not merged: {MERGE}"
             )
 
     def weight(self, name: str) -> Weight:

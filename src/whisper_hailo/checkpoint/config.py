@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.names import shown
@@ -18,6 +18,12 @@ LARGEST_FFN = 1 << 18
 ENGLISH_N_VOCAB = 51_864
 """Vocabulary size of `.en` checkpoints; used only where no config says if one is multilingual."""
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
+
+ADAPTER: Final = "adapter_config.json"
+MERGE: Final = (
+    "load it with its model in peft, then merge_and_unload() and save_pretrained(DIR), and give DIR"
+)
+"""What to do with an adapter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ def read_config(directory: Path) -> Config:
             "hub id"
         )
     path = directory / "config.json"
+    if not path.is_file() and (directory / ADAPTER).is_file():
+        raise ModelError(f"{shown(directory)} is an adapter (LoRA) without a model; {MERGE}")
     if not path.is_file():
         raise ModelError(
             f"{shown(directory)} is no checkpoint: it has no config.json; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
+from whisper_hailo.checkpoint.config import ADAPTER, MERGE
 from whisper_hailo.checkpoint.package_registry import (
     PACKAGED,
     REGISTRY,
@@ -79,6 +81,8 @@ def _download(hub_id: str, patterns: Sequence[str], revision: str | None) -> Pat
         raise
     names = [file.rfilename for file in found.siblings or ()]
     wanted = [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
+    if ADAPTER in names and "config.json" not in names:
+        raise ValueError(f"it is an adapter (LoRA) without a model; {MERGE}")
     if not wanted:
         raise ValueError("it has no file of a checkpoint")
     for name in wanted:
@@ -149,6 +153,12 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _OTHERS_FILE: Final = re.compile(r"(?:ggml-)?(.+?)(?:-q\d_\d)?\.(?:bin|gguf|pt)")
 """Such as whisper.cpp's `ggml-base.en-q5_1.bin` and OpenAI's `base.en.pt`."""
 
+_ZIP: Final = b"PK\x03\x04"
+_PICKLE: Final = b"\x80"
+_WHISPER_CPP: Final = (b"lmgg", b"GGUF")
+_LARGEST_PICKLE: Final = 16 << 20
+"""Bytes; weights lie beside it."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointName:
@@ -180,18 +190,13 @@ def parse_name(name: str) -> CheckpointName:
     # os.path answers False where pathlib raises: no permission, a name too long, no such user.
     path = Path(os.path.expanduser(name))
     same = _OTHERS_FILE.fullmatch(os.path.basename(name))
-    if same is not None and same[1] in SHORT_NAMES and not os.path.isdir(path):
-        raise ModelError(
-            f"{shown(name)} is a model file of another program; give {same[1]}, which has the same "
-            "weights"
-        )
+    size = same[1] if same is not None and same[1] in SHORT_NAMES else ""
+    if size and not os.path.exists(path):
+        raise ModelError(f"{shown(name)} names a model file of another program; give {size}")
     if name and os.path.isdir(path):
         return CheckpointName(label=os.path.basename(os.path.realpath(path)), path=path)
     if name and os.path.exists(path):
-        raise ModelError(
-            f"{shown(name)} is a file, expected a model directory or a checkpoint directory; "
-            "give the directory that holds it"
-        )
+        raise ModelError(f"{shown(name)} is {_file_kind(path, size)}")
     if _HUB_ID.fullmatch(name):
         return CheckpointName(label=name.split("/")[1].removeprefix("whisper-"), hub_id=name)
     near = get_close_matches(name.lower(), (BUNDLED, *SHORT_NAMES))
@@ -201,6 +206,48 @@ def parse_name(name: str) -> CheckpointName:
         "checkpoint directory, a hub id such as openai/whisper-tiny, or one of: "
         f"{', '.join(SHORT_NAMES)}"
     )
+
+
+def _file_kind(path: Path, size: str) -> str:
+    """Return what a file holds, by its content, and what to do with it.
+
+    Args:
+        path: of the file.
+        size: short name of the model that its name is like; empty: of none.
+    """
+    own = f"for OpenAI's own weights give {size}, " if size else ""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_ZIP))
+        pickled = _pickled(path) if magic == _ZIP else b""
+    except OSError as error:
+        return f"a file that cannot be read ({error.strerror}); check its permissions"
+    if magic in _WHISPER_CPP:
+        return f"a model of whisper.cpp; {own}for others the checkpoint that it was made from"
+    if b"model_state_dict" in pickled and b"dims" in pickled:
+        return (
+            f"a checkpoint in OpenAI's format; {own}for a fine-tuned one the directory that "
+            "Transformers' convert_openai_to_hf.py makes of it"
+        )
+    if magic == _ZIP or magic.startswith(_PICKLE):
+        return "a PyTorch file; load it in Transformers, save_pretrained(DIR), and give DIR"
+    return (
+        "a file, expected a model directory or a checkpoint directory; give the directory that "
+        "holds it"
+    )
+
+
+def _pickled(path: Path) -> bytes:
+    """Return the beginning of the pickle within a file of torch.save, which is never unpickled."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+            if not names:
+                return b""
+            with archive.open(names[0]) as file:
+                return file.read(_LARGEST_PICKLE)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
+        return b""
 
 
 def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, ModelSource]:

@@ -1,3 +1,5 @@
+import io
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -5,6 +7,7 @@ import pytest
 
 from tests.unit.checkpoint.small_hub import COMMIT, serving, use_hub
 from whisper_hailo.checkpoint import hub
+from whisper_hailo.checkpoint.config import read_config
 from whisper_hailo.core.errors import HubError, ModelError, OptionError
 
 
@@ -58,8 +61,43 @@ def test_a_misspelled_name_is_told_what_was_meant(typed: str, meant: str) -> Non
     "typed", ["models/ggml-base.en.bin", "ggml-base.en-q5_1.bin", "~/base.en.pt", "base.en.gguf"]
 )
 def test_a_file_of_another_program_s_is_told_by_its_name_here(typed: str) -> None:
-    with pytest.raises(ModelError, match=r"model file of another program; give base\.en, which"):
+    with pytest.raises(ModelError, match=r"model file of another program; give base\.en"):
         hub.parse_name(typed)
+
+
+def saved_by_torch(pickled: bytes) -> bytes:
+    """The bytes of a file that torch.save writes."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", pickled)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("small.pt", saved_by_torch(b"dims n_mels model_state_dict"), "give small, for a fine-"),
+        ("mine.pt", saved_by_torch(b"dims n_mels model_state_dict"), "convert_openai_to_hf"),
+        ("small.pt", saved_by_torch(b"optimizer"), "PyTorch file; load it"),
+        ("small.pt", b"\x80\x02}q\x00.", "PyTorch file; load it"),
+        ("small.pt", b"PK\x03\x04 broken", "PyTorch file; load it"),
+        ("ggml-base.bin", b"lmgg....", "whisper.cpp; for OpenAI's own weights give base"),
+        ("base.gguf", b"GGUF....", "whisper.cpp; for OpenAI's own weights give base"),
+        ("small.pt", b"", "give the directory that holds it"),
+    ],
+)
+def test_file_is_judged_by_its_content(
+    name: str, content: bytes, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ModelError, match=said):
+        hub.parse_name(str(tmp_path / name))
+
+
+def test_adapter_directory_is_told_how_to_merge(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(ModelError, match="merge_and_unload"):
+        read_config(tmp_path)
 
 
 def test_a_directory_may_be_called_like_a_file_of_another_program_s(tmp_path: Path) -> None:
