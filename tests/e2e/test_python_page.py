@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.conftest import DEMO, ROOT
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.asked import Asked
+from whisper_hailo.transcription.keywords import merge_transcribe_kwargs
 
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -41,5 +41,5 @@ def test_names_that_are_said_to_be_the_same_are() -> None:
     assert len(names) > 20
     for name in names:  # a name that is not known would be told first
         with pytest.raises(Exception, match=r"expected|needs") as told:
-            Asked(DecodingOptions(), None, {name: object()})
+            merge_transcribe_kwargs(DecodingOptions(), None, {name: object()})
         assert "there is no option" not in str(told.value)

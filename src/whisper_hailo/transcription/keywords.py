@@ -1,14 +1,16 @@
-"""What a Python program asks for by names, put on the options that it is about."""
+"""Python keywords of `Transcriber`, and the options that they stand for."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypedDict
 
 import numpy as np
 
 from whisper_hailo.audio import AudioSource, Samples
+from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
@@ -16,11 +18,123 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.partial_options import from_keywords, refuse_unknown
 from whisper_hailo.core.processor import checked_threads
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.option_groups import (
+    PromptOptions,
+    SearchOptions,
+    Thresholds,
+    TokenLimits,
+    WordOptions,
+)
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.transcription.longform.clips import Clip
 from whisper_hailo.transcription.longform.plan import STRATEGIES, LongOptions
 from whisper_hailo.transcription.schedule import Progress
 
 logger = logging.getLogger(__name__)
+
+
+class ModelKwargs(TypedDict, total=False):
+    """Keywords of `Transcriber.from_model`: fields of `EngineOptions` and `ConvertOptions`."""
+
+    encoder: Path | str | None
+    decoder: Path | str | None
+    encoder_backend: str
+    decoder_backend: str
+    decoder_assets: Path | str | None
+    draft_model: str | None
+    draft_tokens: int | None
+    tokenizer: Path | str | None
+    host_contract: str
+    hailo: ChipOptions
+    share: bool
+    priority: ChipPriority
+    timeout_s: float
+    device_timeout: float
+    open_timeout_s: float
+    recovery_s: float
+    quantize: str
+    encoder_quantize: str
+    half: bool | None
+    # Of faster-whisper
+    compute_type: str
+    device: str
+    cpu_threads: int
+
+
+class TranscribeKwargs(TypedDict, total=False):
+    """Keywords of `Transcriber.transcribe`: fields of `DecodingOptions` and `LongOptions`."""
+
+    language: str | None
+    task: str
+    cures: Cures | str
+    preset: str
+    pad_to: int | None
+    pad_with: str
+    repetition_penalty: float
+    eot_boost: float
+    max_new_tokens: int | None
+    timestamps: bool
+    max_initial_timestamp_s: float | None
+    max_initial_timestamp: float | None
+    detect_each_window: bool
+    search: SearchOptions
+    temperatures: Sequence[float]
+    temperature: float | Sequence[float]
+    beam_size: int
+    retry_beam_size: int
+    patience: float
+    length_penalty: float | None
+    best_of: int
+    seed: int
+    thresholds: Thresholds
+    no_speech: float | None
+    no_speech_threshold: float | None
+    logprob: float | None
+    logprob_threshold: float | None
+    log_prob_threshold: float | None
+    compression_ratio: float | None
+    compression_ratio_threshold: float | None
+    limits: TokenLimits
+    suppress: Sequence[int] | None
+    suppress_tokens: Sequence[int] | str | None
+    suppress_blank: bool
+    no_repeat_ngram: int
+    no_repeat_ngram_size: int
+    max_per_second: float | None
+    max_tokens_per_second: float | None
+    prompts: PromptOptions
+    initial_prompt: str | None
+    prompt: str | None
+    prefix: str | None
+    hotwords: str | None
+    condition_on_previous_text: bool
+    carry_initial_prompt: bool
+    words: WordOptions | bool | None
+    word_timestamps: WordOptions | bool | None
+    prepended: str
+    prepend_punctuations: str
+    appended: str
+    append_punctuations: str
+    hallucination_silence_s: float | None
+    hallucination_silence: float | None
+    hallucination_silence_threshold: float | None
+    strategy: str
+    overlap_s: float | None
+    overlap: float | None
+    clips: Sequence[Clip]
+    clip_timestamps: Sequence[float] | str
+    skip_silence: bool
+    vad_threshold: float
+    min_silence_s: float
+    vad_min_silence: float
+    speech_pad_s: float
+    vad_speech_pad: float
+    trim_window: bool | None
+    # Of faster-whisper
+    vad_filter: bool
+    without_timestamps: bool
+    log_progress: bool
+
 
 _OF_CONVERSION: Final = ("quantize", "encoder_quantize", "half")
 
@@ -41,7 +155,7 @@ _PEERS: Final[Mapping[str, str]] = {
     "download_root": "set WHISPER_HAILO_CACHE",
     "local_files_only": "set HF_HUB_OFFLINE=1",
 }
-"""Names of OpenAI Whisper and faster-whisper that stand for nothing here."""
+"""Keywords of OpenAI Whisper and faster-whisper that stand for nothing here."""
 
 _MEANT: Final[Mapping[tuple[str, object], Mapping[str, Any]]] = {
     ("vad_filter", True): {"strategy": "vad"},
@@ -56,14 +170,71 @@ _MEANT: Final[Mapping[tuple[str, object], Mapping[str, Any]]] = {
     ("device", "auto"): {},
     ("device", "cpu"): {"encoder_backend": "onnx"},
 }
-"""Values of such names that do stand for something."""
+"""Keywords of theirs with a value that does stand for something."""
 
 
-def _as_ours(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Names and values of others in ours, where they stand for some; ours go before them."""
+def merge_transcribe_kwargs(
+    options: DecodingOptions, long: LongOptions | str | None, keywords: Mapping[str, Any]
+) -> tuple[DecodingOptions, LongOptions, Progress | None]:
+    """Put keywords of `transcribe` on options.
+
+    Args:
+        options: how to decode, but for the keywords.
+        long: likewise for long recordings; the name of a strategy stands for its options.
+        keywords: see `TranscribeKwargs`.
+
+    Returns:
+        both with the keywords, and what `log_progress=True` asks for.
+
+    Raises:
+        OptionError: an unknown keyword, or a value of a wrong type or out of range.
+    """
+    keywords = _as_ours(keywords)
+    if isinstance(long, str):
+        keywords, long = {"strategy": long, **keywords}, None
+    logs = keywords.pop("log_progress", False)
+    if not isinstance(logs, bool):
+        raise OptionError(f"log_progress is {logs!r}, expected True or False")
+    if "temperature" in keywords:
+        keywords["temperatures"] = keywords.pop("temperature")
+    _expect(options, DecodingOptions, "options")
+    _expect(long or LongOptions(), LongOptions, f"long is {', '.join(STRATEGIES)}, or")
+    decoding = from_keywords(DecodingOptions, keywords)
+    cut = from_keywords(LongOptions, keywords)
+    refuse_unknown(keywords, _PEERS, DecodingOptions, LongOptions)
+    return decoding.on(options), cut.on(long), _log if logs else None
+
+
+def merge_model_kwargs(
+    convert: ConvertOptions | None,
+    engine: EngineOptions | None,
+    threads: int,
+    keywords: Mapping[str, Any],
+) -> tuple[ConvertOptions, EngineOptions, int]:
+    """Put keywords of `from_model` on options.
+
+    Args:
+        convert: how to convert, but for the keywords; `None` is the defaults.
+        engine: likewise, which encoder and decoder.
+        threads: per operator; where it is 0, `cpu_threads` counts, as of faster-whisper.
+        keywords: see `ModelKwargs`.
+
+    Raises:
+        OptionError: an unknown keyword, or a value of a wrong type or out of range.
+    """
+    keywords = _as_ours(keywords)
+    threads = checked_threads(threads or keywords.pop("cpu_threads", 0))
+    of_engine = from_keywords(EngineOptions, keywords)
+    of_convert = from_keywords(ConvertOptions, keywords, _OF_CONVERSION)
+    refuse_unknown(keywords, _PEERS, EngineOptions, ConvertOptions)
+    return of_convert.on(convert), of_engine.on(engine), threads
+
+
+def _as_ours(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return others' keywords with values that we know as ours, which go before them."""
     meant: dict[str, Any] = {}
     left: dict[str, Any] = {}
-    for name, value in names.items():
+    for name, value in keywords.items():
         means = _MEANT.get((name, value)) if isinstance(value, str | bool | None) else None
         if means is None:
             left[name] = value
@@ -72,78 +243,9 @@ def _as_ours(names: Mapping[str, Any]) -> dict[str, Any]:
     return meant | left
 
 
-class Asked:
-    """How recordings are to be transcribed.
-
-    Args:
-        options: that names are put on.
-        long: likewise; the name of a strategy stands for its options.
-        names: of `transcribe`.
-
-    Attributes:
-        options: with the names.
-        long: likewise.
-        progress: what `log_progress=True` asks for, as of faster-whisper; `None` where nobody does.
-
-    Raises:
-        OptionError: a name that there is not, or a value of a wrong type or out of range.
-    """
-
-    def __init__(
-        self, options: DecodingOptions, long: LongOptions | str | None, names: dict[str, Any]
-    ) -> None:
-        if isinstance(long, str):
-            names, long = {"strategy": long, **names}, None
-        names = _as_ours(names)
-        logs = names.pop("log_progress", False)
-        if not isinstance(logs, bool):
-            raise OptionError(f"log_progress is {logs!r}, expected True or False")
-        self.progress: Progress | None = _log if logs else None
-        if "temperature" in names:
-            names["temperatures"] = names.pop("temperature")
-        _expect(options, DecodingOptions, "options")
-        _expect(long or LongOptions(), LongOptions, f"long is {', '.join(STRATEGIES)}, or")
-        decoding, cut = from_keywords(DecodingOptions, names), from_keywords(LongOptions, names)
-        refuse_unknown(names, _PEERS, DecodingOptions, LongOptions)
-        self.options = decoding.on(options)
-        self.long = cut.on(long)
-
-
 def _log(done_s: float, duration_s: float | None) -> None:
-    """How far a recording is, to who listens to the package's log."""
+    """Log how far a recording is."""
     logger.info("%.0f s%s", done_s, "" if duration_s is None else f" of {duration_s:.0f} s")
-
-
-class AskedModel:
-    """Which model is to be run, and how.
-
-    Args:
-        convert: that names are put on; `None` is the defaults.
-        engine: likewise.
-        threads: per operator; 0 may be `cpu_threads` among the names, as of faster-whisper.
-        names: of `from_model`.
-
-    Attributes:
-        convert: with the names.
-        engine: likewise.
-        threads: likewise.
-    """
-
-    def __init__(
-        self,
-        convert: ConvertOptions | None,
-        engine: EngineOptions | None,
-        threads: int,
-        names: dict[str, Any],
-    ) -> None:
-        names = _as_ours(names)
-        elsewhere = names.pop("cpu_threads", 0)
-        self.threads = checked_threads(threads or elsewhere)
-        of_engine = from_keywords(EngineOptions, names)
-        of_convert = from_keywords(ConvertOptions, names, _OF_CONVERSION)
-        refuse_unknown(names, _PEERS, EngineOptions, ConvertOptions)
-        self.convert = of_convert.on(convert)
-        self.engine = of_engine.on(engine)
 
 
 def at_rate(audio: AudioSource, sample_rate: int | None) -> AudioSource:

@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, Unpack
 
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Closeable, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Settings, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.asked import Asked, AskedModel, at_rate
+from whisper_hailo.transcription.keywords import (
+    ModelKwargs,
+    TranscribeKwargs,
+    at_rate,
+    merge_model_kwargs,
+    merge_transcribe_kwargs,
+)
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.memory import Memory
 from whisper_hailo.transcription.parts import Parts
@@ -37,7 +44,16 @@ class Transcriber(Closing):
     """
 
     def __init__(self, parts: Parts) -> None:
-        """From parts that fit each other; `from_model` finds them by a model's name."""
+        """From parts that fit each other; `from_model` finds them by a model's name.
+
+        Raises:
+            OptionError: a model's name instead of parts.
+        """
+        if isinstance(parts, str):
+            raise OptionError(
+                f"Transcriber is given {parts!r}, expected its parts; "
+                f"call Transcriber.from_model({parts!r})"
+            )
         self._parts = parts
         self._stack = ExitStack()
         self._load_clock = StageClock()
@@ -66,7 +82,7 @@ class Transcriber(Closing):
         margin_s: float | None = None,
         threads: int = 0,
         engine: EngineOptions | None = None,
-        **named: object,
+        **keywords: Unpack[ModelKwargs],
     ) -> Transcriber:
         """Put a transcriber together from a model's name.
 
@@ -81,9 +97,10 @@ class Transcriber(Closing):
             margin_s: seconds kept free at the end of each window; `None` is 1 s, and 0 for 30 s.
             threads: threads per operator; 0 lets the runtime choose.
             engine: which encoder and decoder; `None` is the model directory's own.
-            named: any field of `EngineOptions`, of its `hailo`, and `quantize`, `encoder_quantize`
-                and `half` of `ConvertOptions`, in the place of what `engine` and `convert` have:
-                `quantize="none"`, `encoder_backend="onnx"`, `draft_model="tiny"`.
+            keywords: any field of `EngineOptions`, of its `hailo`, and `quantize`,
+                `encoder_quantize` and `half` of `ConvertOptions`, in the place of what `engine`
+                and `convert` have: `quantize="none"`, `encoder_backend="onnx"`,
+                `draft_model="tiny"`.
 
         Raises:
             ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
@@ -92,16 +109,16 @@ class Transcriber(Closing):
             ModelError, ShapeError, DeviceError: encoder and decoder that are not there, or that
                 do not fit the model or each other.
         """
-        chosen = AskedModel(convert, engine, threads, named)
+        convert, engine, threads = merge_model_kwargs(convert, engine, threads, keywords)
         return cls(
             Parts.of_model(
                 model,
                 revision=revision,
-                convert=chosen.convert,
+                convert=convert,
                 window_s=window_s,
                 margin_s=margin_s,
-                threads=chosen.threads,
-                engine=chosen.engine,
+                threads=threads,
+                engine=engine,
             )
         )
 
@@ -114,7 +131,7 @@ class Transcriber(Closing):
         long: LongOptions | str | None = None,
         batch_size: int | None = None,
         sample_rate: int | None = None,
-        **named: object,
+        **keywords: Unpack[TranscribeKwargs],
     ) -> Transcript:
         """Transcribe one recording of any length.
 
@@ -127,7 +144,7 @@ class Transcriber(Closing):
             batch_size: windows decoded together, where none depends on the one before; `None` is
                 what is quick and fits memory.
             sample_rate: of samples, in Hz; `None` is 16000. A file says its own.
-            named: any field of `DecodingOptions` and `LongOptions`, and of those within them, in
+            keywords: any field of `DecodingOptions` and `LongOptions`, and of those within them, in
                 the place of what `options` and `long` have: `language="de"`, `words=True`,
                 `beam_size=5`, `initial_prompt="..."`, `overlap_s=3`. Names as they are typed on
                 the command line are taken, too: `word_timestamps=True`.
@@ -136,8 +153,10 @@ class Transcriber(Closing):
             AudioError: the audio cannot be read.
             OptionError: options that the model cannot honour, or that there are not.
         """
-        asked = Asked(options or self.default_options, long, named)
-        run = self.run(asked.options, asked.long, batch_size, progress or asked.progress)
+        options, long, logged = merge_transcribe_kwargs(
+            options or self.default_options, long, keywords
+        )
+        run = self.run(options, long, batch_size, progress or logged)
         recording = run.recording(at_rate(audio, sample_rate))
         for _ in run.schedule(Listed([recording])).steps():
             pass
@@ -155,7 +174,7 @@ class Transcriber(Closing):
         batch_size: int | None = None,
         sample_rate: int | None = None,
         memory: Memory | None = None,
-        **named: object,
+        **keywords: Unpack[TranscribeKwargs],
     ) -> Segments:
         """Transcribe one recording of any length, and give each segment when it is final.
 
@@ -167,9 +186,10 @@ class Transcriber(Closing):
             AudioError: the audio cannot be read; the segments before it were given.
             OptionError: options that the model cannot honour, or that there are not.
         """
-        asked = Asked(options or self.default_options, long, named)
-        told = progress or asked.progress
-        run = self.run(asked.options, asked.long, batch_size, told, memory)
+        options, long, logged = merge_transcribe_kwargs(
+            options or self.default_options, long, keywords
+        )
+        run = self.run(options, long, batch_size, progress or logged, memory)
         return Segments(run, run.recording(at_rate(audio, sample_rate)))
 
     def transcribe_many(
@@ -181,7 +201,7 @@ class Transcriber(Closing):
         long: LongOptions | str | None = None,
         batch_size: int | None = None,
         sample_rate: int | None = None,
-        **named: object,
+        **keywords: Unpack[TranscribeKwargs],
     ) -> Iterator[Transcript | Exception]:
         """Transcribe recordings, the windows of several decoded together.
 
@@ -195,8 +215,10 @@ class Transcriber(Closing):
         Raises:
             OptionError: options that the model cannot honour, or that there are not.
         """
-        asked = Asked(options or self.default_options, long, named)
-        run = self.run(asked.options, asked.long, batch_size, progress or asked.progress)
+        options, long, logged = merge_transcribe_kwargs(
+            options or self.default_options, long, keywords
+        )
+        run = self.run(options, long, batch_size, progress or logged)
         recordings = (run.recording(at_rate(one, sample_rate)) for one in audio)
         return (
             run.transcript(recording) if recording.failure is None else recording.failure

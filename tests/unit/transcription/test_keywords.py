@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -13,12 +14,62 @@ from whisper_hailo.audio import Samples
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.partial_options import keyword_names
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.transcription.asked import Asked, AskedModel, at_rate
+from whisper_hailo.transcription.keywords import (
+    ModelKwargs,
+    TranscribeKwargs,
+    at_rate,
+    merge_model_kwargs,
+    merge_transcribe_kwargs,
+)
 from whisper_hailo.transcription.longform.clips import Clip
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.schedule import Progress
 from whisper_hailo.transcription.transcriber import Transcriber
+
+
+@dataclass
+class Asked:
+    """What `transcribe` makes of its keywords."""
+
+    options: DecodingOptions
+    long: LongOptions
+    progress: Progress | None
+
+    def __init__(self, options: Any, long: Any, names: dict[str, Any]) -> None:
+        self.options, self.long, self.progress = merge_transcribe_kwargs(options, long, names)
+
+
+@dataclass
+class AskedModel:
+    """What `from_model` makes of its keywords."""
+
+    convert: ConvertOptions
+    engine: EngineOptions
+    threads: int
+
+    def __init__(self, convert: Any, engine: Any, threads: int, names: dict[str, Any]) -> None:
+        made = merge_model_kwargs(convert, engine, threads, names)
+        self.convert, self.engine, self.threads = made
+
+
+def test_typed_keywords_are_those_that_are_taken() -> None:
+    """An editor offers each field and each name of it, and those of peers that mean something."""
+    engine = {*keyword_names(EngineOptions)} | {"quantize", "encoder_quantize", "half"}
+    theirs = {"compute_type", "device", "cpu_threads"}
+    assert {*get_type_hints(ModelKwargs)} == engine | theirs
+    decoding = {*keyword_names(DecodingOptions)} | {*keyword_names(LongOptions)} - {"long"}
+    decoding -= {name for name in decoding if name.endswith("_thold")}  # of a command line
+    theirs = {"vad_filter", "without_timestamps", "temperature", "log_progress"}
+    assert {*get_type_hints(TranscribeKwargs)} == decoding | theirs
+
+
+def test_transcriber_of_a_name_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"Transcriber.from_model\('micro'\)"):
+        Transcriber("micro")  # type: ignore[arg-type]
+
 
 DECODING: list[tuple[dict[str, Any], str, object]] = [
     ({"language": "German"}, "language", "de"),
