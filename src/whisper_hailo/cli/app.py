@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Final
 
 import click
 
-from whisper_hailo.cli.command import Command, command_of, typed_of
+from whisper_hailo.cli.command import command_of, eager_switch, typed_of
 from whisper_hailo.cli.commands.completion import PROGRAM, VARIABLE
 from whisper_hailo.cli.failures import complain, report, was_interrupted
-from whisper_hailo.cli.help import write_options
+from whisper_hailo.cli.help import Command, write_options
 from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.settings import VARIABLES
 from whisper_hailo.cli.stdout import emit
@@ -49,23 +50,21 @@ class Program(click.Group):
     """All commands; each is imported when it is needed, which saves a Raspberry Pi a second."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*OWN, *(entry.name for entry in _added())]
+        return [*OWN, *_added()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
         return load_command(cmd_name)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by group, then the options."""
-        rows: dict[str, list[tuple[str, str]]] = {}
         names = self.list_commands(ctx)
         width = max(map(len, names))
+        rows: dict[str, list[tuple[str, str]]] = {}
         for name in names:
-            command = load_command(name)
-            if command is not None:
-                text = (command.help or "").partition("\n\n")[0].replace("\n", " ")
-                rows.setdefault(command.topic, []).append((name.ljust(width), text))
-        for topic, commands in rows.items():
-            with formatter.section(topic):
+            topic = rows.setdefault(OWN.get(name, MEASURE), [])
+            topic.append((name.ljust(width), _summary(*_place(name))))
+        for title, commands in rows.items():
+            with formatter.section(title):
                 formatter.write_dl(commands)
         write_options(self.get_params(ctx), formatter, rare=True)
 
@@ -73,31 +72,37 @@ class Program(click.Group):
 @cache
 def load_command(name: str) -> Command | None:
     """Return the command of a name, if there is one."""
-    function = _own(name) if name in OWN else _function_added(name)
-    if function is None:
+    if name not in OWN and name not in _added():
         return None
-    command = command_of(name, function)
-    command.topic = OWN.get(name, MEASURE)
-    return command
+    module, function = _place(name)
+    return command_of(name, getattr(import_module(module), function))
 
 
-def _own(name: str) -> Callable[..., Any]:
-    module = name.replace("-", "_")
-    imported = import_module(f"whisper_hailo.cli.commands.{module}")
-    function: Callable[..., Any] = getattr(imported, _FUNCTIONS.get(name, module))
-    return function
-
-
-def _added() -> Any:  # noqa: ANN401 - entry points
+def _added() -> dict[str, tuple[str, str]]:
+    """Return modules and functions of the commands that other packages add."""
     from importlib.metadata import entry_points  # a third of the start of a quick command
 
-    return entry_points(group=ADDED)
+    return {entry.name: (entry.module, entry.attr) for entry in entry_points(group=ADDED)}
 
 
-def _function_added(name: str) -> Callable[..., Any] | None:
-    entries = _added()
-    function: Callable[..., Any] | None = entries[name].load() if name in entries.names else None
-    return function
+def _place(name: str) -> tuple[str, str]:
+    """Return the module and the function of a command."""
+    if name not in OWN:
+        return _added()[name]
+    module = name.replace("-", "_")
+    return f"whisper_hailo.cli.commands.{module}", _FUNCTIONS.get(name, module)
+
+
+def _summary(module: str, function: str) -> str:
+    """Return the first paragraph of a command's docstring; its source is read, not imported."""
+    spec = find_spec(module)
+    loader: Any = None if spec is None else spec.loader
+    source = loader and loader.get_source(module)
+    if not source:
+        return (getattr(import_module(module), function).__doc__ or "").partition("\n\n")[0]
+    pattern = rf'^def {function}\(.*?"""(.+?)(?:\n\n|""")'
+    found = re.search(pattern, source, re.DOTALL | re.MULTILINE)
+    return "" if found is None else found[1]
 
 
 @click.pass_context
@@ -110,18 +115,15 @@ def _begin(context: click.Context, /, **parsed: Any) -> None:  # noqa: ANN401 - 
         emit(context.get_help() + "\n")
 
 
-def _print_version(context: click.Context, _: click.Parameter, wanted: bool | None) -> None:
-    if wanted and not context.resilient_parsing:
-        emit(f"{PROGRAM} {__version__}\n")
-        context.exit()
+def _print_version(_: click.Context) -> None:
+    emit(f"{PROGRAM} {__version__}\n")
 
 
 def _program() -> Program:
-    version = click.Option(
-        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
-        help="Print it.",
-    )  # fmt: skip
-    params: list[click.Parameter] = [*options_of(Verbosity), version]
+    params: list[click.Parameter] = [
+        *options_of(Verbosity),
+        eager_switch("--version", "Print it.", _print_version),
+    ]
     for param in params:
         param.allow_from_autoenv = False  # type: ignore[attr-defined]
     return Program(
@@ -185,7 +187,7 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
         if os.path.exists(named):
             typed = shlex.join([PROGRAM, "transcribe", *arguments])
             return f"{shown(named)} is no command; to make text of it, type: {typed}"
-        similar = get_close_matches(named, [*OWN, *(entry.name for entry in _added())], 1)
+        similar = get_close_matches(named, [*OWN, *_added()], 1)
         hint = f" Did you mean {similar[0]!r}?" if similar else ""
         return f"No such command {named!r}.{hint}"
     if isinstance(error, click.MissingParameter) and getattr(error.param, "name", "") == "audio":

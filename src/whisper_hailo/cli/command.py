@@ -11,29 +11,14 @@ from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin, get_t
 import click
 from click.core import ParameterSource
 
-from whisper_hailo.cli.compat import normalize_argv
-from whisper_hailo.cli.help import (
-    MORE,
-    is_rare,
-    usage_pieces,
-    write_arguments,
-    write_options,
-)
-from whisper_hailo.cli.options import (
-    UNBROKEN,
-    Argument,
-    FieldSubset,
-    Option,
-    argument_of,
-    options_of,
-)
+from whisper_hailo.cli.help import MORE, RARE, Command
+from whisper_hailo.cli.options import Argument, FieldSubset, Option, argument_of, options_of
 from whisper_hailo.cli.settings import load_settings
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.verbosity import Verbosity, log_package, set_verbosity
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.partial_options import PartialOptions, from_typed, identifier
 
-_ALL: Final = "whisper_hailo.help_all"
 _SPEAKING: Final = "hotwords"
 """An option of the commands that transcribe; these know others' options and settings files."""
 
@@ -41,42 +26,15 @@ Read: TypeAlias = Callable[[dict[str, Any]], Any]
 """Makes an argument of a function from parsed options, and takes them out."""
 
 
-class Command(click.Command):
-    """A command whose help is by topic.
-
-    Attributes:
-        topic: heading of the list of commands that it stands under.
-    """
-
-    topic = ""
+class TranscribingCommand(Command):
+    """A command that takes the options of other Whisper programs, too."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words behind the command, those of other programs, too."""
-        transcribes = any(param.name == _SPEAKING for param in self.params)
-        if transcribes and not ctx.resilient_parsing:
+        if not ctx.resilient_parsing:
+            from whisper_hailo.cli.compat import normalize_argv
+
             args = normalize_argv(args, self)
         return super().parse_args(ctx, args)
-
-    def get_help(self, ctx: click.Context) -> str:
-        return super().get_help(ctx).replace(UNBROKEN, " ")
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return usage_pieces(self.params)
-
-    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the arguments that need more than their names."""
-        write_arguments(self.params, formatter)
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write options; rare ones if `--help-all` asks for them."""
-        write_options(self.get_params(ctx), formatter, rare=ctx.meta.get(_ALL, False))
-
-
-def help_context(command: Command, name: str, parent: click.Context) -> click.Context:
-    """Return a context in which a command's help has its rare options, too."""
-    context = command.make_context(name, [], parent=parent, resilient_parsing=True)
-    context.meta[_ALL] = True
-    return context
 
 
 def command_of(name: str, function: Callable[..., Any]) -> Command:
@@ -92,18 +50,26 @@ def command_of(name: str, function: Callable[..., Any]) -> Command:
     hints = get_type_hints(function, include_extras=True)
     for key, parameter in inspect.signature(function).parameters.items():
         readers[key] = _add(params, key, hints[key], parameter.default)
-    _add_common(params)
-    package = function.__module__.partition(".")[0]
+    params += [*options_of(Verbosity)]
+    transcribes = any(param.name == _SPEAKING for param in params)
+    if any(param.opts[0] in RARE for param in params):
+        params.append(eager_switch("--help-all", "Show rare options, too.", _show_all, MORE))
+    if transcribes:
+        flag = Flag("Options in TOML, such as seed = 7.", MORE, metavar="FILE")
+        config = Option("--config", flag, Path)
+        config.callback, config.expose_value, config.is_eager = load_settings, False, True
+        params.append(config)
 
     def run(**parsed: Any) -> Any:  # noqa: ANN401 - whatever the options are
         typed = typed_of(click.get_current_context(), parsed)
         verbosity = from_typed(Verbosity, typed)
         if verbosity.typed:
             set_verbosity(verbosity.on())
-        log_package(package)
+        log_package(function.__module__.partition(".")[0])
         return function(**{key: read(typed) for key, read in readers.items()})
 
-    return Command(name, params=params, callback=run, help=inspect.getdoc(function))
+    kind = TranscribingCommand if transcribes else Command
+    return kind(name, params=params, callback=run, help=inspect.getdoc(function))
 
 
 def typed_of(context: click.Context, parsed: dict[str, Any]) -> dict[str, Any]:
@@ -130,44 +96,37 @@ def _add(params: list[click.Parameter], key: str, hint: Any, default: Any) -> Re
 
         return read
     required = default is inspect.Parameter.empty
+    default = None if required else default
+    made: click.Parameter
     if isinstance(note, Argument):
-        params.append(argument_of(key, hint, note, required=required))
-        name = key
+        name, made = key, argument_of(key, hint, note, required=required)
     else:
-        flag: Flag = note
-        long = flag.name or "--" + key.replace("_", "-")
-        params.append(Option(long, flag, hint, None if required else default, required=required))
-        name = identifier(long)
-    return lambda typed: _listed(typed.get(name, None if required else default))
+        long = note.name or "--" + key.replace("_", "-")
+        name, made = identifier(long), Option(long, note, hint, default, required=required)
+    params.append(made)
+    listed = made.multiple or made.nargs == -1
+    if listed:
+        return lambda typed: list(typed.get(name, ())) or default
+    return lambda typed: typed.get(name, default)
 
 
-def _listed(value: Any) -> Any:  # noqa: ANN401 - of any type
-    return list(value) if isinstance(value, tuple) else value
+def eager_switch(
+    long: str, text: str, act: Callable[[click.Context], None], topic: str = ""
+) -> Option:
+    """Return an option that acts in the place of the command, like `--version`."""
 
-
-def _add_common(params: list[click.Parameter]) -> None:
-    """Add the options that commands share, where they have none of that name."""
-    names = {param.name for param in params}
-    params += [one for one in options_of(Verbosity) if one.name not in names]
-    if any(map(is_rare, params)):
-        params.append(_help_all())
-    if _SPEAKING in names:
-        config = Flag("Options in TOML, such as seed = 7.", panel=MORE, metavar="FILE")
-        option = Option("--config", config, Path)
-        option.callback, option.expose_value, option.is_eager = load_settings, False, True
-        params.append(option)
-
-
-def _help_all() -> click.Option:
-    def show(context: click.Context, _: click.Parameter, wanted: bool | None) -> None:
+    def callback(context: click.Context, _: click.Parameter, wanted: bool | None) -> None:
         if wanted and not context.resilient_parsing:
-            context.meta[_ALL] = True
-            emit(context.get_help() + "\n")
+            act(context)
             context.exit()
 
-    option = click.Option(
-        ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show,
-        help="Show rare options, too, and exit.", allow_from_autoenv=False,
-    )  # fmt: skip
-    option.topic = MORE  # type: ignore[attr-defined]
+    option = Option(long, Flag(text, topic), bool)
+    option.callback, option.expose_value, option.is_eager = callback, False, True
+    option.allow_from_autoenv = False
     return option
+
+
+def _show_all(context: click.Context) -> None:
+    command = context.command
+    if isinstance(command, Command):
+        emit(command.full().get_help(context) + "\n")

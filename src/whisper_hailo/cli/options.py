@@ -8,15 +8,10 @@ from pathlib import Path
 from typing import Any, Final, get_args, get_origin
 
 import click
-from click.shell_completion import CompletionItem
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.files import at_home
 from whisper_hailo.core.flags import Flag, flag_of, is_needed, only_of, typed_name
 from whisper_hailo.core.partial_options import default_of, identifier, inner_type, option_fields
-
-UNBROKEN: Final = "\N{NO-BREAK SPACE}"
-"""A blank at which no line ends."""
 
 _SHORT: Final = 30
 """A default of so many letters is not broken into lines."""
@@ -78,6 +73,8 @@ class Value(click.ParamType[Any]):
         if self.flag.parse is not None:
             return self.flag.parse(str(value))
         if self.kind is Path and isinstance(value, str):
+            from whisper_hailo.core.files import at_home  # takes as long as Click
+
             return Path(at_home(value))
         if type(value) in (str, self.kind) or (type(value) is int and self.kind is float):
             try:
@@ -90,8 +87,10 @@ class Value(click.ParamType[Any]):
         """Split a list of the environment at its commas."""
         return [word for word in rv.split(",") if word]
 
-    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:  # noqa: ANN401
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:  # noqa: ANN401
         """Return the choices that begin with what is typed."""
+        from click.shell_completion import CompletionItem
+
         return [CompletionItem(one) for one in self.flag.choices if one.startswith(incomplete)]
 
 
@@ -170,4 +169,5 @@ def _help(flag: Flag, default: Any) -> str:  # noqa: ANN401 - of any field
     if not shown:
         return text
     default = f"[default: {shown}]"
-    return f"{text} {default.replace(' ', UNBROKEN) if len(default) <= _SHORT else default}"
+    unbroken = default.replace(" ", "\N{NO-BREAK SPACE}")
+    return f"{text} {unbroken if len(default) <= _SHORT else default}"

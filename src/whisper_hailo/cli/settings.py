@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tomllib
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -29,6 +28,9 @@ def load_settings(context: click.Context, param: click.Parameter, path: Path | N
         OptionError: the file cannot be read, or names no option of the command.
     """
     command = context.command
+    _warn_of_unknown(f"{context.auto_envvar_prefix}_", command.params)
+    if path is None:
+        return
     names = {
         identifier(name): one.name
         for one in command.params
@@ -36,9 +38,6 @@ def load_settings(context: click.Context, param: click.Parameter, path: Path | N
         for name in one.opts
         if name.startswith("--")
     }
-    _warn_of_unknown(f"{context.auto_envvar_prefix}_", {*command.params})
-    if path is None:
-        return
     settings: dict[str, Any] = {}
     for name, value in _read_toml(path).items():
         if (known := names.get(identifier(name))) is None:
@@ -50,6 +49,8 @@ def load_settings(context: click.Context, param: click.Parameter, path: Path | N
 
 
 def _read_toml(path: Path) -> Mapping[str, Any]:
+    import tomllib
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

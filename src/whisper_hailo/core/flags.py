@@ -33,8 +33,8 @@ class Flag:
 
     Attributes:
         help: a line; the default and the choices are added to it.
-        name: with its hyphens; empty: the field's or the parameter's own name.
         panel: topic that help shows it under; empty: among the everyday options.
+        name: with its hyphens; empty: the field's or the parameter's own name.
         short: one letter for it, with its hyphen.
         also: names that users of other programs know.
         metavar: what stands for the value in help.
@@ -45,8 +45,8 @@ class Flag:
     """
 
     help: str
-    name: str = ""
     panel: str = ""
+    name: str = ""
     short: str = ""
     also: tuple[str, ...] = ()
     metavar: str = ""
@@ -55,32 +55,14 @@ class Flag:
     parse: Callable[[str], Any] | None = None
 
 
-def flag(
-    default: T,
-    help: str,  # noqa: A002 - the word for it
-    panel: str = "",
-    *,
-    name: str = "",
-    short: str = "",
-    also: tuple[str, ...] = (),
-    metavar: str = "",
-    shown: str = "",
-    choices: tuple[str, ...] = (),
-    parse: Callable[[str], Any] | None = None,
-) -> T:
-    """A field of a dataclass that has a flag; see `Flag`."""
-    how = Flag(help, name, panel, short, also, metavar, shown, choices, parse)
-    return field(default=default, metadata={_FLAG: how})
+def flag(default: T, help: str, panel: str = "", **how: Any) -> T:  # noqa: A002, ANN401
+    """Return a field of a dataclass that has a flag; see `Flag`."""
+    return field(default=default, metadata={_FLAG: Flag(help, panel, **how)})
 
 
-def needed(
-    help: str,  # noqa: A002 - the word for it
-    *,
-    metavar: str = "",
-    choices: tuple[str, ...] = (),
-) -> Any:  # noqa: ANN401 - of the type that the field says
-    """A field of a dataclass that has a flag and no default; see `Flag`."""
-    return field(metadata={_FLAG: Flag(help, metavar=metavar, choices=choices)})
+def needed(help: str, **how: Any) -> Any:  # noqa: A002, ANN401
+    """Return a field of a dataclass that has a flag and no default; see `Flag`."""
+    return field(metadata={_FLAG: Flag(help, **how)})
 
 
 def group(make: Callable[[], T], *only: str) -> T:
@@ -94,78 +76,65 @@ def group(make: Callable[[], T], *only: str) -> T:
 
 
 def flag_of(one: Field[Any]) -> Flag | None:
-    """The flag of a field, if it has one."""
+    """Return the flag of a field, if it has one."""
     found: Flag | None = one.metadata.get(_FLAG)
     return found
 
 
 def is_needed(one: Field[Any]) -> bool:
-    """Whether a field has no default."""
+    """Return whether a field has no default."""
     return one.init and one.default is MISSING and one.default_factory is MISSING
 
 
 def only_of(one: Field[Any]) -> tuple[str, ...]:
-    """Fields of a group that have flags here; empty: all."""
+    """Return the fields of a group that have flags here; empty: all."""
     only: tuple[str, ...] = one.metadata.get(_ONLY, ())
     return only
 
 
 def typed_name(one: Field[Any]) -> str:
-    """How a field is typed, such as `--beam-size`; without a flag it has only its own name."""
+    """Return how a field is typed, such as `--beam-size`; its own name where it has no flag."""
     how = flag_of(one)
     return one.name if how is None else how.name or "--" + one.name.replace("_", "-")
 
 
 def expect(options: object, name: str, fits: bool, expected: str) -> None:
-    """Refuse the value of a field.
-
-    Args:
-        options: an instance of a dataclass.
-        name: of its field.
-        fits: whether the value may stay.
-        expected: what it should be, for the message.
+    """Refuse the value of a field unless it `fits`; `expected` says what it should be.
 
     Raises:
         OptionError: it does not fit.
     """
     if not fits:
-        one = next(one for one in fields(options) if one.name == name)  # type: ignore[arg-type]
         value = getattr(options, name)
         given = f"{value:g}" if isinstance(value, float) else repr(value)
         if isinstance(value, str) and not value.strip():
             given = "blank"
-        raise OptionError(f"{typed_name(one)} is {given}, expected {expected}")
+        raise OptionError(f"{typed_name(_field(options, name))} is {given}, expected {expected}")
 
 
 def refuse_idle(options: object, name: str, serves: bool, of: str) -> None:
-    """Refuse a field that was given and has no effect.
-
-    Args:
-        options: an instance of a dataclass.
-        name: of its field.
-        serves: it has one.
-        of: what it goes with, for the message.
+    """Refuse a field that was given and has no effect, since it goes with `of`.
 
     Raises:
         OptionError: it was given in vain.
     """
-    one = next(one for one in fields(options) if one.name == name)  # type: ignore[arg-type]
+    one = _field(options, name)
     if not serves and getattr(options, name) != one.default:
         raise OptionError(f"{typed_name(one)} goes with {of} and has no effect here; leave it out")
 
 
-def expect_choices(options: object) -> None:
+def _field(options: Any, name: str) -> Field[Any]:  # noqa: ANN401 - a dataclass
+    return next(one for one in fields(options) if one.name == name)
+
+
+def expect_choices(options: Any) -> None:  # noqa: ANN401 - a dataclass
     """Refuse names that are none of the choices of their fields."""
-    for one in fields(options):  # type: ignore[arg-type]
+    for one in fields(options):
         expect_choice(one, getattr(options, one.name))
 
 
 def expect_choice(one: Field[Any], value: object) -> None:
-    """Refuse a name that is none of the choices of a field.
-
-    Raises:
-        OptionError: so it is.
-    """
+    """Refuse a name that is none of the choices of a field."""
     how = flag_of(one)
     if how is not None and how.choices and isinstance(value, str) and value not in how.choices:
         known = ", ".join(how.choices)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -12,7 +12,6 @@ from typing import Any, Final, Generic, TypeVar, Union, get_args, get_origin, ge
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect_choice, flag_of, is_needed, only_of, typed_name
-from whisper_hailo.core.strict_json import MismatchError, decode
 
 T = TypeVar("T")
 
@@ -101,44 +100,42 @@ def option_fields(
 def from_typed(
     kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()
 ) -> PartialOptions[T]:
-    """Take a dataclass's options out of parsed ones, which are named as they are typed.
+    """Take a dataclass's options out of parsed ones.
 
     Args:
         kind: the dataclass.
         values: by typed name with `_` for `-`; those of this dataclass are removed.
         only: fields that are options here; empty: all.
     """
-    typed: dict[str, Any] = {}
-    groups: dict[str, PartialOptions[Any]] = {}
-    for one, _, held in option_fields(kind, only):
-        if flag_of(one) is not None and (name := identifier(typed_name(one))) in values:
-            typed[one.name] = values.pop(name)
-        if held is not None:
-            groups[one.name] = from_typed(held, values, only_of(one))
-    return PartialOptions(kind, typed, groups)
+    return _take(kind, values, only, lambda one, _hint, _name, value: value, _typed_identifiers)
 
 
 def from_keywords(
     kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()
 ) -> PartialOptions[T]:
-    """Take a dataclass's options out of Python keywords.
-
-    Args:
-        kind: the dataclass.
-        values: by the name of a field, or as it is typed; those of this dataclass are removed.
-        only: fields that have names here; empty: all.
+    """Take a dataclass's options out of Python keywords: names of fields, or typed ones.
 
     Raises:
         OptionError: a value of another type.
     """
+    return _take(kind, values, only, _checked, names_of)
+
+
+def _take(
+    kind: type[T],
+    values: dict[str, Any],
+    only: tuple[str, ...],
+    read: Callable[[Field[Any], Any, str, Any], Any],
+    names: Callable[[Field[Any]], tuple[str, ...]],
+) -> PartialOptions[T]:
     typed: dict[str, Any] = {}
     groups: dict[str, PartialOptions[Any]] = {}
     for one, hint, held in option_fields(kind, only):
-        for name in names_of(one):
+        for name in names(one):
             if name in values:
-                typed[one.name] = _checked(one, hint, name, values.pop(name))
+                typed[one.name] = read(one, hint, name, values.pop(name))
         if held is not None:
-            groups[one.name] = from_keywords(held, values, only_of(one))
+            groups[one.name] = _take(held, values, only_of(one), read, names)
     return PartialOptions(kind, typed, groups)
 
 
@@ -162,12 +159,15 @@ def identifier(option: str) -> str:
     return option.lstrip("-").replace("-", "_")
 
 
+def _typed_identifiers(one: Field[Any]) -> tuple[str, ...]:
+    return () if flag_of(one) is None else (identifier(typed_name(one)),)
+
+
 def names_of(one: Field[Any]) -> tuple[str, ...]:
     """Return the keywords of a field: its own name, and the long ones that are typed."""
     how = flag_of(one)
-    typed = () if how is None else (typed_name(one), *how.also)
-    words = (identifier(name) for name in typed if name.startswith("--"))
-    return tuple(dict.fromkeys((one.name, *words)))
+    others = [] if how is None else [identifier(name) for name in how.also if name[:2] == "--"]
+    return tuple(dict.fromkeys((one.name, *_typed_identifiers(one), *others)))
 
 
 def keyword_names(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[str]:
@@ -180,41 +180,29 @@ def keyword_names(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[str]:
 
 def _checked(one: Field[Any], hint: Any, name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
     """Return a value of a field, once it is of the right type."""
-    inner = inner_type(hint)
+    from whisper_hailo.core.strict_json import MismatchError, decode
+
+    kind, how = inner_type(hint), flag_of(one)
+    can_be_none = kind is not hint
     value = value.item() if type(value).__module__ == "numpy" and value.ndim == 0 else value
-    if value is None and inner is not hint:
+    if value is None and can_be_none:
         return None
+    held = is_dataclass(kind) and isinstance(kind, type)
+    if held and (isinstance(value, kind) or (can_be_none and isinstance(value, bool))):
+        return value
     try:
-        if is_dataclass(inner) and isinstance(inner, type):
-            return _group(one, inner, name, value, can_be_off=inner is not hint)
-        return _plain(one, inner, name, value)
+        if how is not None and how.parse is not None and isinstance(value, str | list | tuple):
+            expect_choice(one, value)
+            return how.parse(value if isinstance(value, str) else ",".join(map(str, value)))
+        if held:
+            expected = f"{kind.__name__}(...)" + ", True or False" * can_be_none
+            raise MismatchError(f"{name} is {value!r}, expected {expected}")
+        if kind is Path:
+            return value if isinstance(value, Path) else Path(decode(str, value, name))
+        if get_origin(kind) is tuple:
+            value = list(value) if isinstance(value, list | tuple) else [value]
+        return decode(kind, value, name)
     except MismatchError as error:
         raise OptionError(f"{error}; see help(Transcriber)") from None
     except ValueError as error:
         raise OptionError(f"{name} is {value!r}, expected {error}") from None
-
-
-def _group(one: Field[Any], kind: type[Any], name: str, value: Any, *, can_be_off: bool) -> Any:  # noqa: ANN401
-    """Return options within others: given themselves, by their name, or as a switch."""
-    if isinstance(value, kind):
-        return value
-    if can_be_off and isinstance(value, bool):
-        return value
-    how = flag_of(one)
-    if how is not None and how.parse is not None and isinstance(value, str):
-        expect_choice(one, value)
-        return how.parse(value)
-    expected = f"{kind.__name__}(...)" + ", True or False" * can_be_off
-    raise MismatchError(f"{name} is {value!r}, expected {expected}")
-
-
-def _plain(one: Field[Any], kind: Any, name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
-    how = flag_of(one)
-    if kind is Path:
-        return value if isinstance(value, Path) else Path(decode(str, value, name))
-    if how is not None and how.parse is not None and isinstance(value, str | list | tuple):
-        expect_choice(one, value)
-        return how.parse(value if isinstance(value, str) else ",".join(map(str, value)))
-    if get_origin(kind) is tuple:
-        value = list(value) if isinstance(value, list | tuple) else [value]
-    return decode(kind, value, name)

@@ -27,15 +27,13 @@ def compare(
             "Recordings with texts, as for evaluate; one recording for captions; not for mel."
         ),
     ] = None,
-    model: Annotated[str, Flag("Checkpoint to convert.", "--model", short="-m")] = "tiny",
+    model: Annotated[str, Flag("Checkpoint to convert.", short="-m")] = "tiny",
     row: Annotated[str, Flag("default, matched or study.")] = "matched",
     language: Annotated[
         str,
-        Flag("Code or English name.", "--language", short="-l", metavar="L", parse=language_code),
+        Flag("Code or English name.", short="-l", metavar="L", parse=language_code),
     ] = "en",
-    threads: Annotated[
-        int, Flag("Per operator.", "--threads", short="-t", parse=whole_number(0, 256))
-    ] = 1,
+    threads: Annotated[int, Flag("Per operator.", short="-t", parse=whole_number(0, 256))] = 1,
     limit: Annotated[int | None, Flag("Draw N files; see --seed.", metavar="N")] = None,
     seed: Annotated[int, Flag("Of the drawing.", metavar="S")] = 0,
     moonshine: Annotated[
@@ -43,7 +41,7 @@ def compare(
         Flag("tiny-streaming, another size or a folder; only for captions.", metavar="SIZE|DIR"),
     ] = "tiny-streaming",
     out: Annotated[Path | None, Flag("Run file to add to.", metavar="FILE")] = None,
-    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
     """Compare caches, windows, log-mels, precisions, paddings or captions."""
     from whisper_hailo.core.errors import OptionError

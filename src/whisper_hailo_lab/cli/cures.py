@@ -30,7 +30,7 @@ def cures(
     model: ModelOptions,
     language: Annotated[
         str,
-        Flag("Code or English name.", "--language", short="-l", metavar="L", parse=language_code),
+        Flag("Code or English name.", short="-l", metavar="L", parse=language_code),
     ] = "en",
     pad_to: Annotated[
         str, Flag("Padding targets.", metavar="N,N,...")
@@ -41,13 +41,13 @@ def cures(
     zero_rows: Annotated[
         str, Flag("Targets also padded with real zeros.", metavar="N,N,...")
     ] = "500,600,700,1000,1500",
-    vad: Annotated[bool, Flag("Also speech only (extra vad).", "--vad")] = False,
+    vad: Annotated[bool, Flag("Also speech only (extra vad).")] = False,
     limit: Annotated[
         int | None,
         Flag("Only the first N recordings.", metavar="N", parse=whole_number(1, 100_000)),
     ] = None,
     chart: Annotated[Path | None, Flag("Write an SVG there.", metavar="FILE")] = None,
-    as_json: Annotated[bool, Flag("Print the rows as JSON.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print the rows as JSON.", name="--json")] = False,
 ) -> int:
     """Compare the cures against hallucination on recordings of yours."""
     from whisper_hailo.core.files import expect_file, write_file

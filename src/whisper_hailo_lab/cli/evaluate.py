@@ -34,7 +34,10 @@ def evaluate(
     ] = None,
     model: Annotated[
         str,
-        Flag("Checkpoint, converted for each system, or in its own format.", "--model", short="-m"),
+        Flag(
+            "Checkpoint, converted for each system, or in its own format.",
+            short="-m",
+        ),
     ] = "tiny",
     window: Annotated[float | None, Flag("Ours: encoder window in seconds.", metavar="S")] = None,
     quantize: Annotated[str, Flag("Ours: auto, none, int8, int4.")] = "auto",
@@ -44,16 +47,17 @@ def evaluate(
     ] = None,
     language: Annotated[
         str,
-        Flag("Code or English name.", "--language", short="-l", metavar="L", parse=language_code),
+        Flag("Code or English name.", short="-l", metavar="L", parse=language_code),
     ] = "en",
     threads: Annotated[
-        int, Flag("For all systems alike.", "--threads", short="-t", parse=whole_number(0, 256))
+        int,
+        Flag("For all systems alike.", short="-t", parse=whole_number(0, 256)),
     ] = 0,
     limit: Annotated[int | None, Flag("Draw N files; see --seed.", metavar="N")] = None,
     seed: Annotated[int, Flag("Of the drawing.", metavar="S")] = 0,
     out: Annotated[Path | None, Flag("Run file to add to.", metavar="FILE")] = None,
     as_json: Annotated[
-        bool, Flag("One JSON object per file, then one per case.", "--json")
+        bool, Flag("One JSON object per file, then one per case.", name="--json")
     ] = False,
 ) -> int:
     """Measure accuracy, times and memory; a file that fails is reported and counted."""

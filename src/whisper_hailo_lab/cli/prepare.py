@@ -22,9 +22,14 @@ def prepare(
     seed: Annotated[int, Flag("Of the drawing.", metavar="S")] = 0,
     language: Annotated[
         str,
-        Flag("Noted beside the files.", "--language", short="-l", metavar="L", parse=language_code),
+        Flag(
+            "Noted beside the files.",
+            short="-l",
+            metavar="L",
+            parse=language_code,
+        ),
     ] = "en",
-    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
     """Draw recordings with their texts by a seed: `<id>.flac` beside `<id>.txt`."""
     from whisper_hailo_lab.data.datasets import prepare as make

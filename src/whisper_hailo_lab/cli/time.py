@@ -26,7 +26,7 @@ def time(
         PartialOptions[DecodingOptions], FieldSubset(("language", "cures", "max_new_tokens"))
     ],
     iterations: Annotated[int, Flag("Timed runs.", parse=whole_number(1, 100_000))] = 10,
-    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> int:
     """Time one recording: each stage, each token, and the memory of each part."""
     from whisper_hailo_lab.timing.one_file import time_file

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.cli.app import OWN, PROGRAM_GROUP, load_command
-from whisper_hailo.cli.command import help_context
 from whisper_hailo.cli.commands.completion import PROGRAM, script
-from whisper_hailo.cli.options import UNBROKEN
+from whisper_hailo.cli.help import UNBROKEN
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.repository import ROOT
@@ -74,8 +73,9 @@ def _page() -> str:
         ".SH COMMANDS",
     ]
     for name in OWN:
-        command: Any = load_command(name)
-        own = help_context(command, name, context)
+        found: Any = load_command(name)
+        command = found.full()
+        own = command.make_context(name, [], parent=context, resilient_parsing=True)
         usage = " ".join(command.collect_usage_pieces(own))
         page.lines.append(f".SS {_escaped(name)} {_escaped(usage)}")
         page.lines += ["\n.PP\n".join(map(_escaped, (command.help or "").split("\n\n")))]

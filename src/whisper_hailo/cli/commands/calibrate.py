@@ -17,7 +17,7 @@ def calibrate(
     audio: Annotated[Path, Flag("Folder of recordings of speech.", metavar="DIR")],
     out: Annotated[Path, Flag("Folder to write the set to.", metavar="DIR")],
     options: CalibrationOptions,
-    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
     """Make the calibration set that the Hailo compiler quantises by; an interrupted one goes on."""
     from whisper_hailo.hailo_tools.calibrate.make import calibrate as make

@@ -30,7 +30,7 @@ def check(
         list[str] | None,
         Flag("Where the compiler ends; may be repeated.", metavar="NODE"),
     ] = None,
-    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> int:
     """Check an ONNX graph against what is known of the Hailo compiler; exit code 4 if it blocks."""
     from whisper_hailo.hailo_tools.check.report import check_file  # imports onnx: slow

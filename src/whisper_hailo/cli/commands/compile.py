@@ -29,7 +29,7 @@ def compile_hef(
         Path | None,
         Flag("Only take over what a bundle built: its out folder.", metavar="DIR"),
     ] = None,
-    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
     """Build a HEF with the Hailo Dataflow Compiler; an interrupted build goes on."""
     from whisper_hailo.hailo_tools.compile import adopt_hef, compile_part, write_bundle

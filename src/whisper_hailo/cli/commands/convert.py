@@ -22,7 +22,7 @@ def convert(
     out: Annotated[Path, Argument("Model directory to write.")],
     options: ConvertOptions,
     revision: Annotated[str | None, Flag("Hub commit, tag or branch. [default: main]")] = None,
-    as_json: Annotated[bool, Flag("Print the model's JSON.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print the model's JSON.", name="--json")] = False,
 ) -> None:
     """Write a Hugging Face Whisper checkpoint as ONNX graphs, without torch."""
     from whisper_hailo.checkpoint.hub import is_model_directory, locate, parse_name

@@ -20,7 +20,7 @@ N_NOISIEST = 5
 def emulate(
     model_dir: Annotated[Path, Argument("Model directory made with convert --hailo.")],
     options: EmulateOptions,
-    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
     """Write a graph that computes with the chip's 8 and 16 bits, and say what that costs."""
     from whisper_hailo.hailo_tools.emulate.make import emulate_part

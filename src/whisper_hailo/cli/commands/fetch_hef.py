@@ -16,8 +16,10 @@ _VARIANTS = tuple(dict.fromkeys(known.variant for known in KNOWN))
 def fetch_hef(
     arch: Annotated[str, Flag(f"Chip: {', '.join(_ARCHES)}.")],
     variant: Annotated[str, Flag(f"Model: {', '.join(_VARIANTS)}.")] = "tiny",
-    place: Annotated[str, Flag("A mirror of the vendor's files.", "--from", metavar="URL")] = PLACE,
-    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
+    place: Annotated[
+        str, Flag("A mirror of the vendor's files.", name="--from", metavar="URL")
+    ] = PLACE,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
     """Fetch the vendor's HEFs of tiny, tiny.en or base and the arrays of the decoder's host."""
     from whisper_hailo.backends.hailo.fetch import fetch

@@ -12,7 +12,7 @@ from whisper_hailo.core.flags import Flag
 
 def inspect(
     path: Annotated[Path, Argument("Model directory, ONNX file or HEF.")],
-    as_json: Annotated[bool, Flag("Print JSON.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
     """Show dimensions, windows, quantisation, sizes and hashes."""
     from whisper_hailo.convert.inspect import describe

@@ -24,7 +24,7 @@ def models(
     options: Annotated[ConvertOptions, FieldSubset(_FORM)],
     action: Annotated[str, Argument(f"{', '.join(ACTIONS)}.")] = "list",
     names: Annotated[list[str] | None, Argument("Names of models.")] = None,
-    as_json: Annotated[bool, Flag("Print the list as JSON.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print the list as JSON.", name="--json")] = False,
 ) -> int:
     """List models; fetch some before they are needed, verify or remove what is cached."""
     if action not in ACTIONS:

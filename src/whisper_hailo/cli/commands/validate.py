@@ -38,7 +38,7 @@ def validate(
         Path | None,
         Flag("Where to write. [default: the model directory]", metavar="DIR"),
     ] = None,
-    as_json: Annotated[bool, Flag("Print parity.json instead.", "--json")] = False,
+    as_json: Annotated[bool, Flag("Print parity.json instead.", name="--json")] = False,
 ) -> int:
     """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
     from whisper_hailo.core.files import expect_folder
