@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -239,6 +238,8 @@ def _file_kind(path: Path, size: str) -> str:
 
 def _pickled(path: Path) -> bytes:
     """Return the beginning of the pickle within a file of torch.save, which is never unpickled."""
+    import zipfile  # 10 ms
+
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
