@@ -96,8 +96,8 @@ def _emulated_decoder(request: BackendRequest) -> AnyDecoder:
 
 
 def _hef_encoder(request: BackendRequest) -> Encoder:
-    from whisper_hailo.backends.hailo.choose import needed_hef
     from whisper_hailo.backends.hailo.encoder import HefEncoder
+    from whisper_hailo.backends.hailo.select_hef import needed_hef
 
     path = request.path or needed_hef(request.directory, request.spec, "encoder")
     return HefEncoder(path, request.spec, request.options.hailo)
@@ -105,8 +105,8 @@ def _hef_encoder(request: BackendRequest) -> Encoder:
 
 def _hef_decoder(request: BackendRequest) -> AnyDecoder:
     from whisper_hailo.backends.fixed import FixedDecoder
-    from whisper_hailo.backends.hailo.choose import needed_hef
     from whisper_hailo.backends.hailo.decoder import HefRunner
+    from whisper_hailo.backends.hailo.select_hef import needed_hef
     from whisper_hailo.backends.hef.contract import CHIP, HOST
 
     options = request.options
@@ -246,7 +246,7 @@ def find_npu() -> Npu:
     why = why_no_binding()  # first, since all else takes a tenth of a second to import
     if why is not None:
         return Npu(None, why)
-    from whisper_hailo.backends.hailo.choose import usable_chip
+    from whisper_hailo.backends.hailo.select_hef import usable_chip
 
     return Npu(*usable_chip())
 
@@ -269,7 +269,7 @@ def _encoder_choice(
     npu = find_npu()
     if npu.arch is None:
         return BackendChoice("onnx", path, f"on the CPU, {npu.why}")
-    from whisper_hailo.backends.hailo.choose import Wanted, fitting_encoder
+    from whisper_hailo.backends.hailo.select_hef import Wanted, fitting_encoder
 
     wanted = Wanted(window_s, n_positions)
     hef, why_not = fitting_encoder(request.directory, request.spec, npu.arch, wanted)

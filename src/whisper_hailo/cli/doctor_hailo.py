@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.backends.hailo import probe
-from whisper_hailo.backends.hailo.apart import chips, try_hef
 from whisper_hailo.backends.hailo.binding import (
     MAKE_VENV,
     OLDER_NUMPY,
@@ -21,7 +20,8 @@ from whisper_hailo.backends.hailo.binding import (
     major,
     system_binding,
 )
-from whisper_hailo.backends.hailo.choose import KNOWN, PLACE
+from whisper_hailo.backends.hailo.isolated_probe import chips, try_hef
+from whisper_hailo.backends.hailo.select_hef import KNOWN, PLACE
 from whisper_hailo.backends.hef.contract import RUNS_ON
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import DeviceError, HefError, NoBindingError

@@ -11,9 +11,9 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from whisper_hailo.backends.hailo.choose import matching_hef, usable_chip
 from whisper_hailo.backends.hailo.decoder import HefRunner
 from whisper_hailo.backends.hailo.encoder import HefEncoder
+from whisper_hailo.backends.hailo.select_hef import matching_hef, usable_chip
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.onnx_message import parse_message, read_graph_bytes
 from whisper_hailo.backends.saturation import saturates

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from whisper_hailo.backends.hailo.binding import binding_version, load_binding, major
-from whisper_hailo.backends.hailo.bounded import ANSWER_S, bounded
 from whisper_hailo.backends.hailo.faults import NO_DEVICE, Faults, wrong_chip
 from whisper_hailo.backends.hailo.network import ConfiguredNetwork, OpenDevice
 from whisper_hailo.backends.hailo.options import GROUP, ChipOptions
 from whisper_hailo.backends.hailo.preflight import check_versions
+from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
 from whisper_hailo.backends.hef.contract import RUNS_ON
 from whisper_hailo.backends.hef.read import HefFile
 from whisper_hailo.core.errors import BindingMismatchError, DeviceError, NoDeviceError

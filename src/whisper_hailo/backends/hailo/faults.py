@@ -17,7 +17,7 @@ from whisper_hailo.backends.hailo.binding import (
     knows_numpy_2,
     one_line,
 )
-from whisper_hailo.backends.hailo.bounded import ANSWER_S, bounded
+from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
 from whisper_hailo.backends.hef.read import HefFile, read_hef
 from whisper_hailo.core.errors import (
     BindingMismatchError,

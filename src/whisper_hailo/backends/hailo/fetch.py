@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from whisper_hailo.backends.hailo.choose import KnownHefs
+from whisper_hailo.backends.hailo.select_hef import KnownHefs
 from whisper_hailo.backends.hef.contract import RUNS_ON, find_part
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import HubError, ModelError, OptionError, OutputError, WrongChipError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from whisper_hailo.backends.hailo.choose import KNOWN, PLACE, find_known
+from whisper_hailo.backends.hailo.select_hef import KNOWN, PLACE, find_known
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import Flag

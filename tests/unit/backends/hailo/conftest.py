@@ -14,7 +14,7 @@ import pytest
 
 from tests.standin import chip_here
 from tests.standin.make_hef import write_hefs
-from whisper_hailo.backends.hailo import apart, choose, lease
+from whisper_hailo.backends.hailo import isolated_probe, lease, select_hef
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.core.spec import ModelSpec
@@ -57,7 +57,7 @@ def hefs_10h(hailo_directory: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The stand-in's machine; afterwards the chip is closed, its threads gone, no rule broken."""
     # However busy this machine is, its chips are found.
-    monkeypatch.setattr(choose, "chips", partial(apart.chips, timeout_s=PATIENCE_S))
+    monkeypatch.setattr(select_hef, "chips", partial(isolated_probe.chips, timeout_s=PATIENCE_S))
     # Whatever test came first: refusals are not laid at the door of this process's NumPy.
     monkeypatch.setattr(Faults, "has_run", True)
     with chip_here(monkeypatch) as found:

@@ -17,8 +17,8 @@ from tests.silent import silent
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.backends.hailo.publisher import Server, serving
 from whisper_hailo.backends.hailo import fetch as downloading
-from whisper_hailo.backends.hailo.choose import KNOWN, KnownHefs, fetched, find_known
 from whisper_hailo.backends.hailo.fetch import SUMS, download, fetch
+from whisper_hailo.backends.hailo.select_hef import KNOWN, KnownHefs, fetched, find_known
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import (
     HefError,

@@ -9,8 +9,8 @@ import pytest
 
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.shapes import TINY, toy_spec
-from whisper_hailo.backends.hailo.choose import KNOWN, find_known
 from whisper_hailo.backends.hailo.preflight import check_decoder, check_encoder, check_versions
+from whisper_hailo.backends.hailo.select_hef import KNOWN, find_known
 from whisper_hailo.backends.hef.contract import RUNS_ON, DecoderShape, recognise
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import HefError

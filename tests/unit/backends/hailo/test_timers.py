@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo.backends.hailo import bounded as bounded_module
-from whisper_hailo.backends.hailo.bounded import bounded
+from whisper_hailo.backends.hailo import watchdog as watchdog_module
+from whisper_hailo.backends.hailo.watchdog import bounded
 from whisper_hailo.core.errors import ExitCode
 
 
@@ -28,7 +28,7 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, int]]:
         found[function.__name__] = after_s, ctypes.string_at(argument) if is_text else argument
         yield
 
-    monkeypatch.setattr(bounded_module, "_timer", timer)
+    monkeypatch.setattr(watchdog_module, "_timer", timer)
     return found
 
 
@@ -40,7 +40,7 @@ def test_last_words_are_one_line_of_this_program(timers: dict[str, Any]) -> None
     assert after_s == 2.5
     assert said.startswith(rb"loading 100%%s \udcff.hef did not end within 2.5 s; the chip or its")
     assert timers["_exit"][1] == ExitCode.DEVICE
-    name = ctypes.c_char_p.in_dll(bounded_module._C, "program_invocation_short_name").value
+    name = ctypes.c_char_p.in_dll(watchdog_module._C, "program_invocation_short_name").value
     assert name == b"whisper-hailo"
 
 
@@ -52,7 +52,7 @@ def test_what_ends_after_its_last_words_does_not_go_on(
     now = iter([10.0, 10.0 + took_s])
     slept: list[float] = []
     clock = SimpleNamespace(monotonic=lambda: next(now), sleep=slept.append)
-    monkeypatch.setattr(bounded_module, "time", clock)
+    monkeypatch.setattr(watchdog_module, "time", clock)
     with bounded(2.5, "x"):
         pass
     assert bool(slept) is is_over
@@ -76,12 +76,12 @@ def test_a_timer_rings_once_after_seconds_and_their_parts(
     library = SimpleNamespace(
         timer_create=create, timer_settime=settime, timer_delete=lambda _: asked.append("deleted")
     )
-    monkeypatch.setattr(bounded_module, "_TIMERS", library)
+    monkeypatch.setattr(watchdog_module, "_TIMERS", library)
     if fails:
-        with pytest.raises(OSError, match="no timer"), bounded_module._timer(1, None, 0):
+        with pytest.raises(OSError, match="no timer"), watchdog_module._timer(1, None, 0):
             pass
         return
-    with bounded_module._timer(3.25, None, 0):
+    with watchdog_module._timer(3.25, None, 0):
         assert asked == [time.CLOCK_MONOTONIC, 0, [0, 0, 3, 250_000_000], None]
     assert asked[-1] == "deleted"
 
@@ -90,7 +90,7 @@ def test_signals_that_are_ignored_stay_ignored_within(request: pytest.FixtureReq
     def handler_of(number: int) -> int:
         """As the C library has it: 0 ends the program, 1 is ignored."""
         action = ctypes.create_string_buffer(256)
-        bounded_module._C.sigaction(number, None, action)
+        watchdog_module._C.sigaction(number, None, action)
         return int.from_bytes(action.raw[:8], "little")
 
     for number, handler in ((signal.SIGHUP, signal.SIG_IGN), (signal.SIGTERM, lambda *_: None)):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.backends.hailo.test_preflight import SPEC, encoder, written
-from whisper_hailo.backends.hailo import choose
+from whisper_hailo.backends.hailo import select_hef
 from whisper_hailo.backends.hailo.chip import ChipFacts
-from whisper_hailo.backends.hailo.choose import (
+from whisper_hailo.backends.hailo.select_hef import (
     KNOWN,
     Wanted,
     fetched,
@@ -31,8 +31,8 @@ OWN = replace(SPEC, hefs=(RECORD,))
 
 def on_a_machine_with(monkeypatch: pytest.MonkeyPatch, *archs: str, why: str | None = None) -> None:
     found = [ChipFacts(f"000{i}", arch) for i, arch in enumerate(archs)]
-    monkeypatch.setattr(choose, "why_no_binding", lambda: why)
-    monkeypatch.setattr(choose, "chips", lambda: found)
+    monkeypatch.setattr(select_hef, "why_no_binding", lambda: why)
+    monkeypatch.setattr(select_hef, "chips", lambda: found)
 
 
 def test_the_first_chip_that_says_what_it_is_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def test_what_is_said_of_a_chip_that_fails_is_short(monkeypatch: pytest.MonkeyPa
     def fail() -> list[ChipFacts]:
         raise DeviceError("it failed (x); see doctor; or not")
 
-    monkeypatch.setattr(choose, "chips", fail)
+    monkeypatch.setattr(select_hef, "chips", fail)
     assert usable_chip() == (None, "it failed (x)")
 
 
@@ -129,4 +129,4 @@ def test_what_was_fetched_is_found_by_its_chip_and_model(
     assert fetched(spec, known.arch, part) == path
     assert fetched(_of("openai/whisper-small"), known.arch, part) is None
     assert fetched(spec, "hailo15h", part) is None
-    assert choose.matching_hef(tmp_path, spec, known.arch, part) == path
+    assert select_hef.matching_hef(tmp_path, spec, known.arch, part) == path

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.commands.asked import Asked
-from whisper_hailo.backends.hailo.choose import KNOWN, PLACE
 from whisper_hailo.backends.hailo.fetch import Fetched
+from whisper_hailo.backends.hailo.select_hef import KNOWN, PLACE
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.hailo import HefRecord
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.hailo.conftest import Hefs
-from whisper_hailo.backends.hailo.apart import chips, try_hef
-from whisper_hailo.backends.hailo.choose import usable_chip
+from whisper_hailo.backends.hailo.isolated_probe import chips, try_hef
+from whisper_hailo.backends.hailo.select_hef import usable_chip
 from whisper_hailo.core.errors import (
     DeviceBusyError,
     DeviceError,

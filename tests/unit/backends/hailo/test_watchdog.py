@@ -18,14 +18,14 @@ import pytest
 
 from tests.standin import FOLDER, with_chip
 from tests.unit.backends.hailo.conftest import Hefs
-from whisper_hailo.backends.hailo import bounded as bounded_module
-from whisper_hailo.backends.hailo.bounded import bounded
+from whisper_hailo.backends.hailo import watchdog as watchdog_module
+from whisper_hailo.backends.hailo.watchdog import bounded
 
 PATIENCE_S = 120
 HANG = """
 import signal, sys, threading, time
 from hailo_platform._machine import MACHINE
-from whisper_hailo.backends.hailo.bounded import bounded
+from whisper_hailo.backends.hailo.watchdog import bounded
 def hang():
     print("here", flush=True)
     MACHINE.hang()
@@ -35,7 +35,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from whisper_hailo.backends.hailo import chip
-from whisper_hailo.backends.hailo.bounded import bounded
+from whisper_hailo.backends.hailo.watchdog import bounded
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.core.spec import ModelSpec
 hef, model, soon = sys.argv[1:]
@@ -73,7 +73,7 @@ def test_a_block_that_ends_in_time_is_like_any_other(request: pytest.FixtureRequ
 def _python_handles(number: int) -> bool:
     """Whether the C library has a handler for a signal: `SIG_DFL` is 0."""
     action = ctypes.create_string_buffer(256)
-    bounded_module._C.sigaction(number, None, action)
+    watchdog_module._C.sigaction(number, None, action)
     return any(action.raw[:8])
 
 
@@ -101,10 +101,10 @@ def test_a_timer_calls_in_time_unless_its_block_has_ended() -> None:
         if number == 2:
             rung.set()
 
-    with bounded_module._timer(0.02, ring, 1):
+    with watchdog_module._timer(0.02, ring, 1):
         pass
     begin_s = time.monotonic()
-    with bounded_module._timer(0.05, ring, 2):
+    with watchdog_module._timer(0.05, ring, 2):
         assert rung.wait(PATIENCE_S)
     assert time.monotonic() - begin_s >= 0.05
     assert called == [2]
@@ -118,7 +118,7 @@ def test_the_program_ends_after_its_last_words(monkeypatch: pytest.MonkeyPatch) 
         timers[function.__name__] = after_s
         yield
 
-    monkeypatch.setattr(bounded_module, "_timer", timer)
+    monkeypatch.setattr(watchdog_module, "_timer", timer)
     with bounded(PATIENCE_S, "opening the chip"):
         pass
     assert timers["warnx"] == PATIENCE_S < timers["_exit"]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.backends.hailo import apart
-from whisper_hailo.backends.hailo.apart import DiedError, run_apart, wait_at_most
+from whisper_hailo.backends.hailo import isolated_probe
+from whisper_hailo.backends.hailo.isolated_probe import DiedError, run_apart, wait_at_most
 
-PROGRAM = "tests.unit.core.apart_programs"
-ROOT = Path(__file__).parents[3]
+PROGRAM = "tests.unit.backends.hailo.probe_programs"
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
-def wait(process: apart.Waitable) -> None:
+def wait(process: isolated_probe.Waitable) -> None:
     assert wait_at_most(process, 60.0)
 
 
@@ -59,8 +59,8 @@ def test_waiting_for_a_processor_is_not_hanging(
 ) -> None:
     """A child of a busy machine was taken for one that hangs, and its chip for none."""
     process = Busy(ends_s)
-    monkeypatch.setattr(apart.time, "monotonic", lambda: process.now_s)
-    monkeypatch.setattr(apart, "_kept_waiting_s", process.kept_waiting_s)
+    monkeypatch.setattr(isolated_probe.time, "monotonic", lambda: process.now_s)
+    monkeypatch.setattr(isolated_probe, "_kept_waiting_s", process.kept_waiting_s)
     assert wait_at_most(process, 10.0) is ends
 
 
@@ -69,9 +69,9 @@ def test_the_system_counts_how_long_a_process_is_kept_waiting() -> None:
     loop = ["taskset", "-c", str(min(os.sched_getaffinity(0))), "sh", "-c", "while :; do :; done"]
     with subprocess.Popen(loop) as one, subprocess.Popen(loop) as other:
         try:
-            while apart._kept_waiting_s(one.pid) < 0.05:
+            while isolated_probe._kept_waiting_s(one.pid) < 0.05:
                 assert one.poll() is None
         finally:
             one.kill()
             other.kill()
-    assert apart._kept_waiting_s(one.pid) == 0.0
+    assert isolated_probe._kept_waiting_s(one.pid) == 0.0

@@ -22,11 +22,11 @@ from typing import IO, Any, Final, Protocol
 import numpy as np
 
 from whisper_hailo.backends.hailo.binding import load_binding
-from whisper_hailo.backends.hailo.bounded import ANSWER_S, hangs
 from whisper_hailo.backends.hailo.chip import ChipFacts, chip_facts
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.lease import Lease
 from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.hailo.watchdog import ANSWER_S, hangs
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core import errors
 from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError, WhisperHailoError
@@ -186,7 +186,7 @@ def _ask(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 
             raise DeviceTimeoutError(hangs(what, timeout_s))
 
     try:
-        return run_apart("whisper_hailo.backends.hailo.apart", words, wait, keep_log=True)
+        return run_apart("whisper_hailo.backends.hailo.isolated_probe", words, wait, keep_log=True)
     except DiedError as error:
         raise DeviceError(
             f"Hailo's library ended its process while {what} (code {error.code}, "

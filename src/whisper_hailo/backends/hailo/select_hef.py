@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.backends.hailo.apart import chips
 from whisper_hailo.backends.hailo.binding import why_no_binding
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
+from whisper_hailo.backends.hailo.isolated_probe import chips
 from whisper_hailo.backends.hailo.preflight import check_encoder
 from whisper_hailo.backends.hef.contract import RUNS_ON
 from whisper_hailo.core.errors import DeviceError, HefError, ModelError, NoDeviceError

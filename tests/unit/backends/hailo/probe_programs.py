@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from whisper_hailo.backends.hailo.apart import answer
+from whisper_hailo.backends.hailo.isolated_probe import answer
 from whisper_hailo.core.errors import ModelError
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo.backends.hailo import apart
-from whisper_hailo.backends.hailo.apart import DiedError, answer, run_apart, wait_at_most
+from whisper_hailo.backends.hailo import isolated_probe
+from whisper_hailo.backends.hailo.isolated_probe import DiedError, answer, run_apart, wait_at_most
 from whisper_hailo.core.errors import AudioError, OptionError
 
-PACKAGE = str(Path(apart.__file__).resolve().parents[2])
+PACKAGE = str(Path(isolated_probe.__file__).resolve().parents[2])
 
 
 class Process:
@@ -119,16 +119,16 @@ def test_who_waits_no_more_ends_it_with_the_time_to_tidy_up(process: type[Proces
 def test_one_that_ends_in_time_is_looked_at_twice_a_second(
     process: type[Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "_kept_waiting_s", lambda _: 0.0)
+    monkeypatch.setattr(isolated_probe, "_kept_waiting_s", lambda _: 0.0)
     now = [0.0]
-    monkeypatch.setattr(apart.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(isolated_probe.time, "monotonic", lambda: now[0])
     with open(os.devnull, "wb") as nowhere:
         one = process(["x"], stdout=nowhere, stderr=None)
     process.hangs = 3
     assert wait_at_most(one, 1.0)
     assert one.did == [0.5] * 4
     assert not wait_at_most(one, 0.0)  # no time is no time
-    assert apart._kept_waiting_s(0) == 0.0
+    assert isolated_probe._kept_waiting_s(0) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_the_system_s_count_is_of_nanoseconds(
         asked.append(name)
         return tmp_path / "schedstat"
 
-    monkeypatch.setattr(apart, "Path", place)
-    assert apart._kept_waiting_s(7) == seconds
+    monkeypatch.setattr(isolated_probe, "Path", place)
+    assert isolated_probe._kept_waiting_s(7) == seconds
     assert asked == ["/proc/7/schedstat"]
 
 
@@ -163,7 +163,7 @@ def starter(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         def start(self) -> None:
             begun.append("start")
 
-    monkeypatch.setattr(apart.threading, "Thread", Thread)
+    monkeypatch.setattr(isolated_probe.threading, "Thread", Thread)
     monkeypatch.setattr(sys, "argv", ["m", "one", "two"])
     return begun
 
@@ -209,7 +209,7 @@ def test_the_other_side_ends_when_its_starter_has(
     parents = [7, 7, 12]  # whoever takes orphans there
     did: list[Any] = []
     monkeypatch.setattr(os, "getppid", lambda: parents.pop(0))
-    monkeypatch.setattr(apart.time, "sleep", did.append)
+    monkeypatch.setattr(isolated_probe.time, "sleep", did.append)
     monkeypatch.setattr(os, "kill", lambda *words: did.append(words))
     starter[0]["target"](7)
     assert did == [0.5, 0.5, (os.getpid(), signal.SIGTERM)]

@@ -12,8 +12,8 @@ import pytest
 
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs
-from whisper_hailo.backends.hailo import apart
-from whisper_hailo.backends.hailo.apart import DiedError, Waitable
+from whisper_hailo.backends.hailo import isolated_probe
+from whisper_hailo.backends.hailo.isolated_probe import DiedError, Waitable
 from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError
 
 
@@ -23,20 +23,20 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def run(_module: str, words: list[str], wait: Callable[[Waitable], None], **_: bool) -> Any:
         wait(SimpleNamespace(pid=1, wait=lambda _timeout: 0))
-        return apart._TASKS[words[0]](*words[1:])
+        return isolated_probe._TASKS[words[0]](*words[1:])
 
-    monkeypatch.setattr(apart, "run_apart", run)
+    monkeypatch.setattr(isolated_probe, "run_apart", run)
 
 
 @pytest.mark.usefixtures("here")
 def test_every_chip_says_what_it_is(machine: Any) -> None:
     machine.set(devices=2)
-    first, second = apart.chips()
+    first, second = isolated_probe.chips()
     assert (first.device, second.device) == ("0000:01:00.0", "0001:01:00.0")
     assert (first.arch, first.temperature_c) == ("hailo8l", 48.5)
     machine.set(faults={"scan": {"0": "HAILO_DRIVER_OPERATION_FAILED"}})
     with pytest.raises(DeviceError, match="failed while looking for chips"):
-        apart.chips()
+        isolated_probe.chips()
 
 
 @pytest.mark.usefixtures("here")
@@ -52,7 +52,7 @@ def test_the_first_network_of_a_file_is_run_once(
     seen: list[str] = []
     machine.ran = lambda network, **_: seen.append(network)
     try:
-        apart.try_hef(path)
+        isolated_probe.try_hef(path)
     finally:
         del machine.ran
     assert [name.split("/")[0] for name in seen] == ["micro-whisper-encoder-10s"]
@@ -64,7 +64,7 @@ def test_a_file_that_does_not_run_says_why(
 ) -> None:
     machine.set(faults={"run": {"0": "refuse"}})
     with pytest.raises(DeviceError, match="HAILO_INVALID_OPERATION"):
-        apart.try_hef(hefs.encoder)
+        isolated_probe.try_hef(hefs.encoder)
 
 
 def test_a_process_that_hangs_or_dies_is_told(
@@ -76,16 +76,16 @@ def test_a_process_that_hangs_or_dies_is_told(
     def hangs(_module: str, _words: list[str], wait: Any, **_: bool) -> None:
         wait(SimpleNamespace(pid=1, wait=hang))
 
-    monkeypatch.setattr(apart, "run_apart", hangs)
+    monkeypatch.setattr(isolated_probe, "run_apart", hangs)
     with pytest.raises(DeviceTimeoutError, match="looking for chips did not end within 0 s"):
-        apart.chips(timeout_s=0.0)
+        isolated_probe.chips(timeout_s=0.0)
     with pytest.raises(DeviceTimeoutError, match=r"running x\.hef did not end within 0 s"):
-        apart.try_hef(tmp_path / "x.hef", timeout_s=0.0)
+        isolated_probe.try_hef(tmp_path / "x.hef", timeout_s=0.0)
     for log, told in (("", "not a word"), ("free(): invalid", r"free\(\): invalid")):
 
         def dies(*_: Any, keep_log: bool = False, log: str = log) -> None:
             raise DiedError(-6, log if keep_log else "")
 
-        monkeypatch.setattr(apart, "run_apart", dies)
+        monkeypatch.setattr(isolated_probe, "run_apart", dies)
         with pytest.raises(DeviceError, match=rf"while running x\.hef \(code -6, {told}\); see"):
-            apart.try_hef(tmp_path / "x.hef")
+            isolated_probe.try_hef(tmp_path / "x.hef")

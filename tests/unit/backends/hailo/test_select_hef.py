@@ -13,10 +13,10 @@ import pytest
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs, mel_of
 from whisper_hailo.backends.fixed import OnnxFixedRunner
-from whisper_hailo.backends.hailo.choose import Wanted, fitting_encoder, matching_hef
 from whisper_hailo.backends.hailo.decoder import HefRunner
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.hailo.select_hef import Wanted, fitting_encoder, matching_hef
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
 from whisper_hailo.core.errors import OptionError
