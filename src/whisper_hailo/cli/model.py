@@ -37,7 +37,11 @@ class ModelOptions:
     )
     convert: ConvertOptions = group(ConvertOptions, "quantize", "encoder_quantize")
     window: float | None = flag(
-        None, "Audio that the encoder takes at once.", WINDOW, metavar="S", shown="10"
+        None,
+        "Audio that the encoder takes at once.",
+        WINDOW,
+        metavar="S",
+        shown="20, or the encoder's own",
     )
     margin_s: float | None = flag(
         None, "Kept free at a window's end.", WINDOW, metavar="S", shown="1; 0 at 30 s"
