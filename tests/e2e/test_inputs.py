@@ -72,7 +72,7 @@ def test_every_input_is_tried(
     assert r"'\x1b[31mred\n.wav' does not exist" in told[2]
     assert "holds no audio files" in told[3]
     assert "noise.m4a is not readable audio" in told[4]
-    assert "a pipe to which nobody wrote anything for 10 s" in told[5]
+    assert "a pipe that received no data for 10 s" in told[5]
 
 
 def test_a_closed_folder_is_named_and_the_rest_is_heard(

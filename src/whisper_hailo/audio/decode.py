@@ -38,7 +38,7 @@ UNKNOWN_LENGTH: Final = 2**62
 
 
 class SharedFile(io.RawIOBase):
-    """A file read from a place of its own, whoever else reads it; seeking cannot fail."""
+    """A file with a read position of its own; seeking cannot fail."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -117,7 +117,7 @@ class _Sender:
         self._wait()
 
     def _wait(self) -> None:
-        signal.setitimer(signal.ITIMER_PROF, self._patience_s)  # SIGPROF, which nobody handles
+        signal.setitimer(signal.ITIMER_PROF, self._patience_s)  # SIGPROF, which has no handler
 
 
 def _decode(file: SharedFile, send: _Sender) -> None:

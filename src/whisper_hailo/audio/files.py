@@ -113,7 +113,7 @@ def _named_pipe(file: BinaryIO, label: str) -> Iterator[bytes]:
             return
         yield piece
     raise AudioError(
-        f"{label} is a pipe to which nobody wrote anything for {PIPE_PATIENCE_S:g} s, expected a "
+        f"{label} is a pipe that received no data for {PIPE_PATIENCE_S:g} s, expected a "
         "recording; start the program that writes it, or pipe it in and give -"
     )
 

@@ -60,7 +60,7 @@ def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
     """
     import av
 
-    # Tags may be in any encoding, or broken: nobody reads them but for one.
+    # Tags may be in any encoding, or broken; all but one are unused.
     options = {
         "format_whitelist": _FORMATS,
         "probesize": str(_PROBED_BYTES),

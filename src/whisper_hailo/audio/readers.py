@@ -245,7 +245,7 @@ def _without_mpg123_noise() -> Iterator[None]:
     with _mpg123_lock, open(os.memfd_create("mpg123"), "w+b") as caught:
         try:
             stderr = os.dup(2)
-        except OSError:  # Started without a standard error: nobody to disturb.
+        except OSError:  # There is no standard error.
             yield
             return
         try:
@@ -259,6 +259,6 @@ def _without_mpg123_noise() -> Iterator[None]:
                     (b"[src/libmpg123", b"Note: ", b"Warning: ")
                 ):
                     continue
-                with contextlib.suppress(OSError):  # it is full: nobody to tell
+                with contextlib.suppress(OSError):  # it is full
                     os.write(stderr, line)
             os.close(stderr)

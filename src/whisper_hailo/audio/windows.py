@@ -124,7 +124,7 @@ class Window:
         start_s: where it starts in the recording, in seconds.
         pieces: for windows packed from several stretches, these in order; else empty.
         is_sought: the next window begins where this one's last whole segment ends.
-        needs_words: whoever joins this window to its neighbours needs the times of its words.
+        needs_words: joining this window to its neighbours needs word times.
     """
 
     audio: FloatArray

@@ -26,16 +26,16 @@ def rows_of(arrays: Sequence[NDArray[ItemT]], rows: IntArray) -> tuple[NDArray[I
 
 
 def constant(array: NDArray[ItemT]) -> NDArray[ItemT]:
-    """An array that owns its memory, which nobody writes to from now on.
+    """An array that owns its memory and is read-only from now on.
 
-    Whoever has read it, or a view of it, need not do so again.
+    A reader of it, or of a view, need not read it again.
     """
     array.flags.writeable = False
     return array
 
 
 def is_constant(array: AnyArray) -> bool:
-    """Whether nobody can write to an array: a view of one that can be written to is none."""
+    """Return whether an array is read-only; a view of a writable one is not."""
     owner = array if array.base is None else array.base
     return isinstance(owner, np.ndarray) and not owner.flags.writeable
 

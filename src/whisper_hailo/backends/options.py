@@ -37,7 +37,7 @@ class EngineOptions:
         host_contract: one of `HOST_CONTRACTS`; `auto` goes by what the HEF says of itself.
 
     Raises:
-        OptionError: no such backend or contract, or drafts that nobody makes.
+        OptionError: no such backend or contract, or drafts without a draft model.
     """
 
     encoder: Path | None = flag(

@@ -57,7 +57,7 @@ def run_on_ray(
     Args:
         setup: of the job; the model has to be there, or to be had, on every node.
         groups: what is to be done.
-        address: of a cluster that runs; `None` starts one of this machine, which hears nobody else.
+        address: of a cluster that runs; `None` starts one on this machine that accepts no other.
         n_workers: actors at most; `None` is one per chip, or per core where there are no chips.
 
     Raises:
@@ -160,7 +160,7 @@ def _no_process(*_: object, **__: object) -> None:
 
 
 def _expect_listener(address: str) -> None:
-    """Ray itself waits for minutes where nobody listens."""
+    """Ray itself waits for minutes at an address without a listener."""
     host, _, port = address.rpartition(":")
     socket.create_connection((host, int(port)), _PATIENCE_S).close()
 

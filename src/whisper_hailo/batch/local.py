@@ -182,7 +182,7 @@ class LocalEngine:
 
 
 def _read_ahead(groups: Iterable[Group], coming: Coming, stop: threading.Event) -> None:
-    """Reads while workers work; a task that nobody took yet is enough."""
+    """Reads while workers work; one waiting task is enough."""
 
     def put(what: Task | BaseException | None) -> bool:
         while not stop.is_set():

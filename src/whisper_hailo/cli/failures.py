@@ -30,7 +30,7 @@ def report(error: BaseException) -> ExitCode:
     """Print what went wrong.
 
     Args:
-        error: ours, whose text says what to do, or one that nobody foresaw.
+        error: ours, whose text says what to do, or an unexpected one.
 
     Returns:
         the exit code that goes with it.

@@ -30,7 +30,7 @@ _MOST_WAITING: Final = 1 << 24
 
 
 class ReaderGoneError(Exception):
-    """Nobody reads standard output any more, as after `head`: the end of the work, no failure.
+    """The reader of standard output has gone, as after `head`: the work ends without a failure.
 
     Not an `OSError`, of which Click makes an exit code of its own.
     """
@@ -115,7 +115,7 @@ class _Patience:
         except BrokenPipeError:
             if self._alone:
                 raise
-            logger.warning("nobody reads standard output any more; captions go on elsewhere")
+            logger.warning("the reader of standard output has gone; captions go on elsewhere")
             self._gone = True
             self.waiting.clear()
         except OSError as error:
@@ -131,7 +131,7 @@ class _Patience:
 
 
 def _has_room(descriptor: int) -> bool:
-    """Whether so much as `PIPE_BUF` is taken at once: a pipe that nobody reads for now is full."""
+    """Whether so much as `PIPE_BUF` is taken at once: a pipe without a reader is full."""
     writable = select.poll()
     writable.register(descriptor, select.POLLOUT)
     return bool(writable.poll(0))
@@ -153,7 +153,7 @@ def patient_results(*, alone: bool) -> Iterator[None]:
 
 
 class _Notes(io.FileIO):
-    """Standard error; when nobody takes it, the work goes on."""
+    """Standard error; the work goes on when it cannot be written."""
 
     def write(self, data: ReadableBuffer) -> int:
         """Write it, or do not."""

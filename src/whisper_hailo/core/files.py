@@ -268,7 +268,7 @@ def files_below(folder: Path, unreadable: Callable[[Path, str], None]) -> list[P
 
 @contextmanager
 def sole(path: Path, advice: str) -> Iterator[bool]:
-    """Whether nobody else holds a file's lock, which this process then does until the block ends.
+    """Try to hold a file's lock until the block ends; yields whether it is held.
 
     The system gives it back when a process dies, however that happens.
 

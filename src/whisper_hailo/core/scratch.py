@@ -1,6 +1,6 @@
 """Scratch files and directories: each takes the place of another when it is whole, or vanishes.
 
-Whoever makes one holds a lock on it. What a killed program left is locked by nobody, and the next
+Whoever makes one holds a lock on it. What a killed program left is unlocked, and the next
 one that works in the same place removes it.
 """
 
@@ -44,7 +44,7 @@ def scratch_directory(folder: Path, prefix: str) -> Iterator[Path]:
 
 
 def scratch_path(folder: Path, prefix: str) -> Path:
-    """A name that nobody else has: 64 bits of chance."""
+    """A unique name: 64 random bits."""
     return folder / f"{prefix}{secrets.token_hex(8)}"
 
 

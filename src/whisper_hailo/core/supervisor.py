@@ -17,7 +17,7 @@ _IN_TIME: Final = 3.0
 
 
 class Supervisor:
-    """Who started the program and looks after it; nobody, where the environment names none."""
+    """The service manager of the environment, if there is one."""
 
     def __init__(
         self, environment: Mapping[str, str] = os.environ, now: Callable[[], float] = time.monotonic

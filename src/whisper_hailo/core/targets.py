@@ -30,7 +30,7 @@ _BEGINNINGS: Final[Mapping[str, bytes]] = MappingProxyType(
         "svg": rb"\s*<(\?xml|svg)\b",
     }
 )
-"""How files of the formats begin that the program writes, whoever wrote them."""
+"""First bytes of files in the formats that this program writes."""
 
 
 def file_id(file: str | Path | IO[Any]) -> FileId | None:

@@ -22,7 +22,7 @@ _WAITING: Final = 1024
 
 
 def listen(host: str, port: int, shown: str, advice: str) -> socket.socket:
-    """A socket at which whoever comes before the server is ready waits; see `bind`."""
+    """A socket that queues connections until the server is ready; see `bind`."""
     listener = bind(host, port, shown, advice)
     listener.listen()
     return listener
@@ -71,7 +71,7 @@ class _Listener(socket.socket):
     def accept(self) -> tuple[socket.socket, Any]:
         """Accept a connection; without a descriptor for it, refuse it.
 
-        A connection that nobody accepts would wake the event loop again at once, so a spare
+        A connection that is not accepted would wake the event loop again at once, so a spare
         descriptor is given up to accept and close it.
         """
         try:

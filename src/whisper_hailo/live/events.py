@@ -135,7 +135,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Unheard:
-    """A stretch of the stream that nobody heard.
+    """A stretch of the stream that was lost.
 
     Attributes:
         start_s: where it begins in the stream.

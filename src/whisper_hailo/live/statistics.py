@@ -92,7 +92,7 @@ class CaptionStatistics:
         Args:
             since_s: after its end was captured; `None`: the sound is not live.
             late_s: what the program has run longer than the stream; a pipe that gives all at once
-                is ahead of it, and waits for nobody.
+                is ahead of it, and does not wait.
         """
         self.behind_s = 0.0 if since_s is None else max(0.0, min(since_s, late_s))
 

@@ -1,1 +1,1 @@
-"""One engine behind many doors: whoever speaks one of their protocols has its windows decoded."""
+"""One engine behind several protocols."""

@@ -125,7 +125,7 @@ class _Bounds:
     is_wanted: bool = True
 
     def give_up(self) -> None:
-        """Nobody waits any more: decoding ends with its next block. From any thread."""
+        """Stop decoding at the next block. From any thread."""
         self.is_wanted = False
 
     def kept(self, blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:

@@ -69,7 +69,7 @@ class EngineCaptions:
 
         Raises:
             DeadlineExceededError: it was not heard by its deadline.
-            ClientDisconnectedError: nobody wants to know any more.
+            ClientDisconnectedError: the client has gone.
             WhisperHailoError: what kept it from being heard.
         """
         options = self._options
@@ -97,7 +97,7 @@ class EngineCaptions:
             self._worker.leave(look)
 
     def leave(self) -> None:
-        """Nobody wants to know any more: a look under way frees its place. From any thread."""
+        """Free the place of a running partial: the client has gone. From any thread."""
         self._left = True
         if self._look is not None:
             self._look.leave()

@@ -149,7 +149,7 @@ class Captions(CaptionEngine, Protocol):
     """Hears one live stream, whose client may leave at any time."""
 
     def leave(self) -> None:
-        """Nobody listens any more: what is being heard is given up. From any thread."""
+        """Give up the running work: the client has gone. From any thread."""
         ...
 
 
@@ -246,7 +246,7 @@ def make_worker(
     Args:
         transcriber: not open.
         default: options of requests that choose nothing.
-        long: likewise.
+        long: how recordings are cut into windows.
         doors: whether texts are logged.
         limits: how much is taken on.
     """

@@ -61,7 +61,7 @@ class Job(Recording):
         return run.transcript(self)
 
     def leave(self, why: Exception | None = None) -> None:
-        """Nobody waits for it any more; no further window is decoded. From any thread."""
+        """Decode no further window: the client has gone. From any thread."""
         self._left = why or ClientDisconnectedError("the client left")
 
     def next(self) -> WindowRequest | None:

@@ -181,7 +181,7 @@ class Listener:
 
     Attributes:
         address: as it was asked for; its port may be any free one.
-        socket: bound; nobody is answered before it listens.
+        socket: bound, not listening yet.
         scheme: how its addresses begin.
     """
 

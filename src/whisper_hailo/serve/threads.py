@@ -49,7 +49,7 @@ async def on_thread(
         function: to run.
         arguments: of it.
         on_cancel: may have it end sooner.
-        undo: takes back a result that nobody waits for any more.
+        undo: releases a result whose caller has gone.
         threads: of what may take long; `None` are those for everything.
     """
     loop = asyncio.get_running_loop()

@@ -162,7 +162,7 @@ class Worker(Closing):
         self._log.heard(item)
 
     def leave(self, job: Job) -> None:
-        """Nobody waits for a job any more: its place is free. From any thread."""
+        """Release the place of a job whose client has gone. From any thread."""
         job.leave()
         self.queue.done(job)
 
@@ -229,7 +229,7 @@ class Worker(Closing):
         job.emit(outcome or job.failure)  # type: ignore[arg-type]  # it is one of these
 
     def _break(self, error: Exception) -> None:
-        """The model cannot be loaded, or the schedule broke: whoever waits is told."""
+        """The model cannot be loaded, or the schedule broke: report it to all waiting clients."""
         if not self._settled.is_set():
             self._failure = error  # who opened it tells
             self.queue.close()

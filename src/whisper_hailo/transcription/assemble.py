@@ -86,7 +86,7 @@ def rounded(segment: Segment) -> Segment:
 def spread_words(result: WindowResult, tokenizer: Tokenizer | None) -> WindowResult:
     """Words of a decoder that cannot align them, their times by their number of letters.
 
-    Good enough to join overlapping windows by what was said; nobody is told these times.
+    Good enough to join overlapping windows; these times are never shown.
 
     Args:
         result: a window's result.

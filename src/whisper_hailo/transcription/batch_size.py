@@ -1,4 +1,4 @@
-"""How many windows are decoded together where nobody says."""
+"""Default batch size."""
 
 from __future__ import annotations
 

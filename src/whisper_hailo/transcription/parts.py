@@ -112,7 +112,7 @@ class Parts:
 
     @property
     def default_options(self) -> DecodingOptions:
-        """What is decoded by where nobody says otherwise."""
+        """Return the default decoding options of this engine."""
         step = self.default_fallback
         return DecodingOptions(
             language=AUTO_LANGUAGE,

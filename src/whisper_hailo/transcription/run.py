@@ -159,7 +159,7 @@ class Segments(Iterator[Segment]):
 
 
 def _steps(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
-    """A function, which knows nothing of who asks: it ends as soon as nobody does."""
+    """A function that is independent of its caller and ends with it."""
     n_given = 0
     for _ in run.schedule(Listed([recording])).steps():
         new = recording.segments[n_given:]

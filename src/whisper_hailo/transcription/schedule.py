@@ -22,7 +22,7 @@ PATIENCE: Final = 8
 class Turns:
     """The most urgent goes first, and of several alike the one who had least.
 
-    But nobody waits for ever: however much comes that is urgent, of nine batches one is of what
+    No recording starves: however much comes that is urgent, of nine batches one is of what
     waits behind it.
     """
 
@@ -293,7 +293,7 @@ class Schedule:
     def _transcribe(self, batch: _Batch) -> None:
         """Take a batch to text and hand out the results; its error is that of all in it.
 
-        An error that nobody foresaw may come of one window, so each is tried again by itself.
+        An unexpected error may come of one window, so each is tried again by itself.
         """
         members = batch.members
         clock, requests = StageClock(), [request for _, request in members]

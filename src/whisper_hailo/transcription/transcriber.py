@@ -180,7 +180,7 @@ class Transcriber(Closing):
 
         Arguments are those of `transcribe`, and a `memory` of windows that need not be decoded
         again, such as a `Journal` of a run that was interrupted. Options are checked at once;
-        whoever stops asking for segments ends the work.
+        the work ends when you stop asking for segments.
 
         Raises:
             AudioError: the audio cannot be read; the segments before it were given.

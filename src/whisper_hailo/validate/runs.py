@@ -160,7 +160,7 @@ def _session(encoded: bytes, folder: Path) -> onnxruntime.InferenceSession:
 
 
 def _drop_unnamed_outputs(nodes: Iterable[NodeProto]) -> None:
-    """Outputs that a node could have and nobody wanted: no values, and no link between nodes."""
+    """Unused optional outputs of a node: no values, and no link between nodes."""
     for node in nodes:
         named = [name for name in node.output if name]
         del node.output[:]

@@ -40,7 +40,7 @@ def feed(pipe: Path, content: bytes, *, leave: threading.Event | None = None) ->
 
 
 def test_a_pipe_without_a_writer_is_given_up(pipe: Path) -> None:
-    assert "pipe is a pipe to which nobody wrote anything for 0.2 s" in refusal(pipe)
+    assert "a pipe that received no data for 0.2 s" in refusal(pipe)
 
 
 def test_a_writer_that_stops_writing_is_given_up(pipe: Path, tmp_path: Path) -> None:

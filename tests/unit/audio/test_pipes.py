@@ -112,7 +112,7 @@ def test_a_named_pipe_may_give_nothing_for_ten_seconds(
 
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.setattr(select, "poll", Poll)
-    assert "pipe is a pipe to which nobody wrote anything for 10 s," in refusal(tmp_path / "pipe")
+    assert "a pipe that received no data for 10 s," in refusal(tmp_path / "pipe")
     assert waited == [10_000]
 
 

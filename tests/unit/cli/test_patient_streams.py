@@ -144,7 +144,7 @@ def test_without_a_reader_the_work_goes_on_elsewhere(
     with pipe.patient(alone=False):
         say_all()
         assert not pipe.patience.waiting
-    assert caplog.messages == ["nobody reads standard output any more; captions go on elsewhere"]
+    assert caplog.messages == ["the reader of standard output has gone; captions go on elsewhere"]
 
 
 def test_a_full_disk_is_told_once_tried_again_and_an_error_in_the_end(

@@ -33,7 +33,7 @@ OLDER_NUMPY: Final = "pip install 'numpy<2' 'ml-dtypes<0.6'"
 _PACKAGE: Final = "hailo_platform"
 _KNOWS_NUMPY_2: Final = (5, 1, 1)
 """Those before are made with pybind11 2.10, to which an array of NumPy 2 has no bytes. With it they
-cannot be made for Python 3.13: whoever has one there has made it with a newer one."""
+cannot be made for Python 3.13: one that is there was built with a newer version."""
 
 
 def load_binding() -> Any:  # noqa: ANN401 - a package without types

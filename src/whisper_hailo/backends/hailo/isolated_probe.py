@@ -54,7 +54,7 @@ class DiedError(Exception):
 
 
 class Waitable(Protocol):
-    """A process, as far as whoever waits for it asks."""
+    """What waiting for a process needs of it."""
 
     pid: int
 
@@ -119,7 +119,7 @@ def wait_at_most(process: Waitable, timeout_s: float) -> bool:
 
 
 def _kept_waiting_s(pid: int) -> float:
-    """How long a process could have run, but did not get a processor; 0 where nobody counts it."""
+    """Return how long a process waited for a processor; 0 where the system does not count it."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
@@ -138,7 +138,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _in_memory(name: str) -> IO[bytes]:
-    """A file that is never full before the machine is, as a pipe would be that nobody reads yet."""
+    """A file that is never full before the machine is, as an unread pipe would be."""
     return open(os.memfd_create(name), "w+b")
 
 
@@ -158,7 +158,7 @@ def answer(work: Callable[..., Any]) -> None:
 
 
 def _end_with(starter: int) -> None:
-    """End this process when nobody waits for it any more."""
+    """End this process when its parent has gone."""
     while os.getppid() == starter:
         time.sleep(LOOK_S)
     os.kill(os.getpid(), signal.SIGTERM)

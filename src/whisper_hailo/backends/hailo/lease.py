@@ -271,7 +271,7 @@ def _give_up(held: _Held) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Whoever forgot to close: networks leave before the device while Python still works."""
+    """Close what was left open: networks before the device, while Python still works."""
     for held in _HELD.values():
         with held.lock, contextlib.suppress(Exception):
             _give_up(held)

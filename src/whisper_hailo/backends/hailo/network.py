@@ -32,7 +32,7 @@ class BufferSlot:
     Attributes:
         bindings: the binding's own object for them.
         inputs: name to array, float32, C-contiguous, in the network's shapes.
-        outputs: likewise; all of the network's, also those that nobody reads.
+        outputs: likewise; all of the network's, also unread ones.
     """
 
     bindings: Any
@@ -62,7 +62,7 @@ class AsyncRun:
     """A run that was handed to the chip; its buffers live as long as it may write into them.
 
     HailoRT's callback is what ends it, not the binding's job: waiting for that one may take twice
-    the time-out. After a failure, or when nobody asks for the result, the buffers are not used
+    the time-out. After a failure, or when the result is not asked for, the buffers are not used
     again.
 
     Args:
@@ -129,7 +129,7 @@ class AsyncRun:
 
 
 _DRAIN_S = 1.0
-"""How long runs that nobody waits for any more may take to end before the network is taken off."""
+"""How long abandoned runs may take to end before the network is released."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class OpenDevice:
 
 
 class ConfiguredNetwork:
-    """A configured network. Closed before its device, by whoever made it.
+    """A configured network. Closed before its device, by its creator.
 
     Args:
         device: what it is configured on.
@@ -238,7 +238,7 @@ class ConfiguredNetwork:
         return self._faults.translated(error, self._what, self._hef, running=True)
 
     def silent(self) -> DeviceTimeoutError:
-        """A run's time is over. Nobody waits for its callback when the network is closed."""
+        """A run timed out; closing the network does not wait for its callback."""
         self._hangs = True
         return DeviceTimeoutError(
             f"the Hailo chip did not answer within {self._options.timeout_s:g} s while "
@@ -263,7 +263,7 @@ class ConfiguredNetwork:
         for _ in range(self._queue_size):
             self._places.acquire(timeout=max(0.0, until_s - time.monotonic()))
         for _ in range(self._queue_size):
-            self._places.release()  # whoever waited for a place sees that it is over
+            self._places.release()  # waiting threads see that it is over
 
     @property
     def _what(self) -> str:

@@ -38,7 +38,7 @@ class DecodingTask:
         content_s: seconds of audio in the window, for the limit of tokens per second.
         key: tells windows apart for the sampling; the same key draws the same tokens.
         draft: what its text may begin with; only alone, and greedily.
-        ahead: a small model that has heard it, too; likewise.
+        ahead: a small model that has encoded it, too; only alone, and greedily.
         is_running: its audio goes on, so that doubtful text is soon transcribed again anyway.
     """
 

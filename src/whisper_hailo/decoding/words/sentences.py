@@ -24,7 +24,7 @@ _PAUSE_S: Final = 1.5
 """A pause as long as this ends a segment, sentence or not."""
 
 _LONGEST_S: Final = 10.0
-"""Longer sentences are split where they pause: nobody reads that much at once."""
+"""Longer sentences are split at pauses to stay readable."""
 
 _CLAUSE_WORTH_S: Final = 0.3
 """The end of a clause is as good a place as a pause of this length."""

@@ -332,7 +332,7 @@ def conv1d(place: NodePlace) -> Finding | None:
 
 
 def wide_product(place: NodePlace) -> Finding | None:
-    """The uncut vocabulary product is too large; nobody has published where the limit lies."""
+    """The uncut vocabulary product is too large; the limit is not published."""
     node, graph = place.node, place.graph
     if node.op_type not in {"MatMul", "Gemm"} or not place.is_constant(node.input[1]):
         return None

@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _end_with(supervisor: int) -> None:
-    """End this process and its helpers when nobody supervises them any more."""
+    """End this process and its children when the supervisor has gone."""
     while os.getppid() == supervisor:
         time.sleep(1.0)
     os.killpg(0, signal.SIGKILL)

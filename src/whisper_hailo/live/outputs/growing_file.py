@@ -58,7 +58,7 @@ class Rotation:
 
 
 _PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN, errno.ENXIO)
-"""No room, and pipes that nobody reads: it may be otherwise later, in the same file."""
+"""A full disk, or a pipe without a reader: worth a retry with the same file."""
 
 
 class GrowingFile(Closing):

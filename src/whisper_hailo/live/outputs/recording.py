@@ -51,7 +51,7 @@ class _FlacFile(GrowingFile):
 class FlacRecording(ClosingOutput):
     """Writes the sound of a source into a FLAC file, 16 kHz mono, at the times of its captions.
 
-    What nobody heard is silence in it, so that its times are those of the captions. A disk that is
+    Lost audio is silence in it, so that its times are those of the captions. A disk that is
     full ends nothing: the sound waits for `_MOST_WAITING_S`.
 
     Args:

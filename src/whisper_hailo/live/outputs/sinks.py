@@ -19,7 +19,7 @@ from whisper_hailo.live.statistics import CaptionStatistics
 logger = logging.getLogger(__name__)
 
 BEHIND_S: Final = 5.0
-"""Whoever reads has lost the speaker by then."""
+"""A reader has lost the speaker by then."""
 
 _CAUGHT_UP_S: Final = 1.0
 

@@ -17,7 +17,7 @@ from whisper_hailo.live.sources.source import Block, Pace
 class BrowserSource(Closing):
     """Takes 16-bit little-endian mono samples at 16 kHz, from whichever browser sends them."""
 
-    pace = Pace.ASKED  # whoever sends them keeps them meanwhile
+    pace = Pace.ASKED  # the browser keeps them meanwhile
     endless = True
     name = "a browser's microphone"
 

@@ -52,7 +52,7 @@ class FileSource(Closing):
         self._sleep = sleep
         self._closed = False
         self._recorded_s: float | None = None
-        self._ready: list[AudioStream | SplitStream] = []  # whoever takes it out closes it
+        self._ready: list[AudioStream | SplitStream] = []  # the consumer closes it
 
     def open(self) -> Self:
         """Open the file, once: a pipe comes but once.

@@ -24,7 +24,7 @@ _LEAST_SOUND_S: Final = 3.0
 """A sender that was waited for so long has given so much sound, or it will not do."""
 
 _OWN_SPEED: Final = ("rtsp:", "rtsps:", "rtmp:", "rtp:", "udp:", "srt:")
-"""Senders that wait for nobody."""
+"""Senders without flow control."""
 
 
 class NetworkSource(Closing):
@@ -130,7 +130,7 @@ class NetworkSource(Closing):
     def close(self) -> None:
         """Disconnect at the next piece.
 
-        Whoever reads closes the connection: FFmpeg would go on in memory that is gone.
+        The reader closes the connection: FFmpeg would go on in memory that is gone.
         """
         with self._ending:
             self._closed = True

@@ -1,4 +1,4 @@
-"""Sources that can be paused: what comes meanwhile is heard by nobody, and told as an absence."""
+"""Sources that can be paused: audio that comes meanwhile is dropped and reported as away."""
 
 from __future__ import annotations
 

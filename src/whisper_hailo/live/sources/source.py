@@ -71,7 +71,7 @@ class Pace(Enum):
     """It is heard as it comes: a thread reads it ahead, and lets it wait when that is too much."""
 
     OWN = auto()
-    """It comes at its own speed and waits for nobody: a thread takes all of it."""
+    """It comes in real time and does not wait: a thread takes all of it."""
 
 
 class AudioSource(Closeable, Protocol):

@@ -137,7 +137,7 @@ _UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 class Events(StreamingResponse):
-    """Events as they come; whoever stops reading leaves.
+    """Yield events as they come, until the client stops reading.
 
     Args:
         events: as texts; see `sse`.

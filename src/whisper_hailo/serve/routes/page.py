@@ -42,7 +42,7 @@ _BYTES_PER_SECOND: Final = 2 * SAMPLE_RATE_HZ
 """Of what the page records."""
 
 OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})
-"""Whoever has a key types it there."""
+"""Where a user types an API key."""
 
 
 def router(engine: Engine) -> APIRouter:

@@ -24,7 +24,7 @@ class Access:
     """What is free, and what needs the token.
 
     Attributes:
-        token: whoever has it may do everything.
+        token: grants all rights.
         free: what everybody may do who reaches the page.
         is_generated: it holds for this run only, and has to be told.
     """
@@ -61,7 +61,7 @@ class Access:
 
 
 def frame_ancestors(origins: Iterable[str]) -> str:
-    """Origins as the directive of a Content Security Policy takes them; without any, nobody's."""
+    """Origins as a Content Security Policy directive takes them; `'none'` without any."""
     return " ".join(map(_origin, origins)) or "'none'"
 
 

@@ -32,7 +32,7 @@ from whisper_hailo.serve.routes.captions.hls import PIECE_S, MediaSegments
 from whisper_hailo.text.subtitles import Layout
 
 _HERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what users type
-"""Nobody can open the address that stands for all of a machine's."""
+"""The wildcard address cannot be opened in a browser."""
 
 _END_LOOKS: Final = 20
 """Tenths of a second that pages have to read that the stream is over."""
@@ -135,7 +135,7 @@ class WebView(Closing):
 
     @property
     def address_to_control(self) -> str:
-        """With the token: whoever has this address may do everything."""
+        """Return the address with the token, which grants all rights."""
         return f"{self.address}?token={self._place.access.token}"
 
     def open(self) -> Self:

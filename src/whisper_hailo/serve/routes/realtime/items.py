@@ -135,7 +135,7 @@ class Items:
             yield from self._end()
 
     def leave(self) -> None:
-        """Nobody listens any more: what is being heard is given up. From any thread."""
+        """Give up the running work: the client has gone. From any thread."""
         self._left = True
         if self._captions is not None:
             self._captions.leave()

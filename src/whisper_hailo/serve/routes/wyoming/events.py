@@ -87,7 +87,7 @@ def _object(text: bytes) -> dict[str, Any]:
 
 _IN_MEMORY_BYTES: Final = 4 << 20
 _MOST_FORMS: Final = 64
-"""Nobody changes the form of the samples so often in one recording."""
+"""More changes of the sample format in one recording are an attack."""
 
 
 @dataclass(slots=True)

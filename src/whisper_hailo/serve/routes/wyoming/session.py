@@ -141,7 +141,7 @@ class WyomingSession:
     async def _linger(self) -> None:
         """Let what the client still sends go by, for a while.
 
-        If nobody read it, the connection would be reset, before the client has read why.
+        Unread bytes would reset the connection before the client has read the error.
         """
         with suppress(OSError):  # a time-out is one
             async with asyncio.timeout(_LINGER_S):
