@@ -44,13 +44,10 @@ class EngineOptions:
         None, "ONNX graph, HEF, or Optimum directory.", ENGINE, shown="the model's"
     )
     decoder: Path | None = flag(
-        None,
-        "ONNX graph, HEF, or Optimum directory.",
-        ENGINE,
-        shown="the model's",
+        None, "ONNX graph, HEF, or Optimum directory.", ENGINE, shown="the model's"
     )
-    encoder_backend: str = flag(AUTO, "What runs it", ENGINE, choices=ENCODER_BACKENDS)
-    decoder_backend: str = flag(AUTO, "What runs it", ENGINE, choices=DECODER_BACKENDS)
+    encoder_backend: str = flag(AUTO, "Encoder backend", ENGINE, choices=ENCODER_BACKENDS)
+    decoder_backend: str = flag(AUTO, "Decoder backend", ENGINE, choices=DECODER_BACKENDS)
     decoder_assets: Path | None = flag(
         None, "Arrays for the host of a HEF decoder.", ENGINE, metavar="DIR"
     )
@@ -58,7 +55,7 @@ class EngineOptions:
         None, "A smaller model decodes ahead; same text, sooner.", ENGINE, metavar="NAME"
     )
     draft_tokens: int | None = flag(
-        None, "Always so many ahead.", ENGINE, metavar="N", shown="what pays"
+        None, "Fixed number of draft tokens.", ENGINE, metavar="N", shown="what pays"
     )
     tokenizer: Path | None = flag(
         None, "A tokenizer.json in place of the model's.", ENGINE, metavar="FILE"

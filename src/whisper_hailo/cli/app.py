@@ -122,7 +122,7 @@ def _print_version(_: click.Context) -> None:
 def _program() -> Program:
     params: list[click.Parameter] = [
         *options_of(Verbosity),
-        eager_switch("--version", "Print it.", _print_version),
+        eager_switch("--version", "Show the version and exit.", _print_version),
     ]
     for param in params:
         param.allow_from_autoenv = False  # type: ignore[attr-defined]
@@ -183,7 +183,7 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
     """Return Click's own wording, such as `No such option: --windw`, or a better one."""
     text = error.format_message()
     if isinstance(error, click.exceptions.NoSuchCommand):
-        named = next(word for word in arguments if not word.startswith("-"))
+        named = next((word for word in arguments if word[:1] != "-"), error.command_name)
         if os.path.exists(named):
             typed = shlex.join([PROGRAM, "transcribe", *arguments])
             return f"{shown(named)} is no command; to make text of it, type: {typed}"

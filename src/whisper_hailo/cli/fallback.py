@@ -19,10 +19,12 @@ def _step(text: str) -> float:
 class Fallback:
     """The first temperature, and by how much each try is hotter."""
 
-    temperature: float = flag(0.0, "Above 0: sampling.", SEARCH, also=("-tp",))
+    temperature: float = flag(
+        0.0, "Sampling temperature; 0 is greedy or beam search.", SEARCH, also=("-tp",)
+    )
     fallback: float | None = flag(
         None,
-        "Doubtful text is tried again, hotter by this up to 1; 0 is off.",
+        "Retry doubtful text at temperatures raised by this, up to 1; 0 is off.",
         SEARCH,
         also=("--temperature-increment-on-fallback", "-tpi"),
         metavar="STEP",

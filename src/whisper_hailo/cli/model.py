@@ -31,23 +31,23 @@ _LONGEST_S: Final = 30.0
 class ModelOptions:
     """Which model, and how it runs: the arguments of `Transcriber.from_model`."""
 
-    model: str = flag("tiny", "A name, hub id or directory.", short="-m", metavar="NAME")
+    model: str = flag("tiny", "Model name, hub id or directory.", short="-m", metavar="NAME")
     revision: str | None = flag(
         None, "Hub commit, tag or branch.", WINDOW, metavar="NAME", shown="main"
     )
     convert: ConvertOptions = group(ConvertOptions, "quantize", "encoder_quantize")
     window: float | None = flag(
         None,
-        "Audio that the encoder takes at once.",
+        "Encoder window in seconds.",
         WINDOW,
         metavar="S",
         shown="20, or the encoder's own",
     )
     margin_s: float | None = flag(
-        None, "Kept free at a window's end.", WINDOW, metavar="S", shown="1; 0 at 30 s"
+        None, "Audio kept free at the end of a window.", WINDOW, metavar="S", shown="1; 0 at 30 s"
     )
     engine: EngineOptions = group(EngineOptions)
-    threads: int = flag(0, "Per operator; 0: automatic.", short="-t")
+    threads: int = flag(0, "Threads per operator; 0: automatic.", short="-t")
 
     def __post_init__(self) -> None:
         expect(self, "threads", 0 <= self.threads <= MOST_THREADS, f"0 to {MOST_THREADS}")

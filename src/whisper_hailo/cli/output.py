@@ -28,7 +28,7 @@ class OutputOptions:
         None, "Write files there, not to standard output.", short="-o", metavar="DIR"
     )
     skip_existing: bool = flag(
-        False, "Leave out what is done, go on in the rest.", also=("--resume",)
+        False, "Skip finished, resume interrupted recordings.", also=("--resume",)
     )
     as_json: bool = flag(False, "Print one JSON object per input.", name="--json")
     colour: bool = flag(False, "Shade words by confidence.", also=("--color",))

@@ -18,7 +18,7 @@ _OURS: Final = "whisper_hailo"
 class Verbosity:
     """What goes to standard error beside warnings and errors."""
 
-    verbose: bool = flag(False, "Tell more: which engine runs, and why.", short="-v")
+    verbose: bool = flag(False, "Log details, such as the engine.", short="-v")
     quiet: bool = flag(False, "Only warnings and errors.", short="-q", also=("-np", "--no-prints"))
 
     def __post_init__(self) -> None:

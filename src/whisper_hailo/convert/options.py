@@ -70,7 +70,7 @@ class ConvertOptions:
     """
 
     quantize: str = flag(AUTO_QUANTIZE, "Weights", choices=_CHOICES)
-    encoder_quantize: str = flag(AUTO_QUANTIZE, "The encoder's alone", WINDOW, choices=_CHOICES)
+    encoder_quantize: str = flag(AUTO_QUANTIZE, "Encoder weights", WINDOW, choices=_CHOICES)
     tokenizer: Path | None = flag(None, "tokenizer.json to use instead.", metavar="FILE")
     hailo: HailoOptions | None = flag(None, "Also write the graphs that the Hailo compiler takes.")
     half: bool | None = flag(

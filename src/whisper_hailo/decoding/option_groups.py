@@ -69,12 +69,12 @@ class SearchOptions:
     retry_beam_size: int = flag(
         5, "Hypotheses where greedy text is unsure; 1 is off.", SEARCH, metavar="N"
     )
-    patience: float = flag(1.0, "Above 1: the beam search ends later.", SEARCH)
+    patience: float = flag(1.0, "Beam search patience; above 1 it searches longer.", SEARCH)
     length_penalty: float | None = flag(
-        None, "Of long hypotheses, 0 to 1.", SEARCH, shown="mean log probability"
+        None, "Length penalty of hypotheses, 0 to 1.", SEARCH, shown="mean log probability"
     )
     best_of: int = flag(5, "Samples per window.", SEARCH, also=("-bo",))
-    seed: int = flag(0, "Of the sampling.", SEARCH)
+    seed: int = flag(0, "Seed for sampling.", SEARCH)
 
     def __post_init__(self) -> None:
         wrong = [f"{t:g}" for t in self.temperatures if not 0.0 <= t <= 2.0]
@@ -126,7 +126,7 @@ class Thresholds:
 
     no_speech: float | None = flag(
         0.6,
-        "Above it: silence; none is off.",
+        "Treat a window as silent above this probability; none is off.",
         DOUBT,
         name="--no-speech-threshold",
         also=("--no-speech-thold", "-nth"),
@@ -134,7 +134,7 @@ class Thresholds:
     )
     logprob: float | None = flag(
         -1.0,
-        "Below it: doubtful; none is off.",
+        "Retry text below this mean log probability; none is off.",
         DOUBT,
         name="--logprob-threshold",
         also=("--log-prob-threshold", "--logprob-thold", "-lpt"),
@@ -142,7 +142,7 @@ class Thresholds:
     )
     compression_ratio: float | None = flag(
         2.4,
-        "Above it: repetition; none is off.",
+        "Retry text with a higher compression ratio; none is off.",
         DOUBT,
         name="--compression-ratio-threshold",
         parse=number_or_none,
@@ -182,20 +182,23 @@ class TokenLimits:
 
     suppress: tuple[int, ...] | None = flag(
         None,
-        "Never taken; -1 is the model's own list.",
+        "Token ids to suppress; -1 is the model's own list.",
         REPETITION,
         name="--suppress-tokens",
         metavar="IDS",
         shown="-1",
         parse=_token_ids,
     )
-    suppress_blank: bool = flag(True, "No blank text first.", REPETITION)
+    suppress_blank: bool = flag(True, "Suppress blank text at the start of a window.", REPETITION)
     no_repeat_ngram: int = flag(
-        0, "No run of N tokens twice; 0 is off.", REPETITION, also=("--no-repeat-ngram-size",)
+        0,
+        "Forbid repeated runs of N tokens; 0 is off.",
+        REPETITION,
+        also=("--no-repeat-ngram-size",),
     )
     max_per_second: float | None = flag(
         20.0,
-        "Of a window's audio; none is off.",
+        "Token limit per second of audio; none is off.",
         REPETITION,
         name="--max-tokens-per-second",
         parse=number_or_none,
@@ -224,9 +227,9 @@ class PromptOptions:
     """
 
     initial_prompt: str | None = flag(
-        None, "As if said before the recording.", metavar="TEXT", also=("--prompt",)
+        None, "Text to show before the recording.", metavar="TEXT", also=("--prompt",)
     )
-    prefix: str | None = flag(None, "Begins the first window's text.", PROMPTS)
+    prefix: str | None = flag(None, "Start the first window's text with this.", PROMPTS)
     hotwords: str | None = flag(None, "Words to expect, comma-separated.", metavar="WORDS")
     condition_on_previous_text: bool = flag(False, "Show each window the text before it.", PROMPTS)
     carry_initial_prompt: bool = flag(False, "Show --initial-prompt to every window.", PROMPTS)
@@ -253,17 +256,21 @@ class WordOptions:
 
     prepended: str = flag(
         PREPENDED,
-        "Part of the word after.",
+        "Punctuation to join to the next word.",
         TIMES,
         name="--prepend-punctuations",
         metavar="MARKS",
     )
     appended: str = flag(
-        APPENDED, "Part of the word before.", TIMES, name="--append-punctuations", metavar="MARKS"
+        APPENDED,
+        "Punctuation to join to the previous word.",
+        TIMES,
+        name="--append-punctuations",
+        metavar="MARKS",
     )
     hallucination_silence_s: float | None = flag(
         None,
-        "Drop odd words beside a longer silence.",
+        "Drop unlikely words next to a silence longer than this.",
         TIMES,
         name="--hallucination-silence",
         also=("--hallucination-silence-threshold",),

@@ -60,10 +60,10 @@ class Cures:
         shown="preset's",
     )
     repetition_penalty: float = flag(
-        1.0, "Of what was said before; 1 is off.", REPETITION, shown="preset's"
+        1.0, "Penalty on repeated tokens; 1 is off.", REPETITION, shown="preset's"
     )
     eot_boost: float = flag(
-        0.0, "Ends sooner by so many logits; 0 is off.", REPETITION, shown="preset's"
+        0.0, "Logits by which end of text is preferred; 0 is off.", REPETITION, shown="preset's"
     )
 
     def __post_init__(self) -> None:
@@ -145,19 +145,21 @@ class DecodingOptions:
         OptionError: a value out of range.
     """
 
-    language: str = flag(AUTO_LANGUAGE, "Its name or code.", short="-l", metavar="LANG")
+    language: str = flag(AUTO_LANGUAGE, "Language name or code.", short="-l", metavar="LANG")
     task: str = flag("transcribe", "", choices=TASKS)
     cures: Cures = flag(
         PRESETS["conservative"],
-        "Where the three below start",
+        "Defaults of padding, penalty and EOT boost",
         REPETITION,
         name="--preset",
         shown="conservative",
         choices=tuple(PRESETS),
         parse=preset,
     )
-    max_new_tokens: int | None = flag(None, "Per window.", REPETITION, shown="half the context")
-    timestamps: bool = flag(False, "Times by the model; on where it can.")
+    max_new_tokens: int | None = flag(
+        None, "Token limit per window.", REPETITION, shown="half the context"
+    )
+    timestamps: bool = flag(False, "Let the model write times; on where it can.")
     max_initial_timestamp_s: float | None = flag(
         1.0,
         "Latest start of a window's first segment; none is any.",
@@ -166,14 +168,12 @@ class DecodingOptions:
         metavar="S",
         parse=number_or_none,
     )
-    detect_each_window: bool = flag(
-        False, "With --language auto: for speakers who change it.", "Language"
-    )
+    detect_each_window: bool = flag(False, "Detect the language of every window.", "Language")
     search: SearchOptions = group(SearchOptions)
     thresholds: Thresholds = group(Thresholds)
     limits: TokenLimits = group(TokenLimits)
     prompts: PromptOptions = group(PromptOptions)
-    words: WordOptions | None = flag(None, "Times of words.", name="--word-timestamps")
+    words: WordOptions | None = flag(None, "Write word timestamps.", name="--word-timestamps")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))

@@ -48,22 +48,22 @@ class CaptionOptions:
         OptionError: a value out of range.
     """
 
-    vad_threshold: float = flag(0.35, "From it on: speech.", _SEGMENTS)
+    vad_threshold: float = flag(0.35, "Speech probability threshold.", _SEGMENTS)
     min_silence_s: float = flag(
-        0.5, "Ends a segment.", _SEGMENTS, name="--min-silence", metavar="S"
+        0.5, "Silence that ends a segment.", _SEGMENTS, name="--min-silence", metavar="S"
     )
-    min_speech_s: float = flag(0.1, "Less is a click.", _SEGMENTS, name="--min-speech", metavar="S")
-    pre_roll_s: float = flag(0.4, "Kept before speech.", _SEGMENTS, name="--pre-roll", metavar="S")
+    min_speech_s: float = flag(
+        0.1, "Ignore speech shorter than this.", _SEGMENTS, name="--min-speech", metavar="S"
+    )
+    pre_roll_s: float = flag(
+        0.4, "Audio kept before speech.", _SEGMENTS, name="--pre-roll", metavar="S"
+    )
     min_partial_s: float = flag(
-        0.5,
-        "New audio per partial; 0: no partials.",
-        _SEGMENTS,
-        name="--min-partial",
-        metavar="S",
+        0.5, "New audio per partial; 0: no partials.", _SEGMENTS, name="--min-partial", metavar="S"
     )
     max_segment_s: float | None = flag(
         None,
-        "Longer ones are cut.",
+        "Cut segments longer than this.",
         _SEGMENTS,
         name="--max-segment",
         metavar="S",
@@ -71,7 +71,7 @@ class CaptionOptions:
     )
     settle_s: float = flag(
         2.0,
-        "A word stays when hypotheses so far apart agree.",
+        "Commit a word when hypotheses this far apart agree.",
         _SEGMENTS,
         name="--settle",
         metavar="S",
@@ -83,12 +83,9 @@ class CaptionOptions:
         name="--hold-back",
         metavar="S",
     )
-    drafts: bool = flag(True, "Verify the text before, or decode anew.", _SEGMENTS)
+    drafts: bool = flag(True, "Verify the previous text instead of decoding again.", _SEGMENTS)
     trim_window: bool | None = flag(
-        None,
-        "Encode only what of the window is filled.",
-        _SEGMENTS,
-        shown="where the encoder can",
+        None, "Encode only what of the window is filled.", _SEGMENTS, shown="where the encoder can"
     )
 
     def __post_init__(self) -> None:

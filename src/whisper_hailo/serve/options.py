@@ -87,8 +87,8 @@ class LimitOptions:
     batch_size: int = flag(8, "Windows decoded together.", LIMITS)
     queue: int = flag(64, "Unfinished requests in all.", LIMITS)
     queue_each: int = flag(16, "Unfinished requests of a client.", LIMITS)
-    live: int = flag(16, "Live streams at once.", LIMITS, name="--max-live")
-    rate: int = flag(0, "Requests of a client per minute; 0: any.", LIMITS)
+    live: int = flag(16, "Limit of live streams.", LIMITS, name="--max-live")
+    rate: int = flag(0, "Rate limit per client and minute; 0 is off.", LIMITS)
     max_upload_mib: int = flag(
         512, "Size of a request.", LIMITS, name="--max-upload", metavar="MIB"
     )

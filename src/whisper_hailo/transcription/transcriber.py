@@ -153,10 +153,7 @@ class Transcriber(Closing):
             AudioError: the audio cannot be read.
             OptionError: options that the model cannot honour, or that there are not.
         """
-        options, long, logged = merge_transcribe_kwargs(
-            options or self.default_options, long, keywords
-        )
-        run = self.run(options, long, batch_size, progress or logged)
+        run = self._run(options, long, batch_size, progress, keywords=keywords)
         recording = run.recording(at_rate(audio, sample_rate))
         for _ in run.schedule(Listed([recording])).steps():
             pass
@@ -186,10 +183,7 @@ class Transcriber(Closing):
             AudioError: the audio cannot be read; the segments before it were given.
             OptionError: options that the model cannot honour, or that there are not.
         """
-        options, long, logged = merge_transcribe_kwargs(
-            options or self.default_options, long, keywords
-        )
-        run = self.run(options, long, batch_size, progress or logged, memory)
+        run = self._run(options, long, batch_size, progress, keywords=keywords, memory=memory)
         return Segments(run, run.recording(at_rate(audio, sample_rate)))
 
     def transcribe_many(
@@ -215,15 +209,27 @@ class Transcriber(Closing):
         Raises:
             OptionError: options that the model cannot honour, or that there are not.
         """
-        options, long, logged = merge_transcribe_kwargs(
-            options or self.default_options, long, keywords
-        )
-        run = self.run(options, long, batch_size, progress or logged)
+        run = self._run(options, long, batch_size, progress, keywords=keywords)
         recordings = (run.recording(at_rate(one, sample_rate)) for one in audio)
         return (
             run.transcript(recording) if recording.failure is None else recording.failure
             for recording in in_order(recordings, run.schedule)
         )
+
+    def _run(
+        self,
+        options: DecodingOptions | None,
+        long: LongOptions | str | None,
+        batch_size: int | None,
+        progress: Progress | None,
+        *,
+        keywords: TranscribeKwargs,
+        memory: Memory | None = None,
+    ) -> TranscriptionRun:
+        options, long, logged = merge_transcribe_kwargs(
+            options or self.default_options, long, keywords
+        )
+        return self.run(options, long, batch_size, progress or logged, memory)
 
     def run(
         self,

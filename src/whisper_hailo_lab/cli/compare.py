@@ -30,12 +30,11 @@ def compare(
     model: Annotated[str, Flag("Checkpoint to convert.", short="-m")] = "tiny",
     row: Annotated[str, Flag("default, matched or study.")] = "matched",
     language: Annotated[
-        str,
-        Flag("Code or English name.", short="-l", metavar="L", parse=language_code),
+        str, Flag("Code or English name.", short="-l", metavar="L", parse=language_code)
     ] = "en",
     threads: Annotated[int, Flag("Per operator.", short="-t", parse=whole_number(0, 256))] = 1,
     limit: Annotated[int | None, Flag("Draw N files; see --seed.", metavar="N")] = None,
-    seed: Annotated[int, Flag("Of the drawing.", metavar="S")] = 0,
+    seed: Annotated[int, Flag("Seed for drawing files.", metavar="S")] = 0,
     moonshine: Annotated[
         str,
         Flag("tiny-streaming, another size or a folder; only for captions.", metavar="SIZE|DIR"),

@@ -23,14 +23,10 @@ if TYPE_CHECKING:
 
 
 def cures(
-    audio: Annotated[
-        Path,
-        Argument("A recording, or a folder of <id>.wav with <id>.txt beside."),
-    ],
+    audio: Annotated[Path, Argument("A recording, or a folder of <id>.wav with <id>.txt beside.")],
     model: ModelOptions,
     language: Annotated[
-        str,
-        Flag("Code or English name.", short="-l", metavar="L", parse=language_code),
+        str, Flag("Code or English name.", short="-l", metavar="L", parse=language_code)
     ] = "en",
     pad_to: Annotated[
         str, Flag("Padding targets.", metavar="N,N,...")

@@ -20,41 +20,29 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    folder: Annotated[
-        Path,
-        Argument("<id>.wav and <id>.txt, LibriSpeech, or a JSONL manifest."),
-    ],
+    folder: Annotated[Path, Argument("<id>.wav and <id>.txt, LibriSpeech, or a JSONL manifest.")],
     system: Annotated[
-        list[str] | None,
-        Flag(f"May be repeated: {', '.join(SYSTEMS)}. [default: ours]"),
+        list[str] | None, Flag(f"May be repeated: {', '.join(SYSTEMS)}. [default: ours]")
     ] = None,
     row: Annotated[
-        list[str] | None,
-        Flag(f"Rules, may be repeated: {', '.join(ROWS)}. [default: default]"),
+        list[str] | None, Flag(f"Rules, may be repeated: {', '.join(ROWS)}. [default: default]")
     ] = None,
     model: Annotated[
-        str,
-        Flag(
-            "Checkpoint, converted for each system, or in its own format.",
-            short="-m",
-        ),
+        str, Flag("Checkpoint, converted for each system, or in its own format.", short="-m")
     ] = "tiny",
     window: Annotated[float | None, Flag("Ours: encoder window in seconds.", metavar="S")] = None,
     quantize: Annotated[str, Flag("Ours: auto, none, int8, int4.")] = "auto",
     setting: Annotated[
-        list[str] | None,
-        Flag("Further setting of a system; see the docs.", metavar="NAME=VALUE"),
+        list[str] | None, Flag("Further setting of a system; see the docs.", metavar="NAME=VALUE")
     ] = None,
     language: Annotated[
-        str,
-        Flag("Code or English name.", short="-l", metavar="L", parse=language_code),
+        str, Flag("Code or English name.", short="-l", metavar="L", parse=language_code)
     ] = "en",
     threads: Annotated[
-        int,
-        Flag("For all systems alike.", short="-t", parse=whole_number(0, 256)),
+        int, Flag("For all systems alike.", short="-t", parse=whole_number(0, 256))
     ] = 0,
     limit: Annotated[int | None, Flag("Draw N files; see --seed.", metavar="N")] = None,
-    seed: Annotated[int, Flag("Of the drawing.", metavar="S")] = 0,
+    seed: Annotated[int, Flag("Seed for drawing files.", metavar="S")] = 0,
     out: Annotated[Path | None, Flag("Run file to add to.", metavar="FILE")] = None,
     as_json: Annotated[
         bool, Flag("One JSON object per file, then one per case.", name="--json")

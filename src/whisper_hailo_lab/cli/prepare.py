@@ -13,21 +13,12 @@ from whisper_hailo.core.languages import language_code
 
 
 def prepare(
-    source: Annotated[
-        Path,
-        Argument("LibriSpeech folder, other folder, or manifest."),
-    ],
+    source: Annotated[Path, Argument("LibriSpeech folder, other folder, or manifest.")],
     out: Annotated[Path, Argument("Folder to make.")],
     count: Annotated[int, Flag("Files to draw; 0 takes all.", metavar="N")] = 24,
-    seed: Annotated[int, Flag("Of the drawing.", metavar="S")] = 0,
+    seed: Annotated[int, Flag("Seed for drawing files.", metavar="S")] = 0,
     language: Annotated[
-        str,
-        Flag(
-            "Noted beside the files.",
-            short="-l",
-            metavar="L",
-            parse=language_code,
-        ),
+        str, Flag("Noted beside the files.", short="-l", metavar="L", parse=language_code)
     ] = "en",
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:

@@ -25,17 +25,10 @@ COMPLETIONS: Final = {
 }
 MAN: Final = f"man/man1/{PROGRAM}.1"
 
-_AT_ONCE: Final = """
-if [ "$funcstack[1]" = _whisper-hailo ]; then  # read when it is first needed
-  _whisper_hailo_completion "$@"
-fi
-"""
-
 
 def files() -> dict[Path, str]:
     """All of them, with what they should hold."""
     shells = {SHARE / path: script(shell) for shell, path in COMPLETIONS.items()}
-    shells[SHARE / COMPLETIONS["zsh"]] += _AT_ONCE
     return shells | {SHARE / MAN: _page()}
 
 

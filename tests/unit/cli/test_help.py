@@ -16,7 +16,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.app import GROUPS, MEASURE, OWN, load_command, run
 from whisper_hailo.cli.captions.engine import NO_EFFECT
 from whisper_hailo.cli.captions.options import CaptionModel, ShowOptions, SourceOptions
-from whisper_hailo.cli.commands.transcribe import Together
+from whisper_hailo.cli.commands.transcribe import BatchingOptions
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.help import RARE
 from whisper_hailo.cli.model import ModelOptions
@@ -55,7 +55,7 @@ DECODING = (
 RUN = (EngineOptions, ChipOptions, Verbosity)
 TAKES: dict[str, tuple[type[Any], ...]] = {
     "transcribe": (
-        *DECODING, *RUN, ModelOptions, LongOptions, Together, Fallback, OutputOptions, Layout,
+        *DECODING, *RUN, ModelOptions, LongOptions, BatchingOptions, Fallback, OutputOptions, Layout,
     ),
     "caption": (
         *RUN, CaptionModel, CaptionOptions, Cures, Thresholds, TokenLimits, PromptOptions,

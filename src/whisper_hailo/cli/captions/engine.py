@@ -43,18 +43,12 @@ def expect_heard(model: CaptionModel, options: CaptionOptions) -> None:
     """Refuse options that the engine which is asked for cannot make use of."""
     if model.moonshine is None:
         return
-    _refuse_given(replace(model, moonshine=None))
+    for part in (model.convert, model.engine.hailo, model.engine, replace(model, moonshine=None)):
+        for one in fields(part):
+            if not is_dataclass(getattr(part, one.name)):
+                refuse_idle(part, one.name, serves=False, of=_NOT_MOONSHINE)
     for name in _WHISPERS:
         refuse_idle(options, name, serves=False, of=_NOT_MOONSHINE)
-
-
-def _refuse_given(options: Any) -> None:  # noqa: ANN401 - any dataclass of options
-    for one in fields(options):
-        value = getattr(options, one.name)
-        if is_dataclass(value):
-            _refuse_given(value)
-        else:
-            refuse_idle(options, one.name, serves=False, of=_NOT_MOONSHINE)
 
 
 def caption_engine(

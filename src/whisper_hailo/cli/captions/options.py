@@ -31,20 +31,17 @@ class SourceOptions:
     """Where audio comes from: a microphone, a file that is played, raw samples, an address."""
 
     mic: str | None = flag(None, "Number, part of its name, default, browser.", metavar="DEVICE")
-    list_devices: bool = flag(False, "List microphones and end.")
+    list_devices: bool = flag(False, "List microphones and exit.")
     real_time: bool = flag(False, "Play a FILE at the speed of speech.", _SOURCE)
     replay: str | None = flag(
-        None,
-        "Play what --record kept, at the speed and with the times of then.",
-        _SOURCE,
-        metavar="F.flac",
+        None, "Replay a recording of --record with its timing.", _SOURCE, metavar="F.flac"
     )
-    rate: int = flag(16_000, "Of raw PCM.", _SOURCE, metavar="HZ")
-    channels: str = flag("mix", "split: each channel is a speaker", _SOURCE, choices=CHANNELS)
-    loops: int = flag(1, "Play a FILE so often.", _SOURCE)
+    rate: int = flag(16_000, "Sample rate of raw PCM.", _SOURCE, metavar="HZ")
+    channels: str = flag("mix", "All channels mixed, or each a speaker", _SOURCE, choices=CHANNELS)
+    loops: int = flag(1, "Play a FILE this many times.", _SOURCE)
     wait_for_source: float | None = flag(
         None,
-        "A source that went away may be back so late; 0: it ends.",
+        "Wait this long for a lost source; 0: end at once.",
         _SOURCE,
         metavar="S",
         shown="microphones: any time, addresses: 600",
@@ -97,48 +94,48 @@ class CaptionModel(ModelOptions):
 class ShowOptions:
     """What becomes of the captions."""
 
-    events: Path | None = flag(None, "Write all events there.", metavar="F.jsonl")
+    events: Path | None = flag(None, "Write all events to this file.", metavar="F.jsonl")
     output: tuple[Path, ...] = flag(
-        (), "Grow a .srt, .vtt or .txt file; once for each.", short="-o", metavar="FILE"
+        (), "Write .srt, .vtt or .txt; may be repeated.", short="-o", metavar="FILE"
     )
     rotate: Rotation | None = flag(
         None,
-        "Go on in new files: each day, or beyond a size such as 100MB.",
+        "Start new files daily, or above a size such as 100MB.",
         _FILES,
         metavar="day|SIZE",
         parse=Rotation.of,
     )
-    record: Path | None = flag(None, "Keep the sound there.", _FILES, metavar="F.flac")
+    record: Path | None = flag(None, "Record the audio.", _FILES, metavar="F.flac")
     replace: Path | None = flag(
         None,
-        "Lines HEARD => SHOWN; what is shown is expected, too.",
+        "Replace words by lines HEARD => SHOWN, and expect those shown.",
         _FILES,
         metavar="FILE",
     )
     mask: Path | None = flag(
-        None, "Words, one a line, whose letters become stars.", _FILES, metavar="FILE"
+        None, "Mask the words of this file, one per line.", _FILES, metavar="FILE"
     )
     colour: bool = flag(False, "Shade words by confidence.", also=("--color",))
     as_json: bool = flag(False, "Print events and statistics as JSON Lines.", name="--json")
     web: bool = flag(False, "Serve a page with large captions.")
-    web_host: str = flag("127.0.0.1", "0.0.0.0 serves everyone who reaches you.", _PAGE)
-    web_port: int = flag(8765, "0 takes a free one.", _PAGE)
+    web_host: str = flag("127.0.0.1", "Address to listen on; 0.0.0.0 is every interface.", _PAGE)
+    web_port: int = flag(8765, "Port to listen on; 0 takes a free one.", _PAGE)
     web_allow_host: tuple[str, ...] = flag(
-        (), "A name by which the page may be asked for, too.", _PAGE, metavar="NAME"
+        (), "Further host name of the page.", _PAGE, metavar="NAME"
     )
     web_frame: tuple[str, ...] = flag(
-        (), "Whose pages may frame it: http://homeassistant.local:8123.", _PAGE, metavar="ORIGIN"
+        (), "Origin that may frame it, as http://homeassistant.local:8123.", _PAGE, metavar="ORIGIN"
     )
 
     web_token: str | None = flag(
         None,
-        "Needed to look, record and control.",
+        "Token to view, record and control.",
         _PAGE,
         metavar="TOKEN",
         shown="one is made up, for controls",
     )
     web_cert: Path | None = flag(None, "Serve HTTPS with this certificate.", _PAGE, metavar="FILE")
-    web_key: Path | None = flag(None, "Of the certificate.", _PAGE, metavar="FILE")
+    web_key: Path | None = flag(None, "Private key of the certificate.", _PAGE, metavar="FILE")
 
     def __post_init__(self) -> None:
         expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")

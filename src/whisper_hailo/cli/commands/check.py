@@ -23,12 +23,10 @@ def check(
     graph: Annotated[Path, Argument("ONNX file, from here or from elsewhere.")],
     arch: Annotated[str, Flag(f"Chip: {', '.join(ARCHES)}.")],
     start: Annotated[
-        list[str] | None,
-        Flag("Where the compiler starts; may be repeated.", metavar="NODE"),
+        list[str] | None, Flag("Where the compiler starts; may be repeated.", metavar="NODE")
     ] = None,
     end: Annotated[
-        list[str] | None,
-        Flag("Where the compiler ends; may be repeated.", metavar="NODE"),
+        list[str] | None, Flag("Where the compiler ends; may be repeated.", metavar="NODE")
     ] = None,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> int:

@@ -22,12 +22,10 @@ def compile_hef(
     model_dir: Annotated[Path, Argument("Model directory made with convert --hailo.")],
     given: PartialOptions[CompileOptions],
     bundle: Annotated[
-        Path | None,
-        Flag("Only pack the build, to be run elsewhere.", metavar="ZIP"),
+        Path | None, Flag("Only pack the build, to be run elsewhere.", metavar="ZIP")
     ] = None,
     built: Annotated[
-        Path | None,
-        Flag("Only take over what a bundle built: its out folder.", metavar="DIR"),
+        Path | None, Flag("Only take over what a bundle built: its out folder.", metavar="DIR")
     ] = None,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:

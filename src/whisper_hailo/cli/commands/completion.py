@@ -14,9 +14,7 @@ VARIABLE: Final = "_WHISPER_HAILO_COMPLETE"
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
-def completion(
-    shell: Annotated[str, Argument(f"{', '.join(SHELLS)}.")],
-) -> None:
+def completion(shell: Annotated[str, Argument(f"{', '.join(SHELLS)}.")]) -> None:
     """Print the script that makes bash, zsh or fish complete what you type.
 
     bash: whisper-hailo completion bash >> ~/.bashrc

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class BatchingOptions:
     """What is transcribed in one go."""
 
     batch_size: int | None = flag(None, "Windows decoded together.", shown="automatic")
-    channels: str = flag("mix", "split: each channel is a speaker", LONG, choices=CHANNELS)
+    channels: str = flag("mix", "All channels mixed, or each a speaker", LONG, choices=CHANNELS)
 
     def __post_init__(self) -> None:
         expect_choices(self)
@@ -50,7 +50,7 @@ def transcribe(
     decoding: PartialOptions[DecodingOptions],
     fallback: Fallback,
     long: LongOptions,
-    together: Together,
+    together: BatchingOptions,
     output: OutputOptions,
 ) -> int:
     """Make text of recordings: files of any format, folders of them, - for a pipe."""
@@ -137,7 +137,7 @@ class _Run:
         transcriber: Transcriber,
         options: DecodingOptions,
         long: LongOptions,
-        together: Together,
+        together: BatchingOptions,
         sink: Sink,
     ) -> None:
         self._transcriber = transcriber

@@ -35,8 +35,7 @@ def validate(
     model_dir: Annotated[Path, Argument("Model directory.")],
     options: ValidateOptions,
     out: Annotated[
-        Path | None,
-        Flag("Where to write. [default: the model directory]", metavar="DIR"),
+        Path | None, Flag("Where to write. [default: the model directory]", metavar="DIR")
     ] = None,
     as_json: Annotated[bool, Flag("Print parity.json instead.", name="--json")] = False,
 ) -> int:

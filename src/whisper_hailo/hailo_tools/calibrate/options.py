@@ -23,7 +23,7 @@ class CalibrationOptions:
 
     part: str = flag("encoder", "Of the model", choices=PARTS)
     count: int | None = flag(None, "Windows.", shown="as the size needs")
-    seed: int = flag(0, "Of the sampling.")
+    seed: int = flag(0, "Seed for sampling.")
     language: str = flag("en", "What is spoken, for decoders.", short="-l", metavar="LANG")
 
     def __post_init__(self) -> None:

@@ -49,11 +49,11 @@ class LongOptions:
 
     strategy: str = flag("auto", "How windows are cut", LONG, name="--long", choices=STRATEGIES)
     overlap_s: float | None = flag(
-        None, "Shared by windows.", LONG, name="--overlap", metavar="S", shown="2"
+        None, "Overlap of windows.", LONG, name="--overlap", metavar="S", shown="2"
     )
     clips: tuple[Clip, ...] = flag(
         WHOLE,
-        "Only these stretches, in seconds.",
+        "Transcribe only these ranges, in seconds.",
         LONG,
         name="--clip-timestamps",
         metavar="S,E,...",
@@ -61,12 +61,12 @@ class LongOptions:
         parse=parse_clips,
     )
     skip_silence: bool = flag(True, "Start windows where speech begins.", _VAD)
-    vad_threshold: float = flag(0.35, "Above it: speech.", _VAD, also=("-vt",))
+    vad_threshold: float = flag(0.35, "Speech probability threshold.", _VAD, also=("-vt",))
     min_silence_s: float = flag(
-        0.5, "Ends a stretch of speech.", _VAD, name="--vad-min-silence", metavar="S"
+        0.5, "Silence that ends speech.", _VAD, name="--vad-min-silence", metavar="S"
     )
     speech_pad_s: float = flag(
-        0.2, "Kept around speech.", _VAD, name="--vad-speech-pad", metavar="S"
+        0.2, "Padding around speech.", _VAD, name="--vad-speech-pad", metavar="S"
     )
     trim_window: bool | None = flag(
         None, "Encode only what of a window is filled.", LONG, shown="where the encoder can"
