@@ -55,7 +55,8 @@ DECODING = (
 RUN = (EngineOptions, ChipOptions, Verbosity)
 TAKES: dict[str, tuple[type[Any], ...]] = {
     "transcribe": (
-        *DECODING, *RUN, ModelOptions, LongOptions, BatchingOptions, Fallback, OutputOptions, Layout,
+        *DECODING, *RUN, ModelOptions, LongOptions, BatchingOptions, Fallback, OutputOptions,
+        Layout,
     ),
     "caption": (
         *RUN, CaptionModel, CaptionOptions, Cures, Thresholds, TokenLimits, PromptOptions,

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.cli.commands.test_transcribe_options import Heard
 from tests.unit.text.test_outputs import transcript
-from whisper_hailo.cli.commands.transcribe import Together, _Run, _without_done
+from whisper_hailo.cli.commands.transcribe import BatchingOptions, _Run, _without_done
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError, OutputError
@@ -181,7 +181,7 @@ def test_every_input_has_its_turn_and_its_own_code(
     """Whatever is wrong with another: one that is no file, one that breaks, one without a chip."""
     entries = [*inputs(tmp_path, "a.wav", "b.wav"), *find_inputs([""]), *inputs(tmp_path, "c.wav")]
     hearing = Hearing(b=DeviceError("no chip; plug it in"))
-    together, out = Together(batch_size), sink(entries, tmp_path / "out")
+    together, out = BatchingOptions(batch_size), sink(entries, tmp_path / "out")
     run = _Run(hearing, DecodingOptions(), LongOptions(), together, out)  # type: ignore[arg-type]
     assert list(run.all(entries)) == [0, ExitCode.DEVICE, ExitCode.AUDIO, 0]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.txt", "c.txt"]
