@@ -124,17 +124,17 @@ FINAL: Final = {
 }
 LIVE: Final = {
     "seconds of the stream, of speech": "stream_s segment_s",
-    "RTFx, each second once; as often as it was heard": "rtfx rtfx_recounted",
+    "RTFx, each second counted once; as often as processed": "rtfx rtfx_recounted",
     "share of one core": "cpu_share",
     "first text after the start of speech, s: median, 95 %": (
         "first_partial_latency_s_median first_partial_latency_s_p95"
     ),
     **FINAL,
-    "WER %: live; offline, windows on end; offline, speech only": (
+    "WER %: live; offline, consecutive windows; offline, speech only": (
         "wer_live wer_offline wer_offline_vad"
     ),
     "segments ended by": "reasons",
-    "partials, of them skipped": "partials skipped_partials",
+    "partials, skipped partials": "partials skipped_partials",
     "passes per partial": "passes_per_partial",
     "corrections per word": "corrections_per_word",
     "longest backlog, s": "longest_backlog_s",
@@ -145,11 +145,11 @@ HOUR: Final = {
     "minutes of the stream, times real time": "stream_minutes times_real_time",
     "device stalls, failures": "stalls device_failures",
     "overruns of the sound card": "source_faults",
-    "times the page came back": "page_visits",
+    "reconnections of the page": "page_visits",
     "segments": "segments",
     "violations of the guarantees": "violations",
-    "segments that the page lost, had twice": "page_lost page_doubled",
-    "partials, of them skipped": "partials skipped_partials",
+    "segments that the page lost, doubled": "page_lost page_doubled",
+    "partials, skipped partials": "partials skipped_partials",
     "longest backlog, s": "longest_backlog_s",
     **FINAL,
     "resident MiB in each tenth": "memory_tenths_mib",
@@ -159,22 +159,22 @@ HOUR: Final = {
 """What a row says, and the figures that it shows."""
 
 SOAK: Final = {
-    "minutes of a clock, starts of the program": "minutes_real starts",
+    "minutes on the clock, starts of the program": "minutes_real starts",
     "faults, one a minute": "faults",
     "segments with a text": "segments",
     "violations of the guarantees": "violations",
     "segments that overlap another": "doubled",
-    "clips played, of them while nothing took their sound": "clips clips_undisturbed",
-    "of these, clips of which nothing is there": "clips_not_heard",
-    "WER % of these; of the same clips as a file": "wer wer_as_file",
+    "clips played, of them without a fault": "clips clips_undisturbed",
+    "clips that are missing": "clips_not_heard",
+    "WER % of clips without a fault; of the same clips as a file": "wer wer_as_file",
     "subtitles that differ from the events": "subtitles_differ",
-    "absences told, losses told": "away lost",
-    "times the page came": "page_visits",
-    "segments that the page lost, had twice, had and no file": (
+    "interruptions reported, losses reported": "away lost",
+    "connections of the page": "page_visits",
+    "segments that the page lost, doubled, had and no file has": (
         "page_lost page_doubled page_not_written"
     ),
     "resident MiB in each five minutes of the oldest process": "memory_mib",
-    "MiB more each minute, after ten": "memory_mib_per_minute_after_ten",
+    "MiB per minute of growth, after ten minutes": "memory_mib_per_minute_after_ten",
     "descriptors, threads": "descriptors threads_of_process",
 }
 
@@ -213,7 +213,7 @@ def beside_table(part: dict[str, Any]) -> Table:
         ("share of one core", lambda row: f"{row[1]['share']:.2f}"),
         ("MiB", lambda row: f"{row[1]['peak_mib']:.0f}"),
         ("WER %", lambda row: f"{row[1]['wer']:.1f}"),
-        ("sentences, of them unheard", lambda row: "{utterances:g}, {unheard:g}".format(**row[1])),
+        ("sentences, missed sentences", lambda row: "{utterances:g}, {unheard:g}".format(**row[1])),
     )
 
 

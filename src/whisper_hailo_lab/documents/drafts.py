@@ -18,7 +18,7 @@ TEXTS: Final = (
 )  # fmt: skip
 TIMES: Final = (
     "model, draft model", "weights", "threads", "right", "ms a token alone", "with drafts",
-    "times less", "by the costs that it reckons with", "tokens of a pass",
+    "speed-up", "predicted speed-up", "tokens of a pass",
 )  # fmt: skip
 
 

@@ -9,14 +9,14 @@ from whisper_hailo_lab.repository import RESULTS
 
 RESULT: Final = RESULTS / "server.json"
 _LOAD: Final = (
-    "door", "clients", "requests/s", "x real time", "median s", "99th percentile s", "wrong text",
-    "failed", "429, 503", "MiB, first and last third", "peak MiB", "descriptors, likewise",
+    "protocol", "clients", "requests/s", "x real time", "median s", "99th percentile s",
+    "wrong text", "failed", "429, 503", "MiB, first and last third", "peak MiB", "descriptors",
 )  # fmt: skip
 _MOST: Final = 64
 """Clients at once of the rows that the page shows."""
 
-_ASKED: Final = ("client", "requests at once", "done in time", "median s", "99th percentile s")
-_KILLED: Final = ("door", "killed", "done before that")
+_ASKED: Final = ("client", "requests at once", "finished", "median s", "99th percentile s")
+_KILLED: Final = ("protocol", "killed", "finished first")
 _RIVAL: Final = ("", "", "ours", "the other", "ratio", "range of pairs", "target")
 
 
