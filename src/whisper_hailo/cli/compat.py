@@ -37,6 +37,7 @@ class CompatOption:
         values: our words for each value; a switch has `True` and perhaps `False`.
         switch: no value follows it, or `True` or `False`.
         number: our words for a whole number, which any other value has to be.
+        same: our option of the same values.
     """
 
     names: tuple[str, ...]
@@ -44,6 +45,7 @@ class CompatOption:
     values: Mapping[str, str] = field(default_factory=dict)
     switch: bool = False
     number: Callable[[int], str] | None = None
+    same: str = ""
 
     def words_for(self, typed: str, value: str) -> list[str]:
         """Return our words for the option, typed by one of its names, with this value.
@@ -51,6 +53,8 @@ class CompatOption:
         Raises:
             OptionError: there is no such thing here.
         """
+        if self.same:
+            return [self.same, value]
         known = {text.casefold(): words for text, words in self.values.items()}
         if (words := known.get(value.casefold())) is not None:
             return words.split()
@@ -74,6 +78,10 @@ def _valued(names: str, advice: str = "", **values: str) -> CompatOption:
 
 def _numbered(names: str, number: Callable[[int], str], **values: str) -> CompatOption:
     return CompatOption(tuple(names.split()), values=values, number=number)
+
+
+def _same(ours: str, names: str) -> CompatOption:
+    return CompatOption(tuple(names.split()), same=ours)
 
 
 def _context(n_tokens: int) -> str:
@@ -111,6 +119,14 @@ COMPAT_OPTIONS: Final = (
     _switch("--live-transcribe", None, "type whisper-hailo caption --mic default"),
     _switch("--local-files-only", None, "set HF_HUB_OFFLINE=1"),
     # whisper.cpp
+    _same("--temperature", "-tp"),
+    _same("--fallback", "--temperature-inc -tpi"),
+    _same("--beam-size", "-bs"),
+    _same("--best-of", "-bo"),
+    _same("--max-line-width", "--max-len -ml"),
+    _same("--logprob-threshold", "--logprob-thold -lpt"),
+    _same("--no-speech-threshold", "--no-speech-thold -nth"),
+    _same("--vad-threshold", "-vt"),
     _switch("--translate -tr", "--task translate"),
     _switch("--no-fallback -nf", "--fallback 0"),
     _switch("--diarize -di", "--channels split"),

@@ -19,14 +19,12 @@ def _step(text: str) -> float:
 class Fallback:
     """The first temperature, and by how much each try is hotter."""
 
-    temperature: float = flag(
-        0.0, "Sampling temperature; 0 is greedy or beam search.", SEARCH, also=("-tp",)
-    )
+    temperature: float = flag(0.0, "Sampling temperature; 0 is greedy or beam search.", SEARCH)
     fallback: float | None = flag(
         None,
         "Retry doubtful text at temperatures raised by this, up to 1; 0 is off.",
         SEARCH,
-        also=("--temperature-increment-on-fallback", "-tpi"),
+        also=("--temperature-increment-on-fallback",),
         metavar="STEP",
         shown="0.4; 0 for decoders without a cache or with a loop of their own",
         parse=_step,

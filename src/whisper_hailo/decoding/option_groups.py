@@ -65,7 +65,7 @@ class SearchOptions:
     """
 
     temperatures: tuple[float, ...] = (0.0,)
-    beam_size: int = flag(1, "Hypotheses kept; 1 is greedy.", metavar="N", also=("-bs",))
+    beam_size: int = flag(1, "Hypotheses kept; 1 is greedy.", metavar="N")
     retry_beam_size: int = flag(
         5, "Hypotheses where greedy text is unsure; 1 is off.", SEARCH, metavar="N"
     )
@@ -73,7 +73,7 @@ class SearchOptions:
     length_penalty: float | None = flag(
         None, "Length penalty of hypotheses, 0 to 1.", SEARCH, shown="mean log probability"
     )
-    best_of: int = flag(5, "Samples per window.", SEARCH, also=("-bo",))
+    best_of: int = flag(5, "Samples per window.", SEARCH)
     seed: int = flag(0, "Seed for sampling.", SEARCH)
 
     def __post_init__(self) -> None:
@@ -129,7 +129,6 @@ class Thresholds:
         "Treat a window as silent above this probability; none is off.",
         DOUBT,
         name="--no-speech-threshold",
-        also=("--no-speech-thold", "-nth"),
         parse=number_or_none,
     )
     logprob: float | None = flag(
@@ -137,7 +136,7 @@ class Thresholds:
         "Retry text below this mean log probability; none is off.",
         DOUBT,
         name="--logprob-threshold",
-        also=("--log-prob-threshold", "--logprob-thold", "-lpt"),
+        also=("--log-prob-threshold",),
         parse=number_or_none,
     )
     compression_ratio: float | None = flag(

@@ -33,7 +33,7 @@ class Layout:
         OptionError: a number below 1.
     """
 
-    max_line_width: int | None = flag(None, "Characters of a line.", _SUBTITLES, also=("-ml",))
+    max_line_width: int | None = flag(None, "Characters of a line.", _SUBTITLES)
     max_line_count: int | None = flag(None, "Lines per cue.", _SUBTITLES)
     max_words_per_line: int | None = flag(None, "Words of a line.", _SUBTITLES)
     highlight_words: bool = flag(False, "Underline each word in its time.", _SUBTITLES)

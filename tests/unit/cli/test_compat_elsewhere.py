@@ -11,12 +11,19 @@ from whisper_hailo.transcription.longform.clips import Clip
 __all__ = ["listener", "recordings"]
 
 
-@pytest.mark.parametrize("words", ["-ot 8000", "-p 2", "-osrt", "-nf", "-mc 9"])
+@pytest.mark.parametrize(
+    "words", ["-ot 8000", "-p 2", "-osrt", "-nf", "-mc 9", "-tp 0.2", "-tpi 1", "-bs 5", "-bo 2"]
+)
 def test_commands_without_what_a_word_stands_for_do_not_take_it(
     words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["caption", "a.wav", "--model", "no-model", *words.split()]) == 2
-    assert "internal error" not in capsys.readouterr().err
+    assert f"{words.split(maxsplit=1)[0]} is of another program" in capsys.readouterr().err
+
+
+def test_serve_does_not_read_a_line_width_as_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "-ml", "40"]) == 2
+    assert "-ml is of another program" in capsys.readouterr().err
 
 
 def test_captions_take_what_they_have_by_other_names_too(

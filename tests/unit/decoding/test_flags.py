@@ -32,10 +32,7 @@ ALL = tuple(every())
 
 OTHER_NAMES = {
     "language": ("-l",),
-    "beam_size": ("-bs",),
-    "best_of": ("-bo",),
-    "no_speech": ("--no-speech-thold", "-nth"),
-    "logprob": ("--log-prob-threshold", "--logprob-thold", "-lpt"),
+    "logprob": ("--log-prob-threshold",),
     "no_repeat_ngram": ("--no-repeat-ngram-size",),
     "initial_prompt": ("--prompt",),
     "hallucination_silence_s": ("--hallucination-silence-threshold",),

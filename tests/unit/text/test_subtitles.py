@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tests.unit.text.test_outputs import transcript
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import flag_of
 from whisper_hailo.core.types import Segment, Transcript, Word
 from whisper_hailo.text.outputs import as_json, render
 from whisper_hailo.text.subtitles import Layout, cue_time, cues, spread, words_of
@@ -160,15 +159,6 @@ def test_layouts_of_nothing_are_refused(name: str) -> None:
     option = re.escape("--" + name.replace("_", "-"))
     with pytest.raises(OptionError, match=option):
         Layout(**{name: 0})
-
-
-def test_a_width_is_also_typed_as_whisper_cpp_has_it() -> None:
-    known = {field.name: flag_of(field) for field in fields(Layout())}
-    assert {name for name, how in known.items() if how is not None and how.also} == {
-        "max_line_width"
-    }
-    assert known["max_line_width"] is not None
-    assert known["max_line_width"].also == ("-ml",)
 
 
 def test_a_line_count_needs_a_width() -> None:

@@ -61,7 +61,6 @@ def test_typed_keywords_are_those_that_are_taken() -> None:
     theirs = {"compute_type", "device", "cpu_threads"}
     assert {*get_type_hints(ModelKwargs)} == engine | theirs
     decoding = {*keyword_names(DecodingOptions)} | {*keyword_names(LongOptions)} - {"long"}
-    decoding -= {name for name in decoding if name.endswith("_thold")}  # of a command line
     theirs = {"vad_filter", "without_timestamps", "temperature", "log_progress"}
     assert {*get_type_hints(TranscribeKwargs)} == decoding | theirs
 

@@ -61,7 +61,7 @@ class LongOptions:
         parse=parse_clips,
     )
     skip_silence: bool = flag(True, "Start windows where speech begins.", _VAD)
-    vad_threshold: float = flag(0.35, "Speech probability threshold.", _VAD, also=("-vt",))
+    vad_threshold: float = flag(0.35, "Speech probability threshold.", _VAD)
     min_silence_s: float = flag(
         0.5, "Silence that ends speech.", _VAD, name="--vad-min-silence", metavar="S"
     )
