@@ -43,7 +43,9 @@ def load_settings(context: click.Context, param: click.Parameter, path: Path | N
         if (known := names.get(identifier(name))) is None:
             similar = get_close_matches(identifier(name), names, 1)
             hint = f"did you mean {similar[0].replace('_', '-')}?" if similar else "see --help-all"
-            raise OptionError(f"{path}: {name} is no option of {command.name}; {hint}")
+            raise OptionError(
+                f"{shown(path)}: {shown(name)} is no option of {command.name}; {hint}"
+            )
         settings[known] = value
     context.default_map = settings
 
