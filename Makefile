@@ -17,9 +17,9 @@
 #   make bench   everything that this machine can measure, and its report, in build/bench
 #   make bench-speed  ours against every rival on the same weights and core, with our targets
 #   make rivals  environments of the systems that ours is measured against
-#   make windows  short windows beside full ones, words against their true times; writes its tables
-#   make short-windows  windows as short as the audio beside 10 s: time and words; writes its table
-#   make fallback  what trying doubtful text again costs and gives; writes its table
+#   make windows  short windows beside full ones, words against their true times
+#   make short-windows  windows as short as the audio beside 10 s: time and words
+#   make fallback  what trying doubtful text again costs and gives
 #   make drafts     a small model decodes ahead of a large one: the same text, and times; writes its tables
 #   make captions   live captions: drafts, settings, real time; CAPTIONS=hour: an hour of faults; writes their tables
 #   make real   real checkpoints on human speech beside other systems; writes the tables of docs/accuracy.md

@@ -5,7 +5,7 @@
 Both windows hear the same audio and are padded to 1500 positions for free. Words: `micro` on the
 frozen English clips, each cut behind the last word that a window has room for. Time: processor time
 in turns, on the same audio, and on tiny's dimensions with random weights and 28 tokens. Keeps the
-result, from which the table of `docs/measurements/speed.md` follows.
+result.
 """
 
 from __future__ import annotations

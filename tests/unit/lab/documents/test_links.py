@@ -39,6 +39,12 @@ def test_every_document_is_in_the_index() -> None:
     assert pages - listed == {ROOT / "docs" / "index.md"}
 
 
+def test_every_document_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for path in (ROOT / "docs").rglob("*.md"):
+        assert f": {path.relative_to(ROOT / 'docs')}\n" in navigation, path
+
+
 def test_documents_named_in_sources_exist() -> None:
     files = [path for name in SOURCES for path in (ROOT / name).rglob("*")]
     for path in [*files, ROOT / "Makefile"]:
