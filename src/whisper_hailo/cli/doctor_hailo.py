@@ -58,7 +58,7 @@ _SAME_RELEASE = "install driver, library and binding of one release (docs/hailo.
 
 
 def hailo_checks() -> list[Check]:
-    """All findings; each looks at one thing, and none stops the others."""
+    """Run all checks of the chip; none stops the others."""
     binding, version = _binding()
     traces = (probe.pci_devices(), probe.drivers(), probe.device_nodes(), library_versions())
     if not version and not any(traces):  # not a machine with a Hailo: three lines are enough
@@ -77,7 +77,7 @@ def hailo_checks() -> list[Check]:
 
 
 def _binding() -> tuple[Check, str]:
-    """The finding, and the version of a binding that can be imported."""
+    """Check the binding; return its version if it can be imported."""
     name = "Hailo binding"
     try:
         version = binding_version(load_binding())
@@ -135,7 +135,7 @@ def _nodes() -> Check:
 
 
 def _links() -> list[Check]:
-    """One finding per chip on the bus: a slow link costs time at every run of several contexts."""
+    """Check each chip on the bus: a slow link costs time at runs of several contexts."""
     found = []
     for device in probe.pci_devices():
         speed = "unknown speed" if device.speed_gts is None else f"{device.speed_gts:g} GT/s"
@@ -150,7 +150,7 @@ def _links() -> list[Check]:
 
 
 def _chips(version: str) -> list[Check]:
-    """The chips, and whether arrays reach one of them."""
+    """Check the chips, and whether arrays reach one of them."""
     try:
         found = chips()
     except DeviceError as error:
@@ -169,7 +169,7 @@ def _chips(version: str) -> list[Check]:
 
 
 def _buffers(version: str, hef: Path | None) -> Check:
-    """Whether the binding takes NumPy's arrays, which is seen for sure only when a network runs."""
+    """Check that the binding takes NumPy's arrays, which only a running network proves."""
     numpy = f"NumPy {metadata.version('numpy')}"
     if hef is not None:
         try:
@@ -185,7 +185,7 @@ def _buffers(version: str, hef: Path | None) -> Check:
 
 
 def _smallest_hef(arch: str) -> Path | None:
-    """The quickest to load of the fetched ones that a chip takes."""
+    """Return the quickest to load of the fetched HEFs that a chip takes."""
     found = []
     for path in _fetched():
         with contextlib.suppress(HefError):

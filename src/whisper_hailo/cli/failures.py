@@ -45,12 +45,12 @@ def report(error: BaseException) -> ExitCode:
 
 
 def describe(error: BaseException) -> str:
-    """The line that `report` prints."""
+    """Return the line that `report` prints."""
     return one_line(_described(_foreseen(error)))
 
 
 def was_interrupted(error: BaseException) -> bool:
-    """Whether Ctrl-C is what an error comes from.
+    """Return whether Ctrl-C caused an error.
 
     Extensions that are being imported when it is pressed make an `ImportError` of it.
     """
@@ -61,7 +61,7 @@ def was_interrupted(error: BaseException) -> bool:
 
 
 def _foreseen(error: BaseException) -> BaseException:
-    """An error of ours for one that any name of a file can make."""
+    """Return an error of ours for one that any file name can cause."""
     if not isinstance(error, OSError):
         return error
     if error.filename is not None and error.errno in _OF_A_PATH:
@@ -76,7 +76,7 @@ def _foreseen(error: BaseException) -> BaseException:
 
 
 def _has_directory() -> bool:
-    """Whether there is a working directory."""
+    """Return whether there is a working directory."""
     try:
         Path.cwd()
     except FileNotFoundError:
@@ -92,17 +92,17 @@ def _described(error: BaseException) -> str:
 
 
 def complain(message: str) -> None:
-    """An error as one line on standard error."""
+    """Print an error as one line on standard error."""
     tell(_PROGRAM + one_line(message, LONGEST_LINE - len(_PROGRAM)))
 
 
 def tell(message: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     print(one_line(message), file=sys.stderr)
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
-    """A text without line ends and without what moves a cursor or colours a terminal.
+    """Sanitise a text: no line ends, no terminal escapes, no invisible characters.
 
     Args:
         text: from anywhere: a file's name may be part of it.
@@ -117,13 +117,13 @@ def one_line(text: str, longest: int = LONGEST_LINE) -> str:
 
 
 def _visible(text: str) -> str:
-    """A text whose characters can all be seen, as Python writes them in quotes."""
+    """Escape invisible characters, as Python writes them in quotes."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 class OneLine(logging.Formatter):
-    """Of log records: `one_line` of their messages."""
+    """Format log records as one line each."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
+        """Return the line of a record."""
         return one_line(super().format(record))

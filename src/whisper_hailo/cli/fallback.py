@@ -31,7 +31,7 @@ class Fallback:
     )
 
     def temperatures(self, step: float) -> tuple[float, ...]:
-        """The temperatures, in the order in which they are tried.
+        """Return the temperatures in the order in which they are tried.
 
         Args:
             step: the decoder's default; 0 is off.

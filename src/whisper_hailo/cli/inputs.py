@@ -42,11 +42,11 @@ class Input:
 
     @property
     def id(self) -> FileId | None:
-        """Which file it is, whatever it is called; `None` if there is none."""
+        """Return the identity of the file, whatever its name; `None` if there is none."""
         return None if self.fault else file_id(sys.stdin if self.path is None else self.path)
 
     def source(self) -> Path | BinaryIO:
-        """What to open.
+        """Return what to open.
 
         Raises:
             WhisperHailoError: its fault.
@@ -151,7 +151,7 @@ def _fault_of(word: str) -> WhisperHailoError | None:
 
 
 def _recordings(folder: Path) -> Iterator[Input]:
-    """All below a folder, and the folders that cannot be looked into."""
+    """Return all files below a folder, and the folders that cannot be read."""
     faults: list[Input] = []
 
     def note(path: Path, why: str) -> None:

@@ -78,7 +78,7 @@ class ModelOptions:
             raise OptionError(f"--task is translate, {self.model} cannot; give --model {other}")
 
     def transcriber(self, priority: ChipPriority = ChipPriority.BATCH) -> Transcriber:
-        """A transcriber, not opened yet.
+        """Return a transcriber that is not open yet.
 
         Args:
             priority: on a Hailo chip that several share; live captions go before files.
@@ -88,7 +88,7 @@ class ModelOptions:
         return Transcriber.from_model(**self.arguments(priority))
 
     def arguments(self, priority: ChipPriority = ChipPriority.BATCH) -> dict[str, Any]:
-        """Those of `Transcriber.from_model`; see `transcriber`."""
+        """Return the arguments of `Transcriber.from_model`."""
         chip = replace(self.engine.hailo, priority=priority)
         return {
             "model": self.model,
@@ -102,13 +102,13 @@ class ModelOptions:
 
 
 def tell_engine(transcriber: Transcriber) -> None:
-    """One line about encoder and decoder, or why they were taken."""
+    """Log encoder and decoder in one line, or why they were chosen."""
     if transcriber.reasons and not is_verbose():
         logger.info(", ".join(reason.partition(":")[0] for reason in transcriber.reasons))
     tell_reasons(transcriber)
 
 
 def tell_reasons(transcriber: Transcriber) -> None:
-    """Why this encoder and this decoder were taken, for `--verbose`."""
+    """Log why this encoder and this decoder were chosen, for `--verbose`."""
     for reason in transcriber.reasons:
         logger.debug(reason)

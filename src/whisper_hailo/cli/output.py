@@ -53,11 +53,11 @@ class OutputOptions:
 
     @property
     def _named(self) -> list[str]:
-        """What was typed, also with commas between."""
+        """Split the formats that were typed, also at commas."""
         words = [word.strip().lower() for given in self.fmt for word in given.split(",")]
         return [word for word in words if word] or ["txt"]
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The formats to write, each once."""
+        """Return the formats to write, each once."""
         return FORMATS if ALL_FORMATS in self._named else tuple(dict.fromkeys(self._named))

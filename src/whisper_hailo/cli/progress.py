@@ -32,7 +32,7 @@ class StatusLine:
         self._shown = False
 
     def is_due(self, now_s: float) -> bool:
-        """Whether the one before has been there for long enough."""
+        """Return whether the last line is old enough to be replaced."""
         return not is_quiet() and now_s - self._last_s >= self._interval_s
 
     def show(self, now_s: float, line: str, name: str = "") -> None:
@@ -65,7 +65,7 @@ def _named(name: str, line: str) -> str:
 
 
 def cropped(text: str, room: int) -> str:
-    """The beginning of a text that is too wide, with an ellipsis.
+    """Cut a text that is too wide, with an ellipsis.
 
     Args:
         text: one line.
@@ -81,7 +81,7 @@ def _on_terminal() -> bool:
 
 
 def _columns() -> int:
-    """Of the terminal that standard error is, whatever standard output is."""
+    """Return the width of the terminal that standard error is."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):
@@ -105,7 +105,7 @@ class Progress:
         self._known_s = 0.0
 
     def skip(self, known_s: float) -> None:
-        """So many seconds of audio were done before, and tell nothing of the speed."""
+        """Count audio of an earlier run, which does not count for the speed."""
         self._known_s = known_s
 
     def __call__(self, done_s: float, duration_s: float | None) -> None:

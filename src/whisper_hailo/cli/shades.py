@@ -13,7 +13,7 @@ _SHADES: Final = ((0.5, "\x1b[31m"), (0.8, "\x1b[33m"), (1.01, "\x1b[32m"))
 
 
 def shaded(text: str, probability: float | None) -> str:
-    """A word for a terminal, blanks before it as they are; one of no known probability is sure."""
+    """Colour a word for a terminal by its probability; without one it counts as sure."""
     sure = 1.0 if probability is None else probability
     colour = next(code for limit, code in _SHADES if sure < limit)
     word = text.lstrip()
@@ -21,6 +21,6 @@ def shaded(text: str, probability: float | None) -> str:
 
 
 def in_shades(segment: Segment) -> Segment:
-    """A segment whose text has its words in their colours, where it has times of words."""
+    """Colour the words of a segment, where it has word timestamps."""
     text = "".join(shaded(word.text, word.probability) for word in segment.words).lstrip()
     return replace(segment, text=text or segment.text)

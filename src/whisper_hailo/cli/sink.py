@@ -37,7 +37,7 @@ UNFINISHED: Final = ".part"
 
 
 def unfinished(target: Path) -> Path:
-    """Where a file grows until it is whole."""
+    """Return the path of a file that is not complete yet."""
     return target.with_name(target.name + UNFINISHED)
 
 
@@ -93,7 +93,7 @@ class Sink:
             expect_folder(self.output_dir, self.advice)
 
     def checked(self) -> list[Input]:
-        """The inputs, with a fault where a result would replace what no run wrote."""
+        """Return the inputs, with a fault where a result would overwrite a foreign file."""
         return [replace(entry, fault=entry.fault or self._refusal(entry)) for entry in self.inputs]
 
     def _refusal(self, entry: Input) -> OutputError | None:
@@ -123,22 +123,22 @@ class Sink:
         return None if self.output_dir is None else self.output_dir / entry.stem
 
     def journal(self, entry: Input) -> Path | None:
-        """What a run that goes on reads; `None` where no files are written."""
+        """Return the journal that a resumed run reads; `None` where no files are written."""
         stem = self.stem(entry)
         return stem and stem.with_name(f"{stem.name}{UNFINISHED}.jsonl")
 
     @property
     def advice(self) -> str:
-        """What to do if files cannot be written."""
+        """Return the advice for files that cannot be written."""
         return "free some space or give another --output-dir"
 
     @property
     def prints_parts(self) -> bool:
-        """Whether a result goes to standard output while it comes."""
+        """Return whether a result is streamed to standard output."""
         return self.output_dir is None and not self.as_json and self.formats[0] != JSON
 
     def printed(self, entry: Input, segments: Iterable[Segment]) -> Iterator[str]:
-        """What goes to standard output, part by part; lines of several inputs say whose they are.
+        """Yield what goes to standard output; lines of several inputs name their input.
 
         Args:
             entry: the input.
@@ -153,7 +153,7 @@ class Sink:
             yield prefix + part
 
     def has(self, entry: Input) -> bool:
-        """Whether all results of an input are there; each is complete or not there at all."""
+        """Return whether all results of an input exist; writes are atomic."""
         targets = self.targets(entry)
         return bool(targets) and all(map(os.path.isfile, targets))
 

@@ -58,7 +58,7 @@ def caption_engine(
     hotwords: str,
     stack: contextlib.ExitStack,
 ) -> CaptionEngine:
-    """Our own engine or Moonshine, open until the stack ends, and warm."""
+    """Open and warm up our own engine, or Moonshine, until the stack ends."""
     from whisper_hailo.live.captioning.engine import TranscriberEngine, warm_up
     from whisper_hailo.live.captioning.moonshine import LONGEST_S, MoonshineEngine
 
@@ -79,7 +79,7 @@ def caption_engine(
 
 
 def decoding_of(given: PartialOptions[DecodingOptions], cures: Cures) -> DecodingOptions:
-    """What was typed, on the engine's own cures and with a bound on the tokens."""
+    """Put what was typed on the defaults of captions."""
     from whisper_hailo.live.captioning.engine import caption_defaults
 
     return given.on(caption_defaults(cures))
@@ -88,7 +88,7 @@ def decoding_of(given: PartialOptions[DecodingOptions], cures: Cures) -> Decodin
 def _expecting(
     hotwords: str, decoding: DecodingOptions, transcriber: Transcriber
 ) -> DecodingOptions:
-    """Options with further hotwords, where the decoder takes any."""
+    """Add hotwords to options where the decoder takes any."""
     if not hotwords:
         return decoding
     both = ", ".join(filter(None, (decoding.prompts.hotwords, hotwords)))
@@ -116,7 +116,7 @@ def refuse_unhonoured(options: DecodingOptions, honoured: frozenset[str], engine
 
 
 def _changed(options: Any, within: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a group
-    """Names and values of the fields, at any depth, that are not at their default."""
+    """Yield names and values of fields, at any depth, that are not at their default."""
     for field in fields(options):
         factory = field.default_factory
         default = field.default if factory is MISSING else factory()

@@ -68,7 +68,7 @@ class SourceOptions:
             refuse_idle(self, name, serves, what)
 
     def played(self, audio: str | None) -> str | None:
-        """What is to be heard: the argument, or what is replayed.
+        """Return the source: the argument, or what is replayed.
 
         Raises:
             OptionError: both are there.
@@ -171,14 +171,14 @@ class ShowOptions:
             )
 
     def replacements(self) -> Replacements:
-        """What is shown in the place of words."""
+        """Read the replacements and the masks of words."""
         from whisper_hailo.live.outputs.replacements import Replacements
 
         given = Replacements({}) if self.replace is None else Replacements.read(self.replace)
         return given if self.mask is None else given | Replacements.masks(self.mask)
 
     def hotwords(self) -> str:
-        """Words that the decoder is to expect, since they are to be shown."""
+        """Return the shown words of the replacements, which the decoder is to expect."""
         from whisper_hailo.live.outputs.replacements import Replacements
 
         if self.replace is None:
@@ -186,7 +186,7 @@ class ShowOptions:
         return ", ".join(filter(None, Replacements.read(self.replace).phrases.values()))
 
     def recording(self, audio: str | None) -> FlacRecording | None:
-        """What the sound is kept in, if it is; not open yet."""
+        """Return the recording that the audio is kept in, not open yet."""
         if self.record is None:
             return None
         from whisper_hailo.live.outputs.files import identity
@@ -197,7 +197,7 @@ class ShowOptions:
         return recording
 
     def place(self) -> Place | None:
-        """Where and for whom the page is, if there is one."""
+        """Return where and for whom the page is served, if it is."""
         from whisper_hailo.serve.routes.captions.view import Place
 
         if not self.web:

@@ -29,7 +29,7 @@ from whisper_hailo.live.statistics import CaptionStatistics
 
 
 def report(statistics: CaptionStatistics, *, as_json: bool) -> None:
-    """The figures of the run: JSON on standard output, or lines on standard error.
+    """Print the statistics: JSON on standard output, or lines on standard error.
 
     Args:
         statistics: of the run.
@@ -76,7 +76,7 @@ _ERASE = "\r\x1b[K"
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """What the statistics had added up to at an event."""
+    """Totals of the statistics at an event."""
 
     heard_s: float
     compute_s: float
@@ -125,7 +125,7 @@ class VerboseView:
 
 
 def _between(event: Lost | Away | Back | Control) -> str:
-    """What happens between segments, and what users do."""
+    """Describe an event between segments, or an action of a user."""
     match event:
         case Lost():
             return f"lost: {event.start_s:.2f} to {event.end_s:.2f} s"

@@ -62,7 +62,7 @@ class TerminalView:
             emit(_ERASE)
 
     def _lines(self, words: Sequence[CaptionWord]) -> Iterator[str]:
-        """A final text; on a terminal, lines that end between words."""
+        """Yield the lines of a final text; on a terminal they end between words."""
         whole = [replace(word, text=clean(word.text)) for word in words]
         room = get_terminal_size().columns - 1 if self._terminal else 0
         while whole:
@@ -71,7 +71,7 @@ class TerminalView:
             yield self._shaded(line) if self._colour else "".join(w.text for w in line).rstrip()
 
     def _running(self, event: Partial) -> str:
-        """The end of the running text, as much as one line holds."""
+        """Return the end of the partial text, as much as one line holds."""
         room = max(4, get_terminal_size().columns - 1)  # the last column may wrap
         words = _of_speaker(event.speaker, [*event.committed, *event.tentative])
         texts = [clean(word.text) for word in words]
@@ -103,7 +103,7 @@ def _from_margin(words: Sequence[CaptionWord]) -> list[CaptionWord]:
 
 
 def clean(text: str) -> str:
-    """Text without anything that moves a cursor."""
+    """Sanitise a text: nothing that moves a cursor."""
     return _CONTROL.sub(" ", text).strip("\n")
 
 
@@ -140,7 +140,7 @@ def fitting(words: Sequence[str], room: int) -> list[str]:
 
 
 def _last_columns(word: str, room: int) -> str:
-    """The end of a word that is wider than the line."""
+    """Return the end of a word that is wider than the line."""
     while cell_len(word) > room:
         word = word[1:]
     return word

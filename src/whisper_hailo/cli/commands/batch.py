@@ -111,7 +111,7 @@ def batch(
 
 
 def _one_thread_each(model: ModelOptions) -> ModelOptions:
-    """Workers are as many as cores; more threads would only wait for each other."""
+    """Give each worker one thread: workers are as many as cores."""
     return model if model.threads else replace(model, threads=1)
 
 

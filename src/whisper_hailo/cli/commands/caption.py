@@ -125,7 +125,7 @@ def _expect_recording(audio: str | None) -> None:
 
 
 def _source(source: SourceOptions, audio: str | None) -> AudioSource:
-    """What is heard, but for a browser's microphone."""
+    """Open the source, unless it is a browser's microphone."""
     from whisper_hailo.live.sources.select import open_source
 
     return open_source(
@@ -142,7 +142,7 @@ def _source(source: SourceOptions, audio: str | None) -> AudioSource:
 def _recorded(
     source: AudioSource, recording: FlacRecording | None, stack: contextlib.ExitStack
 ) -> AudioSource:
-    """A source that is recorded, if that is wanted, open until the stack ends."""
+    """Wrap a source so that it is recorded, if that is wanted."""
     from whisper_hailo.live.outputs.recording import RecordedSource
 
     if recording is not None:
@@ -156,7 +156,7 @@ def _sinks(
     statistics: CaptionStatistics,
     stack: contextlib.ExitStack,
 ) -> list[EventSink]:
-    """Where events go, but for the page: on the disk before they are shown."""
+    """Open the outputs of events except the page; files come before the view."""
     from whisper_hailo.cli.captions.verbose import VerboseView
     from whisper_hailo.live.outputs.sinks import BehindWarning, RetriedSink
 
@@ -167,7 +167,7 @@ def _sinks(
 
 
 def _browser(source: SourceOptions) -> BrowserSource | None:
-    """A browser's microphone, where that is asked for."""
+    """Return a browser's microphone, if `--mic browser` asks for it."""
     from whisper_hailo.live.sources.browser import BrowserSource
 
     return BrowserSource() if source.mic == "browser" else None
@@ -180,7 +180,7 @@ def _web(
     controls: Controls,
     layout: Layout,
 ) -> WebView:
-    """The page, not open yet."""
+    """Return the page, not open yet."""
     from whisper_hailo.serve.routes.captions.view import WebView
 
     return WebView(
@@ -234,7 +234,7 @@ def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
 
 
 def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:
-    """What shows the captions on standard output."""
+    """Return the view of captions on standard output."""
     from whisper_hailo.cli.captions.view import JsonView, TerminalView
 
     if show.as_json:

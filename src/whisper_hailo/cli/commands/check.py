@@ -69,7 +69,7 @@ def _kinds(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def _finding(group: list[Finding], number: int) -> str:
-    """One line for all findings of a kind; `number` is that of its source."""
+    """Format all findings of a kind as one line; `number` is that of its source."""
     head = group[0]
     named = [_where(finding) for finding in group[:MAX_NAMED]]
     more = f" and {len(group) - MAX_NAMED} more" if len(group) > MAX_NAMED else ""

@@ -84,7 +84,7 @@ def _processor() -> Check:
 
 
 def _small_numbers() -> Check:
-    """What quantised models compute in here, and what that means for those of others."""
+    """Check which arithmetic quantised models use on this processor."""
     from whisper_hailo.backends.saturation import saturates
     from whisper_hailo.core.processor import computes_in_half
 

@@ -25,7 +25,7 @@ def inspect(
 
 
 def _lines(facts: dict[str, Any], indent: str = "") -> list[str]:
-    """An indented outline: one line per fact."""
+    """Format facts as an indented outline, one line each."""
     lines = []
     for key, value in facts.items():
         if isinstance(value, dict):

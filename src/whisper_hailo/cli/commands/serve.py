@@ -78,7 +78,7 @@ def _decoding(
     default: DecodingOptions,
     step: float,
 ) -> DecodingOptions:
-    """What was typed, on the defaults of `transcribe`."""
+    """Put what was typed on the defaults of `transcribe`."""
     return given.on(replace(default, search=SearchOptions(fallback.temperatures(step))))
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchingOptions:
-    """What is transcribed in one go."""
+    """How many windows are decoded together, and of which channels."""
 
     batch_size: int | None = flag(None, "Windows decoded together.", shown="automatic")
     channels: str = flag("mix", "All channels mixed, or each a speaker", LONG, choices=CHANNELS)
@@ -97,7 +97,7 @@ def decoding_options(
     default: DecodingOptions,
     step: float,
 ) -> DecodingOptions:
-    """What was typed, and times where another option is of no use without.
+    """Put what was typed on the defaults, with timestamps where an option needs them.
 
     Args:
         given: what was typed of it.
@@ -122,7 +122,7 @@ def decoding_options(
 
 
 def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
-    """Inputs whose results are not there yet."""
+    """Return the inputs whose results are not there yet."""
     left = [entry for entry in inputs if entry.fault or not sink.has(entry)]
     if len(left) < len(inputs):
         note(f"{len(inputs) - len(left)} of {len(inputs)} are there already")
@@ -148,7 +148,7 @@ class _Run:
         self._identity = cache(lambda: transcriber.identity(options, long, together.batch_size))
 
     def all(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
-        """Results in order; whatever an input's error, it is reported and the next has its turn."""
+        """Yield exit codes in order; an input that fails is reported and the next is run."""
         if self._together.channels == "split":
             for entry in inputs:
                 yield self._by_channel(entry)
@@ -159,7 +159,7 @@ class _Run:
             yield from self._side_by_side(inputs)
 
     def _alone(self, entry: Input) -> ExitCode:
-        """One input, whose text is shown while it comes."""
+        """Transcribe one input and show its text as it comes."""
         from whisper_hailo.cli.sink import Growing
 
         try:
@@ -202,7 +202,7 @@ class _Run:
         return ExitCode.OK
 
     def _split(self, entry: Input, progress: Progress) -> Transcript:
-        """Each channel alone, on one timeline."""
+        """Transcribe each channel alone and merge them on one timeline."""
         from whisper_hailo.audio.channels import merge_channels, split_channels
 
         transcripts = []
@@ -220,7 +220,7 @@ class _Run:
         return merge_channels(transcripts)
 
     def _side_by_side(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
-        """Windows of several files in one batch."""
+        """Transcribe several files with their windows in one batch."""
         outcomes = self._transcriber.transcribe_many(
             (entry.source() for entry in inputs if entry.fault is None),
             self._options,
