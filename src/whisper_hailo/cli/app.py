@@ -13,12 +13,11 @@ from typing import Any, Final
 
 import click
 
-from whisper_hailo.cli.command import command_of, eager_switch, typed_of
+from whisper_hailo.cli.command import ENV_PREFIX, command_of, eager_switch, typed_of
 from whisper_hailo.cli.commands.completion import PROGRAM, VARIABLE
 from whisper_hailo.cli.failures import complain, report, was_interrupted
 from whisper_hailo.cli.help import Command, write_options
 from whisper_hailo.cli.options import options_of
-from whisper_hailo.cli.settings import VARIABLES
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.verbosity import Verbosity, configure_logging, set_verbosity
@@ -133,7 +132,7 @@ def _program() -> Program:
         callback=_begin,
         invoke_without_command=True,
         context_settings={
-            "auto_envvar_prefix": VARIABLES,
+            "auto_envvar_prefix": ENV_PREFIX,
             # `--initial_prompt` as in OpenAI Whisper's command is `--initial-prompt`.
             "token_normalize_func": lambda token: token.replace("_", "-"),
             "help_option_names": ["-h", "--help"],

@@ -1,4 +1,4 @@
-"""Options that choose the model, its encoder and decoder, and the window."""
+"""Options of the model, its encoder and decoder, the window, and the fallback temperatures."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.convert.options import WINDOW, ConvertOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import expect, flag, group
+from whisper_hailo.core.flags import expect, flag, group, number_or_none
 from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
 from whisper_hailo.core.processor import MOST_THREADS
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
+from whisper_hailo.decoding.option_groups import HOTTEST, SEARCH, rising_temperatures
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +100,45 @@ class ModelOptions:
             "threads": self.threads,
             "engine": replace(self.engine, hailo=chip),
         }
+
+
+_LEAST_STEP = 0.01
+
+
+def _step(text: str) -> float:
+    return number_or_none(text) or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """The first temperature, and by how much each try is hotter."""
+
+    temperature: float = flag(0.0, "Sampling temperature; 0 is greedy or beam search.", SEARCH)
+    fallback: float | None = flag(
+        None,
+        "Retry doubtful text at temperatures raised by this, up to 1; 0 is off.",
+        SEARCH,
+        also=("--temperature-increment-on-fallback",),
+        metavar="STEP",
+        shown="0.4; 0 for decoders without a cache or with a loop of their own",
+        parse=_step,
+    )
+
+    def temperatures(self, step: float) -> tuple[float, ...]:
+        """Return the temperatures in the order in which they are tried.
+
+        Args:
+            step: the decoder's default; 0 is off.
+
+        Raises:
+            OptionError: no such step.
+        """
+        step = step if self.fallback is None else self.fallback
+        if step != 0 and not _LEAST_STEP <= step <= HOTTEST:
+            raise OptionError(
+                f"--fallback is {step:g}, expected 0 (off) or a step of {_LEAST_STEP:g} to 1"
+            )
+        return rising_temperatures(self.temperature, step)
 
 
 def tell_engine(transcriber: Transcriber) -> None:

@@ -1,14 +1,20 @@
-"""Options of results: formats, places, subtitles."""
+"""Options of results: formats, places, subtitles; words in colours of their probability."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, group, refuse_idle
+from whisper_hailo.core.types import Segment
 from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
 from whisper_hailo.text.subtitles import Layout
+
+_RESET: Final = "\x1b[0m"
+_SHADES: Final = ((0.5, "\x1b[31m"), (0.8, "\x1b[33m"), (1.01, "\x1b[32m"))
+"""Red, yellow and green: the probability up to which a word has the colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +67,17 @@ class OutputOptions:
     def formats(self) -> tuple[str, ...]:
         """Return the formats to write, each once."""
         return FORMATS if ALL_FORMATS in self._named else tuple(dict.fromkeys(self._named))
+
+
+def shaded(text: str, probability: float | None) -> str:
+    """Colour a word for a terminal by its probability; without one it counts as sure."""
+    sure = 1.0 if probability is None else probability
+    colour = next(code for limit, code in _SHADES if sure < limit)
+    word = text.lstrip()
+    return f"{text[: len(text) - len(word)]}{colour}{word}{_RESET}"
+
+
+def in_shades(segment: Segment) -> Segment:
+    """Colour the words of a segment, where it has word timestamps."""
+    text = "".join(shaded(word.text, word.probability) for word in segment.words).lstrip()
+    return replace(segment, text=text or segment.text)

@@ -14,8 +14,8 @@ from typing import Final
 
 from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
+from whisper_hailo.cli.output import in_shades
 from whisper_hailo.cli.progress import Progress, clock
-from whisper_hailo.cli.shades import in_shades
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.closing import Closing

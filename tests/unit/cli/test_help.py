@@ -17,9 +17,8 @@ from whisper_hailo.cli.app import GROUPS, MEASURE, OWN, load_command, run
 from whisper_hailo.cli.captions.engine import NO_EFFECT
 from whisper_hailo.cli.captions.options import CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.commands.transcribe import BatchingOptions
-from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.help import RARE
-from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.cli.model import Fallback, ModelOptions
 from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.verbosity import Verbosity

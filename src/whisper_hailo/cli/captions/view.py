@@ -11,7 +11,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from whisper_hailo.cli.shades import shaded
+from whisper_hailo.cli.output import shaded
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, as_json
 from whisper_hailo.text.subtitles import label

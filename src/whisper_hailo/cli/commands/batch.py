@@ -9,8 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.cli.commands.transcribe import decoding_options
-from whisper_hailo.cli.fallback import Fallback
-from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.model import Fallback, ModelOptions, tell_engine
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import StatusLine, clock

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from whisper_hailo.backends.hailo.options import ChipPriority
-from whisper_hailo.cli.fallback import Fallback
-from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.model import Fallback, ModelOptions, tell_engine
 from whisper_hailo.cli.options import FieldSubset
 from whisper_hailo.cli.verbosity import log_as
 from whisper_hailo.core.errors import ExitCode

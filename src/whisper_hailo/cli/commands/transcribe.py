@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from whisper_hailo.cli.fallback import Fallback
-from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.model import Fallback, ModelOptions, tell_engine
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import Progress
