@@ -1,6 +1,6 @@
 """What captioning tells: segments and their text, lost audio, an absent source, what users set.
 
-What holds for every stream of them is in `live.guarantees`.
+What holds for every stream of them is in `live.event_checks`.
 """
 
 from __future__ import annotations

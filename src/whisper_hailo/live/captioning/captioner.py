@@ -31,7 +31,7 @@ _LEAST_HEARD_S: Final = 0.1
 
 
 class Captioner:
-    """Turns audio into events; see `live.guarantees` for what holds for them.
+    """Turns audio into events; see `live.event_checks` for what holds for them.
 
     Args:
         engine: hears buffers.
