@@ -124,7 +124,7 @@ class BatchJob(Closing):
         return self._ledger.pending_groups()
 
     def take(self, outcome: Outcome) -> None:
-        """Note what came of a task; a second outcome of the same task changes nothing."""
+        """Record a task's outcome; a second one of the same task changes nothing."""
         n_done = self._ledger.add(outcome)
         if n_done is not None:
             self.n_done += n_done

@@ -288,7 +288,7 @@ class Ledger(Closing):
                 )
 
     def add(self, outcome: Outcome) -> int | None:
-        """Keep what came of a task, in one transaction.
+        """Store a task's outcome in one transaction.
 
         Returns:
             how many recordings are done with it; `None` if it was known.

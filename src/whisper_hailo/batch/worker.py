@@ -88,7 +88,7 @@ class BatchWorker(Closing):
 
 
 def _result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
-    """What came of a piece."""
+    """The outcome of a piece."""
     if isinstance(outcome, Exception):
         if isinstance(outcome, WhisperHailoError) and not isinstance(outcome, AudioError):
             raise outcome

@@ -104,7 +104,7 @@ def _stems(
 
 
 def _age_key(path: Path | None) -> tuple[int, int]:
-    """Sort by when a file came to its place, which copies and moves set anew; then by its kind."""
+    """Sort by the time of the last copy or move, then by kind."""
     try:
         changed_ns = 0 if path is None else os.stat(path).st_ctime_ns
     except (OSError, ValueError):

@@ -200,7 +200,7 @@ class Sink:
 
 
 _INTERVAL_S: Final = 2.0
-"""Files are written anew so often at most: an hour of audio has thousands of segments."""
+"""Files are rewritten at most so often: an hour of audio has thousands of segments."""
 
 
 class Growing(Closing):

@@ -239,7 +239,7 @@ def _found() -> Iterator[CachedModel]:
         try:
             yield CachedModel(path.parent, ModelSpec.load(path.parent))
         except ModelError:
-            continue  # of another version; it is made anew when it is asked for
+            continue  # of another version; it is made again on demand
 
 
 def cached_as(name: str) -> list[CachedModel]:

@@ -1,6 +1,6 @@
 """Scratch files and directories: each takes the place of another when it is whole, or vanishes.
 
-Whoever makes one holds a lock on it. What a killed program left is unlocked, and the next
+Its creator holds a lock on it. What a killed program left is unlocked, and the next
 one that works in the same place removes it.
 """
 

@@ -51,7 +51,7 @@ class HttpProtocol(H11Protocol):
         cycle, has_begun = self.cycle, False
         if cycle is not None:
             has_begun = cycle.response_started and not cycle.response_complete
-            cycle.disconnected = True  # the application is told, and what it sends is dropped
+            cycle.disconnected = True  # the application sees it, and what it sends is dropped
             cycle.message_event.set()
         if not has_begun:
             self.transport.write(_BAD)

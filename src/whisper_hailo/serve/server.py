@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 _ALIVE_S: Final = 0.1
-"""How often the service manager may be told; it is told as often as it asks for."""
+"""Interval of watchdog notifications."""
 
 PONG_S: Final = 300.0
 """A client that sends faster than it is heard is not read for a while, nor are its pongs."""
@@ -71,7 +71,7 @@ class Server:
         self._serving = serving
 
     async def run(self) -> None:
-        """Serve until the program is told to end; then finish what is under way, in time."""
+        """Serve until a signal; then drain within the time-out."""
         loop = asyncio.get_running_loop()
         handlers = {
             signal.SIGTERM: self._end,

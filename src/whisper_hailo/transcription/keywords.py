@@ -215,7 +215,7 @@ def merge_model_kwargs(
 
     Args:
         convert: how to convert, but for the keywords; `None` is the defaults.
-        engine: likewise, which encoder and decoder.
+        engine: which encoder and decoder.
         threads: per operator; where it is 0, `cpu_threads` counts, as of faster-whisper.
         keywords: see `ModelKwargs`.
 

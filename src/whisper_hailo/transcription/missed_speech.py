@@ -73,7 +73,7 @@ class SpeechCompleter:
             state: from `Decoder.start`, one row per window.
             requests: the windows.
             tasks: as they were decoded.
-            decoded: what came of them.
+            decoded: their results.
         """
         results = list(decoded)
         for row, (request, task) in enumerate(zip(requests, tasks, strict=True)):

@@ -1,6 +1,6 @@
 """What is asked of a chip in a process of its own, whose end is not this program's.
 
-A call that hangs in the driver takes its whole process with it (`bounded`). Whoever only looks
+A call that hangs in the driver takes its whole process with it (`bounded`). What only looks
 which chips there are, or tries one, does so apart, and goes on without when no answer comes.
 """
 

@@ -22,7 +22,7 @@ _GRACE_S: Final = 0.2
 """After this process itself was stopped, the callback's thread is given a moment to run, too."""
 
 SOON_MS: Final = 1000
-"""HailoRT is told to wait so long for what is the case already."""
+"""Time-out of HailoRT for what is already so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BufferSlot:
     Attributes:
         bindings: the binding's own object for them.
         inputs: name to array, float32, C-contiguous, in the network's shapes.
-        outputs: likewise; all of the network's, also unread ones.
+        outputs: all of the network's, unread ones too.
     """
 
     bindings: Any

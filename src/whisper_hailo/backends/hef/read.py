@@ -43,7 +43,7 @@ class HefStream:
         order: how the chip lays them out, such as `NHWC` or `FCR`.
         type: `uint8` or `uint16` on the chip.
         scale: of the chip's quantisation, for the whole stream.
-        zero_point: likewise.
+        zero_point: integer that stands for 0.
     """
 
     name: str

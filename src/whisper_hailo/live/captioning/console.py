@@ -14,7 +14,7 @@ class Console:
     Args:
         listener: of the captioner, like the others.
         segmenter: likewise.
-        clock: likewise.
+        clock: of the captioner.
     """
 
     def __init__(self, listener: SegmentListener, segmenter: Segmenter, clock: StreamClock) -> None:

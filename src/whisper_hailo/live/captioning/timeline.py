@@ -18,7 +18,7 @@ from whisper_hailo.live.statistics import CaptionStatistics
 
 
 class Moment(TypedDict):
-    """When an event is told: fields of all of `live.events`."""
+    """When an event is emitted: fields of all of `live.events`."""
 
     heard_s: float
     at_s: float
@@ -87,7 +87,7 @@ class FrameBuffer:
     def push(
         self, audio: FloatArray, voices: Voices | None = None
     ) -> Iterator[tuple[FloatArray, int | None]]:
-        """Whole frames, each with the speaker who is heard in it, where they are told apart.
+        """Yield whole frames, each with its speaker, where speakers are separate.
 
         Args:
             audio: `(n_samples,)` float32, following what was pushed before.
@@ -129,9 +129,9 @@ class Discontinuities:
 
     Args:
         segmenter: of the captioner, like the others.
-        frames: likewise.
-        clock: likewise.
-        statistics: likewise.
+        frames: of the captioner.
+        clock: of the captioner.
+        statistics: of the captioner.
     """
 
     def __init__(

@@ -238,7 +238,7 @@ class WebView(Closing):
 
 
 SILENCE_DB: Final = -90.0
-"""The least that is told: one step of 16 bits."""
+"""The lowest level reported: one step of 16 bits."""
 
 _EACH: Final = SAMPLE_RATE_HZ // 8
 """Samples of one reading."""

@@ -47,7 +47,7 @@ _IDLE_S: Final = 600.0
 """So long a client may be silent."""
 
 _WRITE_S: Final = 30.0
-"""So long it may leave what it is told unread."""
+"""How long it may leave messages unread."""
 
 _GONE, _INTERNAL, _RESTART = 1001, 1011, 1012
 _FINISH: Final = ClientMessage("")

@@ -46,7 +46,7 @@ _STALL_S: Final = 60.0
 """For a client to continue a recording."""
 
 _WRITE_S: Final = 30.0
-"""So long it may leave what it is told unread."""
+"""How long it may leave messages unread."""
 
 _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 1 << 16
