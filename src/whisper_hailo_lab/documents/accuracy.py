@@ -18,7 +18,7 @@ Rows = Sequence[dict[str, Any]]
 MISSING: Final = "Not measured with this version: run `make real`.\n"
 GROUP_ORDER: Final = ("English", "other languages", "long recordings")
 SILENT: Final = "no speech"
-_SYSTEM_LABELS: Final = {"openai-whisper": "OpenAI Whisper"}
+_SYSTEM_LABELS: Final = {"openai-whisper": "OpenAI Whisper", "whisper-cpp": "whisper.cpp"}
 
 
 def tables(result: dict[str, Any], _weights: str) -> dict[str, str]:
