@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -57,11 +58,16 @@ def test_silence_of_any_length_gives_no_text(
     assert "no speech in" in result.stderr
 
 
-def test_inputs_that_would_overwrite_each_other(whisper_hailo: Command, tmp_path: Path) -> None:
-    twin = tmp_path / DEMO.name
-    result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", tmp_path, DEMO, twin)
-    assert result.returncode == 2
-    assert "'demo.flac'" in one_line(result)
+def test_inputs_of_one_name_get_outputs_of_their_own(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    twin, out = tmp_path / "copies" / DEMO.name, tmp_path / "out"
+    twin.parent.mkdir()
+    shutil.copy(DEMO, twin)
+    result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", out, DEMO, twin)
+    assert result.returncode == 0, result.stderr
+    first, second = (path.read_text("utf-8") for path in sorted(out.rglob("*.txt")))
+    assert first == second != ""
 
 
 def test_a_hub_out_of_reach_names_the_ways_without_it(whisper_hailo: Command) -> None:
