@@ -215,6 +215,8 @@ def _file_kind(path: Path, size: str) -> str:
         size: short name of the model that its name is like; empty: of none.
     """
     own = f"for OpenAI's own weights give {size}, " if size else ""
+    if not path.is_file():  # reading from a pipe would wait for a writer
+        return "a pipe or a device; give a model directory or a checkpoint directory"
     try:
         with path.open("rb") as file:
             magic = file.read(len(_ZIP))

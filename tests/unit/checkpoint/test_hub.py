@@ -1,4 +1,5 @@
 import io
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -165,3 +166,10 @@ def test_only_a_commit_is_noted_as_one(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_malformed_revision_is_refused(revision: str) -> None:
     with pytest.raises(OptionError, match="--revision is"):
         hub.locate(hub.parse_name("tiny"), revision)
+
+
+def test_a_pipe_is_refused_without_being_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "model.pt"
+    os.mkfifo(pipe)
+    with pytest.raises(ModelError, match="pipe"):
+        hub.parse_name(str(pipe))
