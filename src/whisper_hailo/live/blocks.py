@@ -83,7 +83,7 @@ def stream(blocks: Iterable[Samples], captions: BlockCaptions) -> Iterator[Event
 async def stream_async(
     blocks: AsyncIterable[Samples], captions: BlockCaptions
 ) -> AsyncIterator[Event]:
-    """Likewise in a program of asyncio, whose loop goes on while a thread transcribes.
+    """Caption blocks in an asyncio program, whose loop goes on while a thread transcribes.
 
     Args:
         blocks: of a microphone, a socket, a file: whatever gives one after the other.

@@ -104,7 +104,7 @@ class EventChecker:
             yield from self._told(event)
 
     def end(self) -> Iterator[str]:
-        """Likewise, after the last event."""
+        """Check what must hold after the last event."""
         if self.active is not None:
             yield f"segment {self.active.segment_id} is never completed"
 

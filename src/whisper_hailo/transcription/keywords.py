@@ -180,7 +180,7 @@ def merge_transcribe_kwargs(
 
     Args:
         options: how to decode, but for the keywords.
-        long: likewise for long recordings; the name of a strategy stands for its options.
+        long: options of long recordings; the name of a strategy stands for its options.
         keywords: see `TranscribeKwargs`.
 
     Returns:

@@ -149,7 +149,7 @@ class Segments(Iterator[Segment]):
 
     @property
     def language_probs(self) -> dict[str, float]:
-        """Code to probability, likeliest first; empty where it was told, or is not known yet."""
+        """Code to probability, likeliest first; empty where it was given, or is not known yet."""
         return self._recording.context.language_probs
 
     @property

@@ -191,7 +191,7 @@ class Schedule:
             yield from done
 
     def steps(self) -> Iterator[list[Recording]]:
-        """Likewise, batch by batch: those that one made done, mostly none."""
+        """Yield the recordings that each batch completed, mostly none."""
         stages = self._stages
         try:
             with Prefetch(stages.encode, stages.start, enabled=self._encode_ahead) as ahead:

@@ -198,11 +198,11 @@ class Prefetch(Closing, Generic[InT, OutT]):
 
 
 class Begun(Generic[OutT]):
-    """A call that runs in a thread when it is told to, else when its result is asked for.
+    """A call that runs in a thread once started, else when its result is asked for.
 
     Attributes:
         asked: its result was asked for.
-        coming: what a thread makes of it, once it was told to.
+        coming: its future in a thread, once started.
     """
 
     def __init__(self, function: Callable[[], OutT]) -> None:

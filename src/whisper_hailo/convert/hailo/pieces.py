@@ -27,8 +27,8 @@ BASE_10H_WINDOW_S, BASE_10H_LENGTH = 10, 64
 """What the vendor compiled for base on a Hailo-10H."""
 
 LARGE_WINDOW_S, LARGE_LENGTH = 5, 24
-"""What the vendor compiled for base, whose compilation fails at 10 s on Hailo-8. Nobody has
-published a larger size; it gets the shortest window known, as the likeliest to fit."""
+"""What the vendor compiled for base, whose compilation fails at 10 s on Hailo-8. A larger
+size is not published; it gets the shortest window known, as the likeliest to fit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ class SegmentListener:
         return result
 
     def transcribe_words(self, running: RunningSegment, audio: FloatArray) -> BufferText:
-        """Likewise, to its end and with the times of words where the engine gives them.
+        """Return the text to the end of the audio, with word times where the engine gives them.
 
         Raises:
             DeviceError: the device failed.

@@ -185,7 +185,7 @@ def _mu_law() -> FloatArray:
 
 
 def _a_law() -> FloatArray:
-    """Likewise.
+    """Samples of all bytes.
 
     Source: ITU-T G.711, table 1a.
     """
@@ -202,7 +202,7 @@ _TABLES: Final = {PCMU: _mu_law(), PCMA: _a_law()}
 LOGPROBS: Final = "item.input_audio_transcription.logprobs"
 
 _MIN_PARTIAL_S: Final = 0.5
-"""Only what stays is told, and a word stays after a second at the earliest."""
+"""Only committed words are sent, and a word is committed after two seconds at the earliest."""
 
 
 class _Part(BaseModel):
@@ -292,7 +292,7 @@ class RealtimeSettings(_Part):
 
     @property
     def logprobs(self) -> bool:
-        """Probabilities of words are told, too."""
+        """Whether probabilities of words are sent, too."""
         return LOGPROBS in (self.include or ())
 
     @property
