@@ -34,7 +34,7 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def micro() -> Iterator[Transcriber]:
-    with Transcriber.from_model("micro", window_s=3, threads=1) as transcriber:
+    with Transcriber.from_model("micro", quantize="none", window_s=3, threads=1) as transcriber:
         yield transcriber
 
 
@@ -81,4 +81,4 @@ def test_a_batch_says_what_each_recording_says_alone(  # noqa: PLR0917
     for recording, batched in zip(recordings, together, strict=True):
         assert isinstance(batched, Transcript)
         alone = micro.transcribe(recording, options, long=long)
-        assert exactly(batched) == exactly(alone) or batched.near_ties > 0
+        assert exactly(batched) == exactly(alone)

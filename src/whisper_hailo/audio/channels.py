@@ -51,6 +51,5 @@ def merge_channels(transcripts: Sequence[Transcript]) -> Transcript:
         first,
         duration_s=max(t.duration_s for t in transcripts),
         segments=tuple(sorted(segments, key=lambda s: (s.start_s, s.end_s))),
-        near_ties=sum(t.near_ties for t in transcripts),
         timings=Timings(**{**timings, "load_ms": first.timings.load_ms}),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections import deque
@@ -29,8 +28,6 @@ from whisper_hailo.text.outputs import JSON, as_json, failure_json, parts, rende
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.memory import BEGINNING, Journal
 from whisper_hailo.transcription.run import Segments
-
-logger = logging.getLogger(__name__)
 
 UNFINISHED: Final = ".part"
 """Behind the name of a file that grows."""
@@ -168,12 +165,6 @@ class Sink:
         name = shown(entry.name)
         if not transcript.text:
             tell(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
-        if transcript.near_ties and transcript.settings.batch_size > 1:
-            logger.debug(
-                "%s: %d near-ties, where windows one by one may choose another token",
-                name,
-                transcript.near_ties,
-            )
         for fmt, target in self.written(entry):
             write_file(target, render(transcript, fmt, self.layout), self.advice)
             note(f"wrote {shown(target)}")

@@ -158,7 +158,6 @@ class Transcript:
         timings: stage times of this input.
         settings: what shaped the text.
         language_probs: language code to probability, likeliest first, where it was detected.
-        near_ties: choices of tokens so close that other batches might make them differently.
     """
 
     audio: str
@@ -169,7 +168,6 @@ class Transcript:
     timings: Timings
     settings: Settings
     language_probs: dict[str, float] = field(default_factory=dict)
-    near_ties: int = 0
 
     @property
     def blank(self) -> str:

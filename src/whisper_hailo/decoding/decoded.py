@@ -43,7 +43,6 @@ class Decoded:
         runaway: the budget was used up without an end-of-transcript.
         temperature: at which these tokens were found.
         compression_ratio: of the text, see `decoding.text.compression_ratio`; 0 without text.
-        near_ties: choices that another batch might have made differently, in all tries together.
         ends_at_once: before any rule end-of-transcript was the likeliest first id.
         made_up: every try failed, and none came near to speech.
         drafted: what became of the draft, where there was one.
@@ -56,7 +55,6 @@ class Decoded:
     temperature: float = 0.0
     compression_ratio: float = 0.0
     ends_at_once: bool = False
-    near_ties: int = 0
     made_up: bool = False
     drafted: Drafted | None = None
 

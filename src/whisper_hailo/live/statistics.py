@@ -44,7 +44,6 @@ class CaptionStatistics:
         partial_passes: decoder passes of the partials.
         partial_decode_ms: decoder time of the partials.
         n_skipped: partials that were due but skipped.
-        near_ties: choices that kernels of other shapes may make differently.
         n_words: words of completed segments.
         words_in: the same by the code of their language.
         n_corrected: words that were shown and then changed.
@@ -71,7 +70,6 @@ class CaptionStatistics:
     partial_passes: int = 0
     partial_decode_ms: float = 0.0
     n_skipped: int = 0
-    near_ties: int = 0
     n_words: int = 0
     words_in: Counter[str] = field(default_factory=Counter)
     n_corrected: int = 0
@@ -139,7 +137,6 @@ class CaptionStatistics:
             "decode_ms_per_partial": _ratio(self.partial_decode_ms, self.n_partials),
             "skipped_partials": self.n_skipped,
             "corrections_per_word": _ratio(self.n_corrected, self.n_words),
-            "near_ties": self.near_ties,
             "words": self.n_words,
             "longest_backlog_s": self.longest_backlog_s,
             "lost_s": self.n_lost_samples / SAMPLE_RATE_HZ,

@@ -134,7 +134,6 @@ def as_json(transcript: Transcript) -> dict[str, Any]:
         "version": JSON_VERSION,
         "audio": transcript.audio,
         "language_probs": transcript.language_probs,
-        "near_ties": transcript.near_ties,
         "settings": asdict(transcript.settings),
     }
 

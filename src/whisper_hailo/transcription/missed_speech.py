@@ -125,7 +125,6 @@ class SpeechCompleter:
             tokens=tokens,
             avg_logprob=logprob / (n_before + n_rest),
             compression_ratio=compression_ratio(self._tokenizer.decode(tokens).strip()),
-            near_ties=before.near_ties + rest.near_ties,
         )
 
     def _find_speech(self, audio: FloatArray, end_s: float) -> float | None:

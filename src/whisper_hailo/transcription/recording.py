@@ -122,7 +122,6 @@ class Recording(Closing):
         self.context = context
         self.segments: list[Segment] = []
         self.duration_s = 0.0
-        self.near_ties = 0
 
     def open(self) -> Self:
         """Open the file."""
@@ -187,7 +186,6 @@ class Recording(Closing):
     def take(self, result: WindowResult) -> None:
         """Note the result of a window, in order."""
         self._n_waiting -= 1
-        self.near_ties += result.decoded.near_ties
         final = self._plan.take(result)
         self._give(final)
         self.context.remember(result, final, self._plan.pending)

@@ -121,7 +121,6 @@ class TranscriptionRun:
             timings=replace(context.clock.timings(), load_ms=self._load_ms),
             settings=self._settings,
             language_probs=context.language_probs,
-            near_ties=recording.near_ties,
         )
 
 

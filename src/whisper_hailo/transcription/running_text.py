@@ -67,7 +67,6 @@ def running_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
         language=language,
         passes=drafted.n_passes,
         n_accepted=drafted.n_accepted,
-        near_ties=decoded.near_ties,
         runaway=decoded.runaway,
         guess=drafted.guess,
     )

@@ -196,7 +196,6 @@ def row_of(run: CaptionRun, error_rate: Callable[[str], float | None]) -> dict[s
         "final_ms_p95": float(np.percentile(final, 95)) if final else None,
         "rtfx": figures["rtfx"],
         "corrections_per_word": figures["corrections_per_word"],
-        "near_ties": figures["near_ties"],
         "wer": error_rate(run.text),
         "text": run.text,
         "violations": list(violations(run.events)),

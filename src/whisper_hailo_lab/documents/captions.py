@@ -82,17 +82,15 @@ def _cost(part: dict[str, Any]) -> Table:
 
 
 def _same(part: dict[str, Any]) -> Table:
-    def counted(what: str) -> Callable[[tuple[str, dict[str, int]]], str]:
-        return lambda item: str(item[1].get(what, 0))
+    def counted(*names: str) -> Callable[[tuple[str, dict[str, int]]], str]:
+        return lambda item: str(sum(item[1].get(name, 0) for name in names))
 
     return table_of(
         part["rows"].items(),
         ("decoder", lambda item: item[0]),
         ("texts", lambda item: str(part["buffers"])),
         ("the same", counted("same")),
-        ("other by a near-tie", counted("near-tie")),
-        ("wrong", counted("wrong")),
-        ("with near-ties", counted("with near-ties")),
+        ("another", counted("other", "near-tie", "wrong")),
         ("passes from scratch", counted("passes from scratch")),
         ("passes with drafts", counted("passes with drafts")),
     )

@@ -13,8 +13,7 @@ SHOWN: Final = 0.8
 """Share of right drafts of the rows that the page shows."""
 
 TEXTS: Final = (
-    "decoder", "texts", "the same", "other by a near-tie", "wrong", "drafted and right",
-    "tokens of a pass",
+    "decoder", "texts", "the same", "another", "drafted and right", "tokens of a pass",
 )  # fmt: skip
 TIMES: Final = (
     "model, draft model", "weights", "threads", "right", "ms a token alone", "with drafts",
@@ -49,8 +48,7 @@ def _text(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['form']}, {row['n_tokens']} tokens ahead",
         f"{row['texts']:,}",
         f"{row.get('same', 0):,}",
-        f"{row.get('near-tie', 0):,}",
-        f"{row.get('wrong', 0):,}",
+        f"{sum(row.get(name, 0) for name in ('other', 'near-tie', 'wrong')):,}",
         percent(row["accepted"] / row["steps"]),
         number(row["tokens"] / row["passes"], 2),
     )

@@ -77,8 +77,7 @@ def _compared(plain: Transcriber, ahead: Transcriber, path: Path) -> Counter[str
     helped, tally = segments.transcript, recording.context.tally
     if tally is None:
         raise AssertionError(f"{path.name} was decoded without drafts")
-    ties = alone.near_ties + helped.near_ties
-    verdict = "same" if alone.text == helped.text else "near-tie" if ties else "wrong"
+    verdict = "same" if alone.text == helped.text else "other"
     return Counter(
         {
             verdict: 1,

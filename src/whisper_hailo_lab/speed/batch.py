@@ -63,7 +63,6 @@ def measure(model: str, quantize: str, threads: int, audio: str) -> dict[str, An
         "ratio": float(np.median(np.array(decode_ms[1]) / np.array(decode_ms[WINDOWS]))),
         "whole_ratio": float(np.median(np.array(whole_ms[1]) / np.array(whole_ms[WINDOWS]))),
         "same_text": texts[1].text == texts[WINDOWS].text,
-        "near_ties": texts[WINDOWS].near_ties,
         "tokens": sum(len(segment.tokens) for segment in texts[WINDOWS].segments),
     }
 

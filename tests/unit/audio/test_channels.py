@@ -30,7 +30,6 @@ def transcript(*segments: Segment, duration_s: float = 9.0, ms: float = 5.0) -> 
         segments=segments,
         timings=Timings(load_ms=100.0, decode_ms=ms, total_ms=2 * ms),
         settings=SETTINGS,
-        near_ties=len(segments),
     )
 
 
@@ -45,7 +44,6 @@ def test_speakers_take_turns_in_order_of_time() -> None:
         ("fine", 0),
     ]
     assert both.duration_s == 9.5
-    assert both.near_ties == 4
     assert (both.timings.decode_ms, both.timings.total_ms) == (12.0, 24.0)
     assert both.timings.load_ms == 100.0  # one model, loaded once
 
@@ -63,13 +61,13 @@ def test_any_number_of_channels_is_one_recording() -> None:
     ]
     whole = merge_channels(parts)
     assert [(one.start_s, one.speaker) for one in whole.segments] == [(1.0, 0), (2.0, 1), (4.0, 2)]
-    assert (whole.duration_s, whole.near_ties) == (5.0, 3)
+    assert whole.duration_s == 5.0
     assert (whole.timings.decode_ms, whole.timings.total_ms) == (7.0, 14.0)
 
 
 def test_what_is_said_of_a_whole_file_is_said_by_its_first_channel() -> None:
     first = transcript(said(1.0, 2.0, "ja"))
-    second = replace(first, language="de", timings=Timings(load_ms=3.0, mel_ms=1.0), near_ties=0)
+    second = replace(first, language="de", timings=Timings(load_ms=3.0, mel_ms=1.0))
     both = merge_channels([first, second])
     assert (both.audio, both.language, both.settings) == ("call.wav", "en", SETTINGS)
     assert both.timings == Timings(load_ms=100.0, mel_ms=1.0, decode_ms=5.0, total_ms=10.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -131,17 +130,10 @@ def test_json_is_an_object_per_input_whether_it_failed_or_not(
     assert code == ExitCode.AUDIO
 
 
-def test_near_ties_are_told_of_batches_and_silence_of_recordings(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+def test_a_recording_without_speech_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
-    tied = replace(transcript(), near_ties=2)
-    together = replace(tied, settings=replace(tied.settings, batch_size=2))
-    for found, told in ((tied, False), (together, True), (replace(together, near_ties=0), False)):
-        caplog.clear()
-        with caplog.at_level(logging.DEBUG, "whisper_hailo"):
-            sink(entries, None).put(entries[0], found)
-        assert ("near-ties" in caplog.text) is told
     sink(entries, None).put(entries[0], replace(transcript(), segments=()))
     assert "no speech in 12.5 s of audio" in capsys.readouterr().err
 

@@ -23,7 +23,7 @@ def transcript(language: str, *texts: str) -> Transcript:
 
 def test_what_was_not_measured_of_a_segment_or_a_result_is_nothing() -> None:
     made = transcript("en", "a")
-    assert (made.text, made.near_ties, made.language_probs) == ("a", 0, {})
+    assert (made.text, made.language_probs) == ("a", {})
     (one,) = made.segments
     assert (one.runaway, one.temperature, one.compression_ratio, one.words) == (False, 0, 0, ())
     assert (one.language, one.speaker, one.window_start_s) == ("", None, 0.0)

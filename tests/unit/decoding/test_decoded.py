@@ -9,5 +9,5 @@ from whisper_hailo.decoding.option_groups import Thresholds
 def test_what_an_engine_does_not_tell_is_nothing() -> None:
     """As of one with a loop of its own: no heat, no repetition, no choice that was close."""
     decoded = Decoded((1,), -0.1, 0.0, runaway=False)
-    assert (decoded.temperature, decoded.compression_ratio, decoded.near_ties) == (0.0, 0.0, 0)
+    assert (decoded.temperature, decoded.compression_ratio) == (0.0, 0.0)
     assert not decoded.is_doubtful(Thresholds(compression_ratio=0.5))

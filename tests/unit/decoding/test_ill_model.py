@@ -115,9 +115,7 @@ def test_more_padding_cures_more(ward: Ward, untreated: list[Transcript]) -> Non
 def test_free_padding_is_worth_the_rows_it_stands_for(ward: Ward, pad_to: int) -> None:
     cures = Cures(pad_to, pad_with="zeros")
     free, real = ward.transcribe(cures), ward.hear_with_real_zeros(pad_to)
-    pairs = [(a, b) for a, b in zip(free, real, strict=True) if not a.near_ties]
-    assert len(pairs) > len(CLIPS) // 2
-    assert [tokens_of(a) for a, _ in pairs] == [tokens_of(b) for _, b in pairs]
+    assert [tokens_of(each) for each in free] == [tokens_of(each) for each in real]
 
 
 def test_the_full_context_is_1500_positions(ward: Ward) -> None:

@@ -13,7 +13,7 @@ def test_figures_add_up() -> None:
     figures = CaptionStatistics(
         n_calls=5, n_partials=4, n_full=1, n_heard_samples=80_000, n_segment_samples=32_000,
         n_stream_samples=48_000, compute_s=0.5, partial_passes=6, partial_decode_ms=100.0,
-        n_skipped=2, near_ties=3, n_words=10, n_corrected=4, n_lost_samples=8_000, n_faults=1,
+        n_skipped=2, n_words=10, n_corrected=4, n_lost_samples=8_000, n_faults=1,
         longest_backlog_s=0.7, n_engine_faults=2,
     )  # fmt: skip
     told = figures.as_json()
@@ -24,7 +24,7 @@ def test_figures_add_up() -> None:
         "first_partial_latency_s_median": None, "first_partial_latency_s_p95": None,
         "final_latency_s_median": None, "final_latency_s_p95": None, "passes_per_partial": 1.5,
         "decode_ms_per_partial": 25.0, "skipped_partials": 2, "corrections_per_word": 0.4,
-        "near_ties": 3, "words": 10, "longest_backlog_s": 0.7, "lost_s": 0.5, "absences": 0,
+        "words": 10, "longest_backlog_s": 0.7, "lost_s": 0.5, "absences": 0,
         "away_s": 0.0, "paused_s": 0.0, "source_faults": 1, "engine_faults": 2,
     }  # fmt: skip
 

@@ -32,7 +32,7 @@ def heard(
     silent: bool = False,
     words: tuple[Word, ...] = (),
 ) -> WindowResult:
-    decoded = Decoded(tokens, -0.1, 0.0, runaway=True, near_ties=3, drafted=drafted)
+    decoded = Decoded(tokens, -0.1, 0.0, runaway=True, drafted=drafted)
     return WindowResult(WINDOW, decoded, (), 1.0, silent=silent, language="en", words=words)
 
 
@@ -41,7 +41,7 @@ def test_a_buffer_s_text_says_what_it_took() -> None:
     assert [one.text for one in text.words] == [" w1", " w2", " w3"]
     assert [one.tokens for one in text.words] == [(1,), (2,), (3,)]
     assert [one.probability for one in text.words] == [0.5, 0.75, 1.0]
-    assert (text.language, text.runaway, text.near_ties) == ("en", True, 3)
+    assert (text.language, text.runaway) == ("en", True)
     assert (text.passes, text.n_accepted, text.guess) == (2, 4, (5, 6))
 
 

@@ -27,7 +27,6 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording, Share
 from whisper_hailo.transcription.running_text import Running
-from whisper_hailo.transcription.schedule import Listed
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import WindowResult
 
@@ -91,7 +90,6 @@ def test_a_transcript_says_where_it_comes_from(transcriber: Transcriber) -> None
     assert found.settings.reasons == ("made up",)
     assert found.timings.total_ms > 0
     assert found.timings.load_ms > 0, "how long it took to open the parts"
-    assert found.near_ties == 0
     options = DecodingOptions(language="de", task="translate")
     german = transcriber.transcribe(noise(0.5), options, long=EVERYTHING)
     assert (german.language, german.task, german.language_probs) == ("de", "translate", {})
@@ -137,13 +135,6 @@ def test_recordings_of_a_run_share_their_turns_unless_they_are_somebody_s(
     urgent = run.recording_of(Recording, audio, priority=-1)
     assert urgent.priority == -1
     assert urgent.engine is run.recording(audio).engine is not None
-
-
-def test_choices_that_were_close_are_told(transcriber: Transcriber) -> None:
-    run = transcriber.run(DecodingOptions(language="en"))
-    (recording,) = run.schedule(Listed([run.recording(noise(0.5))])).run()
-    recording.near_ties = 3
-    assert run.transcript(recording).near_ties == 3
 
 
 def test_one_that_cannot_be_read_leaves_the_others_their_turn(

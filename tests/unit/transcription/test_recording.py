@@ -41,8 +41,8 @@ def recording(
     return Recording(source, Context(language), PLAN, options or DecodingOptions(), cut)  # type: ignore[arg-type]
 
 
-def result(window: Window, near_ties: int = 0) -> WindowResult:
-    decoded = Decoded((1,), 0.0, 0.0, runaway=False, near_ties=near_ties)
+def result(window: Window) -> WindowResult:
+    decoded = Decoded((1,), 0.0, 0.0, runaway=False)
     segment = Segment(window.start_s, window.end_s, "said", (1,), 0.0, 0.0)
     return WindowResult(window, decoded, (segment,), window.content_s)
 
@@ -140,11 +140,11 @@ def test_a_recording_is_done_when_its_last_result_is_back() -> None:
         assert second is not None
         assert own.next() is None
         assert not own.done, "two results are wanted still"
-        own.take(result(first.window, near_ties=2))
+        own.take(result(first.window))
         assert not own.done
-        own.take(result(second.window, near_ties=3))
+        own.take(result(second.window))
         assert own.done
-        assert (own.duration_s, own.near_ties) == (1.5, 5)
+        assert own.duration_s == 1.5
         assert [one.start_s for one in own.segments] == [0.0, 1.0]
         assert own.next() is None
 
@@ -177,7 +177,7 @@ def test_all_are_as_urgent_and_each_is_its_own_where_nobody_says() -> None:
     one, other = (recording(np.zeros(10, np.float32)) for _ in range(2))
     assert (one.priority, one.share.n_windows, one.engine, one.failure) == (0, 0, None, None)
     assert one.share is not other.share
-    assert (one.duration_s, one.near_ties, one.segments) == (0.0, 0, [])
+    assert (one.duration_s, one.segments) == (0.0, [])
 
 
 def test_recordings_that_were_given_out_are_not_kept() -> None:

@@ -257,9 +257,7 @@ class DraftDecoder:
         output, self._state = self._decoder.step(fed, self._state, looks)
         self._fed += waiting
         self.tally.n_steps += 1
-        token, logprob, _ = self._choose(
-            output.logits[0, 0], float(output.logsumexp[0, 0]), generated
-        )
+        token, logprob = self._choose(output.logits[0, 0], float(output.logsumexp[0, 0]), generated)
         probability = math.exp(logprob)
         self.tally.likely += probability
         return token, probability

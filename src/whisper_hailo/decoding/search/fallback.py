@@ -129,6 +129,5 @@ def _choose(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
     )
     return replace(
         chosen,
-        near_ties=sum(attempt.near_ties for attempt in attempts),
         made_up=len(attempts) > 1 and not passed and (hopeless or not (calm or ended)),
     )

@@ -10,7 +10,7 @@ import numpy as np
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
-from whisper_hailo.decoding.rules.token_rules import choose, lead
+from whisper_hailo.decoding.rules.token_rules import choose
 from whisper_hailo.decoding.search.hypothesis import DecoderInput, Hypothesis, NoDraft, SearchResult
 from whisper_hailo.decoding.text import LOOP_CHECK_TOKENS, ends_in_loop
 
@@ -23,18 +23,16 @@ class GreedyChoice:
         rules: which tokens may come.
         eot: id of end-of-transcript.
         eot_boost: lead under which end-of-transcript is taken.
-        near_tie: a choice whose lead is less is a close one.
     """
 
     rules: LogitsRules
     eot: int
     eot_boost: float
-    near_tie: float
 
     def __call__(
         self, raw: FloatArray, logsumexp: float, generated: Sequence[int]
-    ) -> tuple[int, float, bool]:
-        """Id, log-probability, and whether the choice was close; uses the row up.
+    ) -> tuple[int, float]:
+        """Return the id and its log-probability; `raw` may be changed.
 
         Args:
             raw: `(n_vocab,)` float32 logits of the model.
@@ -43,9 +41,7 @@ class GreedyChoice:
         """
         ruled, raw = self.rules.apply_in_place(raw, logsumexp, generated)
         token = choose(ruled.logits, self.eot, self.eot_boost)
-        logprob = float(raw[token]) - ruled.logsumexp
-        margin = lead(ruled.logits, token, self.eot, self.eot_boost)  # uses the row up
-        return token, logprob, margin < self.near_tie
+        return token, float(raw[token]) - ruled.logsumexp
 
 
 class GreedySearch(NoDraft):
@@ -71,8 +67,7 @@ class GreedySearch(NoDraft):
         logits, logsumexp = output.logits[:, 0], output.logsumexp[:, 0].tolist()
         for row, own, total in zip(self._rows, logits, logsumexp, strict=True):
             if row.runs:
-                token, logprob, tied = self._choose(own, total, row.tokens)
-                row.take(token, logprob, self._eot, tied=tied)
+                row.take(*self._choose(own, total, row.tokens), self._eot)
         return self._rows_to_continue()
 
     def _rows_to_continue(self) -> DecoderInput | None:
@@ -89,7 +84,7 @@ class GreedySearch(NoDraft):
     def finish(self) -> list[SearchResult]:
         """The one hypothesis of each window."""
         return [
-            SearchResult((Hypothesis(tuple(of.tokens), of.sum_logprob, of.done),), of.near_ties)
+            SearchResult((Hypothesis(tuple(of.tokens), of.sum_logprob, of.done),))
             for of in self._windows
         ]
 
@@ -101,7 +96,6 @@ class _Window:
     budget: int
     tokens: list[int] = field(default_factory=list)
     sum_logprob: float = 0.0
-    near_ties: int = 0
     done: bool = False
 
     looped: bool = False
@@ -111,9 +105,8 @@ class _Window:
         """Whether neither end-of-transcript, the budget nor a loop was reached."""
         return not (self.done or self.looped) and len(self.tokens) < self.budget
 
-    def take(self, token: int, logprob: float, eot: int, *, tied: bool) -> None:
+    def take(self, token: int, logprob: float, eot: int) -> None:
         self.sum_logprob += logprob
-        self.near_ties += tied
         if token == eot:
             self.done = True
         else:

@@ -4,34 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import IntArray
 from whisper_hailo.decoding.decoded import Drafted
-
-NEAR_TIE: Final = 1e-3
-"""Logits, or sums of log-probabilities, closer together than this may change places in a pass of
-more rows or more tokens, whose sums are rounded in another order; those of `micro` move by 4e-5."""
-
-_NEAR_TIES: Final = {"none": NEAR_TIE, "int8": 0.5, "int4": 0.5}
-"""Decoders of 8- and 4-bit weights round activations to 8 bits, too. Where another order of sums
-takes one of these over the edge of a step, logits of `micro` moved by up to 0.32, the distance of
-two of them by up to 0.36."""
-
-_FOREIGN_NEAR_TIE: Final = 1.0
-"""Graphs of other programs quantise with one scale for all rows of a batch, so that the rows move
-each other: `micro` exported by Optimum in INT8 by up to 0.67, the distance of two by up to 0.68."""
-
-
-def near_tie(quantization: str) -> float:
-    """How close logits of such a decoder lie where a pass of another shape may choose differently.
-
-    Args:
-        quantization: of the decoder's weights: `none`, `int8` or `int4`, or what another program
-            made of them.
-    """
-    return _NEAR_TIES.get(quantization, _FOREIGN_NEAR_TIE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +39,35 @@ class Hypothesis:
         return self.sum_logprob / (len(self.tokens) - self.n_fixed + 1)
 
 
+def select_best(hypotheses: Sequence[Hypothesis], length_penalty: float | None) -> Hypothesis:
+    """Return the likeliest hypothesis for its length.
+
+    Args:
+        hypotheses: at least one.
+        length_penalty: alpha; the log-probability is divided by `((5 + n) / 6) ** alpha` for n
+            tokens, or by n where it is `None`.
+
+    Source: OpenAI Whisper, `MaximumLikelihoodRanker`; the formula is that of Wu et al. 2016.
+    """
+
+    def score(hypothesis: Hypothesis) -> float:
+        n = max(1, len(hypothesis.tokens))
+        divisor = n if length_penalty is None else ((5 + n) / 6) ** length_penalty
+        return hypothesis.sum_logprob / divisor
+
+    return max(hypotheses, key=score)
+
+
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """What a search found in one window.
 
     Attributes:
         hypotheses: done or cut off by the budget; at least one.
-        near_ties: how many choices another batch might have made differently; see `near_tie`.
         drafted: what became of the draft, where there was one.
     """
 
     hypotheses: Sequence[Hypothesis]
-    near_ties: int
     drafted: Drafted | None = None
 
 

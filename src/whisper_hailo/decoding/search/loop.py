@@ -19,8 +19,7 @@ from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
 from whisper_hailo.decoding.search.decode_ahead import DraftDecoder, DraftState
 from whisper_hailo.decoding.search.greedy import GreedyChoice, GreedySearch
-from whisper_hailo.decoding.search.hypothesis import Search, SearchResult, near_tie
-from whisper_hailo.decoding.search.ranking import best_of, is_close_call
+from whisper_hailo.decoding.search.hypothesis import Search, SearchResult, select_best
 from whisper_hailo.decoding.search.verify_draft import Draft, DraftSearch
 from whisper_hailo.decoding.search.windows import WindowSearch
 
@@ -147,10 +146,9 @@ class DecodingLoop:
         self._decoder = decoder
         self._special = special
         self._options = options
-        self._near_tie = near_tie(decoder.spec.quantization)
         self._rules = LogitsRules(special, decoder.spec.dims, options, window_s, hotwords)
         boost = options.cures.eot_boost
-        self._greedily = GreedyChoice(self._rules, special.eot, boost, self._near_tie)
+        self._greedily = GreedyChoice(self._rules, special.eot, boost)
 
     def run(
         self,
@@ -227,17 +225,15 @@ class DecodingLoop:
     def _choice(self, task: DecodingTask, temperature: float, beam_size: int) -> Choice:
         eot, boost, search = self._special.eot, self._options.cures.eot_boost, self._options.search
         if temperature == 0:
-            return BeamChoice(eot, boost, beam_size, search.patience, self._near_tie)
+            return BeamChoice(eot, boost, beam_size, search.patience)
         key = (search.seed, task.key, round(temperature * 1000))
         seeds = [(*key, index) for index in range(search.best_of)]
-        return SampledChoice(eot, boost, temperature, seeds, self._near_tie)
+        return SampledChoice(eot, boost, temperature, seeds)
 
     def _result(
         self, found: SearchResult, temperature: float, no_speech_prob: float, ends_at_once: bool
     ) -> Decoded:
-        penalty = self._options.search.length_penalty
-        best = best_of(found.hypotheses, penalty)
-        tied = is_close_call(best, found.hypotheses, penalty, self._near_tie)
+        best = select_best(found.hypotheses, self._options.search.length_penalty)
         return Decoded(
             tokens=best.tokens,
             avg_logprob=best.avg_logprob,
@@ -245,6 +241,5 @@ class DecodingLoop:
             runaway=not best.done,
             temperature=temperature,
             ends_at_once=ends_at_once,
-            near_ties=found.near_ties + tied,
             drafted=found.drafted,
         )

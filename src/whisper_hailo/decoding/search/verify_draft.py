@@ -8,7 +8,7 @@ and what is left of the draft is tried again behind it.
 
 The tokens are those of decoding from scratch. One thing may differ: kernels that take many tokens
 at once round differently from those that take one, as those for batches do, so that two logits
-closer together than `near_tie` says may change places; how many choices were that close is counted.
+that lie within rounding of each other may change places.
 
 The text of audio that goes on may be held back where it is no more than a guess: when the decoder
 chooses a token it looks at the place in the audio where that is said, and a model that has heard
@@ -96,7 +96,7 @@ class DraftSearch:
         self._guess: tuple[int, ...] = ()
         self._done = False
         self._n_fed = len(self.opening)
-        self._n_passes = self._n_accepted = self._near_ties = 0
+        self._n_passes = self._n_accepted = 0
 
     @property
     def aligns(self) -> bool:
@@ -131,7 +131,7 @@ class DraftSearch:
             n_accepted=self._n_accepted,
             guess=self._guess,
         )
-        return [SearchResult((hypothesis,), self._near_ties, drafted)]
+        return [SearchResult((hypothesis,), drafted)]
 
     def _propose(self, guided: tuple[int, ...]) -> tuple[int, ...]:
         """What is looked at next behind the last token, and expected there."""
@@ -159,13 +159,12 @@ class DraftSearch:
             wanted = expected[row] if row < len(expected) else None
             if self._goes_on and len(self._tokens) == self.n_fixed:
                 own[self._eot] = -np.inf
-            token, logprob, tied = self._choose(own, total, self._tokens)
+            token, logprob = self._choose(own, total, self._tokens)
             if guesses[row] and token != self._eot:
                 self._guess = expected[row:] if token == wanted else (token,)
                 self._done = True
                 return
             self._logprobs.append(logprob)
-            self._near_ties += tied
             self._n_accepted += token == wanted
             if token == self._eot:
                 self._done = True

@@ -73,4 +73,4 @@ class WindowSearch(NoDraft):
 
     def finish(self) -> list[SearchResult]:
         """All hypotheses of each window."""
-        return [SearchResult(choice.finish(), choice.near_ties) for choice in self._choices]
+        return [SearchResult(choice.finish()) for choice in self._choices]

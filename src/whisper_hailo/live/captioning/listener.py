@@ -171,7 +171,6 @@ class SegmentListener:
             figures.compute_s += perf_counter() - begin
         figures.n_calls += 1
         figures.n_heard_samples += audio.size
-        figures.near_ties += result.near_ties
         running.language = result.language
         running.shown = audio.size
         return result

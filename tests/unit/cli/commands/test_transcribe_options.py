@@ -162,7 +162,7 @@ LONG: list[tuple[str, str, object]] = [
 
 PRINTED: list[tuple[str, str]] = [
     ("--format txt", "Good morning to all of you."),
-    ("--json", '"near_ties": 0'),
+    ("--json", '"audio": "'),
     ("--format srt", "00:00:00,000 --> 00:00:03,000\nGood morning to all of you.\n"),
     ("--format vtt --max-line-width 12", "Good morning\nto all of\nyou.\n"),
     ("--format srt --max-line-width 12 --max-line-count 1", "Good morning\n\n2\n"),

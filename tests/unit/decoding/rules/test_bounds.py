@@ -13,7 +13,7 @@ from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules, allowed_logsumexp
 from whisper_hailo.decoding.rules.time_rules import prefer_timestamps
-from whisper_hailo.decoding.rules.token_rules import block_ngrams, choose, end_lead, lead
+from whisper_hailo.decoding.rules.token_rules import block_ngrams, choose, end_lead
 
 BEGIN = 20
 EOT = TOY_TOKENS.eot
@@ -191,11 +191,8 @@ def test_a_row_without_an_allowed_id_keeps_its_sum() -> None:
     assert allowed_logsumexp(nothing, np.zeros(4, np.float32), 1.5) == 1.5
 
 
-def test_leads_are_measured_from_the_second_best_with_the_boost() -> None:
+def test_end_lead_is_measured_from_the_best_other() -> None:
     logits = np.array([5.0, 3.0, -1.0, 3.5], np.float32)
-    assert lead(logits.copy(), 0, 3, 0.0) == pytest.approx(1.5)
-    assert lead(logits.copy(), 0, 3, 1.0) == pytest.approx(0.5)
-    assert lead(logits.copy(), 3, 3, 2.0) == pytest.approx(0.5)
     assert end_lead(logits, 3, 0.0) == pytest.approx(-1.5)
     assert end_lead(logits, 3, 2.0) == pytest.approx(0.5)
     assert logits.tolist() == [5.0, 3.0, -1.0, 3.5]

@@ -45,7 +45,7 @@ class Reader(Oracle):
 def assistant(reader: Reader, always: int) -> DraftDecoder:
     rules = LogitsRules(TOY_TOKENS, TOY, DecodingOptions())
     ahead = DraftState(reader, (), DraftStats(CHEAP, always))  # type: ignore[arg-type]
-    return DraftDecoder(ahead, GreedyChoice(rules, EOT, 0.0, 1e-3), PREFIX)
+    return DraftDecoder(ahead, GreedyChoice(rules, EOT, 0.0), PREFIX)
 
 
 def helped(always: int, draft: Draft | None = None) -> tuple[Decoded, Reader, Reader, DraftStats]:

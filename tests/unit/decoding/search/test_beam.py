@@ -31,7 +31,7 @@ def logprobs(odds: Odds, n_vocab: int = 6) -> np.ndarray:
 
 
 def beam(size: int, patience: float = 1.0, boost: float = 0.0) -> BeamChoice:
-    return BeamChoice(END, boost, size, patience, 1e-6)
+    return BeamChoice(END, boost, size, patience)
 
 
 def step(choice: BeamChoice, *rows: Odds) -> list[int]:

@@ -91,16 +91,6 @@ def test_text_of_audio_that_goes_on_is_taken_as_it_is() -> None:
     assert (decoded.tokens, decoded.temperature, len(decoder.fed)) == ((0, 0, 0), 0.0, 4)
 
 
-def test_close_choices_of_all_tries_are_counted_together() -> None:
-    options = DecodingOptions(search=SearchOptions(best_of=2), max_new_tokens=6)
-    in_each = [decode(torn(0.5), options, temperature=t)[0].near_ties for t in (0.0, 0.4, 0.8)]
-    assert in_each[0] == 3
-    (whole,) = tried(torn(0.5))
-    assert whole.near_ties == sum(in_each)
-    (once,) = tried(torn(0.5), (0.0,))
-    assert once.near_ties == in_each[0]
-
-
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], float, int | None]]:
     """Windows, temperature and beam size of every run of the loop."""
@@ -236,11 +226,6 @@ def test_choose_takes_hopeless_attempts_for_made_up(logprob: float, made_up: boo
 def test_choose_takes_a_single_attempt_as_it_is(only: Decoded) -> None:
     """Whoever asks for one temperature wants its text."""
     assert _choose([only], Thresholds()) == only
-
-
-def test_choose_adds_near_ties_of_all_attempts() -> None:
-    attempts = [attempt(-1.2, near_ties=2), attempt(-0.6, near_ties=3)]
-    assert _choose(attempts, Thresholds()).near_ties == 5
 
 
 @dataclass

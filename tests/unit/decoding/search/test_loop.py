@@ -247,7 +247,7 @@ def test_a_row_that_ends_at_once_leaves_the_others_their_tokens() -> None:
     ],
 )
 def test_a_batch_is_its_rows(options: DecodingOptions) -> None:
-    """Tokens, log-probabilities and near ties, under every kind of rule."""
+    """Tokens and log-probabilities, under every kind of rule."""
 
     class Noisy(Scripted):
         def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:

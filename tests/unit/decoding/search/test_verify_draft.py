@@ -197,7 +197,6 @@ def test_what_was_confirmed_and_fed_is_counted() -> None:
     drafted = scripted([1, 2, 0, 4], [1, 2, 3, 4])
     assert saved(drafted).n_accepted == 3
     assert saved(drafted).n_fed == 4 + 2
-    assert drafted.near_ties == 0
 
 
 def test_a_draft_ends_at_eot_and_at_ids_that_are_none() -> None:

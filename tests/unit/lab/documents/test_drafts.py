@@ -11,7 +11,7 @@ RESULT: dict[str, Any] = {
     "weights": "m",
     "texts": [
         {
-            **{"form": "int8", "n_tokens": 4, "texts": 10, "same": 9, "near-tie": 1},
+            **{"form": "int8", "n_tokens": 4, "texts": 10, "same": 9, "other": 1},
             **{"tokens": 300, "passes": 100, "steps": 400, "accepted": 200},
         }
     ],
@@ -29,7 +29,7 @@ RESULT: dict[str, Any] = {
 def test_texts_are_counted_and_shares_are_of_what_was_drafted() -> None:
     text = tables(RESULT, "m")["draft-texts"]
     assert text.startswith("Test CPU.\n\n| decoder | texts |")
-    assert "| int8, 4 tokens ahead | 10 | 9 | 1 | 0 | 50.0 % | 3.00 |" in text
+    assert "| int8, 4 tokens ahead | 10 | 9 | 1 | 50.0 % | 3.00 |" in text
 
 
 def test_times_are_told_beside_what_the_costs_say() -> None:
