@@ -7,7 +7,7 @@
 #   make test-processors  demo and decoder steps on older x86-64 processors, emulated
 #   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
 #   make test-cluster  archives on a Ray cluster of this machine and in a bucket, with processes killed
-#   make dist    wheel and sdist in dist, tried in an empty environment
+#   make dist    two wheels and an sdist in dist, tried in an empty environment
 #   make check   all that CI runs
 #   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
 #   make mutants   small faults, one at a time: do the unit tests notice? MUTANTS="--area live --lines 200"
@@ -41,8 +41,9 @@ LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
 # One process more than there are cores computes while others wait, for a socket or a time-out.
 JOBS ?= $(shell expr $$(nproc) + 1)
 BESIDE := -n $(JOBS) --maxprocesses 8 --dist worksteal
-# This project itself, editable; what builds it is in a lock.
-OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+# This project itself and its tools, editable; what builds them is in a lock.
+OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e . -e src/whisper_hailo_tools
+OUR_PROJECTS := pyproject.toml src/whisper_hailo_tools/pyproject.toml
 
 # Where it is set, every start of Python compiles all of ours anew: a third of the time of short ones.
 unexport PYTHONDONTWRITEBYTECODE
@@ -65,7 +66,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(SEES_SYSTEM) $(VENV)
 
 # All that is installed is locked and comes by hash.
-$(VENV)/base.stamp: requirements/base.txt requirements/build.txt requirements/numpy1.txt pyproject.toml | $(BIN)/python
+$(VENV)/base.stamp: requirements/base.txt requirements/build.txt requirements/numpy1.txt $(OUR_PROJECTS) | $(BIN)/python
 	$(BIN)/python $(LOCKED) -r requirements/base.txt -r requirements/build.txt
 	$(BIN)/python $(OURSELVES)
 	$(TAKE_OLDER_NUMPY)
@@ -81,7 +82,7 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
 # what Python warns of when it compiles a module would be an error in a test.
 LOCKED_AS_IS := $(LOCKED) --no-compile
 $(PARITY)/parity.stamp: requirements/dev.txt requirements/parity.txt requirements/torch.txt \
-		requirements/openai-whisper-source.txt requirements/build.txt pyproject.toml
+		requirements/openai-whisper-source.txt requirements/build.txt $(OUR_PROJECTS)
 	$(PYTHON) -m venv $(PARITY)
 	$(PARITY)/bin/python $(LOCKED_AS_IS) -r requirements/dev.txt -r requirements/parity.txt
 	$(PARITY)/bin/python $(LOCKED_AS_IS) -r requirements/torch.txt
@@ -162,7 +163,7 @@ parity: $(PARITY)/parity.stamp
 
 # Ray, and a bucket's server: an environment of its own.
 $(CLUSTER)/cluster.stamp: requirements/base.txt requirements/build.txt requirements/cluster.txt \
-		requirements/cluster-tests.txt pyproject.toml
+		requirements/cluster-tests.txt $(OUR_PROJECTS)
 	$(PYTHON) -m venv $(CLUSTER)
 	$(CLUSTER)/bin/python $(LOCKED) -r requirements/base.txt -r requirements/build.txt
 	$(CLUSTER)/bin/python $(LOCKED) -r requirements/cluster.txt -r requirements/cluster-tests.txt
@@ -176,6 +177,7 @@ test-cluster: $(CLUSTER)/cluster.stamp
 dist: $(VENV)/dev.stamp
 	rm -rf dist
 	$(BIN)/python -m hatchling build -d dist
+	cd src/whisper_hailo_tools && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(abspath dist)
 	du --apparent-size -h dist/*
 	$(BIN)/python -m pytest tests/packages -p no:randomly
 

@@ -29,7 +29,7 @@ from tests.mutants.cover import Covered, forget, imports, kept, measure
 
 _QUICK_S: Final = 3.0
 _SLOWER: Final = 10
-_OURS: Final = {"whisper_hailo", "whisper_hailo_lab", "tests", "benchmarks"}
+_OURS: Final = {"whisper_hailo", "whisper_hailo_tools", "whisper_hailo_lab", "tests", "benchmarks"}
 
 _Functions: TypeAlias = dict[tuple[str, str, int], list[types.FunctionType]]
 """By file, name and line."""

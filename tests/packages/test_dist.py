@@ -1,4 +1,4 @@
-"""Wheel and sdist of `make dist`: what is in them, and the wheel in an empty environment."""
+"""Wheels and sdist of `make dist`: what is in them, and the wheels in an empty environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,14 @@ LARGEST_MIB = 20
 
 
 def the(suffix: str) -> Path:
-    (found,) = DIST.glob(f"*.{suffix}")
+    """The program's file of a kind."""
+    (found,) = DIST.glob(f"whisper_hailo-*.{suffix}")
+    return found
+
+
+def tools() -> Path:
+    """The wheel of the second distribution."""
+    (found,) = DIST.glob("whisper_hailo_tools-*.whl")
     return found
 
 
@@ -103,15 +110,22 @@ def test_nothing_strays_into_the_packages(suffix: str, request: pytest.FixtureRe
     assert the(suffix).stat().st_size < MOST_MIB << 20
 
 
-def test_the_sdist_gives_the_same_wheel(tmp_path: Path, wheel: dict[str, int]) -> None:
+def test_the_sdist_gives_the_same_wheels(tmp_path: Path) -> None:
     with tarfile.open(the("tar.gz")) as file:
         file.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
-    words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again"]
-    subprocess.run(words, cwd=source, check=True, capture_output=True)
-    (again,) = (tmp_path / "again").iterdir()
-    assert again.read_bytes() == the("whl").read_bytes()
-    assert wheel
+    for built, project in ((the("whl"), source), (tools(), source / "src/whisper_hailo_tools")):
+        words = ["-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again"]
+        subprocess.run([sys.executable, *words], cwd=project, check=True, capture_output=True)
+        assert (tmp_path / "again" / built.name).read_bytes() == built.read_bytes()
+
+
+def test_the_tools_wheel_has_the_tools_alone() -> None:
+    with zipfile.ZipFile(tools()) as file:
+        names = file.namelist()
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"whisper_hailo_tools"}
+    assert {"whisper_hailo_tools/compile.py", "whisper_hailo_tools/cli/compile.py"} <= {*names}
+    assert [name for name in names if "__pycache__" in name or name.endswith(".toml")] == []
 
 
 def test_the_wheel_transcribes_in_an_empty_environment(environment: Path) -> None:
@@ -119,6 +133,21 @@ def test_the_wheel_transcribes_in_an_empty_environment(environment: Path) -> Non
     (demo,) = environment.glob("lib/python3*/site-packages/whisper_hailo/assets/demo.flac")
     text = run(environment, "transcribe", "--model", "micro", "-q", str(demo))
     assert text.split() == demo.with_suffix(".txt").read_text(encoding="utf-8").split()
+
+
+def test_the_tools_wheel_adds_its_commands(environment: Path) -> None:
+    words = ["check", "no.onnx", "--arch", "hailo8"]
+    lacking = subprocess.run(
+        ["whisper-hailo", *words], cwd=environment, env=own(environment), capture_output=True,
+        text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert lacking.returncode == 2
+    assert "pip install whisper-hailo-tools" in lacking.stderr
+    pip = [environment / "bin" / "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*pip, tools()], check=True, cwd=environment)
+    listed = run(environment, "--help")
+    assert all(f"  {name} " in listed for name in ("validate", "check", "compile", "emulate"))
+    assert "Chip" in run(environment, "compile", "--help")
 
 
 def test_the_pages_of_the_manual_and_shells_are_where_they_look(environment: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.validate.reference import Reference
+from whisper_hailo_tools.validate.reference import Reference
 
 torch = pytest.importorskip("torch", reason="parity with Transformers needs torch")
 with warnings.catch_warnings():

@@ -21,7 +21,8 @@ from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.verbosity import Verbosity, configure_logging, set_verbosity
-from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.extras import tools_to_add
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.partial_options import from_typed
 from whisper_hailo.core.version import __version__
@@ -31,25 +32,27 @@ GROUPS: Final = {
     "Convert": ("convert", "inspect", "validate"),
     "Hailo": ("fetch-hef", "check", "calibrate", "emulate", "compile"),
 }
-"""Our commands in the order of the help; those of other packages follow."""
+"""Commands in the order of the help; those of packages that are not named here follow."""
 
 MEASURE: Final = "Measure"
 
 OWN: Final = {name: group for group, names in GROUPS.items() for name in names}
-"""Our commands with their groups."""
+"""Commands of this project with their groups."""
+
+TOOLS: Final = frozenset({"validate", "check", "calibrate", "emulate", "compile"})
+"""Those of them that `whisper-hailo-tools` brings."""
 
 ADDED: Final = "whisper_hailo.commands"
 """Entry points of commands that other packages add, such as those that measure."""
-
-_FUNCTIONS: Final = {"compile": "compile_hef"}
-"""Of commands whose name is a builtin's."""
 
 
 class Program(click.Group):
     """All commands; each is imported when it is needed, which saves a Raspberry Pi a second."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*OWN, *_added()]
+        added = _added()
+        here = [name for name in OWN if name not in TOOLS or name in added]
+        return [*here, *(name for name in added if name not in OWN)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
         return load_command(cmd_name)
@@ -61,7 +64,8 @@ class Program(click.Group):
         rows: dict[str, list[tuple[str, str]]] = {}
         for name in names:
             topic = rows.setdefault(OWN.get(name, MEASURE), [])
-            topic.append((name.ljust(width), _summary(*_place(name))))
+            if (place := _place(name)) is not None:
+                topic.append((name.ljust(width), _summary(*place)))
         for title, commands in rows.items():
             with formatter.section(title):
                 formatter.write_dl(commands)
@@ -70,13 +74,18 @@ class Program(click.Group):
 
 @cache
 def load_command(name: str) -> Command | None:
-    """Return the command of a name, if there is one."""
-    if name not in OWN and name not in _added():
+    """Return the command of a name, if there is one.
+
+    Raises:
+        OptionError: its package is not installed.
+    """
+    if (place := _place(name)) is None:
         return None
-    module, function = _place(name)
+    module, function = place
     return command_of(name, getattr(import_module(module), function))
 
 
+@cache
 def _added() -> dict[str, tuple[str, str]]:
     """Return modules and functions of the commands that other packages add."""
     from importlib.metadata import entry_points  # a third of the start of a quick command
@@ -84,12 +93,17 @@ def _added() -> dict[str, tuple[str, str]]:
     return {entry.name: (entry.module, entry.attr) for entry in entry_points(group=ADDED)}
 
 
-def _place(name: str) -> tuple[str, str]:
-    """Return the module and the function of a command."""
-    if name not in OWN:
-        return _added()[name]
-    module = name.replace("-", "_")
-    return f"whisper_hailo.cli.commands.{module}", _FUNCTIONS.get(name, module)
+def _place(name: str) -> tuple[str, str] | None:
+    """Return the module and the function of a command, if there is one."""
+    if name in OWN and name not in TOOLS:
+        module = name.replace("-", "_")
+        return f"whisper_hailo.cli.commands.{module}", module
+    place = _added().get(name)
+    if place is None and name in TOOLS:
+        raise OptionError(
+            f"{name} needs whisper-hailo-tools, which is not installed: {tools_to_add()}"
+        )
+    return place
 
 
 def _summary(module: str, function: str) -> str:

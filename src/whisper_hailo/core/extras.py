@@ -27,6 +27,9 @@ Extra: TypeAlias = Literal[
 _ROOT: Final = Path(__file__).resolve().parents[3]
 """Of the clone; some other folder where there is only an installed package."""
 
+_TOOLS: Final = "src/whisper_hailo_tools"
+"""In the clone: where the second distribution is built."""
+
 
 def to_add(extra: Extra) -> str:
     """What to type to have an extra, for messages.
@@ -36,6 +39,13 @@ def to_add(extra: Extra) -> str:
     if (_ROOT / "requirements" / f"{extra}.txt").is_file():
         return f"pip install -r requirements/{extra}.txt in the clone"
     return f"pip install 'whisper-hailo[{extra}]'"
+
+
+def tools_to_add() -> str:
+    """What to type to have the commands that build HEFs, for messages."""
+    if (_ROOT / _TOOLS).is_dir():
+        return f"pip install --no-deps -e {_TOOLS} in the clone"
+    return "pip install whisper-hailo-tools"
 
 
 def require(extra: Extra, what: str, *modules: str) -> None:

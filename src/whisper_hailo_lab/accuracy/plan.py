@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.hailo_tools.emulate.plan import SCRIPT
 from whisper_hailo_lab.accuracy.setups import AccuracySetup, make_setups
+from whisper_hailo_tools.emulate.plan import SCRIPT
 
 MULTILINGUAL: Final = "base"
 ENGLISH_MODEL: Final = "tiny.en"

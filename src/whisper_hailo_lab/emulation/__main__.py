@@ -29,7 +29,6 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.files import write_file
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.hailo_tools.emulate.scales import METHODS
 from whisper_hailo_lab.data.clips import recordings, said
 from whisper_hailo_lab.documents.emulation import RESULT, contradictions
 from whisper_hailo_lab.documents.tables import write
@@ -40,6 +39,7 @@ from whisper_hailo_lab.repository import BUILD, MICRO, PACKAGE
 from whisper_hailo_lab.runs.machine import mark_of
 from whisper_hailo_lab.runs.run_file import StepJournal, key_of
 from whisper_hailo_lab.score import evaluate
+from whisper_hailo_tools.emulate.scales import METHODS
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from whisper_hailo_lab.runs.records import Case
 
 NOT_ENGINE: Final = frozenset(
     {
-        *("assets", "cli", "http", "live", "serve", "batch", "validate", "hailo_tools"),
+        *("assets", "cli", "http", "live", "serve", "batch"),
         *("backends/hailo", "backends/hef", "convert/hailo", "core/errors.py"),
     }
 )

@@ -15,7 +15,7 @@ from whisper_hailo.backends.fixed import OnnxFixedRunner
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder
 from whisper_hailo.convert.inspect import describe_onnx
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.hailo_tools.check.report import check_file
+from whisper_hailo_tools.check.report import check_file
 
 OWN = ("hailo/encoder-2s.onnx", "hailo/decoder-2s-16.onnx")
 OPERATORS = (

@@ -17,8 +17,8 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.hailo_tools.emulate.make import emulate_part
-from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
+from whisper_hailo_tools.emulate.make import emulate_part
+from whisper_hailo_tools.emulate.options import EmulateOptions
 
 RNG = np.random.default_rng(3)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from whisper_hailo.cli.app import OWN, PROGRAM_GROUP, load_command, run
+from whisper_hailo.cli.app import OWN, PROGRAM_GROUP, TOOLS, load_command, run
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import ExitCode, HefError
 from whisper_hailo.core.version import __version__
@@ -33,6 +33,32 @@ def test_all_commands_are_listed() -> None:
     names = PROGRAM_GROUP.list_commands(click.Context(PROGRAM_GROUP))
     assert names[: len(OWN)] == list(OWN)
     assert sorted(names[len(OWN) :]) == list(MEASURING)
+
+
+@pytest.fixture
+def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment that has the program alone."""
+    monkeypatch.setattr("whisper_hailo.cli.app._added", dict)
+    load_command.cache_clear()
+
+
+@pytest.mark.usefixtures("no_tools")
+@pytest.mark.parametrize("command", sorted(TOOLS))
+def test_a_command_of_the_tools_names_the_missing_package(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([command, "model", "--arch", "hailo8"]) == ExitCode.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{command} needs whisper-hailo-tools" in line
+    assert "pip install" in line
+
+
+@pytest.mark.usefixtures("no_tools")
+def test_commands_of_missing_packages_are_not_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    names = PROGRAM_GROUP.list_commands(click.Context(PROGRAM_GROUP))
+    assert names == [name for name in OWN if name not in TOOLS]
+    assert run(["--help"]) == 0
+    assert "  compile " not in capsys.readouterr().out
 
 
 def test_what_measures_says_before_any_work_what_it_lacks(
@@ -115,7 +141,7 @@ def test_odd_names_are_quoted_in_every_command(
 @pytest.mark.parametrize(
     ("words", "computes"),
     [
-        (["validate", ".", "--out", "file"], "whisper_hailo.validate.validate.validate"),
+        (["validate", ".", "--out", "file"], "whisper_hailo_tools.validate.validate.validate"),
         (
             ["cures", "file", "--model", "micro", "--chart", "."],
             "whisper_hailo_lab.cures.run.compare",

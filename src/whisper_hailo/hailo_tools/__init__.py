@@ -1,1 +1,0 @@
-"""What leads to a HEF: check, calibrate, emulate, compile."""

@@ -1,0 +1,1 @@
+"""What leads to a HEF and proves it: check, calibrate, emulate, compile, validate."""

@@ -1,0 +1,373 @@
+"""Makes a calibration set: rows streamed to disk, a manifest beside them, resumable."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import zipfile
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from io import BytesIO
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.core.errors import AudioError, ModelError, OutputError
+from whisper_hailo.core.files import replace_file, sha256, written_whole
+from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
+from whisper_hailo_tools.calibrate.rows import (
+    DecoderRows,
+    EncoderRows,
+    RowMaker,
+    add_file,
+    net_name,
+)
+from whisper_hailo_tools.calibrate.sources import Sources, draw, find_sources, quota_per_turn
+from whisper_hailo_tools.hef_build.recipe import default_windows, size_of
+
+MANIFEST_VERSION = 1
+
+
+@dataclass(slots=True)
+class Manifest:
+    """The state of one set.
+
+    Attributes:
+        settings: everything that decides what the rows are; another run continues this one only
+            where all of it is the same.
+        used: `{"file", "sha256", "windows"}` in the order of the rows.
+        skipped: file to why it was not used.
+        n_rows: rows written.
+        turn: which turn through the files comes next, and `position` which file of it.
+        complete: whether the set is finished; `files` then holds names, sizes and hashes.
+    """
+
+    settings: dict[str, Any]
+    used: list[dict[str, Any]] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    n_rows: int = 0
+    turn: int = 0
+    position: int = 0
+    complete: bool = False
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path, settings: dict[str, Any]) -> Manifest | None:
+        """Read the manifest of a set with these settings; `None` where there is none."""
+        try:
+            raw = read_json_object(path)
+            if raw.get("version") != MANIFEST_VERSION or raw.get("settings") != settings:
+                return None
+            return decode(cls, raw)
+        except (ModelError, MismatchError):
+            return None
+
+    def save(self, path: Path) -> None:
+        """Write it whole or not at all."""
+        text = json.dumps({"version": MANIFEST_VERSION, **asdict(self)}, indent=1) + "\n"
+        replace_file(path, text.encode())
+
+
+_HEADER_BYTES = 192
+
+
+class RowsFile:
+    """Float32 rows `(n, *shape)` on their way to disk.
+
+    A memory-mapped file would end the process when the disk is full; this one raises `OSError`.
+
+    Args:
+        path: the file; what is there is kept up to `n_kept` rows.
+        shape: of one row.
+        n_kept: rows of an earlier run that count.
+    """
+
+    def __init__(self, path: Path, shape: tuple[int, ...], n_kept: int) -> None:
+        self._shape = shape
+        self._row_bytes = 4 * int(np.prod(shape))
+        size = _HEADER_BYTES + n_kept * self._row_bytes
+        self._file = path.open("r+b" if n_kept else "wb")
+        if not n_kept:
+            self._file.write(b"\0" * _HEADER_BYTES)
+        self._file.truncate(size)
+        self._file.seek(size)
+
+    def append(self, row: FloatArray) -> None:
+        """Write one row.
+
+        Raises:
+            ValueError: its shape is not that of the file.
+        """
+        if row.shape != self._shape:
+            raise ValueError(f"a row is {row.shape}, expected {self._shape}")
+        self._file.write(np.ascontiguousarray(row, dtype="<f4").tobytes())
+
+    def sync(self) -> None:
+        """Hand everything to the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def finish(self, n_rows: int) -> None:
+        """Write the header for `n_rows` rows."""
+        self._file.seek(0)
+        self._file.write(_header((n_rows, *self._shape)))
+        self.sync()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+
+def holds_rows(path: Path, shape: tuple[int, ...], n_rows: int) -> bool:
+    """Whether an unfinished file has at least so many rows."""
+    size = _HEADER_BYTES + n_rows * 4 * int(np.prod(shape))
+    return path.is_file() and path.stat().st_size >= size
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    """Header of a float32 array, of one length whatever the number of rows."""
+    buffer = BytesIO()
+    layout = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, layout)
+    text = buffer.getvalue()[10:].rstrip()
+    padded = text.ljust(_HEADER_BYTES - 11) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded
+
+
+logger = logging.getLogger(__name__)
+
+SAVE_EVERY_S: Final = 5.0
+
+
+def calibrate(
+    directory: Path, audio: Path, out: Path, options: CalibrationOptions
+) -> CalibrationSet:
+    """Make the calibration set of one part of a model, or go on with one.
+
+    Args:
+        directory: a model directory with Hailo forms.
+        audio: a folder of recordings.
+        out: folder of the set.
+        options: which set.
+
+    Raises:
+        OutputError: unwritable, or the disk is full.
+    """
+    spec = ModelSpec.load(directory)
+    form = spec.hailo_form(options.part)
+    size = size_of(spec.dims.d_model, multilingual=spec.multilingual)
+    n_wanted = options.count or default_windows(options.part, size)
+    sources = find_sources(audio, options.seed)
+    settings = _settings(spec, form, options, sources, n_wanted)
+    maker = _Maker(out, spec, form, options, sources=sources, settings=settings, n_wanted=n_wanted)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return maker.make(directory)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {shown(out)} ({error.strerror or error}); give a writable place with "
+            f"{math.ceil(_bytes_of(form, n_wanted) / 1e6):,} MB free and start again: it goes on"
+        ) from error
+
+
+class _Maker:
+    """One set in the making."""
+
+    def __init__(
+        self,
+        out: Path,
+        spec: ModelSpec,
+        form: HailoForm,
+        options: CalibrationOptions,
+        *,
+        sources: Sources,
+        settings: dict[str, Any],
+        n_wanted: int,
+    ) -> None:
+        self._spec, self._form, self._options = spec, form, options
+        self._sources, self._n_wanted = sources, n_wanted
+        stem = f"{net_name(spec, form)}_calibration"
+        self._final = out / f"{stem}.{'npy' if form.part == 'encoder' else 'npz'}"
+        self._manifest_path = out / f"{stem}.json"
+        self._shapes = [shape[1:] for shape in form.chip_inputs]
+        self._parts = [out / f"{stem}.{i + 1}.partial" for i in range(len(self._shapes))]
+        self._found = Manifest.load(self._manifest_path, settings)
+        self._manifest = self._found or Manifest(settings)
+        self._plan = WindowPlan.make(spec.dims, float(form.window_s))
+
+    def make(self, directory: Path) -> CalibrationSet:
+        """Do what is not done yet."""
+        if not self._is_finished():
+            if not all(
+                holds_rows(path, shape, self._manifest.n_rows)
+                for path, shape in zip(self._parts, self._shapes, strict=True)
+            ):
+                self._manifest = Manifest(self._manifest.settings)
+            with ExitStack() as stack:
+                rows = self._row_maker(directory, stack)
+                files = [
+                    stack.enter_context(RowsFile(path, shape, self._manifest.n_rows))
+                    for path, shape in zip(self._parts, self._shapes, strict=True)
+                ]
+                self._draw_all(rows, files)
+            self._pack()
+        manifest = self._manifest
+        return CalibrationSet(
+            path=self._final,
+            manifest=self._manifest_path,
+            n_windows=manifest.n_rows,
+            n_wanted=self._n_wanted,
+            n_files=len({entry["file"] for entry in manifest.used}),
+            n_speakers=self._sources.n_speakers,
+            skipped=manifest.skipped,
+            resumed=self._found is not None,
+        )
+
+    def _is_finished(self) -> bool:
+        record = self._manifest.files.get(self._final.name)
+        whole = record is not None and self._final.is_file()
+        return (
+            self._manifest.complete
+            and whole
+            and record is not None
+            and self._final.stat().st_size == record["bytes"]
+        )
+
+    def _row_maker(self, directory: Path, stack: ExitStack) -> RowMaker:
+        if self._form.part == "encoder":
+            return EncoderRows(self._spec, self._plan)
+        return DecoderRows(
+            directory,
+            self._spec,
+            self._form,
+            self._plan,
+            language=self._options.language,
+            stack=stack,
+        )
+
+    def _draw_all(self, rows: RowMaker, files: list[RowsFile]) -> None:
+        """Turn after turn through the files, until there is enough or nothing new comes."""
+        manifest, names = self._manifest, self._sources.files
+        saved_s = monotonic()
+        while manifest.n_rows < self._n_wanted:
+            before = manifest.n_rows if manifest.position == 0 else -1
+            for name in names[manifest.position :]:
+                self._draw_file(name, rows, files)
+                manifest.position += 1
+                if monotonic() - saved_s > SAVE_EVERY_S:
+                    self._save(files)
+                    saved_s = monotonic()
+                if manifest.n_rows >= self._n_wanted:
+                    break
+            else:
+                manifest.turn, manifest.position = manifest.turn + 1, 0
+                if manifest.n_rows == before:
+                    break
+        if manifest.n_rows == 0:
+            raise AudioError(self._nothing())
+        for file in files:
+            file.finish(manifest.n_rows)
+        self._save(files)
+
+    def _draw_file(self, name: str, rows: RowMaker, files: list[RowsFile]) -> None:
+        manifest = self._manifest
+        if name in manifest.skipped:
+            return
+        path = self._sources.folder / name
+        turn = (manifest.turn, quota_per_turn(self._n_wanted, len(self._sources.files)))
+        windows: list[int] = []
+        try:
+            for index, audio in draw(path, name, self._plan, self._options.seed, turn):
+                for file, row in zip(files, rows.rows(audio), strict=True):
+                    file.append(row)
+                windows.append(index)
+                manifest.n_rows += 1
+                if manifest.n_rows >= self._n_wanted:
+                    break
+        except AudioError as error:
+            logger.warning("%s", error)
+            manifest.skipped[name] = str(error)
+        if windows:
+            manifest.used.append({"file": name, "sha256": sha256(path), "windows": windows})
+
+    def _nothing(self) -> str:
+        skipped = self._manifest.skipped
+        why = f" ({next(iter(skipped.values()))})" if skipped else ""
+        return (
+            f"{self._sources.folder} has {len(self._sources.files)} audio files and no usable "
+            f"speech{why}; give recordings of half a second or more that are not silent"
+        )
+
+    def _save(self, files: list[RowsFile]) -> None:
+        for file in files:
+            file.sync()
+        self._manifest.save(self._manifest_path)
+
+    def _pack(self) -> None:
+        """Give the rows their final place: renamed, or joined in one `.npz`."""
+        if len(self._parts) == 1:
+            os.replace(self._parts[0], self._final)
+        else:
+            with (
+                written_whole(self._final) as joined,
+                zipfile.ZipFile(joined, "w", zipfile.ZIP_STORED) as archive,
+            ):
+                for i, path in enumerate(self._parts):
+                    key = f"{net_name(self._spec, self._form)}/input_layer{i + 1}.npy"
+                    add_file(archive, key, path)
+        record = {"bytes": self._final.stat().st_size, "sha256": sha256(self._final)}
+        self._manifest.files = {self._final.name: record}
+        self._manifest.complete = True
+        self._manifest.save(self._manifest_path)
+        for path in self._parts:
+            path.unlink(missing_ok=True)
+
+
+def _settings(
+    spec: ModelSpec,
+    form: HailoForm,
+    options: CalibrationOptions,
+    sources: Sources,
+    n_wanted: int,
+) -> dict[str, Any]:
+    """Everything that decides what the rows are."""
+    settings: dict[str, Any] = {
+        "part": form.part,
+        "chip_inputs": [list(shape) for shape in form.chip_inputs],
+        "window_s": form.window_s,
+        "count": n_wanted,
+        "seed": options.seed,
+        "listing_sha256": sources.listing_sha256,
+    }
+    if form.part == "decoder":
+        settings["language"] = options.language
+        settings["model"] = {name: record.sha256 for name, record in sorted(spec.files.items())}
+    return settings
+
+
+def _bytes_of(form: HailoForm, n_rows: int) -> int:
+    total = 0
+    for shape in form.chip_inputs:
+        size = 4 * n_rows
+        for axis in shape:
+            size *= axis
+        total += size
+    return total if form.part == "encoder" else 2 * total

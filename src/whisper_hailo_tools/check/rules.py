@@ -1,0 +1,428 @@
+"""The rules of Hailo's parser: what they say about a graph, and about each of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from onnx import NodeProto, TensorProto
+
+from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.spec import Dimensions
+from whisper_hailo_tools.check.finding import (
+    ACCEPTED,
+    IR_REPORT,
+    PARSER_REPORT,
+    RETRY,
+    STANDARD,
+    STATIC,
+    VENDOR_DECODER,
+    VENDOR_GUIDE,
+    VENDOR_PATCH,
+    Finding,
+    Severity,
+)
+from whisper_hailo_tools.check.graph import OnnxGraph, Section, Tensor
+
+ACCEPTED_OPSETS: Final = (13, 17)
+NEWEST_IR: Final = 9
+TINY, BASE = 384, 512
+KNOWN_WINDOWS_S: Final = {
+    ("hailo8", TINY): 10,
+    ("hailo8l", TINY): 10,
+    ("hailo8", BASE): 5,
+    ("hailo8l", BASE): 5,
+    ("hailo10h", TINY): 10,
+    ("hailo10h", BASE): 10,
+}
+"""Longest window of each size (by `d_model`) that the vendor publishes a compiled encoder of."""
+
+
+def check_graph(graph: OnnxGraph, section: Section) -> Iterator[Finding]:
+    """What the rules say about versions, cut and entries."""
+    yield from _versions(graph)
+    yield from _cut(section)
+    for name in section.entries:
+        yield from _entry(graph, name)
+
+
+def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
+    """What the rules say about the sizes that a model directory records."""
+    yield from _window(form, dims, arch)
+    if form.part == "decoder" and arch == "hailo10h":
+        yield _finding(
+            "host-positions",
+            Severity.NOTE,
+            "",
+            "this form has its position rows added on the host; the vendor's decoders for "
+            "Hailo-10H add them on the chip",
+            "add them on the host for a HEF of this graph, never for the vendor's",
+            "docs/reference/hailo-graphs.md: what the host does",
+        )
+
+
+def _finding(  # noqa: PLR0917 - in the order in which it is read
+    rule: str, severity: Severity, name: str, got: str, mend: str, source: str
+) -> Finding:
+    """A finding about a graph input or cut called `name`; empty means the whole graph."""
+    return Finding(rule, severity, name, "", got, mend, source)
+
+
+def _versions(graph: OnnxGraph) -> Iterator[Finding]:
+    """Opset and file format: what the compiler is known to read."""
+    opset = graph.opsets.get("", 0)
+    if opset not in ACCEPTED_OPSETS:
+        yield _finding(
+            "opset",
+            Severity.UNKNOWN,
+            "",
+            f"opset {opset}; the compiler is known to accept 17 (encoder) and 13 (decoder)",
+            "export with one of them",
+            ACCEPTED,
+        )
+    if graph.ir_version > NEWEST_IR:
+        yield _finding(
+            "file-format",
+            Severity.UNKNOWN,
+            "",
+            f"ONNX IR version {graph.ir_version}; compilers have refused more than {NEWEST_IR}",
+            f"set ir_version to {NEWEST_IR} and save the file again",
+            IR_REPORT,
+        )
+
+
+def _cut(section: Section) -> Iterator[Finding]:
+    """Every input of the section is a start, and every start is used."""
+    for name in section.strays:
+        yield _finding(
+            "cut",
+            Severity.BLOCKS,
+            name,
+            f"the nodes before the ends also need input {name}, to which no start leads",
+            f"add --start {name}, or a node behind it",
+            VENDOR_DECODER,
+        )
+    for name in section.unused:
+        yield _finding(
+            "cut",
+            Severity.BLOCKS,
+            name,
+            f"no end depends on start {name}",
+            "choose starts that lead to the ends",
+            VENDOR_DECODER,
+        )
+
+
+def _entry(graph: OnnxGraph, name: str) -> Iterator[Finding]:
+    """What the host hands to the chip: static, one at a time, numbers, four axes where cut."""
+    tensor = graph.tensor(name)
+    if not tensor.static:
+        yield _finding(
+            "dynamic-shape",
+            Severity.BLOCKS,
+            name,
+            f"enters with shape {tensor.text}, expected numbers",
+            "export with fixed sizes, or convert with --hailo",
+            STATIC,
+        )
+    if tensor.dtype not in (TensorProto.FLOAT, TensorProto.UNDEFINED):
+        yield _finding(
+            "element-type",
+            Severity.BLOCKS,
+            name,
+            f"enters as {tensor.dtype_name}, expected float: the chip takes no ids",
+            "start behind the lookup and do it on the host (docs/reference/hailo-graphs.md)",
+            VENDOR_GUIDE,
+        )
+    if tensor.shape and tensor.shape[0] not in (1, None):
+        yield _finding(
+            "batch",
+            Severity.UNKNOWN,
+            name,
+            f"enters with shape {tensor.text}, expected a first axis of 1",
+            "export with batch 1: the compiler makes batches by itself",
+            ACCEPTED,
+        )
+    yield from _layout(graph, name, tensor)
+
+
+def _layout(graph: OnnxGraph, name: str, tensor: Tensor) -> Iterator[Finding]:
+    """A cut inside the graph is where the tensor has four axes, as in the accepted decoder."""
+    inside = name not in graph.inputs
+    if inside and tensor.shape is not None and len(tensor.shape) != 4:
+        yield _finding(
+            "layout",
+            Severity.UNKNOWN,
+            name,
+            f"the graph is cut at a tensor of shape {tensor.text}; the accepted decoder is cut "
+            "where it has four axes, (1, d_model, length, 1)",
+            "start at the node that flattens four axes to three (/Reshape)",
+            VENDOR_DECODER,
+        )
+
+
+def _window(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
+    """The windows that are known to fit; for base at 10 s on Hailo-8 it is known not to."""
+    known_s = KNOWN_WINDOWS_S.get((arch, dims.d_model))
+    if known_s is not None and form.window_s <= known_s:
+        return
+    refused = dims.d_model == BASE and form.window_s >= 10 and arch != "hailo10h"
+    expected = f"{known_s} s or less" if known_s else "nothing is published of this width"
+    yield _finding(
+        "window",
+        Severity.BLOCKS if refused else Severity.UNKNOWN,
+        "",
+        f"a {form.window_s} s window at width {dims.d_model}; known to fit {arch}: {expected}",
+        "convert with a shorter --window" if known_s else "expect to have to shorten --window",
+        VENDOR_GUIDE,
+    )
+
+
+ACCEPTED_OPERATORS: Final = frozenset(
+    {"Add", "Conv", "Div", "Erf", "LayerNormalization", "MatMul", "Mul", "Pow", "ReduceMean"}
+    | {"Reshape", "Softmax", "Split", "Sqrt", "Sub", "Transpose"}
+)
+"""Between the start and end nodes of the two graphs that the vendor compiled."""
+
+SHAPE_OPERATORS: Final = frozenset({"Shape", "Size", "If", "Loop", "Scan"})
+ATTENTION_OPERATORS: Final = frozenset(
+    {"Attention", "MultiHeadAttention", "GroupQueryAttention", "DecoderMaskedMultiHeadAttention"}
+)
+LAYER_NORM_OPSET: Final = 17
+WIDEST_ACCEPTED: Final = 12_967
+"""Columns of the largest of the four chunks that the vendor cut tiny's vocabulary into."""
+NARROWEST_REFUSED: Final = 51_864
+"""Columns of the uncut product, of which the vendor says that it is too large for Hailo-8."""
+MAX_AXES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlace:
+    """A node where it stands."""
+
+    graph: OnnxGraph
+    section: Section
+    index: int
+    arch: str
+
+    @property
+    def node(self) -> NodeProto:
+        return self.graph.nodes[self.index]
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a value is a weight, or made of weights alone, such as one transposed."""
+        producer = self.graph.producers.get(name)
+        return name in self.graph.weights or producer in self.section.foldable
+
+    def finding(self, rule: str, severity: Severity, got: str, mend: str, source: str) -> Finding:
+        """A finding about this node."""
+        label = self.graph.label(self.index)
+        return Finding(rule, severity, label, self.node.op_type, got, mend, source)
+
+
+NodeRule = Callable[[NodePlace], Finding | None]
+
+
+def check_nodes(graph: OnnxGraph, section: Section, arch: str) -> Iterator[Finding]:
+    """What the rules say about each node of a section, node by node.
+
+    Where a node is refused as a whole, or would be folded away, the other rules are not asked.
+    """
+    for index in section.nodes:
+        place = NodePlace(graph, section, index, arch)
+        whole = next((found for rule in _WHOLE if (found := rule(place))), None)
+        if whole is not None:
+            yield whole
+        elif index not in section.foldable:
+            yield from (found for rule in _DETAILS if (found := rule(place)))
+
+
+def fused_attention(place: NodePlace) -> Finding | None:
+    """Attention in one node: the vendor switches it off before it exports."""
+    if place.node.op_type not in ATTENTION_OPERATORS:
+        return None
+    return place.finding(
+        "fused-attention",
+        Severity.BLOCKS,
+        f"{place.node.op_type} in one node, expected MatMul, Softmax, MatMul",
+        "export with eager attention, or convert with --hailo",
+        VENDOR_PATCH,
+    )
+
+
+def foreign_domain(place: NodePlace) -> Finding | None:
+    """An operator that only one runtime knows is no ONNX that another program could parse."""
+    if place.node.domain in ("", "ai.onnx"):
+        return None
+    return place.finding(
+        "foreign-domain",
+        Severity.BLOCKS,
+        f"operator of {place.node.domain}, expected the standard ONNX domain",
+        "export without that runtime's optimisation or quantisation",
+        STANDARD,
+    )
+
+
+def constant_subgraph(place: NodePlace) -> Finding | None:
+    """Shape arithmetic on numbers: harmless once folded, which the parser tries by itself."""
+    if place.index not in place.section.foldable or place.node.op_type == "Constant":
+        return None
+    return place.finding(
+        "constant-subgraph",
+        Severity.NOTE,
+        "its result is a constant, expected an initializer",
+        "simplify the graph (onnxsim) if the parser does not do it",
+        RETRY,
+    )
+
+
+def table_lookup(place: NodePlace) -> Finding | None:
+    """Token lookup belongs to the host."""
+    if place.node.op_type != "Gather":
+        return None
+    return place.finding(
+        "table-lookup",
+        Severity.BLOCKS,
+        "a lookup, which the chip does not have",
+        "start behind it and look rows up on the host (docs/reference/hailo-graphs.md)",
+        f"{PARSER_REPORT}; {VENDOR_GUIDE}",
+    )
+
+
+def broadcast_scaffolding(place: NodePlace) -> Finding | None:
+    """What tracers make of masks."""
+    if place.node.op_type not in {"Where", "Expand"}:
+        return None
+    return place.finding(
+        "broadcast-scaffolding",
+        Severity.BLOCKS,
+        f"{place.node.op_type} on values that change, expected none",
+        "make the mask a constant and add it, or convert with --hailo",
+        PARSER_REPORT,
+    )
+
+
+def dynamic_operator(place: NodePlace) -> Finding | None:
+    """Sizes and branches that are decided at run time."""
+    if place.node.op_type not in SHAPE_OPERATORS:
+        return None
+    return place.finding(
+        "dynamic-operator",
+        Severity.BLOCKS,
+        f"{place.node.op_type}, which decides at run time; expected sizes that are numbers",
+        "export with fixed sizes, or convert with --hailo",
+        STATIC,
+    )
+
+
+def conv1d(place: NodePlace) -> Finding | None:
+    """The vendor turns each Conv1d into a Conv2d before it exports."""
+    node = place.node
+    shape = place.graph.tensor(node.input[1]).shape if len(node.input) > 1 else None
+    if node.op_type != "Conv" or shape is None or len(shape) != 3:
+        return None
+    return place.finding(
+        "conv1d",
+        Severity.BLOCKS,
+        f"kernel {place.graph.tensor(node.input[1]).text}, expected four axes",
+        "give it a height of 1, kernel (1, 3) and padding (0, 1), or convert with --hailo",
+        f"{VENDOR_GUIDE}; {VENDOR_PATCH}",
+    )
+
+
+def wide_product(place: NodePlace) -> Finding | None:
+    """The uncut vocabulary product is too large; the limit is not published."""
+    node, graph = place.node, place.graph
+    if node.op_type not in {"MatMul", "Gemm"} or not place.is_constant(node.input[1]):
+        return None
+    shape = graph.tensor(node.output[0]).shape
+    n_columns = shape[-1] if shape else None
+    if n_columns is None or n_columns <= WIDEST_ACCEPTED:
+        return None
+    refused = n_columns >= NARROWEST_REFUSED and place.arch != "hailo10h"
+    return place.finding(
+        "wide-product",
+        Severity.BLOCKS if refused else Severity.UNKNOWN,
+        f"{n_columns} columns; {WIDEST_ACCEPTED} are known to work, {NARROWEST_REFUSED} to fail "
+        "on Hailo-8",
+        "cut the weights into four products and join their results on the host",
+        VENDOR_PATCH,
+    )
+
+
+def unfit_opset(place: NodePlace) -> Finding | None:
+    """LayerNormalization is an operator from opset 17 on."""
+    opset = place.graph.opsets.get("", 0)
+    if place.node.op_type != "LayerNormalization" or opset >= LAYER_NORM_OPSET:
+        return None
+    return place.finding(
+        "unfit-opset",
+        Severity.BLOCKS,
+        f"opset {opset}, expected {LAYER_NORM_OPSET} or more",
+        "write the norm out (ReduceMean, Sub, Pow ...) or export with opset 17",
+        f"{STANDARD}onnx__LayerNormalization.html",
+    )
+
+
+def unseen_operator(place: NodePlace) -> Finding | None:
+    """Not in the accepted Whisper graphs, and no word of it either way."""
+    if place.node.op_type in ACCEPTED_OPERATORS:
+        return None
+    return place.finding(
+        "unseen-operator",
+        Severity.UNKNOWN,
+        "an operator that is in no Whisper graph which the compiler is known to accept",
+        "try the parser, or convert with --hailo",
+        ACCEPTED,
+    )
+
+
+def many_axes(place: NodePlace) -> Finding | None:
+    """No tensor of the accepted graphs has more than four axes."""
+    tensors = (place.graph.tensor(name) for name in place.node.output)
+    wide = next((x for x in tensors if x.shape is not None and len(x.shape) > MAX_AXES), None)
+    if wide is None:
+        return None
+    return place.finding(
+        "many-axes",
+        Severity.UNKNOWN,
+        f"a result of shape {wide.text}, expected at most {MAX_AXES} axes",
+        "merge axes, or convert with --hailo",
+        ACCEPTED,
+    )
+
+
+def dynamic_result(place: NodePlace) -> Finding | None:
+    """The first node whose result has no fixed shape; what follows it is not reported again."""
+    graph, node = place.graph, place.node
+    if all(graph.tensor(name).static for name in node.output if name):
+        return None
+    if not all(graph.tensor(name).static for name in node.input if name):
+        return None
+    shape = next(graph.tensor(name).text for name in node.output if not graph.tensor(name).static)
+    return place.finding(
+        "dynamic-shape",
+        Severity.BLOCKS,
+        f"a result of shape {shape}, expected numbers",
+        "export with fixed sizes, or convert with --hailo",
+        STATIC,
+    )
+
+
+_WHOLE: tuple[NodeRule, ...] = (
+    fused_attention,
+    foreign_domain,
+    constant_subgraph,
+    table_lookup,
+    broadcast_scaffolding,
+    dynamic_operator,
+)
+_DETAILS: tuple[NodeRule, ...] = (
+    conv1d,
+    wide_product,
+    unfit_opset,
+    unseen_operator,
+    many_axes,
+    dynamic_result,
+)

@@ -1,0 +1,306 @@
+"""Compiles a Hailo form to a HEF: here, or as a bundle for another machine."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import zipfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from whisper_hailo.backends.model_files import model_file
+from whisper_hailo.core.errors import (
+    DeviceError,
+    ModelError,
+    OptionError,
+    OutputError,
+    WhisperHailoError,
+)
+from whisper_hailo.core.files import (
+    alone_with,
+    inside,
+    sha256,
+    unwritable,
+    write_file,
+    written_whole,
+)
+from whisper_hailo.core.hailo import HefRecord
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
+from whisper_hailo_tools import hef_build
+from whisper_hailo_tools.calibrate.rows import add_file, add_text, net_name
+from whisper_hailo_tools.compile_options import CompileOptions
+from whisper_hailo_tools.hef_build.calibration import load_calibration
+from whisper_hailo_tools.hef_build.fault import DEVICE, OPTION, OUTPUT, BuildError
+from whisper_hailo_tools.hef_build.job import BuildJob
+from whisper_hailo_tools.hef_build.recipe import size_of
+from whisper_hailo_tools.hef_build.sdk import VERSIONS
+from whisper_hailo_tools.hef_build.stages import HEF, SCRIPT
+from whisper_hailo_tools.hef_build.supervise import JOB_SUFFIX, RECORD_SUFFIX, supervise
+
+logger = logging.getLogger(__name__)
+
+_ERRORS: Final = {OPTION: OptionError, DEVICE: DeviceError, OUTPUT: OutputError}
+
+
+@dataclass(frozen=True, slots=True)
+class Hef:
+    """A compiled network.
+
+    Attributes:
+        path: the HEF.
+        record: what it was made of.
+        recorded: whether `model.json` lists it; it does where the HEF lies in its directory.
+    """
+
+    path: Path
+    record: HefRecord
+    recorded: bool
+
+
+def compile_part(directory: Path, options: CompileOptions) -> Hef:
+    """Parse, optimise and compile one part; finished stages of earlier runs are kept.
+
+    The compiler's log goes to this module's logger and to `<stem>.log`.
+    """
+    spec = ModelSpec.load(directory)
+    job = make_job(directory, spec, options)
+    job_path = job.result(JOB_SUFFIX)
+    with _one_line_each(), _alone(Path(job.out)):
+        write_file(job_path, job.to_json())
+        facts = supervise(job_path, lambda line: logger.info("%s", line), options.python)
+    return record_hef(directory, Path(job.out) / facts["hef"], facts)
+
+
+def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> BuildJob:
+    """Describe the build, and look at everything that it starts from.
+
+    Raises:
+        ModelError: no Hailo forms, a graph that changed since, or a calibration set that does not
+            fit.
+    """
+    form = spec.hailo_form(options.part)
+    graph = model_file(directory, spec, form.file)
+    is_encoder = form.part == "encoder"
+    dims = spec.dims
+    out = options.out or inside(directory, f"hailo/{options.arch}")
+    script = None if options.script is None else str(options.script.resolve())
+    if options.script is not None and not options.script.is_file():
+        raise ModelError(
+            f"{shown(options.script)} is no file; give a model script (.alls) to --script"
+        )
+    job = BuildJob(
+        arch=options.arch,
+        part=form.part,
+        size=size_of(dims.d_model, multilingual=spec.multilingual),
+        net_name=net_name(spec, form),
+        graph=str(graph.resolve()),
+        start_nodes=list(form.start_nodes),
+        end_nodes=list(form.end_nodes),
+        chip_inputs=[list(shape) for shape in form.chip_inputs],
+        d_model=dims.d_model,
+        n_layers=dims.n_encoder_layers if is_encoder else dims.n_decoder_layers,
+        calibration=str(options.calibration.resolve()),
+        script=script,
+        optimization_level=options.optimization_level,
+        out=str(out.resolve()),
+        stem=net_name(spec, form),
+    )
+    with _one_line_each():
+        load_calibration(job)
+    return job
+
+
+def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
+    """List the HEF in `model.json`, in the place of an earlier one.
+
+    Args:
+        directory: the model directory.
+        path: the HEF; one outside the directory is described, not listed.
+        facts: the record that the build made.
+
+    Raises:
+        ModelError: the directory has become unreadable.
+    """
+    is_inside = path.is_relative_to(directory.resolve())
+    file = path.relative_to(directory.resolve()).as_posix() if is_inside else path.name
+    try:
+        record = decode(HefRecord, facts | {"file": file})
+    except MismatchError as error:
+        raise ModelError(f"the record of {shown(path)}: {error}; build it again") from error
+    if not is_inside:
+        return Hef(path, record, recorded=False)
+    with _one_line_each(), _alone(directory):
+        spec = ModelSpec.load(directory)  # again: the other part may have been compiled meanwhile
+        others = (hef for hef in spec.hefs if hef.file != file)
+        hefs = tuple(sorted((*others, record), key=lambda hef: hef.file))
+        write_file(directory / SPEC_FILE, replace(spec, hefs=hefs).to_json())
+    return Hef(path, record, recorded=True)
+
+
+@contextmanager
+def _one_line_each() -> Iterator[None]:
+    """The build's errors as the program's."""
+    try:
+        yield
+    except BuildError as error:
+        raise as_program_error(error) from error
+
+
+def as_program_error(error: BuildError) -> WhisperHailoError:
+    """The program's error of a build's, by its exit code."""
+    return _ERRORS.get(error.code, ModelError)(str(error))
+
+
+def _alone(folder: Path) -> AbstractContextManager[None]:
+    """One build or one change at a time in a folder."""
+    advice = "give a writable place to --out"
+    with unwritable(folder, advice):
+        folder.mkdir(parents=True, exist_ok=True)
+    return alone_with(folder, advice)
+
+
+def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
+    """Copy a bundle's HEF, its record and its script to `hailo/<arch>` and list it in `model.json`.
+
+    Args:
+        directory: the model directory that the bundle was packed from.
+        arch: chip that it was built for.
+        part: `encoder` or `decoder`.
+        built: the bundle's `out` folder.
+
+    Raises:
+        OutputError: the model directory cannot be written.
+    """
+    spec = ModelSpec.load(directory)
+    form = spec.hailo_form(part)
+    stem = net_name(spec, form)
+    facts = _checked_record(built, stem, arch, spec.record(form.file).sha256)
+    target = inside(directory.resolve(), f"hailo/{arch}")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        # The HEF last: where it lies, all that belongs to it does.
+        for suffix in (SCRIPT, RECORD_SUFFIX, HEF):
+            _copy(built / f"{stem}{suffix}", target)
+    except OSError as error:
+        raise OutputError(
+            f"cannot copy {shown(built)} to {shown(target)} ({error.strerror or error}); make room "
+            "there"
+        ) from error
+    return record_hef(directory, target / f"{stem}{HEF}", facts)
+
+
+def _checked_record(built: Path, stem: str, arch: str, graph_sha256: str) -> dict[str, Any]:
+    path = built / f"{stem}{RECORD_SUFFIX}"
+    if not path.is_file():
+        raise ModelError(
+            f"{shown(built)} holds no {shown(path.name)}, expected the out folder of a bundle of "
+            "this model whose build.py has finished"
+        )
+    facts = read_json_object(path)
+    if facts.get("arch") != arch:
+        raise ModelError(f"{shown(path)} is of a HEF for {facts.get('arch')}, --arch says {arch}")
+    if facts.get("graph_sha256") != graph_sha256:
+        raise ModelError(
+            f"{shown(path)} is of another graph than this model's; pack a bundle of this one and "
+            "build it"
+        )
+    hef = built / f"{stem}{HEF}"
+    if not hef.is_file() or sha256(hef) != facts.get("sha256"):
+        raise ModelError(
+            f"{shown(hef)} is not the file that {shown(path.name)} describes; copy it again"
+        )
+    return facts
+
+
+def _copy(source: Path, folder: Path) -> None:
+    with written_whole(folder / source.name) as partial:
+        shutil.copyfile(source, partial)
+
+
+_BUILD: Final = '''"""Builds the HEF; run it with the Python that has the Hailo compiler."""
+
+from pathlib import Path
+
+from hef_build.alone import main
+
+raise SystemExit(main(Path(__file__).resolve().parent))
+'''
+
+_README: Final = """A build for the Hailo Dataflow Compiler, packed by whisper-hailo.
+
+    python3 build.py
+
+It needs x86-64 Linux, Python 3.10 or newer with NumPy, and the Hailo Dataflow Compiler
+{versions} (hailo_sdk_client) in that same Python; nothing else. It takes hours, streams its log,
+and keeps every finished stage: start it again after an interruption.
+
+The result is out/{stem}.hef for {arch}, with its record out/{stem}.hef.json (chip, compiler
+version, script, hashes, signal-to-noise ratios). The model script is
+written to out/{stem}.alls once the compiler has parsed the graph. Copy the folder out to where
+the model is, and let it take the HEF over:
+
+    whisper-hailo compile MODEL_DIR --arch {arch} --part {part} --built out
+"""
+
+
+def write_bundle(directory: Path, options: CompileOptions, target: Path) -> None:
+    """Pack graph, calibration set, the user's script, and the program that builds.
+
+    The same inputs give the same bytes.
+
+    Args:
+        directory: a model directory with Hailo forms.
+        options: what to compile; `out` and `python` do not matter.
+        target: the zip file, which is replaced when the new one is whole.
+    """
+    job = make_job(directory, ModelSpec.load(directory), options)
+    graph, calibration = Path(job.graph), Path(job.calibration)
+    files = {f"graph/{path.name}": path for path in _with_data(graph)}
+    calibration_name = f"calibration/{job.net_name}{calibration.suffix}"
+    files[calibration_name] = calibration
+    if job.script is not None:
+        files["script.alls"] = Path(job.script)
+    for path in sorted(Path(hef_build.__path__[0]).glob("*.py")):
+        files[f"hef_build/{path.name}"] = path
+    packed = replace(
+        job,
+        graph=f"graph/{graph.name}",
+        calibration=calibration_name,
+        script=None if job.script is None else "script.alls",
+        out="out",
+    )
+    first, beyond = VERSIONS[job.arch]
+    versions = f"{first[0]}.{first[1]} or newer, below {beyond[0]}.0"
+    texts = {
+        "README.txt": _README.format(
+            versions=versions, stem=job.stem, arch=job.arch, part=job.part
+        ),
+        "build.py": _BUILD,
+        "job.json": packed.to_json(),
+    }
+    _write(target, texts, files)
+
+
+def _write(target: Path, texts: dict[str, str], files: dict[str, Path]) -> None:
+    with (
+        unwritable(target, "give a writable place with enough free space"),
+        written_whole(target) as partial,
+        zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        for name in sorted(texts):
+            add_text(archive, name, texts[name])
+        for name in sorted(files):
+            add_file(archive, name, files[name])
+
+
+def _with_data(graph: Path) -> Iterator[Path]:
+    """The graph and, over 2 GB, its weights."""
+    yield graph
+    data = graph.with_name(f"{graph.name}.data")
+    if data.is_file():
+        yield data

@@ -1,0 +1,203 @@
+"""The graph with its numbers rounded as the chip's: the transformation itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, helper, numpy_helper
+
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo_tools.emulate.network import (
+    EmulatedLayer,
+    EmulatedNetwork,
+    LayerSlot,
+    read_network,
+)
+from whisper_hailo_tools.emulate.plan import PrecisionPlan
+from whisper_hailo_tools.emulate.run import LayerStatistics
+from whisper_hailo_tools.emulate.scales import Scale, choose_scale, rounded_weights, scale_of
+
+EXACT = ".exact"
+"""Ends the name of a tensor as it is before rounding; the rounded one keeps the name."""
+
+ROUNDED = ".rounded"
+"""Ends the name of what a graph input is rounded to: inputs keep their names, too."""
+
+
+def emulated(
+    model: ModelProto, plan: PrecisionPlan, statistics: LayerStatistics, *, scales: str = "mse"
+) -> ModelProto:
+    """A Hailo-form graph whose numbers are rounded to 8 or 16 bits where the chip rounds them.
+
+    What it promises:
+
+    - Inputs and outputs have the names, types and shapes of `model`, which is not changed. Every
+      tensor between two layers keeps its name, too, and is the rounded one.
+    - Each tensor that a layer gives within the plan's part is rounded once, per tensor, with a
+      zero point, to as many bits as the widest of its readers reads; a reader with fewer bits
+      reads it rounded again. Whatever lies outside (token lookup, joining of chunks) stays exact.
+    - Weights of products are rounded per output channel, symmetrically. Biases, constant factors,
+      activation functions, softmax and norms inside a layer are computed in float32.
+    - Rounding is written out as Div, Round, Clip, Mul, which no optimiser of the runtime fuses
+      away; opset and operator domains stay as they are, and any runner of `model` runs it.
+
+    Not emulated: 4-bit weights that the compiler chooses by itself, equalisation, zero-point
+    corrections and fine-tuning. They make the chip better than this prediction.
+
+    Args:
+        model: the Hailo form, weights included (`onnx.load`).
+        plan: bits per layer, from `plan_of_script`.
+        statistics: of this graph's tensors, from `collect`.
+        scales: how ranges are chosen: `minmax`, `percentile` or `mse`.
+    """
+    network = read_network(model, plan.starts, plan.ends)
+    result = ModelProto()
+    result.CopyFrom(model)
+    _Rewriter(result, network, plan, statistics, scales).rewrite()
+    return result
+
+
+def tensor_bits(network: EmulatedNetwork, plan: PrecisionPlan) -> dict[str, int]:
+    """Bits of every tensor between layers: what its giver is told, or the widest reader's."""
+    bits: dict[str, int] = {}
+    for layer in network.layers:
+        for slot in layer.slots:
+            bits[slot.origin] = max(bits.get(slot.origin, 0), plan.of(layer.name).reads)
+    for layer in network.layers:
+        gives = plan.of(layer.name).gives
+        if gives is not None:
+            bits |= dict.fromkeys(layer.gives, gives)
+    return bits
+
+
+class _Rewriter:
+    """Changes one graph in place."""
+
+    def __init__(
+        self,
+        model: ModelProto,
+        network: EmulatedNetwork,
+        plan: PrecisionPlan,
+        statistics: LayerStatistics,
+        method: str,
+    ) -> None:
+        self._graph = model.graph
+        self._network = network
+        self._plan = plan
+        self._statistics = statistics
+        self._method = method
+        self._weights = {item.name: i for i, item in enumerate(model.graph.initializer)}
+        self._bits = tensor_bits(network, plan)
+        self._section = [i for layer in network.layers for i in layer.nodes] + [*network.moving]
+        self._inputs = {value.name for value in model.graph.input}
+        self._before: list[NodeProto] = []
+        self._after: dict[int, list[NodeProto]] = {}
+        self._ahead: dict[int, list[NodeProto]] = {}
+        self._made: set[str] = set()
+
+    def rewrite(self) -> None:
+        """Round weights, then readers that are narrower than what they read, then all tensors."""
+        for layer in self._network.layers:
+            self._round_weights(layer)
+            for slot in layer.slots:
+                self._round_read(layer, slot)
+        for name in self._network.tensors:
+            self._round_tensor(name)
+        nodes = list(self._before)
+        for i, node in enumerate(self._graph.node):
+            nodes += [*self._ahead.get(i, []), node, *self._after.get(i, [])]
+        del self._graph.node[:]
+        self._graph.node.extend(nodes)
+        del self._graph.value_info[:]
+
+    def _round_weights(self, layer: EmulatedLayer) -> None:
+        if layer.weight is None:
+            return
+        exact = self._array(layer.weight)
+        rounded = rounded_weights(exact, self._plan.of(layer.name).weights, layer.weight_axis)
+        self._replace(layer.weight, rounded)
+
+    def _round_read(self, layer: EmulatedLayer, slot: LayerSlot) -> None:
+        """Round again what this layer reads with fewer bits than it has."""
+        bits = self._plan.of(layer.name).reads
+        if slot.node < 0:
+            return
+        if slot.origin in self._weights:
+            exact = self._array(slot.origin)
+            scale = scale_of(float(exact.min()), float(exact.max()), bits)
+            self._replace(slot.origin, scale.rounded(exact))
+            return
+        if bits >= self._bits[slot.origin]:
+            return
+        value = self._graph.node[slot.node].input[slot.index]
+        name = f"{value}.a{bits}"
+        if name not in self._made:
+            scale = self._scale(slot.origin, bits)
+            self._ahead.setdefault(slot.node, []).extend(self._rounding(value, name, scale))
+            self._made.add(name)
+        self._graph.node[slot.node].input[slot.index] = name
+
+    def _round_tensor(self, name: str) -> None:
+        """Round a tensor where it is made; who made it goes on with the exact one."""
+        scale = self._scale(name, self._bits[name])
+        if name in self._inputs:
+            rounded = name + ROUNDED
+            self._before += self._rounding(name, rounded, scale)
+            again = (node for nodes in self._ahead.values() for node in nodes)
+            _rename(name, rounded, [*(self._graph.node[i] for i in self._section), *again])
+            return
+        exact = name + EXACT
+        for i, node in enumerate(self._graph.node):
+            for k, value in enumerate(node.output):
+                if value == name:
+                    node.output[k] = exact
+                    self._after.setdefault(i, []).extend(self._rounding(exact, name, scale))
+        owner = next(layer for layer in self._network.layers if name in layer.gives)
+        _rename(name, exact, [self._graph.node[i] for i in owner.nodes])
+
+    def _scale(self, name: str, bits: int) -> Scale:
+        histogram = self._statistics.tensors.get(name)
+        if histogram is None or histogram.n_values == 0:
+            raise ModelError(
+                f"the calibration statistics have no tensor {name!r}; they are of another graph, "
+                "collect them from this one"
+            )
+        return choose_scale(histogram, bits, self._method)
+
+    def _rounding(self, source: str, target: str, scale: Scale) -> list[NodeProto]:
+        """`clip(round(x / step), low, high) * step`, four nodes."""
+        step = self._constant(f"{target}/step", scale.step)
+        low = self._constant(f"{target}/low", scale.low)
+        high = self._constant(f"{target}/high", scale.high)
+        divided, whole, clipped = (f"{target}/{part}" for part in ("divided", "whole", "clipped"))
+        return [
+            helper.make_node("Div", [source, step], [divided], divided),
+            helper.make_node("Round", [divided], [whole], whole),
+            helper.make_node("Clip", [whole, low, high], [clipped], clipped),
+            helper.make_node("Mul", [clipped, step], [target], f"{target}/rounded"),
+        ]
+
+    def _constant(self, name: str, value: float) -> str:
+        if name not in self._made:
+            self._made.add(name)
+            self._graph.initializer.append(
+                numpy_helper.from_array(np.array(value, np.float32), name)
+            )
+        return name
+
+    def _array(self, name: str) -> np.ndarray[Any, np.dtype[np.float32]]:
+        array = numpy_helper.to_array(self._graph.initializer[self._weights[name]])
+        return np.asarray(array, np.float32)
+
+    def _replace(self, name: str, array: np.ndarray[Any, np.dtype[np.float32]]) -> None:
+        self._graph.initializer[self._weights[name]].CopyFrom(numpy_helper.from_array(array, name))
+
+
+def _rename(old: str, new: str, nodes: Iterable[NodeProto]) -> None:
+    """Let nodes read another value."""
+    for node in nodes:
+        for k, value in enumerate(node.input):
+            if value == old:
+                node.input[k] = new

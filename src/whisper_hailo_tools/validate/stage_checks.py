@@ -1,0 +1,406 @@
+"""The rungs one by one: each graph runs on the same windows and is compared with the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from whisper_hailo.backends.emulator import emulated_plan
+from whisper_hailo.backends.onnx_message import read_graph_bytes
+from whisper_hailo.checkpoint.weights import AnyArray
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import inside
+from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo_tools.emulate.make import generated_script, load_form
+from whisper_hailo_tools.emulate.network import read_network
+from whisper_hailo_tools.emulate.plan import SCRIPT, PrecisionPlan, plan_of_script, preset
+from whisper_hailo_tools.emulate.rewrite import emulated
+from whisper_hailo_tools.emulate.run import collect
+from whisper_hailo_tools.validate.difference import Difference, DifferenceTally, aligned, difference
+from whisper_hailo_tools.validate.options import EMULATED, FLOAT, HAILO, HEF, QUANTIZED, Limit
+from whisper_hailo_tools.validate.reference_model import Stores, Truth
+from whisper_hailo_tools.validate.runs import (
+    DecoderRun,
+    EncoderRun,
+    Feeds,
+    InnerGraph,
+    NamedDecoder,
+    NamedEncoder,
+    cached_decoder,
+    cached_encoder,
+    find_hef,
+    hailo_decoder_run,
+    hailo_encoder_run,
+    hef_decoder,
+    hef_encoder,
+)
+from whisper_hailo_tools.validate.test_inputs import ShownTokens
+
+PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
+
+_CEILING_DB: Final = 180.0
+"""Equal arrays have no ratio; what falls from there falls from more than float32 has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Places of the transcripts at which the best token is the reference's.
+
+    Attributes:
+        same: how many are.
+        of: how many there are.
+    """
+
+    same: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerResult:
+    """One stage along the data path: name, and signal-to-noise ratio against the reference."""
+
+    name: str
+    snr_db: float
+
+
+@dataclass(frozen=True, slots=True)
+class RungResult:
+    """One part at one rung.
+
+    Attributes:
+        rung: name of the rung.
+        part: `encoder` or `decoder`.
+        status: `passed`, `failed` or `not run`.
+        graph: what was run; why not, where it was not.
+        reference: what it was compared with.
+        limit: what it was held to.
+        found: how far it is from the reference.
+        tokens: agreement of the tokens on the audio.
+        layers: along the data path.
+    """
+
+    rung: str
+    part: str
+    status: str
+    graph: str
+    reference: str = ""
+    limit: Limit | None = None
+    found: Difference | None = None
+    tokens: Agreement | None = None
+    layers: tuple[LayerResult, ...] = ()
+
+    @property
+    def steepest_fall(self) -> tuple[LayerResult, LayerResult] | None:
+        """The two stages between which the ratio falls most; `None` where it never falls."""
+        falls = [
+            (min(before.snr_db, _CEILING_DB) - after.snr_db, before, after)
+            for before, after in pairwise(self.layers)
+        ]
+        fall, before, after = max(falls, key=lambda one: one[0], default=(0.0, None, None))
+        return (before, after) if before and after and fall > 0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"rung": self.rung, "part": self.part, "status": self.status}
+        if self.status == NOT_RUN:
+            return facts | {"reason": self.graph}
+        return facts | {
+            "graph": self.graph,
+            "reference": self.reference,
+            "limit": None if self.limit is None else self.limit.text,
+            "difference": None if self.found is None else self.found.to_dict(),
+            "tokens": None if self.tokens is None else [self.tokens.same, self.tokens.of],
+            "layers": [
+                {"name": layer.name, "snr_db": _finite(layer.snr_db)} for layer in self.layers
+            ],
+        }
+
+
+def not_run(rung: str, part: str, why: str) -> RungResult:
+    """A rung that cannot be tried here, and why."""
+    return RungResult(rung, part, NOT_RUN, why)
+
+
+def try_encoder(
+    rung: str, run: NamedEncoder, truth: Truth, judge: NamedDecoder, limit: Limit
+) -> RungResult:
+    """Run an encoder; `judge` is the decoder that its tokens are compared by."""
+    features = run.encode(truth.mel)
+    found = difference(features, truth.features)
+    expected = judge.logits(truth.shown.tokens, truth.features)
+    got = judge.logits(truth.shown.tokens, features)
+    return RungResult(
+        rung,
+        "encoder",
+        PASSED if limit.holds(found) else FAILED,
+        graph=run.graph,
+        reference=truth.name,
+        limit=limit,
+        found=found,
+        tokens=agreement(got, expected, truth.shown),
+    )
+
+
+def try_decoder(rung: str, run: NamedDecoder, truth: Truth, limit: Limit) -> RungResult:
+    """Run a decoder on the reference's features."""
+    expected = truth.logits(run.pad_to)
+    got = run.logits(truth.shown.tokens, truth.features)
+    tally = DifferenceTally()
+    for row, n_known in enumerate(truth.shown.n_known):
+        tally.add(got[row, :n_known], expected[row, :n_known])
+    found = tally.difference()
+    return RungResult(
+        rung,
+        "decoder",
+        PASSED if limit.holds(found) else FAILED,
+        graph=run.graph,
+        reference=truth.name,
+        limit=limit,
+        found=found,
+        tokens=agreement(got, expected, truth.shown),
+    )
+
+
+def encoder_layers(run: EncoderRun, truth: Truth) -> tuple[LayerResult, ...]:
+    """An encoder graph along its data path, first window."""
+    return tuple(_layers(run.inner(truth.mel[0]), truth.encoder_stages(), run.names))
+
+
+def decoder_layers(run: DecoderRun, truth: Truth) -> tuple[LayerResult, ...]:
+    """A decoder graph along its data path, first window."""
+    inner = run.inner(truth.shown.tokens[0], truth.features[0])
+    return tuple(_layers(inner, truth.decoder_stages(run.pad_to), run.names))
+
+
+def agreement(got: AnyArray, expected: AnyArray, shown: ShownTokens) -> Agreement:
+    """Where both choose the same token, given the same ones before it."""
+    places: Sequence[tuple[int, int]] = list(shown.deciding())
+    same = sum(int(got[place].argmax()) == int(expected[place].argmax()) for place in places)
+    return Agreement(same, len(places))
+
+
+def _layers(
+    graph: InnerGraph, stages: Iterable[tuple[str, AnyArray]], names: dict[str, str]
+) -> Iterator[LayerResult]:
+    """Signal-to-noise ratio of a graph at each stage of the reference, first window."""
+    references = dict(stages)
+    by_name = {names.get(stage, stage): stage for stage in references}
+    for values in graph.values(list(by_name)):
+        for name, got in values.items():
+            expected = references[by_name[name]]
+            if got.size == expected.size:
+                found = difference(aligned(got, expected), expected)
+                yield LayerResult(by_name[name], found.snr_db)
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+ARCH = "hailo8l"
+"""Chip whose model script is emulated; the scripts of all three differ in few layers."""
+
+FALLBACK = "adds16"
+"""Plan for networks that no recipe of the compiler's scripts is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedGraph:
+    """An emulated graph.
+
+    Attributes:
+        label: file and plan.
+        encoded: the model, serialised.
+    """
+
+    label: str
+    encoded: bytes
+
+
+def emulated_graph(
+    directory: Path, spec: ModelSpec, form: HailoForm, graph: InnerGraph, feeds: list[Feeds]
+) -> EmulatedGraph:
+    """The graph with the chip's arithmetic.
+
+    Args:
+        directory: the model directory.
+        spec: its description.
+        form: the Hailo form.
+        graph: the form's graph, which makes what enters the chip.
+        feeds: its inputs for each window that the chip's scales are chosen by.
+    """
+    path = inside(directory, form.emulated_file)
+    if path.is_file():
+        plan_name = emulated_plan(path, spec, form)
+        return EmulatedGraph(f"{path.name} ({plan_name})", read_graph_bytes(path))
+    model = load_form(inside(directory, form.file))
+    network = read_network(model, form.start_nodes, form.end_nodes)
+    try:
+        name, text = SCRIPT, generated_script(spec, form, ARCH, network)
+    except ModelError:
+        name, text = FALLBACK, preset(FALLBACK)
+    plan: PrecisionPlan = plan_of_script(name, text, network, form.start_nodes, form.end_nodes)
+    statistics = collect(model, network, _entries(network.entries, graph, feeds))
+    result = emulated(model, plan, statistics)
+    label = f"{Path(form.file).name} emulated ({name})"
+    return EmulatedGraph(label, result.SerializeToString(deterministic=True))
+
+
+def _entries(entries: tuple[str, ...], graph: InnerGraph, feeds: list[Feeds]) -> Iterator[Feeds]:
+    """What enters the chip for each window: graph inputs, and values that the host makes."""
+    made = [name for name in entries if name not in graph.feeds]
+    runs = graph.run_each(made, feeds) if made else [{} for _ in feeds]
+    for one, run in zip(feeds, runs, strict=True):
+        yield {name: run[name] if name in run else one[name] for name in entries}
+
+
+class LimitOf(Protocol):
+    """Gives what a part is held to at a rung."""
+
+    def __call__(self, rung: str, part: str, quantization: str = "none") -> Limit: ...
+
+
+class Rungs:
+    """All rungs of one model directory.
+
+    Args:
+        stores: where their graphs lie.
+        truth: what they are compared with.
+        limit: what they are held to.
+    """
+
+    def __init__(self, stores: Stores, truth: Truth, limit: LimitOf) -> None:
+        self._stores = stores
+        self._spec = stores.spec
+        self._truth = truth
+        self._limit = limit
+
+    def climb(self) -> Iterator[RungResult]:
+        """Every rung, encoder first, then decoder."""
+        yield self._float("encoder")
+        yield self._quantized_encoder()
+        yield self._hailo_encoder()
+        yield self._emulated_encoder()
+        yield self._hef_encoder()
+        yield self._float("decoder")
+        yield self._quantized_decoder()
+        yield self._hailo_decoder()
+        yield self._emulated_decoder()
+        yield self._hef_decoder()
+
+    @cached_property
+    def _encoder(self) -> EncoderRun:
+        return cached_encoder(self._stores.float_encoder)
+
+    @cached_property
+    def _decoder(self) -> DecoderRun:
+        return cached_decoder(self._stores.float_decoder)
+
+    def _try_encoder(self, rung: str, run: EncoderRun, limit: Limit) -> RungResult:
+        found = try_encoder(rung, run, self._truth, self._decoder, limit)
+        return replace(found, layers=encoder_layers(run, self._truth))
+
+    def _try_decoder(self, rung: str, run: DecoderRun, limit: Limit) -> RungResult:
+        found = try_decoder(rung, run, self._truth, limit)
+        return replace(found, layers=decoder_layers(run, self._truth))
+
+    def _into(self, run: EncoderRun | DecoderRun) -> InnerGraph:
+        """A graph, fed with the first window."""
+        if isinstance(run, EncoderRun):
+            return run.inner(self._truth.mel[0])
+        return run.inner(self._truth.shown.tokens[0], self._truth.features[0])
+
+    def _float(self, part: str) -> RungResult:
+        if self._stores.checkpoint is None:
+            return not_run(FLOAT, part, "the reference here; --checkpoint gives a higher one")
+        limit = self._limit(FLOAT, part)
+        if part == "encoder":
+            return self._try_encoder(FLOAT, self._encoder, limit)
+        return self._try_decoder(FLOAT, self._decoder, limit)
+
+    def _quantized_encoder(self) -> RungResult:
+        quantization = self._spec.encoder_quantization
+        if quantization == "none":
+            return not_run(QUANTIZED, "encoder", _NO_QUANTIZED.format("--encoder-quantize"))
+        limit = self._limit(QUANTIZED, "encoder", quantization)
+        run = cached_encoder(self._stores.directory)
+        return self._try_encoder(QUANTIZED, run, limit)
+
+    def _quantized_decoder(self) -> RungResult:
+        quantization = self._spec.quantization
+        if quantization == "none":
+            return not_run(QUANTIZED, "decoder", _NO_QUANTIZED.format("--quantize"))
+        limit = self._limit(QUANTIZED, "decoder", quantization)
+        run = cached_decoder(self._stores.directory)
+        return self._try_decoder(QUANTIZED, run, limit)
+
+    def _hailo_encoder(self) -> RungResult:
+        form = self._form("encoder")
+        if form is None:
+            return not_run(HAILO, "encoder", _NO_FORMS)
+        run = hailo_encoder_run(inside(self._stores.directory, form.file))
+        return self._try_encoder(HAILO, run, self._limit(HAILO, "encoder"))
+
+    def _hailo_decoder(self) -> RungResult:
+        form = self._form("decoder")
+        if form is None:
+            return not_run(HAILO, "decoder", _NO_FORMS)
+        run = hailo_decoder_run(inside(self._stores.directory, form.file))
+        return self._try_decoder(HAILO, run, self._limit(HAILO, "decoder"))
+
+    def _form(self, part: str) -> HailoForm | None:
+        return next((form for form in self._spec.hailo if form.part == part), None)
+
+    def _emulated_encoder(self) -> RungResult:
+        form = self._form("encoder")
+        if form is None:
+            return not_run(EMULATED, "encoder", _NO_FORMS)
+        path = inside(self._stores.directory, form.file)
+        run = hailo_encoder_run(path)
+        feeds = [run.feeds(window) for window in self._truth.material.calibration.mel]
+        made = emulated_graph(self._stores.directory, self._spec, form, self._into(run), feeds)
+        chip = hailo_encoder_run(path, made.encoded, made.label)
+        return self._try_encoder(EMULATED, chip, self._limit(EMULATED, "encoder"))
+
+    def _emulated_decoder(self) -> RungResult:
+        form = self._form("decoder")
+        if form is None:
+            return not_run(EMULATED, "decoder", _NO_FORMS)
+        path = inside(self._stores.directory, form.file)
+        run = hailo_decoder_run(path)
+        mel = self._truth.material.calibration.mel
+        rows = zip(self._truth.material.decode(mel).tokens, self._encoder.encode(mel), strict=True)
+        feeds = [run.feeds(*row) for row in rows]
+        made = emulated_graph(self._stores.directory, self._spec, form, self._into(run), feeds)
+        chip = hailo_decoder_run(path, made.encoded, made.label)
+        return self._try_decoder(EMULATED, chip, self._limit(EMULATED, "decoder"))
+
+    def _hef_encoder(self) -> RungResult:
+        path = find_hef(self._stores.directory, self._spec, "encoder")
+        if isinstance(path, str):
+            return not_run(HEF, "encoder", path)
+        run = hef_encoder(path, self._spec, self._truth.mel.shape[2])
+        if isinstance(run, str):
+            return not_run(HEF, "encoder", run)
+        limit = self._limit(HEF, "encoder")
+        return try_encoder(HEF, run, self._truth, self._decoder, limit)
+
+    def _hef_decoder(self) -> RungResult:
+        path = find_hef(self._stores.directory, self._spec, "decoder")
+        if isinstance(path, str):
+            return not_run(HEF, "decoder", path)
+        sizes = self._truth.features.shape[1], self._truth.shown.tokens.shape[1]
+        run = hef_decoder(path, self._spec, self._stores.directory, sizes)
+        if isinstance(run, str):
+            return not_run(HEF, "decoder", run)
+        return try_decoder(HEF, run, self._truth, self._limit(HEF, "decoder"))
+
+
+_NO_FORMS = "no graph for the Hailo compiler; convert with --hailo"
+_NO_QUANTIZED = "float32 here; convert with {} to have another one judged"

@@ -1,0 +1,246 @@
+"""What the commands around the Hailo compiler ask for, and what they tell of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.commands.asked import Asked
+from whisper_hailo.cli.app import run
+from whisper_hailo.core.hailo import HefRecord
+from whisper_hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
+from whisper_hailo_tools.check.finding import Finding, Severity
+from whisper_hailo_tools.check.graph import Section
+from whisper_hailo_tools.check.report import Report, WeightSizes
+from whisper_hailo_tools.compile import Hef
+from whisper_hailo_tools.compile_options import CompileOptions
+from whisper_hailo_tools.emulate.make import Emulation
+from whisper_hailo_tools.emulate.noise import LayerNoise, Noise
+from whisper_hailo_tools.emulate.options import EmulateOptions
+from whisper_hailo_tools.emulate.plan import PrecisionPlan
+
+TOOLS = "whisper_hailo_tools"
+
+
+def told(capsys: pytest.CaptureFixture[str], words: str, code: int = 0) -> str:
+    """Standard output of a command that ends with a code."""
+    assert run(words.split()) == code
+    return capsys.readouterr().out
+
+
+def calibration(n_windows: int, n_speakers: int, **skipped: str) -> CalibrationSet:
+    place = Path("set.npy"), Path("set.json")
+    return CalibrationSet(*place, n_windows, 64, 7, n_speakers, skipped, resumed=True)
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (calibration(64, 1), "set.npy: 64 windows of 7 recordings, 1 speaker"),
+        (
+            calibration(63, 2, a="why", b="why"),
+            "set.npy: 63 windows of 7 recordings, 2 speakers; 64 were wanted, give more speech for "
+            "a better set; 2 recordings could not be used",
+        ),
+    ],
+)
+def test_a_calibration_set(
+    made: CalibrationSet, line: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    asked = Asked(made).patched(monkeypatch, f"{TOOLS}.calibrate.make.calibrate")
+    words = "calibrate model --audio talks --out there --part decoder --count 64 --seed 3 -l de"
+    assert told(capsys, words) == f"{line}\n"
+    options = CalibrationOptions("decoder", 64, 3, "de")
+    assert asked.with_ == [(Path("model"), Path("talks"), Path("there"), options)]
+    facts = json.loads(told(capsys, f"{words} --json"))
+    assert facts == {
+        "path": "set.npy", "manifest": "set.json", "n_windows": made.n_windows, "n_wanted": 64,
+        "n_files": 7, "n_speakers": made.n_speakers, "skipped": made.skipped, "resumed": True,
+    }  # fmt: skip
+
+
+def finding(rule: str, severity: Severity, node: str, operator: str = "", source: str = "x") -> Any:
+    return Finding(rule, severity, node, operator, f"{rule} was got", f"mend {rule}", source)
+
+
+def report(*findings: Finding, contexts: int | None = None, recorded: bool = False) -> Report:
+    section = Section((0, 2), ("a", "b"), ("y", "z"), ("in",), (), (), frozenset())
+    return Report(
+        Path("g.onnx"), "hailo8", 17, 8, section, recorded, {"in": "(1, 80, 1000)"},
+        {"in": "(1, 1, 1000, 80)"}, 5, {"Conv": 2, "Mul": 3}, WeightSizes(2_500_000, contexts),
+        findings,
+    )  # fmt: skip
+
+
+def test_a_graph_that_is_checked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Findings of one kind are one line, which names three nodes; sources are numbered."""
+    blocks, note = Severity.BLOCKS, Severity.NOTE
+    many = [finding("gather", blocks, f"n{at}", "Gather", "guide") for at in range(5)]
+    three = [finding("old", note, name, source="log") for name in ("i", "", "k")]
+    found = report(*many, *three, finding("odd", note, "m", source="guide"), contexts=9)
+    asked = Asked(found).patched(monkeypatch, f"{TOOLS}.check.report.check_file")
+    words = "check g.onnx --arch hailo8 --start a --start b --end y"
+    assert told(capsys, words, 4).splitlines() == [
+        "g.onnx for hailo8: blocked",
+        "blocks [gather] n0 (Gather), n1 (Gather), n2 (Gather) and 2 more: gather was got; "
+        "mend gather (1)",
+        "note [old] i, graph, k: old was got; mend old (2)",
+        "note [odd] m: odd was got; mend odd (1)",
+        "from a, b to y, z (as given, or the whole graph)",
+        "  in (1, 80, 1000), on the chip (1, 1, 1000, 80)",
+        "2 of 5 nodes, opset 17: Conv 2, Mul 3",
+        "2.50 million weights; MB by bits: 1.25 at 4, 2.50 at 8, 5.00 at 16; contexts: 9, an "
+        "estimate, scaled by weights from the one known build (tiny's encoder on a Hailo-8L: 9)",
+        "(1) guide",
+        "(2) log",
+    ]
+    assert asked.with_ == [(Path("g.onnx"), "hailo8", ["a", "b"], ["y"])]
+    assert json.loads(told(capsys, f"{words} --json", 4)) == json.loads(json.dumps(found.to_dict()))
+
+
+def test_a_graph_that_nothing_is_known_against(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = Asked(report(recorded=True)).patched(monkeypatch, f"{TOOLS}.check.report.check_file")
+    lines = told(capsys, "check g.onnx --arch hailo8").splitlines()
+    assert lines[0] == "g.onnx for hailo8: nothing found that blocks"
+    assert lines[1] == "from a, b to y, z (as model.json says)"
+    assert lines[-1].endswith("5.00 at 16")
+    assert asked.with_ == [(Path("g.onnx"), "hailo8", (), ())]
+
+
+RECORD = HefRecord(
+    "encoder", "hailo8", "e.hef", 3 << 19, "a", "b", "c", "d", "3.33.0",
+    {"conv1": 12.25, "conv2": 30.0}, 4,
+)  # fmt: skip
+BARE = HefRecord("encoder", "hailo8", "e.hef", 3 << 19, "a", "b", "c", "d", "3.33.0")
+BUILD = "compile model --arch hailo8 --part encoder --calibration set.npy"
+
+
+def test_a_hef_that_is_built(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = Asked(Hef(Path("e.hef"), RECORD, recorded=True))
+    asked.patched(monkeypatch, f"{TOOLS}.compile.compile_part")
+    assert told(capsys, BUILD) == (
+        "e.hef: 1.5 MiB for hailo8, compiler 3.33.0, 4 contexts, conv1 SNR 12.25 dB, conv2 SNR 30 "
+        "dB\n"
+    )
+    options = CompileOptions("hailo8", "encoder", Path("set.npy"))
+    assert asked.with_ == [(Path("model"), options)]
+    facts = json.loads(told(capsys, f"{BUILD} --json"))
+    assert (facts["path"], facts["recorded"], facts["contexts"]) == ("e.hef", True, 4)
+    assert facts["snr_db"] == RECORD.snr_db
+    Asked(Hef(Path("e.hef"), BARE, recorded=False)).patched(
+        monkeypatch, f"{TOOLS}.compile.compile_part"
+    )
+    line = told(capsys, BUILD)
+    assert line.startswith("e.hef: 1.5 MiB for hailo8, compiler 3.33.0; it lies outside the model")
+
+
+def test_a_build_that_is_packed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    packed: list[Any] = []
+
+    def pack(directory: Path, options: CompileOptions, bundle: Path) -> None:
+        packed.append((directory, options))
+        bundle.write_bytes(bytes(3 << 19))
+
+    monkeypatch.setattr(f"{TOOLS}.compile.write_bundle", pack)
+    monkeypatch.setattr(f"{TOOLS}.compile.compile_part", lambda *_: pytest.fail("it was built"))
+    monkeypatch.chdir(tmp_path)
+    words = f"{BUILD} --bundle b.zip"
+    line = told(capsys, words)
+    assert line.startswith("b.zip: 1.5 MiB. ")
+    assert "unzip b.zip -d build && python3 build/build.py" in line
+    last = "whisper-hailo compile model --arch hailo8 --part encoder --built build/out\n"
+    assert line.endswith(last)
+    facts = json.loads(told(capsys, f"{words} --json"))
+    assert facts == {"bundle": "b.zip", "bytes": 3 << 19}
+    assert packed == [(Path("model"), CompileOptions("hailo8", "encoder", Path("set.npy")))] * 2
+
+
+def test_what_a_bundle_built_is_taken_over(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = Asked(Hef(Path("e.hef"), BARE, recorded=True))
+    asked.patched(monkeypatch, f"{TOOLS}.compile.adopt_hef")
+    monkeypatch.setattr(f"{TOOLS}.compile.compile_part", lambda *_: pytest.fail("it was built"))
+    words = "compile model --arch hailo8 --part encoder --built out"
+    assert told(capsys, words) == "e.hef: 1.5 MiB for hailo8, compiler 3.33.0\n"
+    assert json.loads(told(capsys, f"{words} --json"))["path"] == "e.hef"
+    assert asked.with_ == [(Path("model"), "hailo8", "encoder", Path("out"))] * 2
+    for more in ("--bundle b.zip", "--calibration set.npy", "--optimization-level 2"):
+        assert run([*words.split(), *more.split()]) == 2
+        assert "--built takes over a finished build" in capsys.readouterr().err
+    assert len(asked.with_) == 2
+
+
+@pytest.mark.parametrize(("part", "said"), [("--part decoder", "decoder"), ("", "PART")])
+def test_a_build_needs_real_speech(
+    part: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compile", "model", "--arch", "hailo8", *part.split()]) == 2
+    line = capsys.readouterr().err
+    assert f"whisper-hailo calibrate model --audio DIR --out DIR --part {said}\n" in line
+
+
+def noise(name: str, snr_db: float) -> LayerNoise:
+    return LayerNoise(name, f"{name}-out", snr_db, 0.99875)
+
+
+LAYERS = tuple(noise(f"l{at}", float(snr)) for at, snr in enumerate((30, 7, 50, 9, 40, 8)))
+EMULATED = Emulation(
+    Path("e.onnx"), Path("e.json"),
+    PrecisionPlan("adds16", ignored=("quant(a)", "quant(b)", "x()")),
+    Noise(LAYERS, (noise("end", math.inf),), 16), 64, held_out=True,
+)  # fmt: skip
+
+
+def test_an_emulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The five noisiest layers, the worst first."""
+    asked = Asked(EMULATED).patched(monkeypatch, f"{TOOLS}.emulate.make.emulate_part")
+    words = "emulate model --part decoder --plan adds16 --scales minmax --audio talks --count 64"
+    lines = told(capsys, words).splitlines()
+    assert lines == [
+        "e.onnx: plan adds16, minmax scales from 64 windows; noise measured on 16 other windows",
+        "  end (end-out): SNR inf dB, cosine 0.9988",
+        "noisiest layers, noise of those before them included:",
+        "  l1 (l1-out): SNR 7.0 dB, cosine 0.9988",
+        "  l5 (l5-out): SNR 8.0 dB, cosine 0.9988",
+        "  l3 (l3-out): SNR 9.0 dB, cosine 0.9988",
+        "  l0 (l0-out): SNR 30.0 dB, cosine 0.9988",
+        "  l4 (l4-out): SNR 40.0 dB, cosine 0.9988",
+        "every layer: e.json",
+        "commands of the script that are not emulated: quant, x",
+    ]
+    options = EmulateOptions("decoder", "adds16", scales="minmax", audio=Path("talks"))
+    assert asked.with_ == [(Path("model"), options)]
+    facts = json.loads(told(capsys, f"{words} --json"))
+    end = {"layer": "end", "tensor": "end-out", "snr_db": None, "cosine": 0.99875}
+    assert facts.pop("outputs") == [end]
+    assert [layer["snr_db"] for layer in facts.pop("layers")] == [30, 7, 50, 9, 40, 8]
+    assert facts == {
+        "path": "e.onnx", "record": "e.json", "plan": "adds16", "windows": 64,
+        "noise_windows": 16, "held_out": True,
+    }  # fmt: skip
+
+
+def test_an_emulation_of_one_window(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = Emulation(
+        Path("e.onnx"), Path("e.json"), PrecisionPlan("all8"), Noise((), (), 1), 1, held_out=False
+    )
+    Asked(alone).patched(monkeypatch, f"{TOOLS}.emulate.make.emulate_part")
+    lines = told(capsys, "emulate model --audio talks").splitlines()
+    assert lines[0].endswith("mse scales from 1 windows; noise measured on the same window")
+    assert lines[-1] == "every layer: e.json"

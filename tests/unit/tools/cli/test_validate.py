@@ -1,0 +1,111 @@
+"""What `validate` asks for, and what it tells."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.commands.asked import Asked
+from whisper_hailo.cli.app import run
+from whisper_hailo_tools.validate.difference import Difference
+from whisper_hailo_tools.validate.options import Limit, ValidateOptions
+from whisper_hailo_tools.validate.report import ParityReport
+from whisper_hailo_tools.validate.stage_checks import Agreement, LayerResult, RungResult, not_run
+
+FAR = Difference(0.25, 0.0125, 0.1, 0.987654321, 12.34, 23.45)
+SAME = Difference(0.0, 0.0, 0.0, 1.0, math.inf, math.inf)
+STRICT = Limit("relative", 1e-4)
+
+
+def found(*results: RungResult) -> ParityReport:
+    used = (("a.wav", 0), ("a.wav", 1))
+    return ParityReport("toy", Path("m"), "the checkpoint", 10.0, used, (), {}, {}, results)
+
+
+def rung(
+    status: str, *, tokens: Agreement | None = None, layers: tuple[LayerResult, ...] = ()
+) -> RungResult:
+    limit = Limit("snr_db", 15.0)
+    return RungResult("emulated", "encoder", status, "g", "r", limit, FAR, tokens, layers)
+
+
+def validated(
+    report: ParityReport, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    words: str = "",
+) -> tuple[int, str, list[tuple[Any, ...]]]:  # fmt: skip
+    """Exit code, standard output, and what was asked for."""
+    asked = Asked(report).patched(monkeypatch, "whisper_hailo_tools.validate.validate.validate")
+    files = Path("parity.json"), Path("parity.svg")
+    written = Asked(files).patched(monkeypatch, "whisper_hailo_tools.validate.report.write_report")
+    code = run(["validate", ".", *words.split()])
+    return code, capsys.readouterr().out, asked.with_ + written.with_
+
+
+def test_a_ladder_that_was_climbed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Columns stand below their headings; rungs that were not run say why."""
+    monkeypatch.chdir(tmp_path)
+    exact = RungResult("float32", "decoder", "passed", "g", "r", STRICT, SAME)
+    report = found(exact, rung("passed", tokens=Agreement(19, 20)), not_run("hef", "encoder", "no"))
+    code, out, asked = validated(report, monkeypatch, capsys)
+    assert code == 0
+    assert out.splitlines() == [
+        "toy: passed; 2 windows of 10 s, against the checkpoint",
+        "rung      part     result  max   mean   cosine    SNR dB  PSNR dB  limit"
+        "               tokens",
+        "float32   decoder  passed  0     0      1.000000  equal   equal    relative <= 0.0001",
+        "emulated  encoder  passed  0.25  0.013  0.987654  12.3    23.4     SNR >= 15 dB"
+        "        19 of 20",
+        "hef       encoder  not run: no",
+        "parity.json, parity.svg",
+    ]
+    assert asked == [(Path("."), ValidateOptions()), (report, Path("."))]
+
+
+def test_failed_rung_names_where_it_loses_most(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    layers = (LayerResult("a", 40.0), LayerResult("b", 12.3), LayerResult("c", 11.0))
+    code, out, _ = validated(found(rung("failed", layers=layers)), monkeypatch, capsys)
+    assert code == 4
+    lines = out.splitlines()
+    assert lines[0].startswith("toy: FAILED; ")
+    assert "a (40.0 dB) to b (12.3 dB)" in lines[-2]
+    _, out, _ = validated(found(rung("passed", layers=layers)), monkeypatch, capsys)
+    assert "falls" not in out
+
+
+def test_a_ladder_as_json_and_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = found(rung("failed"))
+    words = "--json --out there --windows 2 -l de --limit emulated-encoder=12"
+    code, out, asked = validated(report, monkeypatch, capsys, words)
+    assert code == 4
+    assert json.loads(out) == json.loads(report.to_json())
+    options = ValidateOptions(windows=2, language="de", limits=("emulated-encoder=12",))
+    assert asked == [(Path("."), options), (report, Path("there"))]
+
+
+def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_computed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The model directory, or the one that is typed; where there is no model that is told."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    looked: list[Path] = []
+    monkeypatch.setattr("whisper_hailo.core.files.expect_folder", lambda at, _: looked.append(at))
+    asked = Asked(found()).patched(monkeypatch, "whisper_hailo_tools.validate.validate.validate")
+    Asked(("a", "b")).patched(monkeypatch, "whisper_hailo_tools.validate.report.write_report")
+    for words in ("model", "model --out there", "missing", "missing --out there"):
+        assert run(["validate", *words.split()]) == 0
+    assert looked == [Path("model"), Path("there"), Path("there")]
+    assert len(asked.with_) == 4
+    capsys.readouterr()

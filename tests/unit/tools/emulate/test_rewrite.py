@@ -1,0 +1,179 @@
+"""The rounding itself, on graphs small enough to work out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, checker, helper, numpy_helper
+
+from tests.unit.tools.emulate import graphs
+from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo_tools.emulate.network import read_network
+from whisper_hailo_tools.emulate.plan import PrecisionPlan, plan_of_script
+from whisper_hailo_tools.emulate.rewrite import emulated, tensor_bits
+from whisper_hailo_tools.emulate.scales import rounded_weights, scale_of
+
+X = np.array([[[0.31, -0.9], [1.7, 0.05]]], np.float32)
+RANGES = {"x": (-1.0, 2.0), "linear": (-1.5, 2.5), "y": (-2.0, 5.0)}
+
+
+def by_hand(bits_of_add: int) -> np.ndarray:
+    """`x + (x @ w + b)`: the product at 8 bits, the sum and what it reads at `bits_of_add`."""
+    stored = scale_of(*RANGES["x"], bits_of_add).rounded(X)
+    step = np.float32(3 / 255)  # -1 to 2 in 255 steps, zero point 85
+    read = np.clip(np.round(stored / step), -85, 170).astype(np.float32) * step
+    linear = read @ rounded_weights(graphs.WEIGHT, 8, axis=1) + graphs.BIAS
+    summed = stored + scale_of(*RANGES["linear"], bits_of_add).rounded(linear)
+    return scale_of(*RANGES["y"], 8).rounded(summed)
+
+
+def plan(script: str) -> PrecisionPlan:
+    model = graphs.residual()
+    return plan_of_script("p", script, read_network(model, (), ()), (), ())
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize(
+    ("script", "bits"),
+    [("", 8), ("quantization_param({ew_add*}, precision_mode=a16_w16)", 16)],
+)
+def test_rounding_is_as_worked_out_by_hand(script: str, bits: int, optimize: bool) -> None:
+    model = graphs.residual()
+    result = emulated(model, plan(script), graphs.statistics(**RANGES), scales="minmax")
+    checker.check_model(result, full_check=True)
+    got = graphs.run(result, X, optimize=optimize)
+    np.testing.assert_allclose(got, by_hand(bits), rtol=0, atol=1e-6)
+    assert np.abs(by_hand(bits) - graphs.run(model, X)).max() > 1e-3
+    assert not np.array_equal(by_hand(8), by_hand(16))
+
+
+def test_names_and_shapes_stay_and_the_original_too() -> None:
+    model = graphs.residual()
+    before = model.SerializeToString(deterministic=True)
+    result = emulated(model, PrecisionPlan("all8"), graphs.statistics(**RANGES))
+    assert model.SerializeToString(deterministic=True) == before
+    assert list(result.graph.input) == list(model.graph.input)
+    assert list(result.graph.output) == list(model.graph.output)
+    assert list(result.opset_import) == list(model.opset_import)
+    given = {name for node in result.graph.node for name in node.output}
+    assert {"linear", "y"} <= given
+    biases = {item.name: item for item in result.graph.initializer}
+    assert np.array_equal(np.frombuffer(biases["b"].raw_data, np.float32), graphs.BIAS)
+
+
+def test_a_narrow_reader_reads_what_was_rounded_before() -> None:
+    wide = plan("quantization_param({ew_add*}, precision_mode=a16_w16)")
+    result = emulated(graphs.residual(), wide, graphs.statistics(**RANGES))
+    nodes = {node.output[0]: node for node in result.graph.node}
+    assert nodes["product"].input[0] == "x.a8"
+    assert nodes["x.a8/divided"].input[0] == "x.rounded"
+    assert nodes["x.rounded/divided"].input[0] == "x"
+    assert list(nodes["y.exact"].input) == ["x.rounded", "linear"]
+    assert nodes["linear/divided"].input[0] == "linear.exact"
+
+
+def test_layers_and_the_bits_between_them() -> None:
+    network = read_network(graphs.residual(), (), ())
+    assert [layer.name for layer in network.layers] == [
+        "input_layer1", "conv1", "ew_add1", "output_layer1",
+    ]  # fmt: skip
+    assert network.tensors == ("x", "linear", "y")
+    wide = plan("quantization_param(ew_add1, precision_mode=a16_w16)")
+    assert tensor_bits(network, wide) == {"x": 16, "linear": 16, "y": 8}
+    first = plan("quantization_param(conv1, precision_mode=a16_w16)")
+    assert tensor_bits(network, first) == {"x": 16, "linear": 8, "y": 8}, "the widest reader's"
+    told = plan("quantization_param(conv1, precision_mode=a8_w8_a16)")
+    assert tensor_bits(network, told) == {"x": 8, "linear": 16, "y": 8}
+    out = plan("quantization_param({output_layer*}, precision_mode=a16_w16)")
+    assert tensor_bits(network, out) == {"x": 8, "linear": 8, "y": 16}
+
+
+def test_weights_have_bits_of_their_own() -> None:
+    for mode, bits in (("a16_w4", 4), ("a8_w16", 16), ("a16_w8", 8)):
+        script = f"quantization_param(conv1, precision_mode={mode})"
+        result = emulated(graphs.residual(), plan(script), graphs.statistics(**RANGES))
+        (held,) = (item for item in result.graph.initializer if item.name == "w")
+        expected = rounded_weights(graphs.WEIGHT, bits, axis=1)
+        np.testing.assert_array_equal(numpy_helper.to_array(held), expected)
+
+
+def test_who_made_a_tensor_goes_on_with_the_exact_one() -> None:
+    """The product's own activation reads what it is before rounding, another product what is left.
+
+    `linear = x @ WEIGHT + BIAS`, `y = relu(linear) + linear @ WEIGHT`.
+    """
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["product"], "product"),
+        helper.make_node("Add", ["product", "b"], ["linear"], "linear"),
+        helper.make_node("Relu", ["linear"], ["kept"], "kept"),
+        helper.make_node("MatMul", ["linear", "v"], ["twice"], "twice"),
+        helper.make_node("Add", ["kept", "twice"], ["y"], "sum"),
+    ]
+    weights = {"w": graphs.WEIGHT, "b": graphs.BIAS, "v": graphs.WEIGHT}
+    spans = {"x": (-1.0, 2.0), "linear": (-2.0, 9.0), "kept": (0.0, 2.5), "twice": (-3.0, 4.1)}
+    spans["y"] = (-4.0, 7.3)
+    model = graphs.model_of(nodes, weights)
+    result = emulated(model, PrecisionPlan("all8"), graphs.statistics(**spans), scales="minmax")
+    rounded = {name: scale_of(*span, 8).rounded for name, span in spans.items()}
+    held = rounded_weights(graphs.WEIGHT, 8, axis=1)
+    linear = rounded["x"](X) @ held + graphs.BIAS
+    kept, read = rounded["kept"](np.maximum(linear, 0)), rounded["linear"](linear)
+    expected = rounded["y"](kept + rounded["twice"](read @ held))
+    np.testing.assert_allclose(graphs.run(result, X), expected, rtol=0, atol=1e-6)
+    again = rounded["y"](rounded["kept"](np.maximum(read, 0)) + rounded["twice"](read @ held))
+    assert np.abs(again - expected).max() > 0.02
+
+
+def test_a_constant_that_is_no_bias_is_read_like_an_activation() -> None:
+    model = graphs.positions()
+    network = read_network(model, (), ())
+    assert [layer.kind for layer in network.layers] == ["input_layer", "ew_add", "output_layer"]
+    result = emulated(
+        model, PrecisionPlan("all8"), graphs.statistics(x=(-1, 2), y=(-2, 4)), scales="minmax"
+    )
+    places = scale_of(-1.0, 2.0, 8).rounded(graphs.POSITIONS)
+    expected = scale_of(-2, 4, 8).rounded(scale_of(-1, 2, 8).rounded(X) + places)
+    np.testing.assert_allclose(graphs.run(result, X), expected, atol=1e-6)
+
+
+def test_statistics_of_another_graph_are_refused() -> None:
+    with pytest.raises(ModelError, match=r"no tensor 'linear'.*another graph"):
+        emulated(graphs.residual(), PrecisionPlan("all8"), graphs.statistics(x=(0, 1), y=(0, 1)))
+    with pytest.raises(OptionError, match="--scales is 'best'"):
+        emulated(graphs.residual(), PrecisionPlan("p"), graphs.statistics(**RANGES), scales="best")
+
+
+@pytest.mark.parametrize(
+    "plan", [PrecisionPlan("p", starts=("nowhere",)), PrecisionPlan("p", ends=("nowhere",))]
+)
+def test_starts_and_ends_that_are_not_there_are_refused(plan: PrecisionPlan) -> None:
+    with pytest.raises(ModelError, match="no node or value 'nowhere'"):
+        emulated(graphs.residual(), plan, graphs.statistics(**RANGES))
+
+
+def test_a_constant_that_a_node_makes_is_refused() -> None:
+    value = numpy_helper.from_array(graphs.BIAS)
+    nodes = [
+        helper.make_node("Constant", [], ["b"], "made", value=value),
+        helper.make_node("Add", ["x", "b"], ["y"], "sum"),
+    ]
+    with pytest.raises(ModelError, match=r"node 'made' depends on no input"):
+        read_network(graphs.model_of(nodes, {}), (), ())
+
+
+@pytest.mark.parametrize(
+    ("bits", "code"), [(8, TensorProto.UINT8), (16, TensorProto.UINT16)], ids=["8", "16"]
+)
+def test_rounding_is_that_of_the_standards_own_operators(bits: int, code: int) -> None:
+    """QuantizeLinear and DequantizeLinear with a zero point give the very same bits."""
+    scale = scale_of(-7.3, 9.1, bits)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "step", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "step", "zero"], ["y"]),
+    ]
+    model = graphs.model_of(nodes, {"step": np.float32(scale.step)}, opset=21)
+    model.graph.initializer.append(helper.make_tensor("zero", code, [], [-scale.low]))
+    x = (np.random.default_rng(4).standard_normal((1, 400, 500)) * 3).astype(np.float32)
+    expected = graphs.run(model, x, optimize=False)
+    assert expected.min() >= scale.low * np.float32(scale.step)
+    np.testing.assert_array_equal(scale.rounded(x), expected)

@@ -1,0 +1,142 @@
+"""Scales by hand, and histograms against the data they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo_tools.emulate.scales import (
+    N_BINS,
+    Histogram,
+    Scale,
+    choose_scale,
+    expected_error,
+    rounded_weights,
+    scale_of,
+)
+
+
+def histogram_of(*arrays: object) -> Histogram:
+    histogram = Histogram()
+    for array in arrays:
+        histogram.add(np.asarray(array))
+    return histogram
+
+
+def test_a_scale_spans_its_range_and_keeps_zero() -> None:
+    scale = scale_of(-1.0, 3.0, 8)
+    assert (scale.low, scale.high) == (-64, 191)  # 1 / (4 / 255) = 63.75
+    assert scale.step == pytest.approx(4 / 255, rel=1e-7)
+    got = scale.rounded(np.array([0.0, 0.016, -5.0, 5.0, 1.0], np.float32))
+    np.testing.assert_allclose(got, np.array([0, 1, -64, 191, 64]) * 4 / 255, rtol=1e-6)
+    assert got[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bits", "expected"),
+    [
+        (0.0, 255.0, 8, Scale(1.0, 0, 255)),
+        (2.0, 255.0, 8, Scale(1.0, 0, 255)),  # widened to hold zero
+        (-255.0, -3.0, 8, Scale(1.0, -255, 0)),
+        (-128.0, 127.0, 8, Scale(1.0, -128, 127)),
+        (0.0, 65535.0, 16, Scale(1.0, 0, 65535)),
+        (0.0, 0.0, 8, Scale(1.0, 0, 255)),
+    ],
+)
+def test_scales_of_known_ranges(low: float, high: float, bits: int, expected: Scale) -> None:
+    assert scale_of(low, high, bits) == expected
+
+
+def test_halves_go_to_the_even_neighbour() -> None:
+    got = Scale(2.0, -8, 7).rounded(np.array([1.0, 3.0, 5.0, -1.0, -3.0], np.float32))
+    np.testing.assert_array_equal(got, [0, 4, 4, 0, -4])
+
+
+def test_weights_have_a_symmetric_scale_per_channel() -> None:
+    weights = np.array([[127.0, 0.5], [63.4, -0.1], [-126.6, 0.0]], np.float32)
+    got = rounded_weights(weights, 8, axis=1)
+    np.testing.assert_array_equal(got[:, 0], [127, 63, -127])
+    np.testing.assert_allclose(got[:, 1], np.array([127, -25, 0]) * 0.5 / 127, rtol=1e-6)
+    np.testing.assert_array_equal(rounded_weights(weights.T, 8, axis=0), got.T)
+    assert np.array_equal(rounded_weights(np.zeros((2, 2), np.float32), 8, 0), np.zeros((2, 2)))
+    four = rounded_weights(np.array([[7.0, 3.4, -6.6]], np.float32), 4, axis=0)
+    np.testing.assert_array_equal(four, [[7, 3, -7]])
+
+
+def test_a_histogram_counts_whatever_the_order_of_magnitude() -> None:
+    rng = np.random.default_rng(0)
+    parts = [rng.standard_normal(5000) * size for size in (1e-3, 1.0, 40.0)]
+    histogram = histogram_of(np.zeros(7), *parts, np.array([np.inf, -np.inf, np.nan]))
+    values = np.concatenate([np.zeros(7), *parts])
+    assert histogram.n_values == values.size
+    assert (histogram.low, histogram.high) == (values.min(), values.max())
+    middles, counts = histogram.centres()
+    width = 2 * 1.1 * np.abs(values).max() / N_BINS * 2
+    assert counts.sum() == values.size
+    low, high = histogram.quantiles(0.01, 0.99)
+    expected = np.quantile(values, [0.01, 0.99])
+    np.testing.assert_allclose([low, high], expected, atol=2 * width)
+    assert middles.size <= N_BINS
+
+
+def test_a_histogram_of_nothing_but_zeros_gives_zeros() -> None:
+    scale = choose_scale(histogram_of(np.zeros(10)), 8, "mse")
+    np.testing.assert_array_equal(scale.rounded(np.zeros(3, np.float32)), np.zeros(3))
+    assert histogram_of().quantiles(0.1, 0.9) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("clip", [1.0, 0.5, 0.2])
+def test_the_expected_error_is_the_true_one(clip: float) -> None:
+    values = np.random.default_rng(1).standard_normal(200_000).astype(np.float32)
+    histogram = histogram_of(values)
+    scale = scale_of(histogram.low * clip, histogram.high * clip, 8)
+    true = float(np.mean((values - scale.rounded(values)) ** 2, dtype=np.float64))
+    assert expected_error(*histogram.centres(), scale) == pytest.approx(true, rel=0.03)
+
+
+def test_what_each_method_keeps() -> None:
+    rng = np.random.default_rng(2)
+    values = rng.standard_normal(100_000).astype(np.float32)
+    values[:5] = 100.0
+    histogram = histogram_of(values)
+    true = {}
+    for method in ("minmax", "percentile", "mse"):
+        scale = choose_scale(histogram, 8, method)
+        true[method] = float(np.mean((values - scale.rounded(values)) ** 2))
+    whole = choose_scale(histogram, 8, "minmax")
+    assert whole.high * whole.step == pytest.approx(100.0, rel=0.01)
+    cut = choose_scale(histogram, 8, "percentile")
+    assert 3 < cut.high * cut.step < 5
+    assert true["mse"] <= min(true.values())
+    with pytest.raises(OptionError, match=r"--scales is 'kl', expected one of: minmax"):
+        choose_scale(histogram, 8, "kl")
+
+
+def test_each_end_of_the_range_is_cut_where_its_own_values_are_few() -> None:
+    """A thousandth of the values lies far out: on one side only, they cost the other nothing."""
+    values = np.linspace(-1, 1, 20_001)
+    for far in (-100.0, 100.0):
+        histogram = histogram_of(values, [far])
+        cut = choose_scale(histogram, 8, "percentile")
+        assert -1.1 < cut.low * cut.step < -0.9
+        assert 0.9 < cut.high * cut.step < 1.1
+    both = histogram_of(values.repeat(10), [-30.0, 30.0])
+    best = choose_scale(both, 8, "mse")
+    for end in (-best.low * best.step, best.high * best.step):
+        assert end < 20, "a fraction of both ends, where a value at each lies far out"
+
+
+@pytest.mark.parametrize("method", ["minmax", "percentile", "mse"])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_every_scale_has_all_of_its_bits(method: str, bits: int) -> None:
+    values = np.random.default_rng(3).standard_normal(5000)
+    values[:3] = 60.0
+    scale = choose_scale(histogram_of(values), bits, method)
+    assert scale.high - scale.low == 2**bits - 1
+
+
+def test_a_histogram_reaches_as_far_below_zero_as_above() -> None:
+    histogram = histogram_of([0.5], np.linspace(-40, 0, 4001))
+    low, high = histogram.quantiles(0.25, 0.75)
+    assert (low, high) == (pytest.approx(-30, abs=0.05), pytest.approx(-10, abs=0.05))

@@ -1,0 +1,194 @@
+"""Windows of calibration sets as the graph takes them, and which of them serve for what."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.checkpoints import TOY, write_checkpoint
+from tests.shared import converted
+from whisper_hailo.convert.hailo.pieces import FixedSizes
+from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
+from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import sha256
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo_tools.emulate import make
+from whisper_hailo_tools.emulate.make import WindowFile, emulate_part
+from whisper_hailo_tools.emulate.noise import Noise
+from whisper_hailo_tools.emulate.options import EmulateOptions
+
+RNG = np.random.default_rng(0)
+SIZES = FixedSizes(2, 7)
+ENCODER, DECODER = encoder_form(TOY, SIZES), decoder_form(TOY, SIZES, "toy")
+MELS = RNG.standard_normal((6, 1, 200, 80)).astype(np.float32)
+FEATURES = RNG.standard_normal((6, 1, 100, 64)).astype(np.float32)
+EMBEDDINGS = RNG.standard_normal((6, 7, 1, 64)).astype(np.float32)
+
+
+def test_rows_have_channels_last_and_the_graph_has_them_first(tmp_path: Path) -> None:
+    np.save(tmp_path / "e.npy", MELS)
+    windows = WindowFile(tmp_path / "e.npy", ENCODER, ("x.1",))
+    assert windows.n_windows == 6
+    first, second = windows.read(2, 4)
+    for window, row in ((first, MELS[2]), (second, MELS[3])):
+        np.testing.assert_array_equal(window["x.1"][0, :, 0], row[0].T)
+    assert len(list(windows.read(4, 20))) == 2
+
+
+def test_features_stay_as_they_are_and_embeddings_are_turned(tmp_path: Path) -> None:
+    rows = {"toy/input_layer1": FEATURES, "toy/input_layer2": EMBEDDINGS}
+    np.savez(tmp_path / "d.npz", **rows)
+    names = ("encoder_hidden_states", "embedded.nchw")
+    (window,) = WindowFile(tmp_path / "d.npz", DECODER, names).read(5, 6)
+    np.testing.assert_array_equal(window[names[0]], FEATURES[5])
+    assert window[names[1]].shape == (1, 64, 7, 1)
+    np.testing.assert_array_equal(window[names[1]][0, :, :, 0], EMBEDDINGS[5, :, 0].T)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        MELS[:, :, :100],
+        MELS.astype(np.float64),
+        MELS[:0],
+        np.asfortranarray(MELS),
+        MELS[0, 0, 0, 0],
+    ],
+    ids=["short", "double", "empty", "columns-first", "one-number"],
+)
+def test_sets_that_do_not_fit_say_how_to_make_one(tmp_path: Path, wrong: FloatArray) -> None:
+    np.save(tmp_path / "e.npy", wrong)
+    with pytest.raises(ModelError, match=r"calibrate MODEL_DIR .* --part encoder"):
+        WindowFile(tmp_path / "e.npy", ENCODER, ("x.1",))
+
+
+def test_a_set_that_ends_early_is_found_where_it_does(tmp_path: Path) -> None:
+    path = tmp_path / "e.npy"
+    np.save(path, MELS)
+    path.write_bytes(path.read_bytes()[:-100])
+    windows = WindowFile(path, ENCODER, ("x.1",))
+    assert len(list(windows.read(0, 5))) == 5
+    with pytest.raises(ModelError, match="ends early"):
+        list(windows.read(5, 6))
+
+
+@pytest.fixture(scope="module")
+def _toy(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    checkpoint = write_checkpoint(tmp_path_factory.mktemp("emulated") / "toy")
+    return converted(shared, checkpoint, ConvertOptions("none", hailo=HailoOptions(2, 16)))
+
+
+@pytest.fixture
+def toy(_toy: Path, tmp_path: Path) -> Path:
+    """A copy that a test may write to; the graphs are shared."""
+    out = tmp_path / "toy"
+    shutil.copytree(_toy, out, copy_function=lambda a, b: Path(b).hardlink_to(a))
+    return out
+
+
+class Emulated:
+    """Notes which windows are for what; nothing is computed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.statistics: list[float] = []
+        self.noise: list[float] = []
+        self.scales = ""
+        monkeypatch.setattr(make, "collect", self._collect)
+        monkeypatch.setattr(make, "emulated", self._emulated)
+        monkeypatch.setattr(make, "measure_noise", self._measure)
+
+    @staticmethod
+    def _first(windows: Iterator[Any]) -> list[float]:
+        return [float(window["x.1"].flat[0]) for window in windows]
+
+    def _collect(self, _: Any, __: Any, windows: Iterator[Any], *, threads: int) -> str:
+        self.statistics = self._first(windows)
+        return "statistics"
+
+    def _emulated(self, model: Any, plan: Any, statistics: str, *, scales: str = "mse") -> Any:
+        assert statistics == "statistics"
+        self.scales = scales
+        return model
+
+    def _measure(self, _: Any, __: Any, ___: Any, windows: Iterator[Any], *, threads: int) -> Noise:
+        self.noise = self._first(windows)
+        return Noise((), (), len(self.noise))
+
+
+def _numbered(path: Path, n_windows: int) -> Path:
+    """Windows that are nothing but their number."""
+    numbers = np.arange(n_windows, dtype=np.float32)[:, None, None, None]
+    np.save(path, np.broadcast_to(numbers, (n_windows, 1, 200, 80)))
+    return path
+
+
+def test_noise_is_measured_on_windows_that_chose_no_scale(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Emulated(monkeypatch)
+    options = EmulateOptions(
+        plan="adds16", scales="percentile", calibration=_numbered(tmp_path / "set.npy", 10), count=4
+    )
+    result = emulate_part(toy, options)
+    assert (seen.statistics, seen.noise) == ([0, 1, 2, 3], [4, 5, 6, 7, 8, 9])
+    assert (result.n_windows, result.held_out, seen.scales) == (4, True, "percentile")
+    record, form = json.loads(result.record.read_text()), ModelSpec.load(toy).hailo[0]
+    assert record["sha256"] == sha256(result.path)
+    assert record["graph_sha256"] == sha256(toy / form.file)
+    assert (record["plan"], record["noise_windows"], record["held_out"]) == ("adds16", 6, True)
+    alone = replace(options, calibration=_numbered(tmp_path / "one.npy", 1))
+    lonely = emulate_part(toy, alone)
+    assert (seen.statistics, seen.noise, lonely.held_out) == ([0], [0], False)
+
+
+def test_the_script_is_ones_own_or_that_for_the_chip(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Emulated(monkeypatch)
+    own = tmp_path / "mine.alls"
+    own.write_text("quantization_param({*}, precision_mode=a16_w16)\n")
+    windows = _numbered(tmp_path / "set.npy", 2)
+    result = emulate_part(toy, EmulateOptions(script=own, calibration=windows))
+    assert (result.plan.name, result.plan.of("conv1").weights) == ("mine", 16)
+
+    def written(arch: str) -> str:
+        result = emulate_part(toy, EmulateOptions(arch=arch, calibration=windows))
+        return str(json.loads(result.record.read_text())["script"])
+
+    # In the vendor's scripts tiny's norms are in pieces on the 10H alone, and tiny.en's encoder is
+    # the one that the compiler searches for as long as it can.
+    pieces, effort = "layer_norm_decomposition", "compiler_optimization_level=max"
+    assert (pieces in written("hailo10h"), effort in written("hailo10h")) == (False, True)
+    spec = ModelSpec.load(toy)
+    tokens = replace(spec.tokens, languages={"en": 12})
+    (toy / "model.json").unlink()
+    (toy / "model.json").write_text(replace(spec, tokens=tokens).to_json())
+    assert (pieces in written("hailo10h"), effort in written("hailo10h")) == (True, False)
+    assert pieces not in written("hailo8")
+
+
+def test_recordings_give_windows_for_both_and_are_heard_in_their_language(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, asked = Emulated(monkeypatch), []
+
+    def calibrate(directory: Path, audio: Path, out: Path, options: Any) -> Any:
+        asked.append((directory, audio, options))
+        return SimpleNamespace(path=_numbered(tmp_path / "set.npy", options.count))
+
+    monkeypatch.setattr(make, "calibrate", calibrate)
+    emulate_part(toy, EmulateOptions(plan="all8", audio=tmp_path, count=5, language="German"))
+    ((directory, audio, options),) = asked
+    assert (directory, audio) == (toy, tmp_path)
+    assert (options.part, options.language) == ("encoder", "de")
+    assert (len(seen.statistics), len(seen.noise)) == (5, 16)

@@ -1,0 +1,109 @@
+"""Every way to run a part gives the same for every row; chips of other sizes are left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo_tools.validate import runs, stage_checks
+from whisper_hailo_tools.validate.runs import (
+    cached_decoder,
+    cached_encoder,
+    find_hef,
+    hailo_decoder_run,
+    hailo_encoder_run,
+    hef_decoder,
+    hef_encoder,
+)
+from whisper_hailo_tools.validate.stage_checks import emulated_graph
+
+RNG = np.random.default_rng(1)
+ATOL = 1e-4
+
+
+def test_both_encoders_hear_each_window(toy_model: Path) -> None:
+    mel = RNG.standard_normal((2, 80, 200)).astype(np.float32)
+    expected = cached_encoder(toy_model).encode(mel)
+    assert np.abs(expected[0] - expected[1]).max() > 0.1
+    got = hailo_encoder_run(toy_model / "hailo" / "encoder-2s.onnx").encode(mel)
+    np.testing.assert_allclose(got, expected, atol=ATOL)
+
+
+def test_decoders_read_each_row_s_features_and_pad_as_they_say(toy_model: Path) -> None:
+    tokens = RNG.integers(0, 200, (2, 9))
+    features = RNG.standard_normal((2, 100, 64)).astype(np.float32)
+    bare, padded = cached_decoder(toy_model, 0), cached_decoder(toy_model)
+    assert (bare.pad_to, padded.pad_to, cached_decoder(toy_model, 120).pad_to) == (0, 150, 120)
+    expected = bare.logits(tokens, features)
+    assert np.abs(expected[0] - expected[1]).max() > 0.1
+    hailo = hailo_decoder_run(toy_model / "hailo" / "decoder-2s-9.onnx")
+    assert hailo.pad_to == 0
+    np.testing.assert_allclose(hailo.logits(tokens, features), expected, atol=ATOL)
+    silence = np.zeros((2, 50, 64), np.float32)
+    real = bare.logits(tokens, np.concatenate([features, silence], axis=1))
+    np.testing.assert_allclose(padded.logits(tokens, features), real, atol=ATOL)
+
+
+class Chip:
+    """A HEF's encoder or decoder, as far as its sizes are asked for."""
+
+    n_frames, n_positions, length = 200, 100, 9
+
+    def __init__(self, path: Path, spec: ModelSpec, assets: Path | None = None) -> None:
+        self.made_of = path, spec, assets
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def encode(self, mel: Any) -> Any:
+        assert mel.shape[0] == 1
+        return mel * 2
+
+
+def test_chips_of_other_sizes_are_not_compared(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "HefEncoder", Chip)
+    monkeypatch.setattr(runs, "HefRunner", Chip)
+    spec, path = ModelSpec.load(toy_model), Path("net.hef")
+    encoder = hef_encoder(path, spec, 200)
+    assert not isinstance(encoder, str)
+    mel = RNG.standard_normal((2, 80, 200)).astype(np.float32)
+    np.testing.assert_array_equal(encoder.encode(mel), mel * 2)
+    assert "takes 200 frames, the windows here have 100" in str(hef_encoder(path, spec, 100))
+    assert not isinstance(hef_decoder(path, spec, toy_model, (100, 9)), str)
+    for sizes in ((100, 8), (50, 9)):
+        why = hef_decoder(path, spec, toy_model, sizes)
+        assert why == (
+            f"net.hef takes 100 positions and 9 tokens, here there are {sizes[0]} and {sizes[1]}"
+        )
+
+
+def test_where_no_chip_is_the_rung_says_so(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = ModelSpec.load(toy_model)
+    monkeypatch.setattr(runs, "usable_chip", lambda: (None, "no Hailo chip"))
+    assert find_hef(toy_model, spec, "encoder") == "no Hailo chip; validate on the device"
+    monkeypatch.setattr(runs, "usable_chip", lambda: ("hailo8l", "hailo8l 0000:01:00.0"))
+    assert "no HEF of this model for hailo8l 0000:01:00.0" in str(
+        find_hef(toy_model, spec, "decoder")
+    )
+
+
+def test_an_emulated_graph_that_is_there_is_taken_as_it_is(
+    toy_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = ModelSpec.load(toy_model)
+    (tmp_path / "hailo").mkdir()
+    (tmp_path / "hailo" / "encoder-2s-emulated.onnx").write_bytes(b"as it is")
+    monkeypatch.setattr(stage_checks, "emulated_plan", lambda *_: "norms16")
+    graph: Any = None
+    found = emulated_graph(tmp_path, spec, spec.hailo_form("encoder"), graph, [])
+    assert (found.label, found.encoded) == ("encoder-2s-emulated.onnx (norms16)", b"as it is")

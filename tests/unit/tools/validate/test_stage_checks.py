@@ -1,0 +1,129 @@
+"""What a rung is compared with, and what its verdict and its agreement count."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.tools.validate.made_up import (
+    FEATURES,
+    SHOWN,
+    WINDOWS,
+    MadeUpRun,
+    best,
+    made_up_truth,
+)
+from whisper_hailo_tools.validate.difference import difference
+from whisper_hailo_tools.validate.options import Limit, ValidateOptions, default_limit
+from whisper_hailo_tools.validate.report import ParityReport
+from whisper_hailo_tools.validate.stage_checks import (
+    Agreement,
+    LayerResult,
+    RungResult,
+    decoder_layers,
+    encoder_layers,
+    try_decoder,
+    try_encoder,
+)
+
+TRUE = best([0, 1, 2, 3, 0], [1, 2, 0, 0, 0])
+WITHIN = Limit("relative", 0.1)
+
+
+def test_an_encoder_is_judged_by_the_tokens_that_a_decoder_makes_of_its_features() -> None:
+    spoiled = FEATURES.copy()
+    spoiled[1] += 10  # of the largest value, 12
+
+    def judged(features: Any) -> Any:
+        logits = TRUE.copy()
+        if features[1, 0, 0] != FEATURES[1, 0, 0]:
+            logits[1] = best([3] * 5)[0]
+        return logits
+
+    judge: Any = MadeUpRun(says=judged)
+    run: Any = MadeUpRun("spoiled", says=spoiled)
+    found = try_encoder("float32", run, made_up_truth(TRUE), judge, WITHIN)
+    assert (found.status, found.graph, found.reference) == ("failed", "spoiled", "made up")
+    assert found.found is not None
+    assert found.found.relative == pytest.approx(10 / 12)
+    # Two tokens of the first row follow its prefix, the text and the end; one of the second.
+    assert found.tokens == Agreement(2, 3)
+    good: Any = MadeUpRun(says=FEATURES)
+    assert try_encoder("float32", good, made_up_truth(TRUE), judge, WITHIN).status == "passed"
+
+
+def test_a_decoder_is_judged_row_by_row_up_to_its_zeros_and_padded_as_it_pads() -> None:
+    said = TRUE + np.float32(0.07)
+    said[0, 4:], said[1, 3:] = 1e3, 1e3  # behind what is known
+    run: Any = MadeUpRun(pad_to=7, says=said)
+    truth = made_up_truth(TRUE)
+    truth.logits(0)  # kept for other rungs
+    found = try_decoder("float32", run, truth, WITHIN)
+    assert found.found is not None
+    assert found.found.max_abs == pytest.approx(0, abs=1e-6)
+    assert (found.status, found.tokens) == ("passed", Agreement(3, 3))
+    said[1, 1] = best([3] * 5)[0, 0] + np.float32(0.07)  # chooses the only word of the second row
+    worse = try_decoder("float32", run, truth, WITHIN)
+    assert (worse.status, worse.tokens) == ("failed", Agreement(2, 3))
+
+
+def test_the_forced_tokens_and_what_follows_the_end_decide_nothing() -> None:
+    assert list(SHOWN.deciding()) == [(0, 1), (0, 2), (1, 1)]
+
+
+def test_layers_are_those_of_the_first_window_under_the_reference_s_names() -> None:
+    mel = WINDOWS.mel[0]
+    held = {"embedded": mel + 1, "525": mel * 2 + 1}
+    run: Any = MadeUpRun(held=held, names={"features": "525"})
+    truth = made_up_truth(TRUE)
+    first, last = encoder_layers(run, truth)
+    assert (first.name, first.snr_db) == ("embedded", math.inf)
+    # Twice 0 to 5 against one too many each: 4 (0 + 1 + 4 + 9 + 16 + 25) over 6.
+    assert (last.name, last.snr_db) == ("features", pytest.approx(10 * math.log10(220 / 6)))
+    np.testing.assert_array_equal(run.fed[0][0], mel)
+    tokens = SHOWN.tokens[0]
+    decoder: Any = MadeUpRun(pad_to=7, held={"embedded": tokens + 7.0, "logits": FEATURES[0]})
+    assert [layer.snr_db for layer in decoder_layers(decoder, truth)] == [math.inf, math.inf]
+    for got, expected in zip(decoder.fed[0], (tokens, FEATURES[0]), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_limits_are_of_their_rung_part_and_measure() -> None:
+    options = ValidateOptions(limits=("quantised-decoder=99", "emulated-encoder=12"))
+    assert options.limit("quantised", "decoder", "int8") == Limit("snr_db", 99)
+    assert options.limit("quantised", "encoder", "int8") == Limit("snr_db", 25)
+    assert options.limit("emulated", "encoder") == Limit("snr_db", 12)
+    assert options.limit("emulated", "decoder") == Limit("snr_db", 15)
+    for rung in ("float32", "hailo-form"):
+        assert default_limit(rung, "decoder", "int8") == Limit("relative", 1e-4)
+    # Energy 1 and a hundredth of noise, 20 dB; of its peak, 2 values' worth, 3 dB more.
+    found = difference(np.array([1.0, 0.1]), np.array([1.0, 0.0]))
+    assert Limit("snr_db", 20).holds(found)
+    assert not Limit("snr_db", 20.1).holds(found)
+
+
+def test_a_report_passes_where_nothing_failed() -> None:
+    def report(*statuses: str) -> ParityReport:
+        results = tuple(RungResult("float32", "encoder", status, "") for status in statuses)
+        return replace(empty, results=results)
+
+    empty = ParityReport("m", Path(), "r", 2.0, (), (), {}, {}, ())
+    assert report("passed", "not run").passed
+    assert not report("passed", "failed").passed
+
+
+def test_steepest_fall_is_between_two_stages() -> None:
+    def fall(*ratios: float) -> tuple[str, str] | None:
+        layers = tuple(LayerResult(str(n), ratio) for n, ratio in enumerate(ratios))
+        found = RungResult("float32", "encoder", "failed", "", layers=layers).steepest_fall
+        return None if found is None else (found[0].name, found[1].name)
+
+    assert fall(120.0, 118.0, 40.0, 30.0) == ("1", "2")
+    assert fall(math.inf, 100.0, 40.0) == ("0", "1")
+    assert fall(20.0, 30.0) is None
+    assert fall() is None

@@ -1,0 +1,98 @@
+"""What rungs are given: other windows each, what is heard in them, and graphs to compare with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from tests.unit.tools.validate.made_up import WINDOWS
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.core.protocols import SilenceKeys
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo_tools.validate import reference_model, test_inputs
+from whisper_hailo_tools.validate.reference_model import Stores
+from whisper_hailo_tools.validate.test_inputs import decode_greedily, draw_windows
+
+
+def test_scales_are_chosen_by_other_windows_unless_there_are_none() -> None:
+    first, rest = WINDOWS.split(1)
+    assert (first.used, rest.used) == ((("a.wav", 0),), (("b.wav", 0),))
+    np.testing.assert_array_equal(first.mel, WINDOWS.mel[:1])
+    np.testing.assert_array_equal(rest.mel, WINDOWS.mel[1:])
+    both, again = WINDOWS.split(2)
+    assert both.used == again.used == WINDOWS.used
+
+
+def test_windows_are_drawn_from_every_file_in_turns_and_none_twice(
+    toy_model: Path, speech: Path
+) -> None:
+    """Two files of 2.5 s: the content of a window of 2 s is one, so each has three."""
+    plan = WindowPlan.make(ModelSpec.load(toy_model).dims, 2.0)
+    found = draw_windows(speech, plan, 128, 4)
+    assert found.mel.shape == (4, 128, 200)
+    assert len(set(found.used)) == 4
+    names = [name for name, _ in found.used]
+    assert set(names[:2]) == set(names[2:]) == {"0.wav", "1.wav"}
+    assert len({mel.tobytes() for mel in found.mel}) == 4
+
+
+def test_tokens_that_decoders_are_shown(toy_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forced ones, what was heard, the end, zeros; cut to the length of a row."""
+    spec = ModelSpec.load(toy_model)
+    said = {0.0: (21, 22), 1.0: (31, 32, 33, 34, 35), 2.0: ()}
+
+    class Engine:
+        silence_keys = SilenceKeys(np.ones((1, 64), np.float32), np.ones(1, np.float32))
+
+        def __init__(self, *_: object) -> None: ...
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        silence_keys = None
+
+        def encode(self, mel: FloatArray) -> FloatArray:
+            return mel
+
+        def start(self, features: FloatArray, paddings: Any) -> float:
+            assert paddings[0].pad_to == spec.dims.n_audio_ctx
+            assert paddings[0].silence is self.silence_keys
+            return float(features.flat[0])
+
+    class Loop:
+        def __init__(self, *_: object) -> None: ...
+
+        def run(self, state: float, tasks: Any) -> Any:
+            assert tasks[0].prompt == (spec.tokens.sot,)
+            return [SimpleNamespace(tokens=said[state])]
+
+    monkeypatch.setattr(test_inputs, "OnnxEncoder", Engine)
+    monkeypatch.setattr(test_inputs, "CachedDecoder", Engine)
+    monkeypatch.setattr(test_inputs, "DecodingLoop", Loop)
+    mel = np.arange(3, dtype=np.float32)[:, None, None] * np.ones((1, 80, 4), np.float32)
+    found = decode_greedily(toy_model, spec, mel, 6, "en")
+    sot, eot = spec.tokens.sot, spec.tokens.eot
+    expected = [[sot, 21, 22, eot, 0, 0], [sot, 31, 32, 33, 34, 35], [sot, eot, 0, 0, 0, 0]]
+    assert found.tokens.tolist() == expected
+    assert (found.n_prefix, found.n_known) == (1, (4, 6, 2))
+
+
+def test_what_is_quantised_is_compared_with_floats_made_of_the_checkpoint(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, ours, made = ModelSpec.load(toy_model), Path("ours"), Path("made")
+    monkeypatch.setattr(reference_model, "convert_checkpoint", lambda *_, **__: None)
+    for decoder, encoder in (("none", "int8"), ("int8", "none"), ("none", "none")):
+        kinds = replace(spec, quantization=decoder, encoder_quantization=encoder)
+        checkpoint: Any = SimpleNamespace(directory=Path("checkpoint"))
+        stores = Stores(ours, kinds, checkpoint, made)
+        assert stores.float_encoder == (ours if encoder == "none" else made / "float32")
+        assert stores.float_decoder == (ours if decoder == "none" else made / "float32")

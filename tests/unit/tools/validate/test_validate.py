@@ -1,0 +1,174 @@
+"""The whole ladder on a toy model: what passes, what fails, what is not run and why."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import soundfile
+from onnx import numpy_helper
+
+from tests.checkpoints import TOY, random_arrays, write_checkpoint
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import AudioError, ModelError, OptionError
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo_tools.validate.options import ValidateOptions
+from whisper_hailo_tools.validate.reference_model import stage_names
+from whisper_hailo_tools.validate.report import ParityReport, write_report
+from whisper_hailo_tools.validate.stage_checks import RungResult
+from whisper_hailo_tools.validate.validate import validate
+
+Results = dict[tuple[str, str], RungResult]
+
+
+def _by_rung(report: ParityReport) -> Results:
+    return {(result.rung, result.part): result for result in report.results}
+
+
+@pytest.fixture(scope="module")
+def report(int8_model: Path, toy_checkpoint: Path, speech: Path) -> ParityReport:
+    options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=2)
+    return validate(int8_model, options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["encoder", "decoder"])
+def test_every_rung_that_can_be_run_passes(
+    report: ParityReport, int8_model: Path, part: str
+) -> None:
+    found = _by_rung(report)
+    dims = ModelSpec.load(int8_model).dims
+    layers = {"encoder": dims.n_encoder_layers, "decoder": dims.n_decoder_layers}
+    stages = stage_names(part, layers[part])
+    assert report.passed
+    for rung in ("float32", "quantised", "hailo-form"):
+        result = found[rung, part]
+        assert result.status == "passed"
+        assert result.found is not None
+        assert result.tokens is not None
+        assert 0 < result.tokens.same <= result.tokens.of
+        assert [layer.name for layer in result.layers] == stages
+        assert min(layer.snr_db for layer in result.layers) > 15, "in whichever order of axes"
+    exact, blocks = found["hailo-form", part].found, found["quantised", part].found
+    assert exact is not None
+    assert blocks is not None
+    assert exact.relative < 1e-5 < blocks.relative
+    hef = found["hef", part]
+    assert hef.status == "not run"
+    assert "no Hailo binding" in hef.graph or "no HEF" in hef.graph
+
+
+@pytest.mark.slow
+def test_report_and_picture_are_written(report: ParityReport, tmp_path: Path) -> None:
+    data, picture = write_report(report, tmp_path)
+    facts = json.loads(data.read_text())
+    assert data.name == "parity.json"
+    assert facts["passed"] is True
+    assert len(facts["rungs"]) == 10
+    assert len(facts["windows"]) == 2
+    assert set(facts["audio_sha256"]) == {"0.wav", "1.wav"}
+    svg = ET.fromstring(picture.read_text())  # noqa: S314 - our own
+    text = " ".join(element.text or "" for element in svg.iter())
+    for word in ("encoder", "decoder", "float32, passed", "hailo-form, passed", "audio_features"):
+        assert word in text
+
+
+@pytest.mark.slow
+def test_without_a_checkpoint_the_graphs_are_the_reference(toy_model: Path, speech: Path) -> None:
+    report = validate(toy_model, ValidateOptions(audio=speech, windows=1))
+    n_layers = ModelSpec.load(toy_model).dims.n_decoder_layers
+    found = _by_rung(report)
+    assert report.reference == "float32 graphs of the model directory"
+    assert "--checkpoint" in found["float32", "encoder"].graph
+    decoder = found["hailo-form", "decoder"]
+    assert decoder.status == "passed"
+    assert [layer.name for layer in decoder.layers] == stage_names("decoder", n_layers)
+
+
+@pytest.mark.slow
+def test_only_forms_that_the_directory_has_are_judged(
+    toy_model: Path, toy_checkpoint: Path, speech: Path
+) -> None:
+    options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=1)
+    found = _by_rung(validate(toy_model, options))
+    for part, option in (("encoder", "--encoder-quantize"), ("decoder", "--quantize")):
+        assert found["float32", part].status == "passed"
+        assert found["quantised", part].status == "not run"
+        assert f"convert with {option} " in found["quantised", part].graph
+
+
+@pytest.mark.slow
+def test_a_quantised_directory(toy_checkpoint: Path, speech: Path, tmp_path: Path) -> None:
+    out = tmp_path / "int4"
+    convert_checkpoint(toy_checkpoint, out, ConvertOptions(quantize="int4"))
+    with pytest.raises(ModelError, match="--checkpoint"):
+        validate(out, ValidateOptions(audio=speech))
+    options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=1)
+    found = _by_rung(validate(out, options))
+    assert found["quantised", "decoder"].graph == "decoder.onnx int4"
+    assert found["float32", "decoder"].status == "passed"
+    assert "convert with --hailo" in found["hailo-form", "decoder"].graph
+    strict = ValidateOptions(
+        audio=speech,
+        checkpoint=str(toy_checkpoint),
+        windows=1,
+        limits=("quantised-decoder=99",),
+    )
+    report = validate(out, strict)
+    assert not report.passed
+
+
+@pytest.mark.slow
+def test_a_graph_that_was_tampered_with_fails(
+    toy_model: Path, toy_checkpoint: Path, speech: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(toy_model, broken)
+    path = broken / "hailo" / "encoder-2s.onnx"
+    model = onnx.load(path)
+    item = next(i for i in model.graph.initializer if i.name == "encoder.layers.0.fc2.bias")
+    array = numpy_helper.to_array(item).copy()
+    array[3] += 0.5
+    item.CopyFrom(numpy_helper.from_array(array, item.name))
+    onnx.save(model, path)
+    options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=1)
+    report = validate(broken, options)
+    result = _by_rung(report)["hailo-form", "encoder"]
+    assert not report.passed
+    assert result.status == "failed"
+    assert result.steepest_fall is not None
+    assert result.steepest_fall[1].name == "encoder.layers.0.out"
+    sound = [layer.snr_db > 80 for layer in result.layers]
+    assert sound[:4] == [True] * 4
+    assert not sound[-1]
+
+
+def test_another_checkpoint_is_recognised(toy_model: Path, speech: Path, tmp_path: Path) -> None:
+    other = write_checkpoint(tmp_path / "other", random_arrays(TOY, seed=1))
+    with pytest.raises(ModelError, match=r"not the checkpoint of this model: model.safetensors"):
+        validate(toy_model, ValidateOptions(audio=speech, checkpoint=str(other)))
+
+
+def test_no_audio(toy_model: Path, tmp_path: Path) -> None:
+    with pytest.raises(AudioError, match="no file that looks like audio"):
+        validate(toy_model, ValidateOptions(audio=tmp_path))
+    soundfile.write(tmp_path / "silent.wav", np.zeros(32_000), 16_000)
+    with pytest.raises(AudioError, match="no usable speech"):
+        validate(toy_model, ValidateOptions(audio=tmp_path))
+
+
+@pytest.mark.parametrize("word", ["encoder=1", "float32-encoder=", "hef-decoder=-1", "hef-x=1", ""])
+def test_limits_that_are_none(word: str) -> None:
+    with pytest.raises(OptionError, match="--limit is"):
+        ValidateOptions(limits=(word,))
+
+
+def test_no_windows() -> None:
+    with pytest.raises(OptionError, match="--windows is 0"):
+        ValidateOptions(windows=0)
