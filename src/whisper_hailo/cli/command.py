@@ -152,7 +152,7 @@ def load_settings(context: click.Context, param: click.Parameter, path: Path | N
     if path is None:
         return
     names = {
-        identifier(name): one.name
+        identifier(name): one
         for one in command.params
         if isinstance(one, click.Option) and one is not param
         for name in one.opts
@@ -166,7 +166,8 @@ def load_settings(context: click.Context, param: click.Parameter, path: Path | N
             raise OptionError(
                 f"{shown(path)}: {shown(name)} is no option of {command.name}; {hint}"
             )
-        settings[known] = value
+        is_one_of_list = known.multiple and not isinstance(value, list)
+        settings[str(known.name)] = [value] if is_one_of_list else value
     context.default_map = settings
 
 

@@ -38,7 +38,7 @@ class EngineCaptions:
 
     @property
     def name(self) -> str:
-        return self._worker.transcriber.settings(self._options).model
+        return self._worker.name
 
     @property
     def content_s(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -11,7 +12,6 @@ from typing import Any
 
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.job import Job
-from whisper_hailo.serve.quota import Quota, Reservation
 from whisper_hailo.transcription.recording import Share
 
 
@@ -29,45 +29,47 @@ class JobQueue:
     Every job is handed to the schedule at once, which decides whose turn it is.
 
     Args:
-        quota: of all clients; live streams have places of their own, so that no number of
-            recordings keeps their looks out.
         rest_s: so long without a job ends the source, until there is one; `None` never does.
+
+    Attributes:
+        n_live: live streams of this model.
+        used_s: when the last job or live stream came or ended, by `time.monotonic`.
     """
 
-    def __init__(self, quota: Quota, rest_s: float | None = None) -> None:
-        self._quota = quota
+    def __init__(self, rest_s: float | None = None) -> None:
         self._rest_s = rest_s
         self._new: list[Job] = []
         self._clients: dict[str, _Client] = {}
         self._changed = threading.Condition()
-        self._closed = self._ended = False
+        self._closed = self._ended = self._releasing = False
+        self.n_live = 0
+        self.used_s = time.monotonic()
 
     @contextmanager
-    def request(self, client: str) -> Iterator[Reservation]:
-        """Hold a place for a request and what it stores; see `Quota.request`."""
-        self._expect_open()
-        with self._quota.request(client) as stored:
-            yield stored
-
-    @contextmanager
-    def live(self, client: str) -> Iterator[None]:
-        """Hold a place for a live stream as long as the block lasts; see `Quota.live`."""
-        self._expect_open()
+    def live(self) -> Iterator[None]:
+        """Count a live stream as long as the block lasts; its model is not released."""
+        with self._changed:
+            self.n_live += 1
         try:
-            with self._quota.live(client):
-                yield
+            yield
         finally:
             with self._changed:
+                self.n_live -= 1
+                self.used_s = time.monotonic()
                 self._changed.notify_all()
+
+    def release(self) -> bool:
+        """End the source, as if it had been idle for long; return whether it is idle."""
+        with self._changed:
+            if self._clients or self.n_live:
+                return False
+            self._releasing = True
+            self._changed.notify_all()
+            return True
 
     def _expect_open(self) -> None:
         if self._closed:
             raise BusyError("the server is about to end; try again when it is back")
-
-    @property
-    def n_live(self) -> int:
-        """Live streams that are heard."""
-        return self._quota.n_live
 
     def _client(self, name: str) -> _Client:
         if name not in self._clients:
@@ -84,6 +86,7 @@ class JobQueue:
             job.share = client.share
             client.jobs.add(job)
             self._new.append(job)
+            self.used_s = time.monotonic()
             self._changed.notify_all()
 
     def done(self, job: Job) -> None:
@@ -95,16 +98,21 @@ class JobQueue:
             client.jobs.remove(job)
             if not client.jobs:
                 del self._clients[job.caller.client]
+            self.used_s = time.monotonic()
             self._changed.notify_all()
 
     def next(self, *, n_free: int, idle: bool) -> Job | None:
         del n_free  # whose turn it is is decided window by window
         with self._changed:
-            while not self._new:
-                waits = idle and not self._is_over
-                if not waits or not self._changed.wait(self._rest_s):
+            while not self._new or self._releasing:
+                waits = idle and not (self._is_over or self._releasing)
+                if not waits or not self._wait_for_job():
                     return None
             return self._new.pop(0)
+
+    def _wait_for_job(self) -> bool:
+        """Wait until something changes; return whether the source has not been idle too long."""
+        return self._changed.wait(self._rest_s) or self.n_live > 0
 
     def rows(self, most: int) -> int:
         """See `WindowSource`; as long as live streams are heard none waits for more than one."""
@@ -123,6 +131,7 @@ class JobQueue:
     def wait_for_more(self) -> bool:
         """Wait until there is a job; false where there will be none."""
         with self._changed:
+            self._releasing = False
             self._changed.wait_for(lambda: self._new or self._is_over)
             return bool(self._new)
 

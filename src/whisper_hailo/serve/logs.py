@@ -33,10 +33,12 @@ class RequestLog:
     """Logs requests that are over.
 
     Args:
+        model: name of the model.
         log_text: with their texts.
     """
 
-    def __init__(self, *, log_text: bool) -> None:
+    def __init__(self, model: str, *, log_text: bool) -> None:
+        self._model = model
         self._log_text = log_text
 
     def done(self, job: Job, transcript: Transcript | None, now_s: float) -> None:
@@ -67,7 +69,7 @@ class RequestLog:
         text: str | None,
     ) -> None:
         head = {"door": caller.door, "client": caller.client, "outcome": outcome_of(failure)}
-        fields = head | fields
+        fields = head | {"model": self._model} | fields
         if self._log_text and text is not None:
             fields["text"] = text
         fault = isinstance(failure, DeviceError) or not isinstance(

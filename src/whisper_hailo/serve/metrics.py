@@ -54,25 +54,38 @@ class Metrics:
         self._rtfx = Gauge(
             name + "rtfx", "Audio seconds per second of the last request.", registry=registry
         )
-        self._state = Gauge(name + "state", "1 where the engine is.", ["state"], registry=registry)
+        self._state = Gauge(
+            name + "state", "1 for the state of a model.", ["model", "state"], registry=registry
+        )
         self._unfinished = Gauge(name + "unfinished", "Requests not done.", registry=registry)
         self._waiting = Gauge(name + "queue_depth", "Requests not begun.", registry=registry)
         self._live = Gauge(name + "live_streams", "Live streams under way.", registry=registry)
 
-    def watch(self, queue: JobQueue, celsius: Callable[[], float | None] | None) -> None:
-        """Tell of a queue, and of the temperature of the chip, where there is one."""
-        self._unfinished.set_function(lambda: queue.n_unfinished)
-        self._waiting.set_function(lambda: queue.n_waiting)
-        self._live.set_function(lambda: queue.n_live)
-        if celsius is not None:
-            name, text = "whisper_hailo_chip_celsius", "Temperature of the chip."
-            chip = Gauge(name, text, registry=self.registry)
-            chip.set_function(lambda: nan if (now := celsius()) is None else now)
+        self._queues: list[JobQueue] = []
+        self._unfinished.set_function(lambda: sum(one.n_unfinished for one in self._queues))
+        self._waiting.set_function(lambda: sum(one.n_waiting for one in self._queues))
+        self._live.set_function(lambda: sum(one.n_live for one in self._queues))
+        self._celsius: list[Callable[[], float | None]] = []
 
-    def state(self, state: str) -> None:
-        """The engine is somewhere else now."""
+    def watch(self, queue: JobQueue, celsius: Callable[[], float | None] | None) -> None:
+        """Report a model's queue, and the temperature of its chip, where there is one."""
+        self._queues.append(queue)
+        if celsius is None:
+            return
+        self._celsius.append(celsius)
+        if len(self._celsius) == 1:
+            name, text = "whisper_hailo_chip_celsius", "Temperature of the chip."
+            Gauge(name, text, registry=self.registry).set_function(self._chip_celsius)
+
+    def _chip_celsius(self) -> float:
+        """Return the temperature by the first model that is loaded; NaN without one."""
+        known = (celsius() for celsius in self._celsius)
+        return next((now for now in known if now is not None), nan)
+
+    def state(self, model: str, state: str) -> None:
+        """A model is in another state now."""
         for other in _STATES:
-            self._state.labels(other).set(other == state)
+            self._state.labels(model, other).set(other == state)
 
     def failed(self, error: BaseException) -> None:
         """A request failed; counted by the kind of its error."""

@@ -18,6 +18,9 @@ LIMITS: Final = "Limits"
 SAFETY: Final = "Safety"
 """Topics of help."""
 
+RELEASE_AFTER_S: Final = 300.0
+"""Of models other than the first; loading one takes a second or so."""
+
 DEFAULT_HTTP: Final = "127.0.0.1:8000"
 
 
@@ -54,6 +57,13 @@ class Address:
 class ListenOptions:
     """What is served, and where; HTTP on this machine unless told otherwise."""
 
+    model: tuple[str, ...] = flag(
+        ("tiny",),
+        "Model name, hub id or directory; again for further models.",
+        short="-m",
+        metavar="NAME",
+        shown="tiny",
+    )
     http: Address | None = flag(
         None,
         "Serve OpenAI's API and others by HTTP.",
@@ -65,9 +75,7 @@ class ListenOptions:
         None, "Serve Home Assistant's Wyoming.", metavar="tcp://HOST:PORT", parse=Address.of
     )
     zeroconf: str | None = flag(None, "Announce Wyoming by this name (mDNS).", metavar="NAME")
-    alias: tuple[str, ...] = flag(
-        (), "Further name of the model, beside whisper-1.", metavar="NAME"
-    )
+    alias: tuple[str, ...] = flag((), "Further name of the first model.", metavar="NAME")
     drain_s: float = flag(
         30.0, "Seconds to finish requests at the end.", name="--drain", metavar="S"
     )
@@ -102,9 +110,12 @@ class LimitOptions:
         3600.0, "Deadline of a request.", LIMITS, name="--deadline", metavar="S"
     )
     connections: int = flag(256, "Connections at once.", LIMITS, name="--max-connections")
+    max_memory_mib: int | None = flag(
+        None, "Memory of all loaded models.", LIMITS, name="--max-memory", metavar="MIB"
+    )
     release_after_s: float | None = flag(
-        None, "Free the model's memory when idle so long.", LIMITS, name="--release-after",
-        metavar="S",
+        None, "Free a model's memory when idle so long.", LIMITS, name="--release-after",
+        metavar="S", shown=f"{RELEASE_AFTER_S:g}, never for the first model",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -117,6 +128,8 @@ class LimitOptions:
             "connections",
         ):
             expect(self, name, 1 <= getattr(self, name) <= 1 << 20, "1 or more")
+        most = self.max_memory_mib
+        expect(self, "max_memory_mib", most is None or most >= 1, "MiB, 1 or more")
         expect(self, "batch_size", 1 <= self.batch_size <= 256, "1 to 256")
         expect(self, "rate", self.rate >= 0, "0 (any) or a number of requests")
         for name in ("max_audio_s", "deadline_s"):

@@ -67,6 +67,7 @@ class Request:
         options: what is asked of the decoder.
         long: how a recording longer than a window is taken apart.
         caller: who asks.
+        model: name of the model.
         deadline_s: most seconds from asking to the last word; `None` is the server's.
     """
 
@@ -74,6 +75,7 @@ class Request:
     options: DecodingOptions
     long: LongOptions
     caller: Caller
+    model: str
     deadline_s: float | None = None
 
 
@@ -107,6 +109,7 @@ class Choices:
     """What clients choose, whatever their protocol calls it; `None` is as the server is set.
 
     Attributes:
+        model: name of a served model.
         language: code, name, or `auto`.
         task: `transcribe` or `translate`.
         prompt: text as if said before the recording.
@@ -118,6 +121,7 @@ class Choices:
         speech: only what a detector takes for speech is transcribed.
     """
 
+    model: str | None = None
     language: str | None = None
     task: str | None = None
     prompt: str | None = None

@@ -21,9 +21,8 @@ from whisper_hailo.http.hosts import is_loopback
 from whisper_hailo.http.listening import bind
 from whisper_hailo.http.rate_limited_log import rate_limited_network_log
 from whisper_hailo.serve.api_keys import ApiKeys
-from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.options import Address, LimitOptions, ListenOptions, SafetyOptions
-from whisper_hailo.serve.worker import Worker
+from whisper_hailo.serve.service import TranscriptionService
 
 logger = logging.getLogger(__name__)
 
@@ -36,11 +35,10 @@ PONG_S: Final = 300.0
 
 
 class Server:
-    """The doors of one engine.
+    """The doors of one service.
 
     Args:
-        worker: open; closed by `run`.
-        engine: of the worker.
+        service: its models are open; `run` closes them.
         listeners: where the doors are.
         doors: what else is to be known of them.
         limits: of what one client may ask.
@@ -50,8 +48,7 @@ class Server:
 
     def __init__(
         self,
-        worker: Worker,
-        engine: Engine,
+        service: TranscriptionService,
         listeners: Listeners,
         *,
         doors: ListenOptions,
@@ -59,8 +56,7 @@ class Server:
         safety: SafetyOptions,
         serving: Callable[[str], None],
     ) -> None:
-        self._worker = worker
-        self._engine = engine
+        self._service = service
         self._listeners = listeners
         self._doors = doors
         self._limits = limits
@@ -91,25 +87,25 @@ class Server:
                     await self._open_wyoming(self._listeners.wyoming, stack)
                 watchdog = asyncio.create_task(self._watch())
                 stack.callback(watchdog.cancel)
-                await self._engine.ending.wait()
+                await self._service.ending.wait()
                 self._supervisor.stopping()
                 await self._drain()
         finally:
             for number in handlers:
                 loop.remove_signal_handler(number)
-            await asyncio.to_thread(self._worker.close)
+            await asyncio.to_thread(self._service.models.close)
 
     def _end(self) -> None:
         """End; asked a second time, without waiting for anything."""
-        if self._engine.ending.is_set():
+        if self._service.ending.is_set():
             raise KeyboardInterrupt
         logger.info("ending: requests under way have %g s", self._doors.drain_s)
-        self._engine.ending.set()
+        self._service.ending.set()
 
     async def _watch(self) -> None:
         """Tell the service manager that the server is ready, then that it is alive."""
         self._supervisor.ready("serving")
-        while self._worker.is_alive:
+        while self._service.models.is_alive:
             self._supervisor.alive()
             await asyncio.sleep(_ALIVE_S)
 
@@ -122,17 +118,17 @@ class Server:
 
     async def _drain(self) -> None:
         """Take no new request, and wait for those under way."""
-        queue = self._worker.queue
-        queue.close()
-        if not await asyncio.to_thread(queue.wait_until_empty, self._doors.drain_s):
-            logger.warning("%d requests were given up", queue.n_unfinished)
+        models = self._service.models
+        self._service.close()
+        if not await asyncio.to_thread(models.wait_until_empty, self._doors.drain_s):
+            logger.warning("%d requests were given up", models.n_unfinished)
 
     async def _open_http(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.http.server import HttpServer
         from whisper_hailo.serve.http.app import make_app
         from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
 
-        app = make_app(self._engine, listener.address, self._limits, self._safety, self._keys)
+        app = make_app(self._service, listener.address, self._limits, self._safety, self._keys)
         if not self._keys and not is_loopback(listener.address.host):
             logger.warning(
                 "%s is open to the network without an API key: everyone who reaches it may use it; "
@@ -159,7 +155,7 @@ class Server:
     async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.serve.routes.wyoming.session import WyomingDoor
 
-        door = WyomingDoor(self._engine, self._connections)
+        door = WyomingDoor(self._service, self._connections)
         server = await door.serve(listener.socket)
         stack.push_async_callback(door.close)
         stack.callback(server.close)

@@ -1,28 +1,28 @@
-"""The thread that decodes: one model, one schedule, the windows of all clients."""
+"""The thread of one model: it loads the model and decodes the windows of all clients."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Self, TypeVar, cast
+from typing import Final, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.serve.errors import BusyError
+from whisper_hailo.serve.errors import BusyError, RejectedError
 from whisper_hailo.serve.job import EventCallback, Job, PartialJob
 from whisper_hailo.serve.job_queue import JobQueue
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.quota import Quota
-from whisper_hailo.serve.request import Caller, Priority, Request, StreamItemResult
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.serve.request import Caller, Defaults, Priority, Request, StreamItemResult
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.running_text import Running
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -56,11 +56,19 @@ class WorkerOptions:
         batch_size: windows decoded together.
         release_after_s: so long without a request gives the model's memory back; `None` never does.
         log_text: texts of transcripts are logged.
+        loads_at_once: the model is loaded when the worker opens, not when it is first asked for.
     """
 
     batch_size: int = 8
     release_after_s: float | None = None
     log_text: bool = False
+    loads_at_once: bool = True
+
+
+class Memory(Protocol):
+    """Grants the memory of models; see `ModelMemory`."""
+
+    def hold(self, worker: Worker) -> AbstractContextManager[None]: ...
 
 
 JobT = TypeVar("JobT", bound=Job)
@@ -71,32 +79,29 @@ class Worker(Closing):
 
     Args:
         transcriber: not open; the thread opens and closes it.
-        default: options of requests that choose nothing.
+        defaults: options of requests that choose nothing; whether windows are trimmed is the same
+            for all requests.
         options: how much it takes on.
         metrics: told of all that happens.
-        long: how windows are cut where a request chooses nothing; whether they are trimmed is the
-            same for all.
-        quota: of all clients.
+        memory: of all models.
     """
 
     def __init__(
         self,
         transcriber: Transcriber,
-        default: DecodingOptions,
+        defaults: Defaults,
         options: WorkerOptions,
         metrics: Metrics,
-        long: LongOptions | None = None,
-        *,
-        quota: Quota | None = None,
+        memory: Memory,
     ) -> None:
         self.transcriber = transcriber
-        self.default = default
-        self.long = long or LongOptions()
+        self.defaults = defaults
+        self.name = transcriber.settings(defaults.options).model
         self._options = options
+        self._memory = memory
         self.metrics = metrics
-        self._log = RequestLog(log_text=options.log_text)
-        self.quota = quota or Quota()
-        self.queue = JobQueue(self.quota, options.release_after_s)
+        self._log = RequestLog(self.name, log_text=options.log_text)
+        self.queue = JobQueue(options.release_after_s)
         metrics.watch(
             self.queue, self._celsius if hasattr(type(transcriber.encoder), _CHIP) else None
         )
@@ -104,14 +109,21 @@ class Worker(Closing):
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._settled = threading.Event()
         self._failure: Exception | None = None
-        self.state = State.LOADING
+        self._set(State.LOADING)
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self.transcriber.encoder.spec
 
     def open(self) -> Self:
-        """Load and warm the model.
+        """Start the thread; where the model is loaded at once, wait until it is warm.
 
         Raises:
             WhisperHailoError: it cannot be loaded.
         """
+        if not self._options.loads_at_once:
+            self._set(State.RELEASED)
+            self._settled.set()
         self._thread.start()
         self._settled.wait()
         if self._failure is not None:
@@ -141,7 +153,7 @@ class Worker(Closing):
             caller: who asks.
             emit: told of the text, on the engine's thread.
         """
-        run = self.transcriber.run(options, self.long, self._options.batch_size)
+        run = self.transcriber.run(options, self.defaults.long, self._options.batch_size)
         job = run.recording_of(PartialJob, running.audio, priority=Priority.LIVE)
         job.set_window(run.request(running))
         return self._put(job, run, caller, emit)
@@ -166,26 +178,35 @@ class Worker(Closing):
         job.leave()
         self.queue.done(job)
 
+    def give_up(self) -> None:
+        """Give up what is not done; `close` waits for that."""
+        self.queue.leave_all(BusyError("the server ends; try again when it is back"))
+
     def close(self) -> None:
         """Give up what is not done, and give the model back."""
-        self.queue.leave_all(BusyError("the server ends; try again when it is back"))
+        self.give_up()
         if self._thread.is_alive():
             self._thread.join(_CLOSED_S)
         self.state = State.CLOSED
 
     def _work(self) -> None:
         """Load, decode until there is nothing for a while, release; again when there is more."""
-        waits = True
-        while waits:
+        wanted = self._options.loads_at_once or self.queue.wait_for_more()
+        while wanted:
             try:
-                with self.transcriber:
-                    self._warm_up()
-                    self._set(State.READY)
-                    self._decode()
+                with self._memory.hold(self):
+                    self._set(State.LOADING)
+                    with self.transcriber:
+                        self._warm_up()
+                        self._set(State.READY)
+                        self._settled.set()
+                        self._decode()
                 self._set(State.RELEASED)
+            except RejectedError as error:  # there is no memory for it
+                self._fail_all(error)
             except Exception as error:
                 self._break(error)
-            waits = self.queue.wait_for_more()
+            wanted = self.queue.wait_for_more()
 
     def _celsius(self) -> float | None:
         """Temperature of the chip that the encoder runs on; `None` while it is not open."""
@@ -196,19 +217,20 @@ class Worker(Closing):
 
     def _set(self, state: State) -> None:
         self.state = state
-        self.metrics.state(state.value)
-        self._settled.set()
+        self.metrics.state(self.name, state.value)
 
     def _warm_up(self) -> None:
         """Hear some quiet noise, so that the first request does not wait for memory."""
         noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
         begin_s = time.monotonic()
         for _ in range(_WARM_UPS):
-            self.transcriber.transcribe(noise, self.default, long=self.long)
-        logger.info("warm after %.2f s", time.monotonic() - begin_s)
+            self.transcriber.transcribe(noise, self.defaults.options, long=self.defaults.long)
+        logger.info("%s is warm after %.2f s", self.name, time.monotonic() - begin_s)
 
     def _decode(self) -> None:
-        run = self.transcriber.run(self.default, self.long, self._options.batch_size)
+        run = self.transcriber.run(
+            self.defaults.options, self.defaults.long, self._options.batch_size
+        )
         for job in run.schedule(self.queue).run():
             self._end(cast(Job, job))  # the queue holds no others
 
@@ -238,6 +260,10 @@ class Worker(Closing):
         else:
             logger.error("the engine stopped", exc_info=error)
         self._set(State.BROKEN)
+        self._settled.set()
+        self._fail_all(error)
+
+    def _fail_all(self, error: Exception) -> None:
         for job in list(self._runs):
             if job.failure is None:
                 job.fail(error)

@@ -89,19 +89,19 @@ LISTENS_S: Final = 0.05
 
 
 class Deaf:
-    """An engine that says the same of everything; see `serve.engine.Engine`."""
+    """An engine that says the same of everything; see `serve.service.TranscriptionService`."""
 
     def __init__(self) -> None:
         from whisper_hailo.decoding.options import DecodingOptions
         from whisper_hailo.serve.audio import AudioLimits
-        from whisper_hailo.serve.engine import Served
         from whisper_hailo.serve.metrics import Metrics
+        from whisper_hailo.serve.models import ModelRegistry, ServedModel
         from whisper_hailo.serve.options import LimitOptions
         from whisper_hailo.serve.quota import Quota
         from whisper_hailo.serve.request import Defaults
         from whisper_hailo.serve.worker import State
 
-        self.served = Served("toy", ("whisper-1",), ("en", "de"), 0)
+        self.models = ModelRegistry([ServedModel(DeafWorker(), ("en", "de"))])
         self.ending = asyncio.Event()
         self.limits = AudioLimits(1 << 20, 10.0)
         self.quota = Quota(LimitOptions(max_stored_mib=64))
@@ -115,12 +115,13 @@ class Deaf:
     def request(self, audio: Any, choices: Any, caller: Any) -> Any:
         from whisper_hailo.serve.request import Request
 
-        return Request(audio, *self._defaults.with_choices(choices), caller)
+        name = self.models.find(choices.model).name
+        return Request(audio, *self._defaults.with_choices(choices), caller, name)
 
     @asynccontextmanager
     async def submit(self, request: Any) -> AsyncIterator[Any]:
         from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
-        from whisper_hailo.serve.engine import Ticket
+        from whisper_hailo.serve.service import Ticket
 
         segment = Segment(0.0, 1.0, "Nothing.", (1,), 0.0, 0.0, language="en")
         settings = Settings("toy", "-", "-", 10.0, 1.0, 0, 1.0, 0.0, "none", 0)
@@ -137,12 +138,24 @@ class Deaf:
         """There is always room."""
         yield
 
-    def record_item(self, item: Any) -> None:
+    def record_item(self, choices: Any, item: Any) -> None:
         """Nobody counts."""
 
     def captions(self, choices: Any, caller: Any) -> Any:
         self._defaults.with_choices(choices)
         return DeafCaptions()
+
+
+class DeafWorker:
+    """A model that is never loaded; see `serve.worker.Worker`."""
+
+    def __init__(self) -> None:
+        from whisper_hailo.serve.job_queue import JobQueue
+        from whisper_hailo.serve.worker import State
+
+        self.name = "toy"
+        self.queue = JobQueue()
+        self.state = State.READY
 
 
 class DeafCaptions:

@@ -36,7 +36,7 @@ def test_file_gives_what_is_not_typed(config: Path) -> None:
     assert options["http"] == Address("127.0.0.1", 9000)
     assert options["max_upload"] == 25
     assert options["api_key"] == ("one", "two")
-    assert options["model"] == "micro"
+    assert options["model"] == ("micro",)
     assert options["temperature"] == 1.0
     assert options["no_speech_threshold"] == 0.5
     assert options["queue"] is None

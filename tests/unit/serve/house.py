@@ -1,4 +1,4 @@
-"""An engine with the bundled model."""
+"""A service with the bundled model."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import SearchOptions, rising_temperatures
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.engine import Engine, Served
 from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.models import ModelMemory, ModelRegistry, ServedModel
 from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.request import Caller, Choices, Defaults
+from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.worker import Worker, WorkerOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
@@ -33,28 +34,29 @@ OPTIONS = DecodingOptions(language="auto", search=SearchOptions(rising_temperatu
 
 
 class House(Closing):
-    """A worker and its engine."""
+    """A service and its worker."""
 
     def __init__(
         self,
         options: WorkerOptions | None = None,
         long: LongOptions | None = None,
         quota: Quota | None = None,
-        **of_engine: Any,
+        **of_service: Any,
     ) -> None:
         self.metrics = Metrics()
         transcriber = Transcriber.from_model("micro", threads=1)
         self.worker = Worker(
             transcriber,
-            OPTIONS,
+            Defaults(OPTIONS, long or LongOptions()),
             options or WorkerOptions(),
             self.metrics,
-            long,
-            quota=quota,
+            ModelMemory(),
         )
-        served = Served("micro", ("whisper-1",), ("en", "de"), 0)
-        given = {"limits": AudioLimits(), "deadline_s": 600.0, **of_engine}
-        self.engine = Engine(self.worker, served, Defaults(OPTIONS, self.worker.long), **given)
+        models = ModelRegistry([ServedModel(self.worker, ("en", "de"))])
+        given = {"limits": AudioLimits(), "deadline_s": 600.0, **of_service}
+        self.service = TranscriptionService(
+            models, quota=quota or Quota(), metrics=self.metrics, **given
+        )
 
     def open(self) -> Self:
         self.worker.open()
@@ -64,9 +66,9 @@ class House(Closing):
         self.worker.close()
 
     async def text(self, audio: FloatArray, client: str = "me", **choices: Any) -> str:
-        """What the engine makes of audio."""
-        request = self.engine.request(audio, Choices(**choices), caller(client))
-        async with self.engine.submit(request) as ticket:
+        """What the service makes of audio."""
+        request = self.service.request(audio, Choices(**choices), caller(client))
+        async with self.service.submit(request) as ticket:
             return (await ticket.result()).text
 
 

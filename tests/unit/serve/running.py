@@ -38,7 +38,7 @@ def running(
     limits, safety = limits or LimitOptions(), safety or SafetyOptions()
     listener = listen("127.0.0.1", 0, "a test", "try again")
     port = listener.getsockname()[1]
-    app = make_app(house.engine, Address("127.0.0.1", port), limits, safety)
+    app = make_app(house.service, Address("127.0.0.1", port), limits, safety)
     server = HttpServer(
         app,
         ConnectionLimiter(limits.connections),
@@ -54,7 +54,7 @@ def running(
         ready.set()
         await server.serve(sockets=[listener])
 
-    before, house.engine.ending = house.engine.ending, asyncio.Event()  # one for each loop
+    before, house.service.ending = house.service.ending, asyncio.Event()  # one for each loop
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     ready.wait()
@@ -63,4 +63,4 @@ def running(
     finally:
         server.should_exit = True
         thread.join()
-        house.engine.ending = before
+        house.service.ending = before

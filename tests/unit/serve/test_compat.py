@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 from tests.unit.serve.house import GERMAN, OPTIONS, SHORT, House
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo.serve.api_keys import ApiKeys
-from whisper_hailo.serve.engine import Served
 from whisper_hailo.serve.errors import BadKeyError, UnknownModelError
+from whisper_hailo.serve.models import ModelRegistry
 from whisper_hailo.serve.options import SafetyOptions
 from whisper_hailo.serve.request import Choices, Defaults
 
@@ -42,14 +42,15 @@ def test_missing_model_uses_the_default(web: TestClient) -> None:
         assert web.post(TRANSCRIPTIONS, files={"file": file}).status_code == 200
 
 
-def test_alias_is_added_to_whisper_1() -> None:
-    served = Served("base", ("mine",), ("en",), 0)
-    assert served.names == ("base", "whisper-1", "mine")
-    for name in (*served.names, None, "gpt-4o-transcribe"):
-        served.expect(name)
+def test_alias_is_added_to_whisper_1(house: House) -> None:
+    (model,) = house.service.models.models
+    models = ModelRegistry([model], ("mine",))
+    assert list(models.listed) == ["micro", "whisper-1", "mine"]
+    for name in (*models.listed, None, "gpt-4o-transcribe"):
+        assert models.find(name) is model
     for name in ("gpt-4o", "gpt-4o-transcribe-diarize"):
         with pytest.raises(UnknownModelError):
-            served.expect(name)
+            models.find(name)
 
 
 def test_languages_list_of_one_sets_the_language(web: TestClient) -> None:

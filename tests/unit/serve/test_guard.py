@@ -40,7 +40,7 @@ def test_a_key_is_needed_where_there_are_some(house: House) -> None:
     for headers in ({"Authorization": "Bearer second"}, {"X-API-Key": "first"}):
         assert transcribe(web, headers=headers).status_code == 200
     assert web.get("/health").status_code == 200
-    assert web.get("/ready").json() == {"status": "ready"}
+    assert web.get("/ready").json() == {"status": "ready", "models": {"micro": "ready"}}
     assert web.get("/metrics").status_code == 401
 
 
@@ -188,7 +188,7 @@ def test_metrics_tell_what_was_done_and_what_failed(house: House) -> None:
     page = web.get("/metrics").text
     assert 'whisper_hailo_requests_total{door="openai",outcome="done"}' in page
     assert 'whisper_hailo_errors_total{kind="OptionError"}' in page
-    assert 'whisper_hailo_state{state="ready"} 1.0' in page
+    assert 'whisper_hailo_state{model="micro",state="ready"} 1.0' in page
     assert "whisper_hailo_queue_depth 0.0" in page
     assert 'whisper_hailo_stage_seconds_total{stage="decode"}' in page
 
@@ -237,10 +237,10 @@ def test_what_all_clients_send_has_room_or_is_refused() -> None:
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"
         assert "expected 3 MiB at most" in answer.json()["error"]["message"]
-        assert house.engine.quota.n_bytes == 0
+        assert house.service.quota.n_bytes == 0
         for _ in range(3):
             assert transcribe(web).status_code == 200
-        assert house.engine.quota.n_bytes == 0
+        assert house.service.quota.n_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -297,9 +297,9 @@ def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:
     with House() as ending:
         web = client(ending)
         assert web.get("/ready").status_code == 200
-        ending.worker.queue.close()
+        ending.service.close()
         answer = web.get("/ready")
-        assert (answer.status_code, answer.json()) == (503, {"status": "ending"})
+        assert (answer.status_code, answer.json()["status"]) == (503, "ending")
         answer = transcribe(web)
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"

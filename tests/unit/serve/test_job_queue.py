@@ -10,7 +10,6 @@ import pytest
 
 from whisper_hailo.serve.job import Job
 from whisper_hailo.serve.job_queue import JobQueue
-from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.request import Caller, Priority
 
 pytest.importorskip("prometheus_client", reason="the server extra is not installed")
@@ -21,7 +20,7 @@ WAIT_S = 60
 
 
 def test_the_schedule_waits_for_the_encoder_or_for_a_new_request() -> None:
-    queue = JobQueue(Quota())
+    queue = JobQueue()
     coming: Future[Any] = Future()
     job = object.__new__(Job)
     job.caller, job.begun_s = Caller("me", "test"), 0.0

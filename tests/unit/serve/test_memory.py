@@ -54,7 +54,7 @@ def test_realtime_append_without_room_is_refused() -> None:
         said.append(bytes(48_000))
         said.say(BUFFER + "clear")
         assert said.until(BUFFER + "cleared", "error")["type"] == BUFFER + "cleared"
-        assert house.engine.quota.n_bytes == 0
+        assert house.service.quota.n_bytes == 0
 
 
 def test_live_place_is_freed_while_sound_waits() -> None:
@@ -64,7 +64,7 @@ def test_live_place_is_freed_while_sound_waits() -> None:
             said.append(bytes(30 << 20), 14 << 20)
             said.socket.socket.shutdown(socket.SHUT_RDWR)
         assert wait_for(lambda: not house.worker.queue.n_live)
-        assert wait_for(lambda: not house.engine.quota.n_bytes)
+        assert wait_for(lambda: not house.service.quota.n_bytes)
 
 
 def test_decoded_audio_is_freed_without_the_collector() -> None:

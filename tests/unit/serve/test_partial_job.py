@@ -26,7 +26,7 @@ CAPTIONS = replace(OPTIONS, search=SearchOptions(), limits=LIMITS)
 
 
 def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Transcriber) -> None:
-    captions, audio = house.engine.captions(Choices(), caller()), load_audio(DEMO)
+    captions, audio = house.service.captions(Choices(), caller()), load_audio(DEMO)
     assert captions.content_s == transcriber.content_s
     draft = Draft()
     for seconds in (2, 4, 6):
@@ -46,14 +46,14 @@ def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Tran
 
 def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
     long = np.tile(load_audio(DEMO), 20)
-    with House(WorkerOptions(batch_size=8)) as house, house.engine.live("live"):
+    with House(WorkerOptions(batch_size=8)) as house, house.worker.queue.live():
 
         def ask(number: int) -> Any:
-            asked = house.engine.request(long, Choices(), caller(f"archive {number}"))
+            asked = house.service.request(long, Choices(), caller(f"archive {number}"))
             return house.worker.submit(asked, lambda _event: None)
 
         archive = [ask(number) for number in range(4)]
-        captions = house.engine.captions(Choices(language="en"), caller("live"))
+        captions = house.service.captions(Choices(language="en"), caller("live"))
         for _ in range(3):
             before = sum(job.share.n_windows for job in archive)
             captions.transcribe(load_audio(DEMO)[:48_000], Draft())
@@ -64,16 +64,16 @@ def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
 
 def test_what_cannot_be_heard_is_told(house: House) -> None:
     with pytest.raises(OptionError, match="xx"):
-        house.engine.captions(Choices(language="xx"), caller())
+        house.service.captions(Choices(language="xx"), caller())
 
 
 def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
     audio = load_audio(DEMO)[:48_000]
     with House() as ending:
-        captions = ending.engine.captions(Choices(), caller())
-        with ending.engine.live("me"):
-            ending.worker.queue.close()
-            with pytest.raises(BusyError), ending.engine.live("another"):
+        captions = ending.service.captions(Choices(), caller())
+        with ending.worker.queue.live():
+            ending.service.close()
+            with pytest.raises(BusyError), ending.service.live("another"):
                 pass
             assert captions.transcribe(audio, Draft()).text
             assert not ending.worker.queue.wait_until_empty(0)
@@ -83,7 +83,7 @@ def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
 
 
 def test_who_leaves_a_stream_is_not_looked_for_any_more(house: House) -> None:
-    captions = house.engine.captions(Choices(), caller())
+    captions = house.service.captions(Choices(), caller())
     captions.leave()
     with pytest.raises(ClientDisconnectedError):
         captions.transcribe(load_audio(DEMO)[:48_000], Draft())

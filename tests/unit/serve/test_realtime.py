@@ -147,8 +147,8 @@ def test_the_end_of_the_server_completes_what_is_being_said(
         said.update()
         said.append(pcm(load_audio(DEMO)))
         said.until(TRANSCRIPTION + "delta")
-        house.worker.queue.close()
-        web.loop.call_soon_threadsafe(house.engine.ending.set)
+        house.service.close()
+        web.loop.call_soon_threadsafe(house.service.ending.set)
         done = said.until(TRANSCRIPTION + "completed")
         assert done["transcript"]
         with pytest.raises(ConnectionClosed) as left:

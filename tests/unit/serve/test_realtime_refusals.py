@@ -215,7 +215,7 @@ def test_there_are_so_many_streams_and_others_keep_their_places() -> None:
             with pytest.raises(InvalidStatus) as denied, talk(web):
                 pass
             assert denied.value.response.status_code == 429
-            with house.worker.queue.live("another"):
+            with house.service.live("another"):
                 with pytest.raises(InvalidStatus) as denied, talk(web):
                     pass
                 assert denied.value.response.status_code == 503
@@ -244,7 +244,7 @@ def test_what_waits_to_be_heard_is_bounded(house: House) -> None:
 
         socket = Socket()
         caller = Caller("me", "realtime")
-        session = RealtimeSession(house.engine, caller, socket, None)  # type: ignore[arg-type]
+        session = RealtimeSession(house.service, caller, socket, None, "micro")  # type: ignore[arg-type]
         reading = asyncio.ensure_future(session._read())
         for _ in range(100):
             await asyncio.sleep(0)

@@ -123,9 +123,9 @@ def test_names_to_expect_become_hotwords(house: House) -> None:
 
     many = [f"lamp {n}" for n in range(2000)]
     odd = ["lamp", "a\ud800", "<|endoftext|>", "attic\nheater"]
-    request = house.engine.request(load_audio(DEMO), *_choices(many))
+    request = house.service.request(load_audio(DEMO), *_choices(many))
     assert request.options.prompts.hotwords == ", ".join(many[:1000])
-    request = house.engine.request(load_audio(DEMO), *_choices(odd))
+    request = house.service.request(load_audio(DEMO), *_choices(odd))
     assert request.options.prompts.hotwords == "lamp"
     assert asyncio.run(ask(many[:3])) == asyncio.run(ask(many)) == asyncio.run(ask([]))
 

@@ -130,7 +130,7 @@ def test_recordings_of_all_connections_have_room_or_are_refused() -> None:
             async with AsyncTcpClient("127.0.0.1", port) as second:
                 await second.write_event(AudioChunk(16_000, 2, 1, chunk * 2).event())
                 refused = await second.read_event()
-        while house.engine.quota.n_bytes:  # until the first one's connection is gone
+        while house.service.quota.n_bytes:  # until the first one's connection is gone
             await asyncio.sleep(0.01)
         return refused
 
@@ -155,7 +155,7 @@ def test_half_sent_payloads_count_against_the_quota() -> None:
             assert b"error" in done.pop().result()
             for _, writer in clients:
                 writer.close()
-        assert house.engine.quota.n_bytes == 0
+        assert house.service.quota.n_bytes == 0
 
     with House(quota=Quota(LimitOptions(max_stored_mib=5))) as house:
         asyncio.run(ask(house))

@@ -19,7 +19,7 @@ def client(
 ) -> TestClient:
     """Somebody who asks."""
     address = Address("127.0.0.1", 8000)
-    app = make_app(house.engine, address, limits or LimitOptions(), safety or SafetyOptions())
+    app = make_app(house.service, address, limits or LimitOptions(), safety or SafetyOptions())
     return TestClient(app, "http://127.0.0.1:8000", raise_server_exceptions=False)
 
 

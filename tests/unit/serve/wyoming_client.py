@@ -21,7 +21,7 @@ from whisper_hailo.serve.routes.wyoming.session import WyomingDoor
 @asynccontextmanager
 async def door(house: House, most: int = 16) -> AsyncIterator[int]:
     """The port of a door that is open."""
-    opened = WyomingDoor(house.engine, ConnectionLimiter(most))
+    opened = WyomingDoor(house.service, ConnectionLimiter(most))
     server = await opened.serve(listen("127.0.0.1", 0, "a test", "try again"))
     try:
         yield server.sockets[0].getsockname()[1]

@@ -1,4 +1,4 @@
-"""`whisper-hailo serve`: one model behind many doors."""
+"""`whisper-hailo serve`: models behind several APIs."""
 
 from __future__ import annotations
 
@@ -29,24 +29,27 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 
 logger = logging.getLogger(__name__)
 
+_MODEL = ("revision", "convert", "window", "margin_s", "engine", "threads")
 _DECODING = ("language", "cures", "max_new_tokens", "search", "thresholds", "limits", "prompts")
+_LONG = ("trim_window", "skip_silence", "vad_threshold")
 _NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming")
 
 
 def serve(
     doors: ListenOptions,
-    model: ModelOptions,
+    model: Annotated[ModelOptions, FieldSubset(_MODEL)],
     decoding: Annotated[PartialOptions[DecodingOptions], FieldSubset(_DECODING)],
     fallback: Fallback,
-    long: Annotated[LongOptions, FieldSubset(("trim_window",))],
+    long: Annotated[LongOptions, FieldSubset(_LONG)],
     limits: LimitOptions,
     safety: SafetyOptions,
 ) -> int:
     """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
     require("server", "serve", *_NEEDED)
     _decoding(decoding, fallback, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
-    from whisper_hailo.serve.engine import make_engine, make_worker
+    from whisper_hailo.serve.request import Defaults
     from whisper_hailo.serve.server import Server, bound
+    from whisper_hailo.serve.service import make_service
 
     if doors.http is None and doors.wyoming is None:
         doors = replace(doors, http=Address.of(DEFAULT_HTTP))
@@ -54,19 +57,21 @@ def serve(
     safety.keys()  # what is wrong is told before a model is looked for
     safety.tls.context()  # refuses what HTTPS cannot be served with
     with bound(doors, tls=safety.tls_cert is not None) as listeners:
-        transcriber = model.transcriber(ChipPriority.LIVE)
-        step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
-        options = _decoding(decoding, fallback, transcriber.default_options, step)
-        transcriber.check(options, long)
-        tell_engine(transcriber)
-        worker = make_worker(transcriber, options, long, doors, limits)
-        engine = make_engine(worker, step, doors, limits)
+        models = []
+        for name in doors.model:
+            transcriber = replace(model, model=name).transcriber(ChipPriority.LIVE)
+            step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
+            options = _decoding(decoding, fallback, transcriber.default_options, step)
+            transcriber.check(options, long)
+            tell_engine(transcriber)
+            models.append((transcriber, Defaults(options, long, step)))
+        service = make_service(models, doors, limits)
         server = Server(
-            worker, engine, listeners, doors=doors, limits=limits, safety=safety, serving=_tell
+            service, listeners, doors=doors, limits=limits, safety=safety, serving=_tell
         )
         if doors.log_json:
             log_as(JsonLines())
-        with worker:
+        with service.models:
             asyncio.run(server.run())
     return ExitCode.OK
 

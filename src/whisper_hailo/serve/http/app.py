@@ -12,7 +12,6 @@ from starlette.types import ASGIApp
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.hosts import Hosts
 from whisper_hailo.serve.api_keys import ApiKeys
-from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.access import AccessMiddleware, TrustedProxies
 from whisper_hailo.serve.http.errors import answer_failures
 from whisper_hailo.serve.http.uploads import RESPONSES
@@ -20,6 +19,7 @@ from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 from whisper_hailo.serve.routes import api_docs, health, media, page
 from whisper_hailo.serve.routes.openai import transcriptions
 from whisper_hailo.serve.routes.realtime import session as realtime
+from whisper_hailo.serve.service import TranscriptionService
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {
     "tracing": False,
@@ -42,7 +42,7 @@ ROUTERS = (
 
 
 def make_app(
-    engine: Engine,
+    service: TranscriptionService,
     address: Address,
     limits: LimitOptions,
     safety: SafetyOptions,
@@ -51,7 +51,7 @@ def make_app(
     """The application.
 
     Args:
-        engine: behind all doors.
+        service: behind all doors.
         address: where it is served.
         limits: of what one client may ask.
         safety: who may ask.
@@ -67,10 +67,10 @@ def make_app(
         responses=RESPONSES,
     )
     keys = ApiKeys(safety) if keys is None else keys
-    app.state.metrics, app.state.keys = engine.metrics, keys
+    app.state.metrics, app.state.keys = service.metrics, keys
     answer_failures(app)
     for router in ROUTERS:
-        app.include_router(router(engine))
+        app.include_router(router(service))
     guarded = AccessMiddleware(
         app,
         hosts=Hosts.of(address.host, safety.allow_host, "--allow-host"),
@@ -78,9 +78,9 @@ def make_app(
         keys=keys,
         open_to_all=page.OPEN_TO_ALL,
         max_bytes=limits.max_upload_mib << 20,
-        quota=engine.quota,
-        admit=engine.admit,
-        on_refusal=engine.metrics.failed,
+        quota=service.quota,
+        admit=service.admit,
+        on_refusal=service.metrics.failed,
     )
     served: ASGIApp = guarded
     if safety.allow_origin:

@@ -15,9 +15,9 @@ from starlette.datastructures import FormData
 from starlette.types import Receive, Scope, Send
 
 from whisper_hailo.serve.audio import Decoders, PcmForm
-from whisper_hailo.serve.engine import Engine, Ticket
 from whisper_hailo.serve.http.errors import CLIENT, STORED, SUBMITTED
 from whisper_hailo.serve.request import Caller, Choices, Priority
+from whisper_hailo.serve.service import Ticket, TranscriptionService
 from whisper_hailo.serve.threads import run_until
 
 
@@ -80,14 +80,14 @@ class UploadHandler:
     """What an HTTP door does with a request.
 
     Args:
-        engine: behind the door.
+        service: behind the door.
         door: its name.
     """
 
-    def __init__(self, engine: Engine, door: str) -> None:
-        self._engine = engine
+    def __init__(self, service: TranscriptionService, door: str) -> None:
+        self._service = service
         self._door = door
-        self._decoders = Decoders(engine.limits)
+        self._decoders = Decoders(service.limits)
 
     @asynccontextmanager
     async def ticket(
@@ -110,6 +110,7 @@ class UploadHandler:
             priority: of the recording.
             heard_s: only its beginning.
         """
+        self._service.models.find(choices.model)  # refused before its recording is decoded
         caller = Caller(request.scope[CLIENT], self._door, priority)
         stored, raw = request.scope[STORED], file.file
         if form is not None:
@@ -117,8 +118,8 @@ class UploadHandler:
         else:
             decoding = self._decoders.decode(raw, file.filename, stored, heard_s)
         audio = await run_until_disconnect(request, decoding)
-        asked = self._engine.request(audio, choices, caller)
-        async with self._engine.submit(asked) as ticket:
+        asked = self._service.request(audio, choices, caller)
+        async with self._service.submit(asked) as ticket:
             request.scope[SUBMITTED] = True
             yield ticket
 

@@ -21,6 +21,7 @@ function take(files) {
     find("empty").hidden = true;
     const wish = new FormData();
     wish.set("file", file, file.name);
+    wish.set("model", find("models").value);
     wish.set("language", find("language").value);
     wish.set("task", find("task").value);
     waiting.push([wish, new Result(file.name, find("results"))]);
@@ -86,7 +87,9 @@ async function toggle() {
 
 async function begin() {
   about = await (await fetch("page/about.json")).json();
-  find("model").textContent = about.model;
+  find("model").textContent = about.models.join(", ");
+  find("model-field").hidden = about.models.length < 2;
+  for (const name of about.models) find("models").append(new Option(name, name));
   find("key-field").hidden = !about.key;
   for (const [code, name] of about.languages) find("language").append(new Option(name, code));
   if (!navigator.mediaDevices) {

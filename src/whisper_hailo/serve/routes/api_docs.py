@@ -8,7 +8,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from whisper_hailo.serve.engine import Engine
+from whisper_hailo.serve.service import TranscriptionService
 
 _HEAD: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -25,9 +25,9 @@ td { padding: 0 1rem 0 0; vertical-align: top; }
 """
 
 
-def router(engine: Engine) -> APIRouter:
+def router(service: TranscriptionService) -> APIRouter:
     """`/docs`: what the server answers, for people to read."""
-    del engine
+    del service
     routes = APIRouter()
 
     @routes.get("/docs", include_in_schema=False)

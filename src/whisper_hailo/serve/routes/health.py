@@ -8,15 +8,15 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
 from whisper_hailo.core.version import __version__
-from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.uploads import TEXT, answers
 from whisper_hailo.serve.metrics import CONTENT_TYPE
+from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.worker import State
 
 _READY: Final = frozenset({State.READY, State.RELEASED})
 
 
-def router(engine: Engine) -> APIRouter:
+def router(service: TranscriptionService) -> APIRouter:
     """`/health`, `/ready` and `/metrics`, for those who watch over the server."""
     routes = APIRouter(tags=["operations"])
 
@@ -26,8 +26,10 @@ def router(engine: Engine) -> APIRouter:
 
     @routes.get("/ready", summary="Whether requests are taken")
     async def ready() -> JSONResponse:
-        is_ready = engine.state in _READY
-        return JSONResponse({"status": engine.state.value}, 200 if is_ready else 503)
+        is_ready = service.state in _READY
+        models = {name: state.value for name, state in service.models.states.items()}
+        body = {"status": service.state.value, "models": models}
+        return JSONResponse(body, 200 if is_ready else 503)
 
     @routes.get(
         "/metrics",
@@ -36,6 +38,6 @@ def router(engine: Engine) -> APIRouter:
         responses=answers(TEXT),
     )
     async def metrics() -> Response:
-        return Response(engine.metrics.page(), media_type=CONTENT_TYPE)
+        return Response(service.metrics.page(), media_type=CONTENT_TYPE)
 
     return routes

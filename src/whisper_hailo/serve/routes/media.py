@@ -15,7 +15,6 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.audio import PcmForm
-from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.uploads import (
     TEXT,
     UploadHandler,
@@ -24,6 +23,7 @@ from whisper_hailo.serve.http.uploads import (
     run_until_disconnect,
 )
 from whisper_hailo.serve.request import Choices, Priority, SpeechChoices
+from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.text.outputs import openai_json, render, verbose_json
 
 Encode = Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")]
@@ -32,9 +32,9 @@ _HEARD_S: Final = 30.0
 """A language is found out by the beginning."""
 
 
-def router(engine: Engine) -> APIRouter:
+def router(service: TranscriptionService) -> APIRouter:
     """Return `/asr`, `/detect-language` and `/inference`."""
-    routes, door = APIRouter(route_class=UploadRoute, tags=["media servers"]), _Door(engine)
+    routes, door = APIRouter(route_class=UploadRoute, tags=["media servers"]), _Door(service)
     routes.add_api_route(
         "/inference", door.inference, methods=["POST"], summary="Text of a recording",
         response_model=None, responses=answers(TEXT),
@@ -52,9 +52,9 @@ def router(engine: Engine) -> APIRouter:
 class _Door:
     """Answers requests."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._uploads = UploadHandler(engine, "media")
-        self._inference = UploadHandler(engine, "inference")
+    def __init__(self, service: TranscriptionService) -> None:
+        self._uploads = UploadHandler(service, "media")
+        self._inference = UploadHandler(service, "inference")
 
     async def asr(
         self,

@@ -11,10 +11,10 @@ from fastapi import APIRouter, Form, Request, Response, UploadFile
 
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.serve.engine import Engine, Ticket
 from whisper_hailo.serve.http.errors import body_of
 from whisper_hailo.serve.http.uploads import Events, UploadHandler, UploadRoute, sse
 from whisper_hailo.serve.request import Choices
+from whisper_hailo.serve.service import Ticket, TranscriptionService
 from whisper_hailo.text.outputs import render
 
 _DOOR: Final = "page"
@@ -45,9 +45,9 @@ OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})
 """Where a user types an API key."""
 
 
-def router(engine: Engine) -> APIRouter:
+def router(service: TranscriptionService) -> APIRouter:
     """The page at `/` with its files, and what it asks for; not in the description."""
-    routes, door = APIRouter(route_class=UploadRoute, include_in_schema=False), _Door(engine)
+    routes, door = APIRouter(route_class=UploadRoute, include_in_schema=False), _Door(service)
     for path in _FILES:
         routes.add_api_route(path, door.file)
     routes.add_api_route(_ABOUT, door.about)
@@ -60,9 +60,9 @@ def router(engine: Engine) -> APIRouter:
 class _Door:
     """Answers requests."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._uploads = UploadHandler(engine, _DOOR)
+    def __init__(self, service: TranscriptionService) -> None:
+        self._service = service
+        self._uploads = UploadHandler(service, _DOOR)
 
     async def file(self, request: Request) -> Response:
         """One of the page's files."""
@@ -72,10 +72,11 @@ class _Door:
 
     async def about(self, request: Request) -> dict[str, Any]:
         """What the page has to know of the server."""
-        served, limits = self._engine.served, self._engine.limits
-        names = sorted((language_name(code), code) for code in served.languages)
+        limits, models = self._service.limits, self._service.models
+        codes = {code for model in models.models for code in model.languages}
+        names = sorted((language_name(code), code) for code in codes)
         return {
-            "model": served.name,
+            "models": [model.name for model in models.models],
             "languages": [(code, name) for name, code in names],
             "key": bool(request.app.state.keys),
             "seconds": min(limits.seconds, limits.bytes / _BYTES_PER_SECOND - 1),
@@ -86,11 +87,12 @@ class _Door:
         *,
         request: Request,
         file: UploadFile,
+        model: Annotated[str, Form()] = "",
         language: Annotated[str, Form()] = "",
         task: Annotated[Literal["transcribe", "translate"], Form()] = "transcribe",
     ) -> Response:
         """Segments as server-sent events, each when it is final."""
-        choices = Choices(language=language or None, task=task)
+        choices = Choices(model=model, language=language or None, task=task)
         async with AsyncExitStack() as stack:
             ticket = await stack.enter_async_context(self._uploads.ticket(request, file, choices))
             return Events(_events(ticket), stack.pop_all())

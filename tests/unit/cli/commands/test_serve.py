@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,8 +57,8 @@ class Doors:
         monkeypatch.setattr(ModelOptions, "transcriber", self._transcriber())
         monkeypatch.setattr(Listener, "check", lambda _, *given: self.checked.append(given))
         for name, stands in (
-            ("server.bound", self._bound), ("engine.make_worker", self._worker),
-            ("engine.make_engine", self._engine), ("server.Server", self._server),
+            ("server.bound", self._bound), ("service.make_service", self._service),
+            ("server.Server", self._server),
         ):  # fmt: skip
             monkeypatch.setattr(f"whisper_hailo.serve.{name}", stands)
 
@@ -74,14 +75,9 @@ class Doors:
         self.bound.append((doors, tls))
         yield "listeners"
 
-    def _worker(self, *given: Any) -> Any:
+    def _service(self, *given: Any) -> Any:
         self.made.append(given)
-        return self
-
-    def _engine(self, *given: Any) -> str:
-        assert given[0] is self
-        self.made.append(given)
-        return "engine"
+        return SimpleNamespace(models=self)
 
     def _server(self, *given: Any, **named: Any) -> Any:
         self.served.append((given, named))
@@ -125,8 +121,9 @@ def test_all_that_was_typed_gets_where_it_belongs(
     assert tls is False
     assert [(model.model, model.threads) for model in house.models] == [("base", 2)]
     assert house.priorities == [ChipPriority.LIVE], "streams go before files"
-    worker, engine = house.made
-    transcriber, options, long, same_doors, limits = worker
+    ((models, same_doors, limits),) = house.made
+    ((transcriber, defaults),) = models
+    options, long = defaults.options, defaults.long
     assert transcriber is house.listener
     assert (options.language, options.prompts.initial_prompt) == ("de", "hello")
     assert (options.search.beam_size, options.search.temperatures) == (3, (0.0, 0.5, 1.0))
@@ -134,9 +131,9 @@ def test_all_that_was_typed_gets_where_it_belongs(
     assert long.trim_window
     assert (limits.queue, limits.rate) == (7, 5)
     assert same_doors is doors
-    assert engine[1:] == (0.5, doors, limits)
-    (((served, heard, listeners), named),) = house.served
-    assert (served, heard, listeners) == (house, "engine", "listeners")
+    assert defaults.fallback == 0.5
+    (((service, listeners), named),) = house.served
+    assert (service.models, listeners) == (house, "listeners")
     assert (named["doors"], named["limits"]) == (doors, limits)
     assert named["safety"] == SafetyOptions(api_key=("secret",), allow_host=("a.b",))
     assert house.happened == ["open", "served", "closed"]
@@ -164,9 +161,9 @@ def test_without_any_door_there_is_http_on_this_machine(
 def test_doubtful_text_is_tried_again_as_the_decoder_does_by_default(house: Doors) -> None:
     house.listener.default_fallback = 0.4  # type: ignore[misc]
     assert run(["serve"]) == 0
-    worker, engine = house.made
-    assert worker[1].search.temperatures == (0.0, 0.4, 0.8)
-    assert engine[1] == 0.4
+    ((((_, defaults),), *_),) = house.made
+    assert defaults.options.search.temperatures == (0.0, 0.4, 0.8)
+    assert defaults.fallback == 0.4
 
 
 @pytest.mark.parametrize("words", ["", "--log-json"])
@@ -211,14 +208,34 @@ def test_what_environment_and_file_say_is_served(
     )
     monkeypatch.setenv("WHISPER_HAILO_SERVE_RATE", "4")
     monkeypatch.setenv("WHISPER_HAILO_SERVE_ALIAS", "")
+    monkeypatch.setenv("WHISPER_HAILO_SERVE_BEAM_SIZE", "3")
     assert run(["serve", "--config", "serve.toml", "--queue", "8"]) == 0
     ((doors, _),) = house.bound
-    _, options, long, _, limits = house.made[0]
+    ((_, defaults),), _, limits = house.made[0]
     assert doors.alias == ("other",), "a variable that is empty says nothing"
-    assert (options.language, long.trim_window) == ("de", True)
+    assert (defaults.options.language, defaults.long.trim_window) == ("de", True)
+    assert defaults.options.search.beam_size == 3
     assert (limits.queue, limits.rate) == (8, 4)
     assert house.models[0].model == "small"
     assert house.served[0][1]["safety"].api_key == ("k",)
+
+
+@pytest.mark.parametrize("source", ["words", "environment", "file"])
+def test_several_models_are_served(
+    house: Doors, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    words = ["--max-memory", "500"]
+    if source == "words":
+        words += ["-m", "base", "--model", "tiny.en"]
+    elif source == "environment":
+        monkeypatch.setenv("WHISPER_HAILO_SERVE_MODEL", "base,tiny.en")
+    else:
+        Path("serve.toml").write_text('model = ["base", "tiny.en"]\n')
+        words += ["--config", "serve.toml"]
+    assert run(["serve", *words]) == 0
+    assert [model.model for model in house.models] == ["base", "tiny.en"]
+    (models, doors, limits) = house.made[0]
+    assert (len(models), doors.model, limits.max_memory_mib) == (2, ("base", "tiny.en"), 500)
 
 
 def test_https_is_served_with_a_certificate(house: Doors, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ValidationError
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.strict_json import parse_json
-from whisper_hailo.serve.engine import Engine, Served, Ticket
 from whisper_hailo.serve.http.errors import body_of
 from whisper_hailo.serve.http.uploads import (
     EVENTS,
@@ -23,8 +22,10 @@ from whisper_hailo.serve.http.uploads import (
     run_until_disconnect,
     sse,
 )
+from whisper_hailo.serve.models import ServedModel
 from whisper_hailo.serve.request import Choices, SpeechChoices, only_language
 from whisper_hailo.serve.routes.openai.responses import ResponseFormat, answer, delta, done
+from whisper_hailo.serve.service import Ticket, TranscriptionService
 
 Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
 Granularity = Literal["word", "segment"]
@@ -33,9 +34,9 @@ _DOOR: Final = "openai"
 _VERBOSE: Final = "verbose_json"
 
 
-def router(engine: Engine) -> APIRouter:
+def router(service: TranscriptionService) -> APIRouter:
     """`/v1/audio/transcriptions`, `/v1/audio/translations` and `/v1/models`, as OpenAI's."""
-    routes, door = APIRouter(route_class=UploadRoute, prefix="/v1", tags=["OpenAI"]), _Door(engine)
+    routes, door = APIRouter(route_class=UploadRoute, prefix="/v1", tags=["OpenAI"]), _Door(service)
     for path, answer_to, what, kinds in (
         ("transcriptions", door.transcriptions, "Text of a recording", (TEXT, EVENTS)),
         ("translations", door.translations, "The same in English", (TEXT,)),
@@ -52,9 +53,9 @@ def router(engine: Engine) -> APIRouter:
 class _Door:
     """Answers requests."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._served = engine.served
-        self._uploads = UploadHandler(engine, _DOOR)
+    def __init__(self, service: TranscriptionService) -> None:
+        self._models = service.models
+        self._uploads = UploadHandler(service, _DOOR)
 
     async def transcriptions(
         self,
@@ -74,9 +75,9 @@ class _Door:
         hotwords: Annotated[str | None, Form()] = None,
     ) -> Response:
         """A recording in its own language."""
-        self._served.expect(model)
         form = _response_format(response_format, timestamp_granularities, include, stream=stream)
         choices = Choices(
+            model=model,
             language=language or only_language(await _listed(request, "languages[]")),
             prompt=prompt,
             hotwords=hotwords or ", ".join(await _listed(request, "keywords[]")),
@@ -97,20 +98,18 @@ class _Door:
         temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
     ) -> Response:
         """A recording in English, whatever is spoken."""
-        self._served.expect(model)
         form = _response_format(response_format, None, None, stream=False)
-        choices = Choices(task="translate", prompt=prompt, temperature=temperature)
+        choices = Choices(model=model, task="translate", prompt=prompt, temperature=temperature)
         return await _answer(self._uploads, request, file, choices, form)
 
     async def models(self) -> dict[str, Any]:
-        """All names of the model."""
-        data = [_model(self._served, name) for name in self._served.names]
+        """All names of all models."""
+        data = [_model(model, name) for name, model in self._models.listed.items()]
         return {"object": "list", "data": data}
 
     async def model(self, name: str) -> dict[str, Any]:
-        """The model by one of them."""
-        self._served.expect(name)
-        return _model(self._served, name)
+        """A model by one of its names."""
+        return _model(self._models.find(name), name)
 
 
 def _response_format(
@@ -134,8 +133,8 @@ def _response_format(
     )
 
 
-def _model(served: Served, name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": served.created_s, "owned_by": "whisper-hailo"}
+def _model(model: ServedModel, name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": model.created_s, "owned_by": "whisper-hailo"}
 
 
 async def _listed(request: Request, name: str) -> list[str]:

@@ -12,7 +12,7 @@ from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
 from whisper_hailo.serve.audio import expect_seconds
-from whisper_hailo.serve.engine import Captions, Engine
+from whisper_hailo.serve.captions import EngineCaptions
 from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.http.errors import body_of
 from whisper_hailo.serve.request import Caller, StreamItemResult
@@ -23,6 +23,7 @@ from whisper_hailo.serve.routes.realtime.protocol import (
     Sound,
     error_event,
 )
+from whisper_hailo.serve.service import TranscriptionService
 
 ServerEvent: TypeAlias = dict[str, Any]
 """An event of the API, but for its id."""
@@ -69,15 +70,17 @@ class Items:
     between two commits is one. All but `leave` is called on one thread at a time.
 
     Args:
-        engine: behind the door.
+        service: behind the door.
         caller: whose session it is.
         settings: until they are changed.
     """
 
-    def __init__(self, engine: Engine, caller: Caller, settings: RealtimeSettings) -> None:
-        self._engine = engine
+    def __init__(
+        self, service: TranscriptionService, caller: Caller, settings: RealtimeSettings
+    ) -> None:
+        self._service = service
         self._caller = caller
-        self._captions: Captions | None = None
+        self._captions: EngineCaptions | None = None
         self._item: _Item | None = None
         self._left = False
         self._previous: str | None = None
@@ -89,7 +92,7 @@ class Items:
         """Take some sound."""
         sound_s = self._sound_s + self._sound.seconds(len(raw))
         if not self.settings.detects_turns:
-            expect_seconds(sound_s - self._begin_s, self._engine.limits.seconds)
+            expect_seconds(sound_s - self._begin_s, self._service.limits.seconds)
             self._item = self._item or _Item()
         self._sound_s = sound_s
         yield from self._guarded(self._captioner.feed(self._sound.push(raw)))
@@ -141,7 +144,7 @@ class Items:
             self._captions.leave()
 
     def _use(self, settings: RealtimeSettings) -> None:
-        captions = self._engine.captions(settings.choices, self._caller)
+        captions = self._service.captions(settings.choices, self._caller)
         self.settings, self._captions = settings, captions
         self._begin()
 
@@ -174,7 +177,7 @@ class Items:
         except ClientDisconnectedError:
             raise
         except WhisperHailoError as error:
-            self._engine.metrics.failed(error)
+            self._service.metrics.failed(error)
             item = self._item
             if item is None:  # it was completed with what is known
                 yield error_event(error, None)
@@ -253,7 +256,7 @@ class Items:
 
     def _note(self, item: _Item, failure: Exception | None = None) -> None:
         heard = StreamItemResult(self._caller, item.seconds, item.language, item.told, failure)
-        self._engine.record_item(heard)
+        self._service.record_item(self.settings.choices, heard)
 
     def _milliseconds(self, place_s: float) -> int:
         """A place of the captioner's stream in the whole session."""

@@ -300,6 +300,7 @@ class RealtimeSettings(_Part):
         """What is asked of the engine."""
         asked = self.input.transcription
         return Choices(
+            model=asked.model,
             language=asked.language or only_language(asked.languages or ()),
             prompt=asked.prompt,
             hints=tuple(asked.keywords or ()),

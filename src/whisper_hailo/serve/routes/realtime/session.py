@@ -8,14 +8,13 @@ import logging
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, Final
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.http.connections import Connection
-from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.http.errors import CLIENT, log_refused_request, response_of
 from whisper_hailo.serve.quota import Reservation
@@ -30,6 +29,7 @@ from whisper_hailo.serve.routes.realtime.protocol import (
     error_event,
     parse_message,
 )
+from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.threads import each_on_thread
 
 logger = logging.getLogger(__name__)
@@ -71,30 +71,38 @@ class RealtimeSession:
     """One connection that was accepted.
 
     Args:
-        engine: behind the door.
+        service: behind the door.
         caller: whose it is.
         websocket: of the connection.
         threads: one of them hears it.
+        model: until the client chooses another.
     """
 
     def __init__(
-        self, engine: Engine, caller: Caller, websocket: WebSocket, threads: Executor
+        self,
+        service: TranscriptionService,
+        caller: Caller,
+        websocket: WebSocket,
+        threads: Executor,
+        model: str,
     ) -> None:
-        self._engine = engine
+        self._service = service
         self._websocket = websocket
         self._threads = threads
         self._id = new_id("sess")
-        self._items = Items(engine, caller, RealtimeSettings.of(engine.served.name))
+        self._items = Items(service, caller, RealtimeSettings.of(model))
+        self._model_in_use = ExitStack()
         self._orders: deque[ClientMessage] = deque()
-        self._stored = Reservation(engine.quota)  # for what waits
+        self._stored = Reservation(service.quota)  # for what waits
         self._changed = asyncio.Condition()
 
     async def run(self) -> None:
         """Answer until the client leaves, or the server ends."""
         speaking = asyncio.ensure_future(self._speak())
         reading = asyncio.ensure_future(self._read())
-        ending = asyncio.ensure_future(self._engine.ending.wait())
+        ending = asyncio.ensure_future(self._service.ending.wait())
         code: int | None = None
+        self._use_model()
         try:
             await asyncio.wait({speaking, reading, ending}, return_when=asyncio.FIRST_COMPLETED)
             if ending.done() and not (reading.done() or speaking.done()):
@@ -111,7 +119,7 @@ class RealtimeSession:
             pass
         except Exception as error:
             code = _INTERNAL
-            self._engine.metrics.failed(error)
+            self._service.metrics.failed(error)
             logger.exception("a realtime session failed")
         finally:
             self._items.leave()
@@ -120,6 +128,7 @@ class RealtimeSession:
             await asyncio.gather(speaking, reading, ending, return_exceptions=True)
             self._orders.clear()
             self._stored.release()
+            self._model_in_use.close()
         if code is not None:
             with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it has left meanwhile
                 async with asyncio.timeout(_WRITE_S):
@@ -199,7 +208,7 @@ class RealtimeSession:
             except ClientDisconnectedError:
                 raise
             except WhisperHailoError as error:
-                self._engine.metrics.failed(error)
+                self._service.metrics.failed(error)
                 await self._send(error_event(error, order.event_id))
         await self._send_all(self._items.finish())
 
@@ -212,11 +221,17 @@ class RealtimeSession:
             await self._send_all(self._items.commit())
         elif order.kind == UPDATE:
             settings = self._items.settings.updated(order.changes or {})
-            self._engine.served.expect(settings.input.transcription.model)
             await self._send_all(self._items.update(settings))
+            self._use_model()
             await self._send({"type": "session.updated", "session": self._session()})
         else:
             await self._send_all(self._items.clear())
+
+    def _use_model(self) -> None:
+        """Keep the model of the session loaded as long as the session uses it."""
+        self._model_in_use.close()
+        model = self._service.models.find(self._items.settings.input.transcription.model)
+        self._model_in_use.enter_context(model.worker.queue.live())
 
     async def _send_all(self, events: Iterator[ServerEvent]) -> None:
         async for event in each_on_thread(events, self._items.leave, self._threads):
@@ -239,42 +254,47 @@ _MOST_THREADS: Final = 1 << 10
 """One for each stream that is heard; how many those are is the engine's to say."""
 
 
-def router(engine: Engine) -> APIRouter:
+def router(service: TranscriptionService) -> APIRouter:
     """`/v1/realtime`, a WebSocket, as OpenAI has it for live text."""
     routes = APIRouter()
-    routes.add_api_websocket_route("/v1/realtime", _Door(engine).answer)
+    routes.add_api_websocket_route("/v1/realtime", _Door(service).answer)
     return routes
 
 
 class _Door:
     """Answers connections."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, service: TranscriptionService) -> None:
+        self._service = service
         self._threads: Executor = ThreadPoolExecutor(_MOST_THREADS, "live")
 
     async def answer(self, websocket: WebSocket) -> None:
         """Serve a connection to its end; one that is turned away gets an answer of HTTP."""
         caller = Caller(websocket.scope[CLIENT], _DOOR, Priority.LIVE)
         try:
-            _expect_transcription(self._engine, websocket.query_params)
-            with self._engine.live(caller.client):
-                session = RealtimeSession(self._engine, caller, websocket, self._threads)
+            model = _asked_model(self._service, websocket.query_params)
+            with self._service.live(caller.client):
+                session = RealtimeSession(self._service, caller, websocket, self._threads, model)
                 offered = _SUBPROTOCOL in websocket.scope["subprotocols"]
                 await websocket.accept(_SUBPROTOCOL if offered else None)
                 await session.run()
         except WhisperHailoError as error:
-            self._engine.metrics.failed(error)
+            self._service.metrics.failed(error)
             log_refused_request(websocket.scope, error)
             await websocket.send_denial_response(response_of(error))
         except WebSocketDisconnect:
             pass  # before it was answered
 
 
-def _expect_transcription(engine: Engine, asked: Mapping[str, str]) -> None:
-    """Whether it is what this server does."""
+def _asked_model(service: TranscriptionService, asked: Mapping[str, str]) -> str:
+    """Return the name of the model that a query asks for.
+
+    Raises:
+        OptionError: it asks for something other than transcription.
+        UnknownModelError: there is no such model.
+    """
     intent, model = asked.get("intent", "transcription"), asked.get("model")
     if intent != "transcription":
         raise OptionError(f"intent is {intent[:40]!r}, expected transcription")
-    if model is not None:
-        engine.served.expect(model)
+    found = service.models.find(model)
+    return model or found.name

@@ -25,9 +25,9 @@ from whisper_hailo.core.version import __version__
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
 from whisper_hailo.http.hosts import address_of
 from whisper_hailo.serve.audio import Decoders
-from whisper_hailo.serve.engine import Engine, Served
 from whisper_hailo.serve.errors import ClientDisconnectedError, kind_of, sanitize_error
 from whisper_hailo.serve.logs import log_refusal
+from whisper_hailo.serve.models import ModelRegistry
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices
 from whisper_hailo.serve.routes.wyoming.events import (
@@ -36,6 +36,7 @@ from whisper_hailo.serve.routes.wyoming.events import (
     RecordingChunks,
     read_event,
 )
+from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.threads import run_until
 
 _DOOR: Final = "wyoming"
@@ -54,24 +55,27 @@ _LINGER_BYTES: Final = 1 << 16
 T = TypeVar("T")
 
 
-def info(served: Served) -> Info:
-    """What there is to be had."""
+def info(models: ModelRegistry) -> Info:
+    """Return what a client can choose, the default model first."""
     attribution = Attribution("whisper-hailo", "https://github.com/openai/whisper")
-    model = AsrModel(
-        name=served.name,
-        attribution=attribution,
-        installed=True,
-        description=f"Whisper: {served.name}",
-        version=__version__,
-        languages=list(served.languages),
-    )
+    offered = [
+        AsrModel(
+            name=model.name,
+            attribution=attribution,
+            installed=True,
+            description=f"Whisper: {model.name}",
+            version=__version__,
+            languages=list(model.languages),
+        )
+        for model in models.models
+    ]
     program = AsrProgram(
         name="whisper-hailo",
         attribution=attribution,
         installed=True,
         description="Whisper on Hailo NPUs and edge CPUs",
         version=__version__,
-        models=[model],
+        models=offered,
         supports_transcript_streaming=True,
     )
     return Info(asr=[program])
@@ -90,7 +94,7 @@ class WyomingSession:
     """One connection.
 
     Args:
-        engine: behind the door.
+        service: behind the door.
         decoders: make samples of what comes.
         reader: of the connection.
         writer: of the connection.
@@ -98,22 +102,22 @@ class WyomingSession:
 
     def __init__(
         self,
-        engine: Engine,
+        service: TranscriptionService,
         decoders: Decoders,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        self._engine = engine
+        self._service = service
         self._decoders = decoders
         self._reader = reader
         self._writer = writer
         peer = (writer.get_extra_info("peername") or ("",))[0]
         self._caller = Caller(address_of(peer), _DOOR)
         self._choices = Choices()
-        self._chunks = RecordingChunks(engine.limits, engine.quota)
+        self._chunks = RecordingChunks(service.limits, service.quota)
         self._next: asyncio.Task[Event | None] | None = None
         self._connection: Connection = writer.transport.connection  # type: ignore[attr-defined]
-        self._incoming = Reservation(engine.quota)
+        self._incoming = Reservation(service.quota)
         self._silence_s = _IDLE_S
 
     async def run(self) -> None:
@@ -161,10 +165,10 @@ class WyomingSession:
         if AudioChunk.is_type(event.type):
             self._chunks.add(event)
         elif Describe.is_type(event.type):
-            await self._write(info(self._engine.served))
+            await self._write(info(self._service.models))
         elif Transcribe.is_type(event.type):
             self._choices = self._chosen(event)
-            with self._engine.admit(self._caller.client):
+            with self._service.admit(self._caller.client):
                 pass  # refused before its recording is sent
         elif AudioStart.is_type(event.type):
             self._begin()
@@ -172,7 +176,7 @@ class WyomingSession:
             self._silence_s = _STALL_S
         elif AudioStop.is_type(event.type):
             self._connection.set_busy()
-            with self._engine.admit(self._caller.client):
+            with self._service.admit(self._caller.client):
                 await run_until(self._left(), self._transcribe())
             self._choices = Choices()
             self._begin()
@@ -183,22 +187,21 @@ class WyomingSession:
 
     def _begin(self) -> None:
         self._chunks.stack.close()
-        self._chunks = RecordingChunks(self._engine.limits, self._engine.quota)
+        self._chunks = RecordingChunks(self._service.limits, self._service.quota)
 
     def _chosen(self, event: Event) -> Choices:
         """What a client wants; names and terms are hints, the names first."""
         if not _is_plain(event.data):
             raise MalformedError("transcribe has a value that is no text, or no list of texts")
         asked = Transcribe.from_event(event)
-        if asked.name:
-            self._engine.served.expect(asked.name)
+        self._service.models.find(asked.name)  # refused before its recording is sent
         words = [*(asked.transcript_names or ()), *(asked.transcript_terms or ())]
-        return Choices(language=asked.language or None, hints=tuple(words))
+        return Choices(model=asked.name, language=asked.language or None, hints=tuple(words))
 
     async def _transcribe(self) -> None:
         audio = await self._chunks.audio(self._decoders)
-        request = self._engine.request(audio, self._choices, self._caller)
-        async with self._engine.submit(request) as ticket:
+        request = self._service.request(audio, self._choices, self._caller)
+        async with self._service.submit(request) as ticket:
             await self._write(TranscriptStart(language=self._choices.language))
             async for delta, _ in ticket.deltas():
                 await self._write(TranscriptChunk(delta))
@@ -223,7 +226,7 @@ class WyomingSession:
 
     async def _refuse(self, error: Exception) -> None:
         """Tell what is wrong, and end the connection."""
-        self._engine.metrics.failed(error)
+        self._service.metrics.failed(error)
         is_known = isinstance(error, WhisperHailoError | TimeoutError)
         log_refusal(
             _DOOR,
@@ -240,14 +243,14 @@ class WyomingDoor:
     """Answers connections.
 
     Args:
-        engine: behind the door.
+        service: behind the door.
         limiter: of connections.
     """
 
-    def __init__(self, engine: Engine, limiter: ConnectionLimiter) -> None:
-        self._engine = engine
+    def __init__(self, service: TranscriptionService, limiter: ConnectionLimiter) -> None:
+        self._service = service
         self._limiter = limiter
-        self._decoders = Decoders(engine.limits)
+        self._decoders = Decoders(service.limits)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def serve(self, listener: socket.socket) -> asyncio.Server:
@@ -267,7 +270,7 @@ class WyomingDoor:
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._tasks.add(task)
         try:
-            await WyomingSession(self._engine, self._decoders, reader, writer).run()
+            await WyomingSession(self._service, self._decoders, reader, writer).run()
         finally:
             self._tasks.discard(task)
             writer.close()

@@ -20,9 +20,10 @@ from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
 from whisper_hailo.serve.job import Job
 from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.models import ModelMemory
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota
-from whisper_hailo.serve.request import Choices
+from whisper_hailo.serve.request import Choices, Defaults
 from whisper_hailo.serve.worker import State, Worker, WorkerOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
@@ -53,8 +54,8 @@ def test_segments_come_before_the_end(house: House, transcriber: Transcriber) ->
     audio = load_audio(LONG[0])
 
     async def ask() -> list[str]:
-        request = house.engine.request(audio, Choices(), caller())
-        async with house.engine.submit(request) as ticket:
+        request = house.service.request(audio, Choices(), caller())
+        async with house.service.submit(request) as ticket:
             texts = []
             async for segment in ticket.segments():
                 assert not texts or not hasattr(ticket, "transcript")
@@ -72,8 +73,8 @@ def test_who_leaves_frees_the_place_and_stops_the_work() -> None:
     endless = np.tile(load_audio(DEMO), 200)
 
     async def ask(house: House) -> None:
-        request = house.engine.request(endless, Choices(), caller())
-        async with house.engine.submit(request) as ticket:
+        request = house.service.request(endless, Choices(), caller())
+        async with house.service.submit(request) as ticket:
             async for _ in ticket.segments():
                 (job,) = house.worker.queue.unfinished
                 break
@@ -90,8 +91,8 @@ def test_a_request_that_is_late_is_given_up(house: House) -> None:
     endless = np.tile(load_audio(DEMO), 200)
 
     async def ask() -> None:
-        request = house.engine.request(endless, Choices(), caller())
-        async with house.engine.submit(replace(request, deadline_s=0.2)) as ticket:
+        request = house.service.request(endless, Choices(), caller())
+        async with house.service.submit(replace(request, deadline_s=0.2)) as ticket:
             await ticket.result()
 
     with pytest.raises(DeadlineExceededError, match=r"0\.2 s deadline"):
@@ -158,7 +159,7 @@ def test_the_temperature_of_a_chip_is_told_while_it_is_open() -> None:
     assert encoder is not None
     type(encoder).temperature_c = property(lambda _self: 41.5)  # type: ignore[attr-defined]
     try:
-        worker = Worker(transcriber, OPTIONS, WorkerOptions(), Metrics())
+        worker = Worker(transcriber, Defaults(OPTIONS), WorkerOptions(), Metrics(), ModelMemory())
         assert b"chip_celsius NaN" in worker.metrics.page()
         with worker:
             assert b"chip_celsius 41.5" in worker.metrics.page()
@@ -178,7 +179,7 @@ def test_clients_have_equal_shares() -> None:
     with House(WorkerOptions(batch_size=1)) as house:
 
         def ask(client: str, told: Any) -> Job:
-            asked = house.engine.request(load_audio(DEMO), Choices(), caller(client))
+            asked = house.service.request(load_audio(DEMO), Choices(), caller(client))
             return house.worker.submit(asked, told)
 
         greedy = [ask("greedy", lambda _event: None) for _ in range(16)]

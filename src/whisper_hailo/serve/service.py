@@ -1,0 +1,202 @@
+"""What routes ask for: places, transcripts of recordings, captions of live streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    UNSPACED_LANGUAGES,
+    FloatArray,
+    Segment,
+    Transcript,
+)
+from whisper_hailo.serve.audio import AudioLimits
+from whisper_hailo.serve.captions import EngineCaptions
+from whisper_hailo.serve.errors import BusyError, DeadlineExceededError
+from whisper_hailo.serve.job import Outcome
+from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.models import ModelMemory, ModelRegistry, ServedModel
+from whisper_hailo.serve.options import RELEASE_AFTER_S, LimitOptions, ListenOptions
+from whisper_hailo.serve.quota import Quota, Reservation
+from whisper_hailo.serve.request import Caller, Choices, Defaults, Request, StreamItemResult
+from whisper_hailo.serve.threads import on_thread
+from whisper_hailo.serve.worker import State, Worker, WorkerOptions
+from whisper_hailo.transcription.transcriber import Transcriber
+
+
+class Ticket:
+    """A request that was taken up: its segments as they are final, then its transcript.
+
+    Args:
+        duration_s: of the recording.
+        deadline_s: most seconds to the transcript.
+    """
+
+    transcript: Transcript
+
+    def __init__(self, duration_s: float, deadline_s: float) -> None:
+        self.duration_s = duration_s
+        self._loop = asyncio.get_running_loop()
+        self._deadline_s = deadline_s
+        self._deadline = self._loop.time() + deadline_s
+        self._events: asyncio.Queue[Segment | Outcome | Exception] = asyncio.Queue()
+
+    def emit(self, event: Segment | Outcome | Exception) -> None:
+        """Hand over what comes; from any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+
+    async def segments(self) -> AsyncIterator[Segment]:
+        """Each segment when it is final; then there is the transcript.
+
+        Raises:
+            DeadlineExceededError: it is not done by its deadline.
+            WhisperHailoError: what kept it from being transcribed.
+        """
+        while True:
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    event = await self._events.get()
+            except TimeoutError:
+                raise DeadlineExceededError(
+                    f"the request exceeded its {self._deadline_s:g} s deadline; send shorter audio "
+                    "or retry when the server is less busy"
+                ) from None
+            if isinstance(event, Exception):
+                raise event
+            if isinstance(event, Segment):
+                yield event
+            elif isinstance(event, Transcript):
+                self.transcript = event
+                return
+
+    async def deltas(self) -> AsyncIterator[tuple[str, Segment]]:
+        """Yield what each segment adds to the text, with the blank before it, and the segment."""
+        blank = ""
+        async for segment in self.segments():
+            if segment.text:
+                yield blank + segment.text, segment
+                blank = "" if segment.language in UNSPACED_LANGUAGES else " "
+
+    async def result(self) -> Transcript:
+        """The transcript; see `segments` for what it raises."""
+        async for _ in self.segments():
+            pass
+        return self.transcript
+
+
+class TranscriptionService:
+    """The models of a server, for the routes of one event loop.
+
+    Args:
+        models: open.
+        quota: of all clients.
+        metrics: of all models.
+        limits: of a request's audio.
+        deadline_s: most seconds of a request that brings none of its own.
+    """
+
+    def __init__(
+        self,
+        models: ModelRegistry,
+        *,
+        quota: Quota,
+        metrics: Metrics,
+        limits: AudioLimits,
+        deadline_s: float,
+    ) -> None:
+        self._deadline_s = deadline_s
+        self._is_closed = False
+        self.ending = asyncio.Event()
+        self.models = models
+        self.limits = limits
+        self.quota = quota
+        self.metrics = metrics
+
+    @property
+    def state(self) -> State:
+        """State of the default model, or that the server ends."""
+        return State.ENDING if self._is_closed else self.models.default.worker.state
+
+    def close(self) -> None:
+        """Take no further request; those under way are finished."""
+        self._is_closed = True
+        self.models.close_queues()
+
+    def admit(self, client: str) -> AbstractContextManager[Reservation]:
+        """Hold a place for a request and what it stores; see `Quota.request`."""
+        self._expect_open()
+        return self.quota.request(client)
+
+    @contextmanager
+    def live(self, client: str) -> Iterator[None]:
+        """Hold a place for a live stream as long as the block lasts; see `Quota.live`."""
+        self._expect_open()
+        with self.quota.live(client):
+            yield
+
+    def _expect_open(self) -> None:
+        if self._is_closed:
+            raise BusyError("the server is about to end; try again when it is back")
+
+    def request(self, audio: FloatArray, choices: Choices, caller: Caller) -> Request:
+        model = self.models.find(choices.model)
+        return Request(audio, *model.options(choices), caller, model.name)
+
+    def captions(self, choices: Choices, caller: Caller) -> EngineCaptions:
+        """Return the engine of a live stream; see `ServedModel.captions`."""
+        return self.models.find(choices.model).captions(choices, caller, self._deadline_s)
+
+    def record_item(self, choices: Choices, item: StreamItemResult) -> None:
+        """Count and log an item of a live stream that is over. From any thread."""
+        self.models.find(choices.model).worker.record_item(item)
+
+    @asynccontextmanager
+    async def submit(self, request: Request) -> AsyncIterator[Ticket]:
+        worker = self.models.find(request.model).worker
+        deadline_s = self._deadline_s if request.deadline_s is None else request.deadline_s
+        ticket = Ticket(request.audio.size / SAMPLE_RATE_HZ, deadline_s)
+        job = await on_thread(worker.submit, request, ticket.emit, undo=worker.leave)
+        try:
+            yield ticket
+        finally:
+            worker.leave(job)
+
+
+def make_service(
+    models: Sequence[tuple[Transcriber, Defaults]], doors: ListenOptions, limits: LimitOptions
+) -> TranscriptionService:
+    """Put a service together; its models are not open.
+
+    Args:
+        models: transcribers that are not open, and the options of requests that choose nothing.
+        doors: names of the models, and whether texts are logged.
+        limits: how much is taken on.
+
+    Raises:
+        OptionError: two models of one name, or one that does not fit the memory by itself.
+    """
+    metrics, memory = Metrics(), ModelMemory(limits.max_memory_mib)
+    served: list[ServedModel] = []
+    for typed, (transcriber, defaults) in zip(doors.model, models, strict=True):
+        is_first = not served
+        options = WorkerOptions(
+            batch_size=limits.batch_size,
+            release_after_s=limits.release_after_s or (None if is_first else RELEASE_AFTER_S),
+            log_text=doors.log_text,
+            loads_at_once=is_first,
+        )
+        worker = Worker(transcriber, defaults, options, metrics, memory)
+        memory.check(worker)
+        languages = tuple(transcriber.tokenizer.special.languages) or ("en",)
+        served.append(ServedModel(worker, languages, (typed, worker.spec.source.name)))
+    return TranscriptionService(
+        ModelRegistry(served, doors.alias),
+        quota=Quota(limits),
+        metrics=metrics,
+        limits=AudioLimits(limits.max_upload_mib << 20, limits.max_audio_s),
+        deadline_s=limits.deadline_s,
+    )

@@ -1,0 +1,192 @@
+"""Several models: chosen by name, loaded when asked for, released when idle or for others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from wyoming.client import AsyncTcpClient
+from wyoming.info import Describe, Info
+
+from tests.unit.serve.house import DEMO, DEMO_TEXT, OPTIONS, SHORT, House
+from tests.unit.serve.realtime_client import URL, talk
+from tests.unit.serve.running import running
+from tests.unit.serve.web import client, transcribe
+from tests.unit.serve.wyoming_client import door, heard, pcm, say
+from whisper_hailo import Transcriber
+from whisper_hailo.audio import load_audio
+from whisper_hailo.convert.model_cache import find_model
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.serve.errors import BusyError, UnknownModelError
+from whisper_hailo.serve.models import ModelRegistry, estimate_loaded_mib
+from whisper_hailo.serve.options import LimitOptions, ListenOptions
+from whisper_hailo.serve.request import Defaults
+from whisper_hailo.serve.service import make_service
+from whisper_hailo.serve.worker import State
+
+pytestmark = pytest.mark.slow
+WAIT_S = 60
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundled model by another name."""
+    directory, _ = find_model("micro", None)
+    copy = tmp_path_factory.mktemp("models") / "other"
+    shutil.copytree(directory, copy)
+    spec = json.loads((copy / "model.json").read_text())
+    (copy / "model.json").write_text(json.dumps(spec | {"name": "other"}))
+    return copy
+
+
+class Two(House):
+    """A service of two models, made as the command makes it."""
+
+    def __init__(self, other: Path, limits: LimitOptions | None = None) -> None:
+        names = ("micro", str(other))
+        models = [(Transcriber.from_model(name, threads=1), Defaults(OPTIONS)) for name in names]
+        self.service = make_service(models, ListenOptions(model=names), limits or LimitOptions())
+        self.worker = self.service.models.default.worker
+        self.metrics = self.service.metrics
+
+    def open(self) -> Two:
+        self.service.models.open()
+        return self
+
+    def close(self) -> None:
+        self.service.models.close()
+
+    def state(self, name: str) -> State:
+        return self.service.models.states[name]
+
+
+@pytest.fixture(scope="module")
+def two(other: Path) -> Iterator[Two]:
+    with Two(other) as opened:
+        yield opened
+
+
+def wait_for(happens: Callable[[], bool]) -> bool:
+    end_s = time.monotonic() + WAIT_S
+    while time.monotonic() < end_s and not happens():
+        time.sleep(0.01)
+    return happens()
+
+
+def test_model_is_loaded_when_first_asked_for(other: Path) -> None:
+    with Two(other) as two:
+        assert (two.state("micro"), two.state("other")) == (State.READY, State.RELEASED)
+        assert asyncio.run(two.text(load_audio(DEMO), model="other")) == DEMO_TEXT
+        assert two.state("other") is State.READY
+        page = two.metrics.page().decode()
+        assert 'whisper_hailo_state{model="other",state="ready"} 1.0' in page
+
+
+def test_request_field_chooses_the_model(two: Two, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    web = client(two)
+    for name in ("other", "micro", "whisper-1", "gpt-4o-transcribe"):
+        assert transcribe(web, model=name).status_code == 200
+    assert [line.split("model=")[1].split()[0] for line in caplog.messages if "model=" in line] == [
+        "other", "micro", "micro", "micro",
+    ]  # fmt: skip
+    answer = transcribe(web, model="nowhere")
+    assert answer.status_code == 404
+    assert "other" in answer.json()["error"]["message"]
+
+
+def test_models_are_listed(two: Two) -> None:
+    web = client(two)
+    listed = [model["id"] for model in web.get("/v1/models").json()["data"]]
+    assert listed == ["micro", "other", "whisper-1"]
+    assert web.get("/v1/models/other").json()["id"] == "other"
+    assert set(web.get("/ready").json()["models"]) == {"micro", "other"}
+    assert web.get("/page/about.json").json()["models"] == ["micro", "other"]
+
+
+def test_wyoming_client_chooses_the_model(two: Two, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+
+    async def ask() -> tuple[Info, str]:
+        async with door(two) as port, AsyncTcpClient("127.0.0.1", port) as wyoming:
+            await wyoming.write_event(Describe().event())
+            event = await wyoming.read_event()
+            assert event is not None
+            text = heard(await say(wyoming, pcm(DEMO), name="other"))
+            return Info.from_event(event), text
+
+    info, text = asyncio.run(ask())
+    assert [model.name for model in info.asr[0].models] == ["micro", "other"]
+    assert text == DEMO_TEXT
+    assert any("model=other" in line for line in caplog.messages)
+
+
+def test_realtime_session_chooses_and_holds_its_model(two: Two) -> None:
+    queue = two.service.models.find("other").worker.queue
+    with running(two) as web, talk(web, URL + "&model=other") as said:
+        assert queue.n_live == 1
+        answer = said.update(transcription={"model": "micro"})
+        assert answer["session"]["audio"]["input"]["transcription"]["model"] == "micro"
+        assert (queue.n_live, two.worker.queue.n_live) == (0, 1)
+    assert wait_for(lambda: not two.worker.queue.n_live)
+
+
+def test_idle_model_is_released_and_the_first_stays(
+    other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.serve.service.RELEASE_AFTER_S", 0.05)
+    with Two(other) as two:
+        assert asyncio.run(two.text(load_audio(SHORT), model="other"))
+        assert wait_for(lambda: two.state("other") is State.RELEASED)
+        assert two.state("micro") is State.READY
+
+
+def test_idle_model_makes_room_for_another(other: Path) -> None:
+    needed = estimate_loaded_mib(find_model("micro", None)[1])
+    with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
+        for name, released in (("other", "micro"), ("micro", "other")):
+            assert asyncio.run(two.text(load_audio(DEMO), model=name)) == DEMO_TEXT
+            assert (two.state(name), two.state(released)) == (State.READY, State.RELEASED)
+
+
+def test_model_without_room_is_refused_and_served_later(other: Path) -> None:
+    needed = estimate_loaded_mib(find_model("micro", None)[1])
+    with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
+        with two.worker.queue.live():
+            answer = transcribe(client(two), model="other")
+            assert answer.status_code == 503
+            assert answer.headers["retry-after"]
+            assert "--max-memory" in answer.json()["error"]["message"]
+            with pytest.raises(BusyError):
+                asyncio.run(two.text(load_audio(SHORT), model="other"))
+        assert asyncio.run(two.text(load_audio(DEMO), model="other")) == DEMO_TEXT
+
+
+def test_model_larger_than_the_memory_is_refused_at_start(other: Path) -> None:
+    with pytest.raises(OptionError, match="--max-memory is 1"):
+        Two(other, LimitOptions(max_memory_mib=1))
+
+
+def test_two_models_of_one_name_are_refused(two: Two) -> None:
+    (model, _) = two.service.models.models
+    with pytest.raises(OptionError, match="--model"):
+        ModelRegistry([model, model])
+
+
+def test_model_is_found_by_the_name_that_was_typed(two: Two, other: Path) -> None:
+    models = two.service.models
+    assert models.find(str(other)).name == "other"
+    assert models.find("micro") is models.find(None) is models.default
+    with pytest.raises(UnknownModelError):
+        models.find("Other")
+
+
+def test_memory_is_estimated_from_weights() -> None:
+    spec = find_model("micro", None)[1]
+    smaller = estimate_loaded_mib(spec)
+    assert 0 < smaller < 100
