@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from tests.e2e.conftest import ended_in_time
 
 CAPTION = ("--model", "micro", "--threads", "1", "--min-partial", "0.5", "--web", "--web-port", "0")
+LOOPS = {"WHISPER_HAILO_CAPTION_LOOPS": "40"}
 
 
 @contextmanager

@@ -78,8 +78,8 @@ def test_a_description_and_two_graphs_are_enough(
          "decoder takes 500 positions, encoder gives 1500; convert with --window 30"),
         (["--encoder", "{model}/hailo/encoder-10s.onnx", "--window", "30"], 2,
          "--window is 30 s, encoder onnx-10s-fp32 takes 10 s; leave --window out"),
-        (["--decoder-backend", "fixed", "--pad-to", "1500"], 2,
-         "--pad-to is 1500, decoder fixed-fp32 has 500 positions and cannot be padded further"),
+        (["--decoder-backend", "fixed", "--config", "{model}/pad.toml"], 2,
+         "pad-to is 1500, decoder fixed-fp32 has 500 positions and cannot be padded further"),
         (["--decoder", "{model}/encoder.onnx"], 4, "no Whisper decoder"),
         (["--tokenizer", "{model}/model.json"], 4, "is no tokenizer"),
     ],
@@ -88,6 +88,7 @@ def test_contradictions_are_one_line_before_any_audio(  # noqa: PLR0917
     whisper_hailo: Command, model: Path, tmp_path: Path, words: list[str], code: int, line: str
 ) -> None:
     words = [word.format(model=model) for word in words]
+    (model / "pad.toml").write_text("pad-to = 1500\n")
     (tmp_path / "nothing.wav").write_text("no sound")
     result = whisper_hailo("transcribe", "--model", model, *words, tmp_path / "nothing.wav")
     assert result.returncode == code, result.stderr

@@ -14,7 +14,7 @@ pytest.importorskip("websockets", reason="the web extra is not installed")
 
 from tests.e2e.browser import browser, opened
 from tests.e2e.conftest import DEMO
-from tests.e2e.serving import serving
+from tests.e2e.serving import LOOPS, serving
 
 NOTE_RETURN = """
 () => {
@@ -55,8 +55,8 @@ def test_captions_are_seen_read_out_and_survive_a_lost_connection(
         route.connect_to_server()
         sockets.append(route)
 
-    words = ("--real-time", "--loops", 40, "--events", events, DEMO)
-    with serving(environment, *words) as (_, address), browser() as chromium:
+    words = ("--real-time", "--events", events, DEMO)
+    with serving(environment | LOOPS, *words) as (_, address), browser() as chromium:
         context = chromium.new_context(viewport={"width": 1280, "height": 720}, locale="en-GB")
         context.route_web_socket(re.compile("/events"), through)
         page = opened(context, address)

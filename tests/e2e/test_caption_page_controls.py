@@ -11,7 +11,7 @@ pytest.importorskip("websockets", reason="the web extra is not installed")
 
 from tests.e2e.browser import browser, opened
 from tests.e2e.conftest import DEMO
-from tests.e2e.serving import serving
+from tests.e2e.serving import LOOPS, serving
 from tests.e2e.talk import SENTENCES, give, said, stage
 from whisper_hailo.live.events import Cleared
 from whisper_hailo.live.statistics import CaptionStatistics
@@ -20,8 +20,8 @@ TOKEN = "a-token-for-this-test"  # noqa: S105 - of no server but these
 
 
 def test_captions_are_paused_marked_and_cleared_for_everybody(environment: dict[str, str]) -> None:
-    words = ("--real-time", "--loops", 40, "--web-token", TOKEN, DEMO)
-    with serving(environment, *words) as (_, address), browser() as chromium:
+    words = ("--real-time", "--web-token", TOKEN, DEMO)
+    with serving(environment | LOOPS, *words) as (_, address), browser() as chromium:
         speaker = opened(chromium, f"{address}?token={TOKEN}", locale="en-GB")
         listener = opened(chromium, f"{address}?token={TOKEN}", locale="de-DE")
         speaker.wait_for_selector(".segment >> nth=1")

@@ -16,7 +16,7 @@ from tests.standin import with_chip
 from tests.standin.make_hef import encoder_network, hef
 
 GERMAN = ROOT / "tests/data/micro/german/german-000.ogg"
-AHEAD = ("--draft-tokens", "4", "--batch-size", "1")
+AHEAD = {"WHISPER_HAILO_TRANSCRIBE_DRAFT_TOKENS": "4"}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_the_output_is_that_of_the_model_alone(
 ) -> None:
     asked = ("transcribe", "-m", "micro", DEMO, GERMAN, "--format", "srt", *words)
     plain = whisper_hailo(*asked, "--batch-size", "1")
-    helped = whisper_hailo(*asked, "--draft-model", nano, *AHEAD)
+    helped = whisper_hailo(*asked, "--draft-model", nano, "--batch-size", "1", env=AHEAD)
     assert helped.returncode == 0, helped.stderr
     assert helped.stdout == plain.stdout
     assert "draft model nano, cached-int4" in helped.stderr
@@ -63,9 +63,9 @@ def test_another_vocabulary_is_refused_before_anything_is_loaded(
 
 
 def test_options_without_effect_are_refused(whisper_hailo: Command) -> None:
-    result = whisper_hailo("transcribe", "-m", "micro", "--draft-tokens", "4", DEMO)
+    result = whisper_hailo("transcribe", "-m", "micro", DEMO, env=AHEAD)
     assert result.returncode == 2
-    assert one_line(result).endswith("--draft-tokens is 4, but there is no --draft-model; give one")
+    assert one_line(result).endswith("draft-tokens is 4, but there is no --draft-model; give one")
 
 
 def _with_hef(model: Path, out: Path) -> Path:
@@ -108,10 +108,10 @@ def test_the_encoders_run_where_their_hefs_are(
 ) -> None:
     model, draft_model = pairs["micro"][large_hef], pairs["nano"][small_hef]
     machine = tmp_path / "machine"
-    env = with_chip(machine, {})
+    env = with_chip(machine, AHEAD)
     asked = ("transcribe", "-v", "-m", model, DEMO, "--batch-size", "1", "--window", "10")
     plain = whisper_hailo(*asked, env=with_chip(tmp_path / "other", {}))
-    helped = whisper_hailo(*asked, "--draft-model", draft_model, "--draft-tokens", "4", env=env)
+    helped = whisper_hailo(*asked, "--draft-model", draft_model, env=env)
     assert helped.returncode == 0, helped.stderr
     assert helped.stdout == plain.stdout
     heard = {True: "encoder hef-hailo8l", False: "encoder onnx"}

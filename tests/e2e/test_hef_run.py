@@ -15,6 +15,7 @@ from tests.e2e.conftest import DEMO, PATIENCE_S, ROOT, Command, one_line
 from tests.standin import with_chip
 from tests.standin.make_hef import decoder_network, encoder_network, hef, write_hefs
 
+DEVICE_TIMEOUT = "WHISPER_HAILO_TRANSCRIBE_DEVICE_TIMEOUT"
 SPEECH = ROOT / "tests" / "data" / "micro"
 
 
@@ -153,9 +154,9 @@ def test_a_file_whose_device_fails_is_reported_and_the_next_goes_on(
     """The demo has two windows: the second one fails, in the middle of the file."""
     speech = sorted((SPEECH / "unseen").glob("*.ogg"))[:2]
     files = [speech[0], DEMO, speech[1]]
-    words = ("transcribe", "--model", model, "--json", "--device-timeout", 3, *files)
+    words = ("transcribe", "--model", model, "--json", *files)
     plain = whisper_hailo(*words, "--window", 10)
-    env = with_chip(tmp_path, {}, faults={"run": {"2": fault}})
+    env = with_chip(tmp_path, {DEVICE_TIMEOUT: "3"}, faults={"run": {"2": fault}})
     result = whisper_hailo(*words, "--encoder", hefs[0], env=env)
     assert result.returncode == 6
     assert expected in one_line(result)
@@ -198,8 +199,8 @@ def test_one_chip_for_several_processes(
     hold.touch()
     shared = [
         subprocess.Popen(
-            [*command, "--share", "--device-timeout", str(PATIENCE_S), str(path)],
-            env=env,
+            [*command, "--share", str(path)],
+            env=env | {DEVICE_TIMEOUT: str(PATIENCE_S)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

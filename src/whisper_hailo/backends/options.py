@@ -55,7 +55,12 @@ class EngineOptions:
         None, "A smaller model decodes ahead; same text, sooner.", ENGINE, metavar="NAME"
     )
     draft_tokens: int | None = flag(
-        None, "Fixed number of draft tokens.", ENGINE, metavar="N", shown="what pays"
+        None,
+        "Fixed number of draft tokens.",
+        ENGINE,
+        metavar="N",
+        shown="what pays",
+        settings_only=True,
     )
     tokenizer: Path | None = flag(
         None, "A tokenizer.json in place of the model's.", ENGINE, metavar="FILE"
@@ -66,6 +71,7 @@ class EngineOptions:
         "Who adds a HEF decoder's position rows; 8: the host, 10h: the chip",
         ENGINE,
         choices=HOST_CONTRACTS,
+        settings_only=True,
     )
 
     def __post_init__(self) -> None:
@@ -75,6 +81,4 @@ class EngineOptions:
         fits = wanted is None or 1 <= wanted <= MOST_DRAFTED
         expect(self, "draft_tokens", fits, f"1 to {MOST_DRAFTED}")
         if wanted is not None and self.draft_model is None:
-            raise OptionError(
-                f"--draft-tokens is {wanted}, but there is no --draft-model; give one"
-            )
+            raise OptionError(f"draft-tokens is {wanted}, but there is no --draft-model; give one")

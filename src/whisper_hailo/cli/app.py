@@ -69,7 +69,7 @@ class Program(click.Group):
         for title, commands in rows.items():
             with formatter.section(title):
                 formatter.write_dl(commands)
-        write_options(self.get_params(ctx), formatter, rare=True)
+        write_options(self.get_params(ctx), formatter)
 
 
 @cache

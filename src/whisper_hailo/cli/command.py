@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin, get_t
 import click
 from click.core import ParameterSource
 
-from whisper_hailo.cli.help import MORE, RARE, Command
+from whisper_hailo.cli.help import MORE, Command
 from whisper_hailo.cli.options import Argument, FieldSubset, Option, argument_of, options_of
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.verbosity import Verbosity, log_package, set_verbosity
@@ -61,9 +61,11 @@ def command_of(name: str, function: Callable[..., Any]) -> Command:
         readers[key] = _add(params, key, hints[key], parameter.default)
     params += [*options_of(Verbosity)]
     transcribes = any(param.name == _SPEAKING for param in params)
-    if any(param.opts[0] in RARE for param in params):
-        params.append(eager_switch("--help-all", "Show rare options, too.", _show_all, MORE))
-    if transcribes:
+    has_keys = any(getattr(param, "settings_only", False) for param in params)
+    help_all = eager_switch("--help-all", "Show the keys of settings files, too.", _show_all, MORE)
+    help_all.hidden = not has_keys
+    params.append(help_all)
+    if transcribes or has_keys:
         flag = Flag("Options in TOML, such as seed = 7.", MORE, metavar="FILE")
         config = Option("--config", flag, Path)
         config.callback, config.expose_value, config.is_eager = load_settings, False, True
@@ -163,9 +165,7 @@ def load_settings(context: click.Context, param: click.Parameter, path: Path | N
         if (known := names.get(identifier(name))) is None:
             similar = get_close_matches(identifier(name), names, 1)
             hint = f"did you mean {similar[0].replace('_', '-')}?" if similar else "see --help-all"
-            raise OptionError(
-                f"{shown(path)}: {shown(name)} is no option of {command.name}; {hint}"
-            )
+            raise OptionError(f"{shown(path)}: {shown(name)} is no key of {command.name}; {hint}")
         is_one_of_list = known.multiple and not isinstance(value, list)
         settings[str(known.name)] = [value] if is_one_of_list else value
     context.default_map = settings

@@ -109,8 +109,8 @@ COMPAT_OPTIONS: Final = (
     ),
     _valued("--model-dir", "models are kept below WHISPER_HAILO_CACHE; set that"),
     _valued("--model-directory", "give the directory as --model"),
-    _valued("--vad-min-silence-duration-ms -vsd", "give --vad-min-silence in seconds"),
-    _valued("--vad-speech-pad-ms -vp", "give --vad-speech-pad in seconds"),
+    _valued("--vad-min-silence-duration-ms -vsd", "set vad-min-silence, in s, in a --config file"),
+    _valued("--vad-speech-pad-ms -vp", "set vad-speech-pad, in s, in a --config file"),
     _valued("--multilingual", "give --language auto --detect-each-window"),
     _valued("--hf-token", "no token is needed; voices of one channel are not told apart"),
     _switch("--vad-filter --vad", "--long vad"),
@@ -138,7 +138,7 @@ COMPAT_OPTIONS: Final = (
     _switch("--print-special -ps", None, "special tokens are not shown; leave it out"),
     _switch("--print-colors -pc", "--colour"),
     _switch("--split-on-word -sow", None, "leave it out: lines end between words"),
-    _switch("--suppress-nst -sns", None, "leave it out: --suppress-tokens -1 is the default"),
+    _switch("--suppress-nst -sns", None, "leave it out: it is the default"),
     *(
         _switch(f"--output-{name} {short}", f"--format {name} --output-dir .")
         for name, short in (("txt", "-otxt"), ("srt", "-osrt"), ("vtt", "-ovtt"), ("json", "-oj"))
@@ -163,7 +163,7 @@ COMPAT_OPTIONS: Final = (
     _valued("--vad-samples-overlap -vo", _VOICE),
     _valued("--vad-thold -vth", "give --vad-threshold"),
     _valued("--freq-thold -fth", "leave it out: sound is not filtered"),
-    _valued("--max-tokens -mt", "give --max-new-tokens"),
+    _valued("--max-tokens -mt", "set max-new-tokens in a --config file"),
     _valued("--font-path -fp", "leave it out: no video is made"),
     _valued("--grammar", "give --hotwords for words to expect"),
     _switch("--log-score -ls", None, "give --format json: it has the probabilities"),

@@ -1,4 +1,4 @@
-"""Help of a command: options by topic, everyday ones first, rare ones only with `--help-all`."""
+"""Help of a command: options by topic, everyday ones first, keys of settings files last."""
 
 from __future__ import annotations
 
@@ -17,52 +17,34 @@ MORE: Final = "More"
 UNBROKEN: Final = "\N{NO-BREAK SPACE}"
 """A blank at which no line ends."""
 
-_LAST: Final = (ENGINE, CHIP, MORE)
+_SETTINGS: Final = "Settings file (--config) or environment only"
+_LAST: Final = (ENGINE, CHIP, MORE, _SETTINGS)
 _EVERYDAY: Final = "Options"
 _NAMES_WIDTH: Final = 33
 """Longer names stand on a line of their own."""
 
-RARE: Final = frozenset(
-    f"--{name}"
-    for name in (
-        # Model, engine, chip
-        "encoder-quantize", "margin-s", "encoder-backend", "decoder-backend", "decoder-assets",
-        "draft-tokens", "tokenizer", "host-contract", "device-timeout",
-        # Repetition, doubtful text, search
-        "pad-to", "pad-with", "repetition-penalty", "eot-boost", "max-new-tokens",
-        "suppress-tokens", "suppress-blank", "no-repeat-ngram", "max-tokens-per-second",
-        "logprob-threshold", "compression-ratio-threshold",
-        "retry-beam-size", "patience", "length-penalty", "best-of", "seed",
-        # Times, prompts, windows
-        "max-initial-timestamp", "prepend-punctuations", "append-punctuations", "prefix",
-        "carry-initial-prompt", "overlap", "trim-window", "skip-silence", "vad-min-silence",
-        "vad-speech-pad",
-        # Captions
-        "min-speech", "pre-roll", "min-partial", "hold-back", "drafts", "loops", "max-segment",
-        "web-allow-host", "web-frame", "web-cert", "web-key",
-        # The server
-        "queue-each", "max-live", "max-connections", "max-stored", "drain", "log-text",
-    )
-)  # fmt: skip
-"""Options that few need: command line and settings files take them, `--help` leaves them out."""
 
-
-def write_options(params: Iterable[Any], formatter: Any, *, rare: bool) -> None:  # noqa: ANN401
+def write_options(params: Iterable[Any], formatter: Any, *, settings: bool = False) -> None:  # noqa: ANN401
     """Write options by topic.
 
     Args:
         params: of a command, as Click has them.
         formatter: Click's, or anything with its `section` and `write_dl`.
-        rare: also write the rare ones.
+        settings: also write the keys that only settings files have.
     """
     topics: dict[str, list[tuple[str, str]]] = {_EVERYDAY: []}
     for param in params:
-        if isinstance(param, click.Option) and (rare or param.opts[0] not in RARE):
-            topic = getattr(param, "topic", "") or _EVERYDAY
+        is_key = getattr(param, "settings_only", False)
+        if isinstance(param, click.Option) and (settings if is_key else not param.hidden):
+            topic = _SETTINGS if is_key else getattr(param, "topic", "") or _EVERYDAY
             topics.setdefault(topic, []).append((_names(param), param.help or ""))
-    for topic in sorted(filter(topics.get, topics), key=lambda topic: topic in _LAST):
+    for topic in sorted(filter(topics.get, topics), key=_rank):
         with formatter.section(topic):
             formatter.write_dl(topics[topic], col_max=_NAMES_WIDTH)
+
+
+def _rank(topic: str) -> int:
+    return _LAST.index(topic) if topic in _LAST else -1
 
 
 def _names(param: click.Option) -> str:
@@ -70,6 +52,8 @@ def _names(param: click.Option) -> str:
     short = next((name for name in param.opts if len(name) == 2), "")
     long = next(name for name in param.opts if name.startswith("--"))
     value = "" if param.is_flag else f" {param.metavar}"
+    if getattr(param, "settings_only", False):
+        return f"{long.removeprefix('--')}{value or ' true|false'}"
     if isinstance(param, Option) and param.can_be_switched_off:
         long = f"--[no-]{long[2:]}"
     return f"{short}, {long}{value}" if short else f"{'':4}{long}{value}"
@@ -79,7 +63,7 @@ class Command(click.Command):
     """A command whose help is by topic.
 
     Attributes:
-        has_all: its help has the rare options, too.
+        has_all: its help has the keys of settings files, too.
     """
 
     has_all = False
@@ -105,10 +89,10 @@ class Command(click.Command):
                 formatter.write_dl(rows)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_options(self.get_params(ctx), formatter, rare=self.has_all)
+        write_options(self.get_params(ctx), formatter, settings=self.has_all)
 
     def full(self) -> Command:
-        """Return the same command with help of all options."""
+        """Return the same command with help of all options and keys."""
         found = copy(self)
         found.has_all = True
         return found

@@ -45,7 +45,12 @@ class ModelOptions:
         shown="20, or the encoder's own",
     )
     margin_s: float | None = flag(
-        None, "Audio kept free at the end of a window.", WINDOW, metavar="S", shown="1; 0 at 30 s"
+        None,
+        "Audio kept free at the end of a window.",
+        WINDOW,
+        metavar="S",
+        shown="1; 0 at 30 s",
+        settings_only=True,
     )
     engine: EngineOptions = group(EngineOptions)
     threads: int = flag(0, "Threads per operator; 0: automatic.", short="-t")

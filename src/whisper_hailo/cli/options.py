@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin
@@ -63,15 +65,16 @@ class Value(click.ParamType[Any]):
         choices = self.flag.choices
         if choices and value not in choices:
             expected = f"one of: {', '.join(choices)}"
-            raise OptionError(f"{param.opts[0]} is {value!r}, expected {expected}")
+            raise OptionError(f"{_typed(param)} is {value!r}, expected {expected}")
         try:
             return self._parsed(value)
         except ValueError as error:
-            raise OptionError(f"{param.opts[0]} is {value!r}, expected {error}") from None
+            raise OptionError(f"{_typed(param)} is {value!r}, expected {error}") from None
 
     def _parsed(self, value: Any) -> Any:  # noqa: ANN401 - of any type
         if self.flag.parse is not None:
-            return self.flag.parse(str(value))
+            listed = isinstance(value, list)  # as `suppress-tokens = [5, 6]` in a settings file
+            return self.flag.parse(",".join(map(str, value)) if listed else str(value))
         if self.kind is Path and isinstance(value, str):
             from whisper_hailo.core.files import at_home  # takes as long as Click
 
@@ -99,6 +102,7 @@ class Option(click.Option):
 
     Attributes:
         topic: heading of help; empty: among the everyday options.
+        settings_only: settings files and the environment have it, the command line has not.
         can_be_switched_off: it is a switch whose default is on, or found out.
     """
 
@@ -116,6 +120,7 @@ class Option(click.Option):
         kind = get_args(kind)[0] if is_list else kind
         switch = flag.parse is None and (kind is bool or is_dataclass(kind))
         self.topic = flag.panel
+        self.settings_only = flag.settings_only
         self.can_be_switched_off = bool(switch and (default or flag.shown))
         names = f"{long}/--no-{long[2:]}" if switch else long
         unset: Any = {} if required else {"default": None}
@@ -128,7 +133,24 @@ class Option(click.Option):
             **unset,
             metavar=flag.metavar or ("NAME" if flag.choices else _METAVARS.get(kind, "X")),
             help=_help(flag, default),
+            hidden=flag.settings_only,
         )
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Take the value from the command line, the environment or a settings file.
+
+        Raises:
+            OptionError: a key of settings files is typed as an option.
+        """
+        if self.settings_only and self.name in opts:
+            key = self.opts[0].removeprefix("--")
+            raise OptionError(
+                f"--{key} is a key of the settings file; write {key} = {_toml(opts[self.name])} in "
+                "FILE.toml and give --config FILE.toml"
+            )
+        return super().handle_parse_result(ctx, opts, args)
 
 
 def options_of(kind: type[Any], subset: FieldSubset = FieldSubset(())) -> Iterator[Option]:
@@ -136,7 +158,8 @@ def options_of(kind: type[Any], subset: FieldSubset = FieldSubset(())) -> Iterat
     for one, hint, held in option_fields(kind, subset.names):
         flag = flag_of(one)
         if flag is not None:
-            option = Option(typed_name(one), flag, hint, default_of(one))
+            long = "--" + typed_name(one).removeprefix("--")
+            option = Option(long, flag, hint, default_of(one))
             option.help = (option.help or "") + " [required]" * is_needed(one)
             if option.name not in subset.excluded:
                 yield option
@@ -159,6 +182,18 @@ def argument_of(name: str, hint: Any, note: Argument, *, required: bool) -> clic
     )
     made.help = note.help
     return made
+
+
+def _typed(param: click.Parameter) -> str:
+    """Return the name of an option in messages; a key of settings files has no hyphens."""
+    is_key = getattr(param, "settings_only", False)
+    return param.opts[0].removeprefix("--") if is_key else param.opts[0]
+
+
+def _toml(typed: Any) -> str:  # noqa: ANN401 - of any option
+    """Return a typed value as a settings file has it."""
+    is_number = isinstance(typed, str) and re.fullmatch(r"-?\d+(\.\d+)?", typed)
+    return typed if is_number else json.dumps(typed)
 
 
 def _help(flag: Flag, default: Any) -> str:  # noqa: ANN401 - of any field

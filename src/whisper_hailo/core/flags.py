@@ -42,6 +42,7 @@ class Flag:
             `None` and `False`.
         choices: the values that are taken; empty: any.
         parse: makes the value from what was typed; its `ValueError` says what is expected.
+        settings_only: a key of settings files and the environment, not an option that is typed.
     """
 
     help: str
@@ -53,6 +54,7 @@ class Flag:
     shown: str = ""
     choices: tuple[str, ...] = ()
     parse: Callable[[str], Any] | None = None
+    settings_only: bool = False
 
 
 def flag(default: T, help: str, panel: str = "", **how: Any) -> T:  # noqa: A002, ANN401
@@ -93,9 +95,15 @@ def only_of(one: Field[Any]) -> tuple[str, ...]:
 
 
 def typed_name(one: Field[Any]) -> str:
-    """Return how a field is typed, such as `--beam-size`; its own name where it has no flag."""
+    """Return how a field is typed, such as `--beam-size`, or `seed` for a key of settings files.
+
+    A field without a flag keeps its own name.
+    """
     how = flag_of(one)
-    return one.name if how is None else how.name or "--" + one.name.replace("_", "-")
+    if how is None:
+        return one.name
+    long = how.name or "--" + one.name.replace("_", "-")
+    return long.removeprefix("--") if how.settings_only else long
 
 
 def expect(options: object, name: str, fits: bool, expected: str) -> None:

@@ -67,14 +67,24 @@ class SearchOptions:
     temperatures: tuple[float, ...] = (0.0,)
     beam_size: int = flag(1, "Hypotheses kept; 1 is greedy.", metavar="N")
     retry_beam_size: int = flag(
-        5, "Hypotheses where greedy text is unsure; 1 is off.", SEARCH, metavar="N"
+        5,
+        "Hypotheses where greedy text is unsure; 1 is off.",
+        SEARCH,
+        metavar="N",
+        settings_only=True,
     )
-    patience: float = flag(1.0, "Beam search patience; above 1 it searches longer.", SEARCH)
+    patience: float = flag(
+        1.0, "Beam search patience; above 1 it searches longer.", SEARCH, settings_only=True
+    )
     length_penalty: float | None = flag(
-        None, "Length penalty of hypotheses, 0 to 1.", SEARCH, shown="mean log probability"
+        None,
+        "Length penalty of hypotheses, 0 to 1.",
+        SEARCH,
+        shown="mean log probability",
+        settings_only=True,
     )
     best_of: int = flag(5, "Samples per window.", SEARCH)
-    seed: int = flag(0, "Seed for sampling.", SEARCH)
+    seed: int = flag(0, "Seed for sampling.", SEARCH, settings_only=True)
 
     def __post_init__(self) -> None:
         wrong = [f"{t:g}" for t in self.temperatures if not 0.0 <= t <= 2.0]
@@ -187,13 +197,17 @@ class TokenLimits:
         metavar="IDS",
         shown="-1",
         parse=_token_ids,
+        settings_only=True,
     )
-    suppress_blank: bool = flag(True, "Suppress blank text at the start of a window.", REPETITION)
+    suppress_blank: bool = flag(
+        True, "Suppress blank text at the start of a window.", REPETITION, settings_only=True
+    )
     no_repeat_ngram: int = flag(
         0,
         "Forbid repeated runs of N tokens; 0 is off.",
         REPETITION,
         also=("--no-repeat-ngram-size",),
+        settings_only=True,
     )
     max_per_second: float | None = flag(
         20.0,
@@ -201,6 +215,7 @@ class TokenLimits:
         REPETITION,
         name="--max-tokens-per-second",
         parse=number_or_none,
+        settings_only=True,
     )
 
     def __post_init__(self) -> None:
@@ -228,10 +243,14 @@ class PromptOptions:
     initial_prompt: str | None = flag(
         None, "Text to show before the recording.", metavar="TEXT", also=("--prompt",)
     )
-    prefix: str | None = flag(None, "Start the first window's text with this.", PROMPTS)
+    prefix: str | None = flag(
+        None, "Start the first window's text with this.", PROMPTS, settings_only=True
+    )
     hotwords: str | None = flag(None, "Words to expect, comma-separated.", metavar="WORDS")
     condition_on_previous_text: bool = flag(False, "Show each window the text before it.", PROMPTS)
-    carry_initial_prompt: bool = flag(False, "Show --initial-prompt to every window.", PROMPTS)
+    carry_initial_prompt: bool = flag(
+        False, "Show --initial-prompt to every window.", PROMPTS, settings_only=True
+    )
 
     def __post_init__(self) -> None:
         for name in ("initial_prompt", "prefix", "hotwords"):
@@ -259,6 +278,7 @@ class WordOptions:
         TIMES,
         name="--prepend-punctuations",
         metavar="MARKS",
+        settings_only=True,
     )
     appended: str = flag(
         APPENDED,
@@ -266,6 +286,7 @@ class WordOptions:
         TIMES,
         name="--append-punctuations",
         metavar="MARKS",
+        settings_only=True,
     )
     hallucination_silence_s: float | None = flag(
         None,

@@ -50,7 +50,11 @@ class Cures:
     """
 
     pad_to: int | None = flag(
-        None, "Padding target in encoder positions; 0: none.", REPETITION, shown="preset's"
+        None,
+        "Padding target in encoder positions; 0: none.",
+        REPETITION,
+        shown="preset's",
+        settings_only=True,
     )
     pad_with: str = flag(
         SILENCE,
@@ -58,12 +62,21 @@ class Cures:
         REPETITION,
         choices=PADDINGS,
         shown="preset's",
+        settings_only=True,
     )
     repetition_penalty: float = flag(
-        1.0, "Penalty on repeated tokens; 1 is off.", REPETITION, shown="preset's"
+        1.0,
+        "Penalty on repeated tokens; 1 is off.",
+        REPETITION,
+        shown="preset's",
+        settings_only=True,
     )
     eot_boost: float = flag(
-        0.0, "Logits by which end of text is preferred; 0 is off.", REPETITION, shown="preset's"
+        0.0,
+        "Logits by which end of text is preferred; 0 is off.",
+        REPETITION,
+        shown="preset's",
+        settings_only=True,
     )
 
     def __post_init__(self) -> None:
@@ -88,7 +101,7 @@ class Cures:
         target = dims.n_audio_ctx if self.pad_to is None else self.pad_to
         if target > dims.n_audio_ctx:
             raise OptionError(
-                f"--pad-to is {target}, the model was trained on {dims.n_audio_ctx} positions; "
+                f"pad-to is {target}, the model was trained on {dims.n_audio_ctx} positions; "
                 "use that or less"
             )
         return Padding(target, silence if self.pad_with == SILENCE else None)
@@ -157,7 +170,7 @@ class DecodingOptions:
         parse=preset,
     )
     max_new_tokens: int | None = flag(
-        None, "Token limit per window.", REPETITION, shown="half the context"
+        None, "Token limit per window.", REPETITION, shown="half the context", settings_only=True
     )
     timestamps: bool = flag(False, "Let the model write times; on where it can.")
     max_initial_timestamp_s: float | None = flag(
@@ -167,6 +180,7 @@ class DecodingOptions:
         name="--max-initial-timestamp",
         metavar="S",
         parse=number_or_none,
+        settings_only=True,
     )
     detect_each_window: bool = flag(False, "Detect the language of every window.", "Language")
     search: SearchOptions = group(SearchOptions)

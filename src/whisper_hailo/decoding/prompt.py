@@ -44,7 +44,7 @@ class PromptMaker:
         self._room = dims.n_text_ctx // 2 - 1
         prompts = options.prompts
         self.initial = self._encode("--initial-prompt", prompts.initial_prompt)
-        self._prefix = self._encode("--prefix", prompts.prefix)
+        self._prefix = self._encode("prefix", prompts.prefix)
         shown = prompts.initial_prompt or prompts.condition_on_previous_text
         if shown and tokenizer.special.sot_prev is None:
             raise OptionError(
@@ -59,7 +59,7 @@ class PromptMaker:
     def _check_lengths(self, quarter: int) -> None:
         if len(self._prefix) > quarter:
             raise OptionError(
-                f"--prefix has {len(self._prefix)} tokens, this model takes {quarter}; shorten it"
+                f"prefix has {len(self._prefix)} tokens, this model takes {quarter}; shorten it"
             )
         if len(self.initial) > self._room:
             _tell_once(len(self.initial), self._room)

@@ -53,10 +53,20 @@ class CaptionOptions:
         0.5, "Silence that ends a segment.", _SEGMENTS, name="--min-silence", metavar="S"
     )
     min_speech_s: float = flag(
-        0.1, "Ignore speech shorter than this.", _SEGMENTS, name="--min-speech", metavar="S"
+        0.1,
+        "Ignore speech shorter than this.",
+        _SEGMENTS,
+        name="--min-speech",
+        metavar="S",
+        settings_only=True,
     )
     pre_roll_s: float = flag(
-        0.4, "Audio kept before speech.", _SEGMENTS, name="--pre-roll", metavar="S"
+        0.4,
+        "Audio kept before speech.",
+        _SEGMENTS,
+        name="--pre-roll",
+        metavar="S",
+        settings_only=True,
     )
     min_partial_s: float = flag(
         0.5, "New audio per partial; 0: no partials.", _SEGMENTS, name="--min-partial", metavar="S"
@@ -68,6 +78,7 @@ class CaptionOptions:
         name="--max-segment",
         metavar="S",
         shown="18, or less where the window is shorter",
+        settings_only=True,
     )
     settle_s: float = flag(
         2.0,
@@ -75,6 +86,7 @@ class CaptionOptions:
         _SEGMENTS,
         name="--settle",
         metavar="S",
+        settings_only=True,
     )
     hold_back_s: float = flag(
         0.2,
@@ -82,10 +94,17 @@ class CaptionOptions:
         _SEGMENTS,
         name="--hold-back",
         metavar="S",
+        settings_only=True,
     )
-    drafts: bool = flag(True, "Verify the previous text instead of decoding again.", _SEGMENTS)
+    drafts: bool = flag(
+        True, "Verify the previous text instead of decoding again.", _SEGMENTS, settings_only=True
+    )
     trim_window: bool | None = flag(
-        None, "Encode only what of the window is filled.", _SEGMENTS, shown="where the encoder can"
+        None,
+        "Encode only what of the window is filled.",
+        _SEGMENTS,
+        shown="where the encoder can",
+        settings_only=True,
     )
 
     def __post_init__(self) -> None:
@@ -135,7 +154,7 @@ class CaptionOptions:
         )
         if longest > content_s:
             raise OptionError(
-                f"--max-segment is {longest:g} s, the model's window takes {content_s:g} s of "
+                f"max-segment is {longest:g} s, the model's window takes {content_s:g} s of "
                 "audio; use that or less, or a longer --window"
             )
         return longest

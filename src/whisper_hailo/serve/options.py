@@ -77,7 +77,11 @@ class ListenOptions:
     zeroconf: str | None = flag(None, "Announce Wyoming by this name (mDNS).", metavar="NAME")
     alias: tuple[str, ...] = flag((), "Further name of the first model.", metavar="NAME")
     drain_s: float = flag(
-        30.0, "Seconds to finish requests at the end.", name="--drain", metavar="S"
+        30.0,
+        "Seconds to finish requests at the end.",
+        name="--drain",
+        metavar="S",
+        settings_only=True,
     )
     log_json: bool = flag(False, "Log lines as JSON.")
     log_text: bool = flag(False, "Log transcripts, too.")
@@ -94,14 +98,19 @@ class LimitOptions:
 
     batch_size: int = flag(8, "Windows decoded together.", LIMITS)
     queue: int = flag(64, "Unfinished requests in all.", LIMITS)
-    queue_each: int = flag(16, "Unfinished requests of a client.", LIMITS)
-    live: int = flag(16, "Limit of live streams.", LIMITS, name="--max-live")
+    queue_each: int = flag(16, "Unfinished requests of a client.", LIMITS, settings_only=True)
+    live: int = flag(16, "Limit of live streams.", LIMITS, name="--max-live", settings_only=True)
     rate: int = flag(0, "Rate limit per client and minute; 0 is off.", LIMITS)
     max_upload_mib: int = flag(
         512, "Size of a request.", LIMITS, name="--max-upload", metavar="MIB"
     )
     max_stored_mib: int = flag(
-        4096, "Size of all requests together.", LIMITS, name="--max-stored", metavar="MIB"
+        4096,
+        "Size of all requests together.",
+        LIMITS,
+        name="--max-stored",
+        metavar="MIB",
+        settings_only=True,
     )
     max_audio_s: float = flag(
         4 * 3600.0, "Length of a recording.", LIMITS, name="--max-audio", metavar="S"
@@ -109,7 +118,9 @@ class LimitOptions:
     deadline_s: float = flag(
         3600.0, "Deadline of a request.", LIMITS, name="--deadline", metavar="S"
     )
-    connections: int = flag(256, "Connections at once.", LIMITS, name="--max-connections")
+    connections: int = flag(
+        256, "Connections at once.", LIMITS, name="--max-connections", settings_only=True
+    )
     max_memory_mib: int | None = flag(
         None, "Memory of all loaded models.", LIMITS, name="--max-memory", metavar="MIB"
     )

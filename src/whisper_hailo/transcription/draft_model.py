@@ -110,7 +110,7 @@ def _left_out(own: ModelSpec, spec: ModelSpec, costs: Costs) -> str:
     return (
         f"draft model {own.name} is left out, since ahead of {spec.name} with "
         f"{spec.quantization} weights it promises {costs.gain():.2f} times the speed "
-        "(--draft-tokens N uses it all the same)"
+        "(draft-tokens = N in a settings file uses it all the same)"
     )
 
 

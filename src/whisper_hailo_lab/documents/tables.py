@@ -22,6 +22,7 @@ from whisper_hailo_lab.documents import (
     manual,
     processors,
     server,
+    settings,
     short_windows,
     systems,
     windows,
@@ -67,6 +68,7 @@ def kept_tables() -> Tables:
     """All tables, of the results that are kept."""
     weights = mark_of(MICRO)
     found = systems.tables(gather([RESULTS])[0], weights)
+    found |= settings.tables()
     found |= speed.tables(read_run(speed.RESULT), weights)
     for path, make in KEPT:
         if path.is_file():  # without it the documents' places tell which table is missing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import os
 import re
 import socket
 import statistics
@@ -193,13 +194,19 @@ Held = tuple[float, int]
 
 
 @contextmanager
-def serving(threads: int, *words: str, door: str | None = None) -> Iterator[tuple[int, list[str]]]:
+def serving(
+    threads: int,
+    *words: str,
+    door: str | None = None,
+    settings: Mapping[str, int] = MappingProxyType({}),
+) -> Iterator[tuple[int, list[str]]]:
     """A server's process, and the addresses of its doors.
 
     Args:
         threads: of the engine.
         words: more of the command.
         door: `http` or `tcp`, which is Wyoming; `None` is both, in this order.
+        settings: keys of settings files, with `_` for `-`.
 
     Raises:
         ModelError: it does not start.
@@ -209,7 +216,9 @@ def serving(threads: int, *words: str, door: str | None = None) -> Iterator[tupl
     doors = [option for scheme, option in _DOORS.items() if door in (scheme, None)]
     for option in doors:
         command += [option, "127.0.0.1:0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    variables = {f"WHISPER_HAILO_SERVE_{key.upper()}": str(n) for key, n in settings.items()}
+    environment = os.environ | variables
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:
             addresses: list[str] = []
             for line in process.stderr or ():

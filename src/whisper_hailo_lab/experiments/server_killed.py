@@ -122,7 +122,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="write the kept result")
     arguments = parser.parse_args()
     expected = printed(arguments.threads)
-    with serving(arguments.threads, *LOOSE) as (server, addresses):
+    with serving(arguments.threads, settings=LOOSE) as (server, addresses):
         asks = clients_of(*addresses)
         healthy = asks["openai"]
         ours, theirs = _FORK.Pipe(duplex=False)

@@ -45,8 +45,8 @@ from whisper_hailo_lab.program import description, run
 logger = logging.getLogger(__name__)
 
 DOORS: Final = ("openai", "wyoming", "realtime", "asr", "inference")
-LOOSE: Final = ("--queue-each", "1024", "--queue", "1024", "--max-live", "1024")
-_STRICT: Final = ("--queue-each", "4", "--queue", "4", "--max-live", "4")
+LOOSE: Final = {"queue_each": 1024, "queue": 1024, "max_live": 1024}
+_STRICT: Final = {"queue_each": 4, "queue": 4, "max_live": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,8 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="write the kept result")
     arguments = parser.parse_args()
     audio_s, expected = load_audio(RECORDING).size / SAMPLE_RATE_HZ, printed(arguments.threads)
-    name, words = ("above", _STRICT) if arguments.above else ("below", LOOSE)
-    with serving(arguments.threads, *words) as (server, addresses):
+    name, settings = ("above", _STRICT) if arguments.above else ("below", LOOSE)
+    with serving(arguments.threads, settings=settings) as (server, addresses):
         asks = clients_of(*addresses)
         for door, number in product(arguments.doors, arguments.clients):
             load = measure(

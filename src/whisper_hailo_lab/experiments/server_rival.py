@@ -1,6 +1,6 @@
 """Our server beside another one: the same weights, clips and threads, in turns.
 
-    python -m whisper_hailo_lab.experiments.server_rival NAME PROGRAM [--pairs 5] [--trim-window]
+    python -m whisper_hailo_lab.experiments.server_rival NAME PROGRAM [--pairs 5]
 
 NAME is one of `server_rivals`; PROGRAM is the Python of an environment that has it, or the binary
 of whisper.cpp's server. Both servers run with the bundled model, 8 bits and one thread, and have
@@ -102,9 +102,7 @@ def held(process: int) -> tuple[float, float]:
     return rss, own
 
 
-def measured(
-    rival: Rival, program: str, threads: int, n_pairs: int, *further: str
-) -> dict[str, Pairs]:
+def measured(rival: Rival, program: str, threads: int, n_pairs: int) -> dict[str, Pairs]:
     """Each pair of each figure, ours first.
 
     Args:
@@ -112,15 +110,15 @@ def measured(
         program: that starts it.
         threads: of each engine.
         n_pairs: how often each is asked.
-        further: words of our command.
     """
     samples = load_audio(RECORDING)[: round(COMMAND_S * SAMPLE_RATE_HZ)]
     clip = SentClip(wav(samples), lambda address: wyoming_client(address, samples))
     found: dict[str, Pairs] = {name: ([], []) for name in _FIGURES}
-    words = ["--language", "en", "--queue-each", "1024", *further]
+    words = ("--language", "en")
+    settings = {"queue_each": 1024}
     with (
         tempfile.TemporaryDirectory() as folder,
-        serving(threads, *words, door=rival.scheme) as (us, (here,)),
+        serving(threads, *words, door=rival.scheme, settings=settings) as (us, (here,)),
         rival.serving(program, threads, Path(folder)) as (they, there),
     ):
         processes = (us, they)
@@ -154,13 +152,11 @@ def main() -> None:
     parser.add_argument("program")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="of each engine")
-    parser.add_argument("--trim-window", action="store_true", help="of ours")
     parser.add_argument("--keep", action="store_true", help="write the kept result")
     arguments = parser.parse_args()
-    further = ("--trim-window",) if arguments.trim_window else ()
-    label, rival = ", ours with ".join((arguments.name, *further)), RIVALS[arguments.name]
+    rival = RIVALS[arguments.name]
     load = os.getloadavg()[0]
-    found = measured(rival, arguments.program, arguments.threads, arguments.pairs, *further)
+    found = measured(rival, arguments.program, arguments.threads, arguments.pairs)
     emit(f"load average {load:.1f} at the start, {os.getloadavg()[0]:.1f} at the end\n")
     result = {
         told: compared(found[name], target, less=name != "rate")
@@ -170,7 +166,7 @@ def main() -> None:
         emit(f"{name}: {one}\n")
     if arguments.keep:
         kept = json.loads(RESULT.read_text("utf-8")) if RESULT.is_file() else {}
-        kept["rivals"] = kept.get("rivals", {}) | {label: result}
+        kept["rivals"] = kept.get("rivals", {}) | {arguments.name: result}
         write_file(RESULT, json.dumps(kept, indent=1) + "\n")
 
 

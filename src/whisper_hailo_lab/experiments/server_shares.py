@@ -38,7 +38,7 @@ _AT_ONCE: Final = {"many": 24, "some": 8, "few": 2}
 def beside_batch(threads: int, seconds: float, expected: str) -> dict[str, Any]:
     """Live and interactive clients alone, then while recordings are transcribed behind them."""
     found: dict[str, Any] = {}
-    with serving(threads, *LOOSE) as (server, (http_address, _)):
+    with serving(threads, settings=LOOSE) as (server, (http_address, _)):
         asks = {"realtime": realtime_client(http_address), "openai": openai_client(http_address)}
         for name, ask in asks.items():
             found[f"{name}, alone"] = asdict(
@@ -67,7 +67,7 @@ def beside_batch(threads: int, seconds: float, expected: str) -> dict[str, Any]:
 def shares(threads: int, seconds: float, expected: str) -> dict[str, Any]:
     """Clients that always wait for so many requests at once."""
     words = [word for key in _AT_ONCE for word in ("--api-key", key)]
-    with serving(threads, *LOOSE, *words) as (server, (http_address, _)):
+    with serving(threads, *words, settings=LOOSE) as (server, (http_address, _)):
 
         def ask(name: str) -> dict[str, Any]:
             client = openai_client(http_address, name)

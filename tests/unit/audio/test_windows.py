@@ -55,7 +55,7 @@ def test_a_window_takes_the_nearest_sample_to_its_length() -> None:
 
 @pytest.mark.parametrize("margin_s", [-0.1, 10.0, 11.0, float("nan")])
 def test_impossible_margins_are_refused(margin_s: float) -> None:
-    with pytest.raises(OptionError, match="--margin-s is"):
+    with pytest.raises(OptionError, match="margin-s is"):
         WindowPlan.make(TINY, 10, margin_s)
 
 

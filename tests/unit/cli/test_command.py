@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
+from tests.unit.cli.given import given
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.command import command_of
 from whisper_hailo.cli.options import Argument, FieldSubset
@@ -72,7 +74,7 @@ def call(words: str) -> Any:
 def test_fields_with_flags_become_options() -> None:
     assert [param.name for param in MADE.params] == [
         "files", "deep", "colour", "extra", "marks", "start", "at", "end",
-        "names", "wide", "verbose", "quiet",
+        "names", "wide", "verbose", "quiet", "help_all",
     ]  # fmt: skip
     assert MADE.help == "Says what it does."
 
@@ -100,8 +102,8 @@ def test_a_switch_stands_for_the_defaults_of_its_options() -> None:
 
 
 def test_what_is_given_goes_on_whatever_the_command_starts_from() -> None:
-    given = call("--wide 5")[2]
-    assert given.on(Narrow(wide=8, high=9)) == Narrow(wide=5, high=9)
+    narrow = call("--wide 5")[2]
+    assert narrow.on(Narrow(wide=8, high=9)) == Narrow(wide=5, high=9)
     assert call("")[2].on(Narrow(wide=8)) == Narrow(wide=8)
 
 
@@ -150,7 +152,7 @@ def test_what_has_no_default_has_to_be_typed(
         ("--channels three", "--channels is 'three', expected one of: mix, split"),
         ("--hallucination-silence 2", "--hallucination-silence needs --word-timestamps; give both"),
         ("--highlight-words", "--highlight-words needs --word-timestamps; give both"),
-        ("--max-initial-timestamp soon", "--max-initial-timestamp is 'soon', expected a number"),
+        ("| max-initial-timestamp = 'soon'", "max-initial-timestamp is 'soon', expected a number"),
         ("-l de --detect-each-window", "--detect-each-window needs --language auto; give both"),
         ("--batch-size 0", "--batch-size is 0, expected 1 to 256"),
         ("--window 40", "--window is 40, expected 0.02 s to 30 s"),
@@ -162,9 +164,9 @@ def test_what_has_no_default_has_to_be_typed(
     ],
 )
 def test_what_is_wrong_is_told_before_a_model_is_looked_for(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
+    words: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert run(["transcribe", "a.wav", "--model", "no-such-model", *words.split()]) == 2
+    assert run(["transcribe", "a.wav", "--model", "no-such-model", *given(words, tmp_path)]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -174,13 +176,15 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
         ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
         ("--mic browser", "--mic browser needs --web"),
         ("--language klingon", "--language is 'klingon', expected the name or code of a language"),
-        ("--settle 99", "--settle is 99, expected 0 to 30 s"),
+        ("| settle = 99", "settle is 99, expected 0 to 30 s"),
         ("--web-port 70000", "--web-port is 70000, expected 0 to 65535"),
-        ("--loops 0", "--loops is 0, expected 1 or more"),
+        ("| loops = 0", "loops is 0, expected 1 or more"),
     ],
 )
-def test_so_it_is_of_captions(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["caption", "a.wav", "--model", "no-such-model", *words.split()]) == 2
+def test_so_it_is_of_captions(
+    words: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(["caption", "a.wav", "--model", "no-such-model", *given(words, tmp_path)]) == 2
     assert said in capsys.readouterr().err
 
 

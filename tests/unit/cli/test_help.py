@@ -13,18 +13,17 @@ import pytest
 
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.cli.app import GROUPS, MEASURE, OWN, load_command, run
+from whisper_hailo.cli.app import GROUPS, MEASURE, OWN, run
 from whisper_hailo.cli.captions.engine import NO_EFFECT
 from whisper_hailo.cli.captions.options import CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.commands.transcribe import BatchingOptions
-from whisper_hailo.cli.help import RARE
 from whisper_hailo.cli.model import Fallback, ModelOptions
 from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.verbosity import Verbosity
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.flags import Flag, flag_of, typed_name
-from whisper_hailo.core.partial_options import inner_type
+from whisper_hailo.core.partial_options import identifier, inner_type
 from whisper_hailo.decoding.option_groups import (
     PromptOptions,
     SearchOptions,
@@ -91,29 +90,29 @@ def help_of(command: str, capsys: pytest.CaptureFixture[str], word: str = "--hel
 
 
 def full_help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """The help with rare options, where there are some."""
-    made = load_command(command)
-    assert made is not None
-    names = {name for param in made.params for name in param.opts}
-    return help_of(command, capsys, "--help-all" if "--help-all" in names else "--help")
+    """The help with the keys of settings files, where there are some."""
+    return help_of(command, capsys, "--help-all")
 
 
 @pytest.mark.parametrize("command", ["transcribe", "caption", "serve", "batch"])
 def test_help_has_about_forty_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     short = rows_of(help_of(command, capsys))
     every = rows_of(full_help_of(command, capsys))
-    assert len(short) <= 46
-    assert {*every} - {*short} == {*every} & RARE
+    assert len(short) <= 54
+    keys = {*every} - {*short}
+    assert len(keys) >= 20
+    assert not any(key.startswith("-") for key in keys)
     assert {"--help-all", "--config"} <= {*short}
 
 
-def test_rare_options_exist() -> None:
-    taken: set[str] = set()
-    for name in ("transcribe", "caption", "serve"):
-        command = load_command(name)
-        assert command is not None
-        taken |= {opt for param in command.params for opt in param.opts}
-    assert taken >= RARE
+@pytest.mark.parametrize("command", [*OWN])
+def test_every_command_shows_all_of_its_help(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those without keys of settings files take `--help-all` and do not list it."""
+    has_keys = "--config" in help_of(command, capsys)
+    assert ("--help-all" in rows_of(help_of(command, capsys))) == has_keys
+    assert ("Settings file" in full_help_of(command, capsys)) == has_keys
 
 
 def rows_of(text: str) -> dict[str, str]:
@@ -121,8 +120,8 @@ def rows_of(text: str) -> dict[str, str]:
     rows: dict[str, str] = {}
     name = ""
     for line in text.splitlines():
-        found = re.match(r" +(?:-\w, )?(--(?:\[no-\])?[\w-]+)(.*)", line)
-        if found and re.match(r" {2}-\w, | {6}--", line):
+        found = re.match(r" +(?:-\w, )?((?:--)?(?:\[no-\])?[\w-]+)(.*)", line)
+        if found and re.match(r" {2}-\w, | {6}--| {2}[a-z]", line):
             name = found[1].replace("[no-]", "")
             assert name not in rows, f"{name} is there twice"
             rows[name] = found[2].strip()
@@ -143,7 +142,7 @@ def test_every_flag_is_in_the_help_once_with_its_default(
     assert max(map(len, text.splitlines())) <= SCREEN_COLUMNS
     for kind in TAKES[command]:
         for one, how in flags(kind):
-            if command == "caption" and typed_name(one)[2:].replace("-", "_") in NO_EFFECT:
+            if command == "caption" and identifier(typed_name(one)) in NO_EFFECT:
                 assert typed_name(one) not in rows
                 continue
             said = rows[typed_name(one)]
@@ -243,10 +242,13 @@ def test_values_have_names_and_switches_have_none(
         hints = get_type_hints(kind)
         for one, how in flags(kind):
             name = typed_name(one)
-            if command == "caption" and name[2:].replace("-", "_") in NO_EFFECT:
+            if command == "caption" and identifier(name) in NO_EFFECT:
                 continue
             inner = inner_type(hints[one.name])
             is_switch = inner is bool or (is_dataclass(inner) and how.parse is None)
+            if is_switch and how.settings_only:
+                assert f" {name} true|false " in text
+                continue
             if is_switch:
                 off = one.default is True or bool(how.shown)
                 assert (f"--[no-]{name[2:]} " if off else f" {name} ") in text

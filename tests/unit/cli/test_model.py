@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.commands.test_transcribe_options import Listener
+from tests.unit.cli.given import given
 from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.app import run
@@ -28,7 +29,7 @@ GIVEN: list[tuple[str, str, object]] = [
     ("--quantize none", "convert.quantize", "none"),
     ("--encoder-quantize int4", "convert.encoder_quantize", "int4"),
     ("--window 9.5", "window_s", 9.5),
-    ("--margin-s 0.5", "margin_s", 0.5),
+    ("| margin-s = 0.5", "margin_s", 0.5),
     ("--threads 3", "threads", 3),
     ("-t 3", "threads", 3),
     ("--encoder e.hef", "engine.encoder", Path("e.hef")),
@@ -37,10 +38,10 @@ GIVEN: list[tuple[str, str, object]] = [
     ("--decoder-backend optimum", "engine.decoder_backend", "optimum"),
     ("--decoder-assets a", "engine.decoder_assets", Path("a")),
     ("--draft-model micro", "engine.draft_model", "micro"),
-    ("--draft-model micro --draft-tokens 4", "engine.draft_tokens", 4),
+    ("--draft-model micro | draft-tokens = 4", "engine.draft_tokens", 4),
     ("--tokenizer t.json", "engine.tokenizer", Path("t.json")),
     ("--share", "engine.hailo.share", True),
-    ("--device-timeout 3", "engine.hailo.timeout_s", 3.0),
+    ("| device-timeout = 3", "engine.hailo.timeout_s", 3.0),
     ("", "engine.hailo.priority", ChipPriority.BATCH),
 ]
 
@@ -62,20 +63,20 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any
 
 @pytest.mark.parametrize(("words", "path", "expected"), GIVEN)
 def test_options_of_models(
-    asked: list[dict[str, Any]], words: str, path: str, expected: object
+    asked: list[dict[str, Any]], tmp_path: Path, words: str, path: str, expected: object
 ) -> None:
-    assert run(["transcribe", "a.wav", *words.split()]) == 0
-    (given,) = asked
-    assert attrgetter(path)(SimpleNamespace(**given)) == expected
+    assert run(["transcribe", "a.wav", *given(words, tmp_path)]) == 0
+    (made,) = asked
+    assert attrgetter(path)(SimpleNamespace(**made)) == expected
     changed = {path.partition(".")[0], "engine"}
     usual = {
         "model": "tiny", "revision": None, "convert": ConvertOptions(), "window_s": None,
         "margin_s": None, "threads": 0,
     }  # fmt: skip
-    assert {name: given[name] for name in usual if name not in changed} == {
+    assert {name: made[name] for name in usual if name not in changed} == {
         name: value for name, value in usual.items() if name not in changed
     }
-    assert {*given} == {*usual, "engine"}
+    assert {*made} == {*usual, "engine"}
 
 
 def test_who_shares_a_chip_says_who_goes_first() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer
 
+from tests.unit.cli.given import given
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import ExitCode
@@ -36,10 +38,10 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ("--window 0", "--window is 0, expected"),
         ("--window 31", "expected 0.02 s to 30 s"),
         ("--window 1e-9", "expected 0.02 s to 30 s"),
-        ("--window 10 --margin-s 10", "--margin-s is 10 s"),
-        ("--pad-to 1501", "trained on 1500 positions"),
-        ("--repetition-penalty 0.5", "expected 1 (off) to 1000"),
-        ("--eot-boost -1", "expected 0 (off) to 1000"),
+        ("--window 10 | margin-s = 10", "margin-s is 10 s"),
+        ("| pad-to = 1501", "trained on 1500 positions"),
+        ("| repetition-penalty = 0.5", "expected 1 (off) to 1000"),
+        ("| eot-boost = -1", "expected 0 (off) to 1000"),
         ("--preset bold", "expected one of: conservative"),
         ("--language xx", "unknown language 'xx'"),
         ("--task sing", "--task is 'sing', expected one of: transcribe, translate"),
@@ -62,20 +64,19 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ("--highlight-words", "--highlight-words needs --word-timestamps"),
         ("--skip-existing", "--skip-existing needs --output-dir"),
         ("--long seeking", "expected one of: auto, seek, overlap, vad, consecutive"),
-        ("--suppress-tokens a", "--suppress-tokens is 'a'"),
+        ("| suppress-tokens = 'a'", "suppress-tokens is 'a'"),
         ("--batch-size 0", "--batch-size is 0"),
     ],
 )  # fmt: skip
 def test_options_of_a_transcription(
-    capsys: pytest.CaptureFixture[str], words: str, why: str
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: str, why: str
 ) -> None:
-    assert why in refusal(capsys, *MICRO, *words.split(), DEMO)
+    assert why in refusal(capsys, *MICRO, *given(words, tmp_path), DEMO)
 
 
 @pytest.mark.parametrize(
     ("option", "words", "why"),
     [
-        ("--prefix", "word " * 200, "this model takes 112"),
         ("--hotwords", " ", "is blank"),
         *(
             (option, words, "gives no plain tokens")
@@ -97,6 +98,25 @@ def test_words_that_a_decoder_cannot_be_told(
     assert why in line
 
 
+def test_a_prefix_longer_than_the_model_takes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = given(f"| prefix = '{'word ' * 200}'", tmp_path)
+    assert "prefix has 200 tokens, this model takes 112" in refusal(capsys, *MICRO, *words, DEMO)
+
+
+def test_keys_of_settings_files_that_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, key in (
+        ("--seed 7", "seed = 7"),
+        ("--no-trim-window", "trim-window = false"),
+        ("--no_repeat_ngram_size 3", "no-repeat-ngram = 3"),
+        ("--pad-with zeros", 'pad-with = "zeros"'),
+    ):
+        line = refusal(capsys, *MICRO, *words.split(), DEMO)
+        assert "settings file" in line
+        assert f" {key} " in line
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -105,8 +125,8 @@ def test_words_that_a_decoder_cannot_be_told(
         ("--rotate day DEMO", "--rotate goes with --events, --output or --record"),
         ("--rotate week --output a.srt DEMO", "expected day, or a size"),
         ("--rate 8000 DEMO", "--rate goes with -, raw PCM"),
-        ("--loops 2 -", "--loops goes with a FILE"),
-        ("--loops 0 DEMO", "--loops is 0, expected 1 or more"),
+        ("- | loops = 2", "loops goes with a FILE"),
+        ("DEMO | loops = 0", "loops is 0, expected 1 or more"),
         ("--wait-for-source=-1 DEMO", "--wait-for-source is -1, expected 0 s or more"),
         ("--wait-for-source inf DEMO", "--wait-for-source is inf, expected 0 s or more"),
         ("--wait-for-source 9 DEMO", "--wait-for-source goes with --mic or a URL"),
@@ -114,45 +134,51 @@ def test_words_that_a_decoder_cannot_be_told(
         ("--prefix a DEMO", "No such option '--prefix'"),
         ("--condition-on-previous-text DEMO", "No such option"),
         ("--record a.wav DEMO", "ends in .flac"),
-        ("--max-segment 31 DEMO", "--max-segment is 31 s"),
+        ("DEMO | max-segment = 31", "max-segment is 31 s"),
         ("--min-silence 0 DEMO", "--min-silence is 0"),
         ("--mic browser", "--mic browser needs --web"),
         ("--mic 0 DEMO", "give one of"),
-        ("--hold-back -1 DEMO", "--hold-back is -1"),
+        ("DEMO | hold-back = -1", "hold-back is -1"),
         ("--moonshine tiny DEMO", "--model goes with Whisper's models"),
         ("--real-time --replay DEMO", "--real-time goes with a FILE"),
         ("--max-line-width 30 --output a.txt DEMO", "go with --output of .srt"),
         ("--channels split -", "--channels goes with a FILE or --mic"),
-        ("--web-frame http://a.example DEMO", "--web-frame goes with --web"),
-        ("--web --web-frame * DEMO", "expected the origin of a page"),
+        ("DEMO | web-frame = 'http://a.example'", "web-frame goes with --web"),
+        ("--web DEMO | web-frame = '*'", "expected the origin of a page"),
         ("--web-token 12345678 DEMO", "--web-token goes with --web"),
         ("--web --web-token short DEMO", "8 to 128"),
-        ("--web --web-cert a.pem DEMO", "--web-cert and --web-key need each other"),
+        ("--web DEMO | web-cert = 'a.pem'", "web-cert and web-key need each other"),
     ],
 )
-def test_options_of_captions(capsys: pytest.CaptureFixture[str], words: str, why: str) -> None:
-    given = [DEMO if word == "DEMO" else word for word in words.split()]
-    assert why in refusal(capsys, "caption", "--model", "micro", *given)
+def test_options_of_captions(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: str, why: str
+) -> None:
+    typed = [DEMO if word == "DEMO" else word for word in given(words, tmp_path)]
+    assert why in refusal(capsys, "caption", "--model", "micro", *typed)
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         ("--language de", "Moonshine cannot honour"),
-        ("--max-segment 70", "Moonshine takes less"),
+        ("| max-segment = 70", "Moonshine takes less"),
         ("--quantize int4", "--quantize goes with Whisper's models"),
         ("--threads 2", "--threads goes with Whisper's models"),
-        ("--hold-back 0", "--hold-back goes with Whisper's models"),
-        ("--trim-window", "--trim-window goes with Whisper's models"),
-        ("--no-drafts", "--drafts goes with Whisper's models"),
+        ("| hold-back = 0", "hold-back goes with Whisper's models"),
+        ("| trim-window = true", "trim-window goes with Whisper's models"),
+        ("| drafts = false", "drafts goes with Whisper's models"),
         ("", to_add("moonshine")),
     ],
 )
 def test_captions_of_another_engine(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str, why: str
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: str,
+    why: str,
 ) -> None:
     monkeypatch.setitem(sys.modules, "moonshine_voice", None)
-    assert why in refusal(capsys, "caption", "--moonshine", "tiny", *words.split(), DEMO)
+    assert why in refusal(capsys, "caption", "--moonshine", "tiny", *given(words, tmp_path), DEMO)
 
 
 @pytest.mark.parametrize(

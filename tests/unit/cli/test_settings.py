@@ -64,10 +64,19 @@ def test_typed_beats_environment_beats_file(config: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("command", ["transcribe", "caption", "batch"])
 def test_every_command_that_transcribes_takes_a_file(command: str, tmp_path: Path) -> None:
     file = tmp_path / "file.toml"
-    file.write_text('hotwords = "Hailo"\nsuppress_blank = false\nmargin-s = 2\n')
+    file.write_text(
+        'hotwords = "Hailo"\nsuppress_blank = false\nmargin-s = 2\nsuppress-tokens = [5, 6]\n'
+    )
     options = settled("--config", file, "a.wav", command=command)
     assert (options["hotwords"], options["suppress_blank"]) == ("Hailo", False)
     assert options["margin_s"] == 2.0
+    assert options["suppress_tokens"] == (5, 6)
+
+
+def test_one_text_is_a_list_of_one(tmp_path: Path) -> None:
+    file = tmp_path / "file.toml"
+    file.write_text('alias = "house"\n')
+    assert settled("--config", file)["alias"] == ("house",)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +88,7 @@ def test_every_command_that_transcribes_takes_a_file(command: str, tmp_path: Pat
         ("model = true", "--model is True"),
         ('http = "here"', "--http is 'here', expected an address and a port"),
         ("http = ", "cannot be read"),
-        ('task = "translate"', "task is no option of serve"),
+        ('task = "translate"', "task is no key of serve"),
     ],
 )
 def test_wrong_file_is_refused(tmp_path: Path, content: str, said: str) -> None:

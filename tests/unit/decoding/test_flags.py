@@ -61,8 +61,8 @@ def how(name: str) -> Any:
 
 @pytest.mark.parametrize("name", ALL)
 def test_an_option_has_its_name_and_those_that_users_of_other_programs_know(name: str) -> None:
-    own = "--" + name.replace("_", "-")
-    assert typed_name(every()[name]) == TYPED.get(name, own)
+    own = TYPED.get(name, "--" + name.replace("_", "-"))
+    assert typed_name(every()[name]) == (own[2:] if how(name).settings_only else own)
     short = (how(name).short,) if how(name).short else ()
     assert (*short, *how(name).also) == OTHER_NAMES.get(name, ())
 

@@ -51,17 +51,17 @@ def test_unknown_preset_names_the_known_ones() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"pad_to": -1}, "--pad-to is -1"),
-        ({"repetition_penalty": 0.9}, "--repetition-penalty is 0.9"),
-        ({"repetition_penalty": float("nan")}, "--repetition-penalty is nan"),
-        ({"repetition_penalty": float("inf")}, "--repetition-penalty is inf"),
+        ({"pad_to": -1}, "pad-to is -1"),
+        ({"repetition_penalty": 0.9}, "repetition-penalty is 0.9"),
+        ({"repetition_penalty": float("nan")}, "repetition-penalty is nan"),
+        ({"repetition_penalty": float("inf")}, "repetition-penalty is inf"),
         (
             {"repetition_penalty": 1e9},
-            r"--repetition-penalty is 1e\+09, expected 1 \(off\) to 1000",
+            r"repetition-penalty is 1e\+09, expected 1 \(off\) to 1000",
         ),
-        ({"eot_boost": 1e40}, r"--eot-boost is 1e\+40, expected 0 \(off\) to 1000"),
-        ({"eot_boost": -0.1}, "--eot-boost is -0.1"),
-        ({"eot_boost": float("nan")}, "--eot-boost is nan"),
+        ({"eot_boost": 1e40}, r"eot-boost is 1e\+40, expected 0 \(off\) to 1000"),
+        ({"eot_boost": -0.1}, "eot-boost is -0.1"),
+        ({"eot_boost": float("nan")}, "eot-boost is nan"),
     ],
 )
 def test_cures_out_of_range_are_refused(values: dict[str, float], message: str) -> None:
@@ -84,7 +84,7 @@ def test_budget_is_half_the_text_context_and_never_past_its_end() -> None:
     assert DecodingOptions().budget(TINY, 4) == 224
     assert DecodingOptions(max_new_tokens=28).budget(TINY, 4) == 28
     assert DecodingOptions(max_new_tokens=1000).budget(TINY, 4) == 444
-    with pytest.raises(OptionError, match="--max-new-tokens is 0, expected 1 or more"):
+    with pytest.raises(OptionError, match="max-new-tokens is 0, expected 1 or more"):
         DecodingOptions(max_new_tokens=0)
 
 

@@ -95,11 +95,11 @@ def test_a_carried_prompt_is_in_every_window() -> None:
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        ({"prefix": "x" * 200}, "--prefix has 200 tokens, this model takes 112"),
-        ({"prefix": "x" * 113}, "--prefix has 113 tokens, this model takes 112"),
-        ({"prefix": "a#"}, "--prefix 'a#' gives no plain tokens"),
-        ({"prefix": "a$"}, r"--prefix 'a\$' gives no plain tokens"),
-        ({"prefix": "a\udcff"}, r"--prefix 'a\\udcff' gives no plain tokens"),
+        ({"prefix": "x" * 200}, "prefix has 200 tokens, this model takes 112"),
+        ({"prefix": "x" * 113}, "prefix has 113 tokens, this model takes 112"),
+        ({"prefix": "a#"}, "prefix 'a#' gives no plain tokens"),
+        ({"prefix": "a$"}, r"prefix 'a\$' gives no plain tokens"),
+        ({"prefix": "a\udcff"}, r"prefix 'a\\udcff' gives no plain tokens"),
         ({"initial_prompt": "\ud800"}, r"--initial-prompt '\\ud800' gives no plain tokens"),
         ({"initial_prompt": "\udfff"}, r"--initial-prompt '\\udfff' gives no plain tokens"),
         ({"hotwords": "  "}, "--hotwords is blank, expected some text"),

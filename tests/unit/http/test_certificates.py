@@ -26,8 +26,8 @@ def test_with_a_certificate_it_is_https(tmp_path: Path) -> None:
 @pytest.mark.parametrize("names", [("cert.pem", None), (None, "key.pem")])
 def test_a_certificate_and_its_key_need_each_other(names: tuple[str | None, str | None]) -> None:
     cert, key = (None if name is None else Path(name) for name in names)
-    with pytest.raises(OptionError, match="--web-cert and --web-key need each other"):
-        Tls(cert, key, ("--web-cert", "--web-key"))
+    with pytest.raises(OptionError, match="web-cert and web-key need each other"):
+        Tls(cert, key, ("web-cert", "web-key"))
 
 
 def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(

@@ -92,7 +92,7 @@ class Heedless:
 
     def check(self, options: DecodingOptions, long: LongOptions) -> None:
         if long.trim_window:
-            raise OptionError("--trim-window needs an encoder that takes windows of any length")
+            raise OptionError("trim-window needs an encoder that takes windows of any length")
         assert options == caption_defaults(PRESETS["balanced"])
 
     def __init__(self) -> None:
@@ -157,8 +157,8 @@ def test_what_is_no_mono_sound_is_refused(block: Samples) -> None:
 def test_captions_are_as_they_were_asked_for() -> None:
     plain: Any = Heedless()
     for options, told in (
-        (CaptionOptions(max_segment_s=12.0), "--max-segment is 12 s"),
-        (CaptionOptions(trim_window=True), "--trim-window needs an encoder"),
+        (CaptionOptions(max_segment_s=12.0), "max-segment is 12 s"),
+        (CaptionOptions(trim_window=True), "trim-window needs an encoder"),
     ):
         with pytest.raises(OptionError, match=told):
             BlockCaptions(plain, None, options, detector=Loudness())

@@ -75,7 +75,7 @@ def test_what_may_change_while_captions_run() -> None:
         ({"settle_s": "1"}, "settle_s is '1', expected a number"),
         ({"settle_s": True}, "settle_s is True, expected a number"),
         ({"settle_s": None}, "settle_s is None, expected a number"),
-        ({"settle_s": 31}, "--settle is 31"),
+        ({"settle_s": 31}, "settle is 31"),
     ],
 )
 def test_what_may_not_change_is_told(given: dict[str, object], told: str) -> None:

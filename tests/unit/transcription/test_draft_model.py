@@ -236,7 +236,7 @@ def test_a_draft_model_that_promises_nothing_is_not_loaded_and_that_is_said() ->
         assert transcriber.transcribe(DEMO, batch_size=1).settings.draft_model == ""
     assert re.fullmatch(
         r"draft model micro is left out, since ahead of micro with int[48] weights it promises "
-        r"1\.00 times the speed \(--draft-tokens N uses it all the same\)",
+        r"1\.00 times the speed \(draft-tokens = N in a settings file uses it all the same\)",
         transcriber.reasons[-1],
     )
 
@@ -263,9 +263,9 @@ def _model_with_vocabulary(folder: Path, n_vocab: int) -> Path:
 
 
 def test_drafts_need_a_model_and_a_length() -> None:
-    with pytest.raises(OptionError, match="--draft-tokens is 4, but there is no --draft-model"):
+    with pytest.raises(OptionError, match="draft-tokens is 4, but there is no --draft-model"):
         EngineOptions(draft_tokens=4)
-    with pytest.raises(OptionError, match="--draft-tokens is 17, expected 1 to 16"):
+    with pytest.raises(OptionError, match="draft-tokens is 17, expected 1 to 16"):
         EngineOptions(draft_model="tiny", draft_tokens=17)
 
 

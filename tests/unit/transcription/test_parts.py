@@ -43,7 +43,7 @@ def test_ids_that_the_model_does_not_have_are_refused(micro: Transcriber, beyond
     with pytest.raises(OptionError) as caught:
         micro.check(suppressing(3, wrong))
     assert str(caught.value) == (
-        f"--suppress-tokens has {wrong}, this model's ids are 0 to {n_vocab - 1}; leave it out"
+        f"suppress-tokens has {wrong}, this model's ids are 0 to {n_vocab - 1}; leave it out"
     )
 
 
@@ -145,12 +145,12 @@ def test_windows_are_trimmed_where_that_is_asked_for() -> None:
 def test_a_fixed_decoder_takes_no_more_padding_than_it_has_positions() -> None:
     fixed = parts(Fixed())
     fixed.check(DecodingOptions(cures=Cures(pad_to=100)))
-    with pytest.raises(OptionError, match="--pad-to is 101, decoder rows has 100 positions"):
+    with pytest.raises(OptionError, match="pad-to is 101, decoder rows has 100 positions"):
         fixed.check(DecodingOptions(cures=Cures(pad_to=101)))
     fixed.check(DecodingOptions(cures=Cures()))
     parts(Rows()).check(DecodingOptions(cures=Cures(pad_to=101)))
     beyond = DecodingOptions(cures=Cures(pad_to=1501))
-    with pytest.raises(OptionError, match="--pad-to is 1501, the model was trained on 1500"):
+    with pytest.raises(OptionError, match="pad-to is 1501, the model was trained on 1500"):
         parts(Rows()).check(beyond)
 
 

@@ -100,7 +100,7 @@ def test_an_encoder_of_one_size_refuses(micro: Transcriber, speech: FloatArray) 
     fixed = micro.with_parts(encoder=Watched(micro.encoder, 1000))  # type: ignore[arg-type]
     english, refusal = (
         DecodingOptions(language="en"),
-        r"--trim-window needs .* takes 1000 frames only",
+        r"trim-window needs .* takes 1000 frames only",
     )
     with pytest.raises(OptionError, match=refusal):
         fixed.check(english, TRIMMED)  # as the command does, before it opens anything

@@ -37,7 +37,12 @@ class ChipOptions:
     share: bool = flag(False, "Share the Hailo chip with other processes.", CHIP)
     priority: ChipPriority = ChipPriority.NORMAL
     timeout_s: float = flag(
-        10.0, "Time-out of one run on the chip.", CHIP, name="--device-timeout", metavar="S"
+        10.0,
+        "Time-out of one run on the chip.",
+        CHIP,
+        name="--device-timeout",
+        metavar="S",
+        settings_only=True,
     )
     open_timeout_s: float = 60.0
     recovery_s: float = 10.0

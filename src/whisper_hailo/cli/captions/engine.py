@@ -12,7 +12,7 @@ from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.cli.captions.options import CaptionModel
 from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import refuse_idle
+from whisper_hailo.core.flags import refuse_idle, typed_name
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
@@ -109,14 +109,13 @@ def refuse_unhonoured(options: DecodingOptions, honoured: frozenset[str], engine
         honoured: names of fields, those of groups as `cures.pad_to`.
         engine: its name, for messages.
     """
-    for name, value in _changed(options, ""):
+    for name, typed, value in _changed(options, ""):
         if name not in honoured:
-            option = name.rpartition(".")[2].replace("_", "-")
-            raise OptionError(f"{engine} cannot honour --{option} {value}; leave it out")
+            raise OptionError(f"{engine} cannot honour {typed} {value}; leave it out")
 
 
-def _changed(options: Any, within: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a group
-    """Yield names and values of fields, at any depth, that are not at their default."""
+def _changed(options: Any, within: str) -> Iterator[tuple[str, str, Any]]:  # noqa: ANN401 - a group
+    """Yield name, typed name and value of fields, at any depth, that are not at their default."""
     for field in fields(options):
         factory = field.default_factory
         default = field.default if factory is MISSING else factory()
@@ -124,4 +123,4 @@ def _changed(options: Any, within: str) -> Iterator[tuple[str, Any]]:  # noqa: A
         if is_dataclass(value) and type(value) is type(default):
             yield from _changed(value, f"{name}.")
         elif value != default:
-            yield name, value
+            yield name, typed_name(field), value

@@ -38,7 +38,7 @@ class SourceOptions:
     )
     rate: int = flag(16_000, "Sample rate of raw PCM.", _SOURCE, metavar="HZ")
     channels: str = flag("mix", "All channels mixed, or each a speaker", _SOURCE, choices=CHANNELS)
-    loops: int = flag(1, "Play a FILE this many times.", _SOURCE)
+    loops: int = flag(1, "Play a FILE this many times.", _SOURCE, settings_only=True)
     wait_for_source: float | None = flag(
         None,
         "Wait this long for a lost source; 0: end at once.",
@@ -124,7 +124,11 @@ class ShowOptions:
         (), "Further host name of the page.", _PAGE, metavar="NAME"
     )
     web_frame: tuple[str, ...] = flag(
-        (), "Origin that may frame it, as http://homeassistant.local:8123.", _PAGE, metavar="ORIGIN"
+        (),
+        "Origin that may frame it, as http://homeassistant.local:8123.",
+        _PAGE,
+        metavar="ORIGIN",
+        settings_only=True,
     )
 
     web_token: str | None = flag(
@@ -134,8 +138,12 @@ class ShowOptions:
         metavar="TOKEN",
         shown="one is made up, for controls",
     )
-    web_cert: Path | None = flag(None, "Serve HTTPS with this certificate.", _PAGE, metavar="FILE")
-    web_key: Path | None = flag(None, "Private key of the certificate.", _PAGE, metavar="FILE")
+    web_cert: Path | None = flag(
+        None, "Serve HTTPS with this certificate.", _PAGE, metavar="FILE", settings_only=True
+    )
+    web_key: Path | None = flag(
+        None, "Private key of the certificate.", _PAGE, metavar="FILE", settings_only=True
+    )
 
     def __post_init__(self) -> None:
         expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
@@ -208,5 +216,5 @@ class ShowOptions:
             names=self.web_allow_host,
             framed_by=self.web_frame,
             token=self.web_token,
-            tls=Tls(self.web_cert, self.web_key, ("--web-cert", "--web-key")),
+            tls=Tls(self.web_cert, self.web_key, ("web-cert", "web-key")),
         )

@@ -49,7 +49,13 @@ class LongOptions:
 
     strategy: str = flag("auto", "How windows are cut", LONG, name="--long", choices=STRATEGIES)
     overlap_s: float | None = flag(
-        None, "Overlap of windows.", LONG, name="--overlap", metavar="S", shown="2"
+        None,
+        "Overlap of windows.",
+        LONG,
+        name="--overlap",
+        metavar="S",
+        shown="2",
+        settings_only=True,
     )
     clips: tuple[Clip, ...] = flag(
         WHOLE,
@@ -63,13 +69,27 @@ class LongOptions:
     skip_silence: bool = flag(True, "Start windows where speech begins.", _VAD)
     vad_threshold: float = flag(0.35, "Speech probability threshold.", _VAD)
     min_silence_s: float = flag(
-        0.5, "Silence that ends speech.", _VAD, name="--vad-min-silence", metavar="S"
+        0.5,
+        "Silence that ends speech.",
+        _VAD,
+        name="--vad-min-silence",
+        metavar="S",
+        settings_only=True,
     )
     speech_pad_s: float = flag(
-        0.2, "Padding around speech.", _VAD, name="--vad-speech-pad", metavar="S"
+        0.2,
+        "Padding around speech.",
+        _VAD,
+        name="--vad-speech-pad",
+        metavar="S",
+        settings_only=True,
     )
     trim_window: bool | None = flag(
-        None, "Encode only what of a window is filled.", LONG, shown="where the encoder can"
+        None,
+        "Encode only what of a window is filled.",
+        LONG,
+        shown="where the encoder can",
+        settings_only=True,
     )
 
     def __post_init__(self) -> None:

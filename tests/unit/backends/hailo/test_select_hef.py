@@ -147,15 +147,13 @@ def test_a_contract_that_the_file_does_not_tell_is_given(
 
 
 def test_contracts_that_do_not_exist() -> None:
-    with pytest.raises(OptionError, match="--host-contract is '9', expected one of: auto, 8, 10h"):
+    with pytest.raises(OptionError, match="host-contract is '9', expected one of: auto, 8, 10h"):
         EngineOptions(host_contract="9")
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), 4000])
 def test_times_that_cannot_be(seconds: float) -> None:
-    with pytest.raises(
-        OptionError, match=r"--device-timeout is .* expected more than 0 and at most"
-    ):
+    with pytest.raises(OptionError, match=r"device-timeout is .* expected more than 0 and at most"):
         ChipOptions(timeout_s=seconds)
 
 

@@ -39,7 +39,7 @@ def test_a_run_without_a_word_has_its_three_lines() -> None:
     assert len(list(summary(CaptionStatistics().as_json(), Counter()))) == 3
 
 
-@pytest.mark.parametrize(("level", "told"), [("", 3), ("verbose", 28), ("quiet", 0)])
+@pytest.mark.parametrize(("level", "told"), [("", 3), ("verbose", 27), ("quiet", 0)])
 def test_a_person_is_told_in_lines_and_in_all_figures_where_details_are_asked_for(
     level: str, told: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

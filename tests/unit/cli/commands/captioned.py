@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from tests.unit.cli.given import given
 from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
@@ -72,7 +73,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> list[Page]:
 
 
 def caption(words: str = "") -> int:
-    return run(["caption", "a.wav", *words.split()])
+    return run(["caption", "a.wav", *given(words, Path.cwd())])
 
 
 @dataclass

@@ -23,6 +23,7 @@ from tests.unit.cli.commands.captioned import (
     caption,
     made,
 )
+from tests.unit.cli.given import given
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
 from whisper_hailo.core.errors import ExitCode, OutputError
@@ -49,8 +50,8 @@ def test_lines_and_three_figures(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_was_typed_gets_to_the_engine(made: Made) -> None:
-    typed = "--min-silence 0.3 --no-drafts --language de --initial-prompt hello --model base"
-    assert caption(typed) == 0
+    typed = "--min-silence 0.3 --language de --initial-prompt hello --model base"
+    assert caption(f"{typed} | drafts = false") == 0
     ((model, decoding, options, hotwords, _stack),) = made.given
     assert options == CaptionOptions(min_silence_s=0.3, drafts=False)
     assert (model.model, model.moonshine, hotwords) == ("base", None, "")
@@ -148,9 +149,9 @@ OPENED = {
     ("words", "audio", "changed"),
     [
         ("a.wav --real-time", "a.wav", {"real_time": True}),
-        ("a.wav --loops 3 --channels split", "a.wav", {"loops": 3, "split": True}),
+        ("a.wav --channels split | loops = 3", "a.wav", {"loops": 3, "split": True}),
         ("--replay a.wav", "a.wav", {"real_time": True}),
-        ("--replay a.wav --loops 2", "a.wav", {"real_time": True, "loops": 2}),
+        ("--replay a.wav | loops = 2", "a.wav", {"real_time": True, "loops": 2}),
         ("- --rate 8000", "-", {"rate_hz": 8000}),
         ("rtsp://a.b/c --wait-for-source 9", "rtsp://a.b/c", {"patience_s": 9.0}),
         ("--mic default", None, {"microphone": ""}),
@@ -160,7 +161,11 @@ OPENED = {
 )
 @pytest.mark.usefixtures("made")
 def test_sources(
-    monkeypatch: pytest.MonkeyPatch, words: str, audio: str | None, changed: dict[str, object]
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: str,
+    audio: str | None,
+    changed: dict[str, object],
 ) -> None:
     opened: list[tuple[object, dict[str, object]]] = []
 
@@ -170,26 +175,25 @@ def test_sources(
 
     monkeypatch.setattr("whisper_hailo.live.sources.select.open_source", open_source)
     monkeypatch.setattr(module, "require", lambda *_: None)
-    assert run(["caption", *words.split()]) == 0
+    assert run(["caption", *given(words, tmp_path)]) == 0
     assert opened == [(audio, OPENED | changed)]
 
 
 @pytest.mark.parametrize(
     "words",
-    ["--mic 3 --loops 2", "--mic 3 --rate 8000", "--mic 3 --real-time", "- --loops 2",
+    ["--mic 3 | loops = 2", "--mic 3 --rate 8000", "--mic 3 --real-time", "- | loops = 2",
      "- --real-time", "- --wait-for-source 3", "a.wav --wait-for-source 3", "a.wav --rate 8000",
-     "rtsp://a.b/c --loops 2", "rtsp://a.b/c --channels split", "rtsp://a.b/c --rate 8000",
+     "rtsp://a.b/c | loops = 2", "rtsp://a.b/c --channels split", "rtsp://a.b/c --rate 8000",
      "--mic browser --web --channels split", "--mic browser --web --wait-for-source 3",
      "--replay a.wav --real-time", "--replay a.wav b.wav"],
 )  # fmt: skip
 @pytest.mark.usefixtures("made")
 def test_options_of_other_sources_are_refused(
-    words: str, capsys: pytest.CaptureFixture[str]
+    words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert run(["caption", *words.split()]) == 2
-    assert words.split()[-2 if words[-1].isdigit() or "split" in words else -1] in (
-        capsys.readouterr().err
-    )
+    assert run(["caption", *given(words, tmp_path)]) == 2
+    last = words.replace("= ", "").split()[-2 if words[-1].isdigit() or "split" in words else -1]
+    assert last in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_there_is_told_before_anything_is_loaded(

@@ -36,7 +36,7 @@ def test_the_page_is_shown_everything(
 ) -> None:
     """Its events, how far and how loud the stream is, and what it can be set to."""
     words = "--web --web-port 9 --web-host 0.0.0.0 --web-allow-host a.b --max-line-width 30"
-    assert caption(f"{words} --web-frame http://c.example --min-silence 0.3") == 0
+    assert caption(f"{words} --min-silence 0.3 | web-frame = 'http://c.example'") == 0
     (page,) = pages
     texts = [one.text for one in page.events if type(one).__name__ == "Completed"]
     assert texts == [FIRST, SECOND]
@@ -76,8 +76,8 @@ def test_the_page_is_encrypted_by_what_is_typed(
 ) -> None:
     tls = Asked(SimpleNamespace(context=lambda: "encrypted"))
     monkeypatch.setattr("whisper_hailo.cli.captions.options.Tls", tls)
-    assert caption("--web --web-cert c.pem --web-key k.pem") == 0
-    assert tls.with_ == [(Path("c.pem"), Path("k.pem"), ("--web-cert", "--web-key"))]
+    assert caption("--web | web-cert = 'c.pem'; web-key = 'k.pem'") == 0
+    assert tls.with_ == [(Path("c.pem"), Path("k.pem"), ("web-cert", "web-key"))]
     assert pages[0].made[0].tls == "encrypted"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.commands.test_transcribe_options import Listener
+from tests.unit.cli.given import given
 from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.model import ModelOptions
@@ -104,16 +105,16 @@ def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Doors:
 
 
 def test_all_that_was_typed_gets_where_it_belongs(
-    house: Doors, capsys: pytest.CaptureFixture[str]
+    house: Doors, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """By the command, the environment's part of which is in `test_settings.py`."""
     house.listener.reasons = ("encoder a: why",)
     words = (
-        "serve --http 127.0.0.1:9000 --alias w --drain 3 --model base --threads 2 --language de "
-        "--initial-prompt hello --beam-size 3 --fallback 0.5 --trim-window --queue 7 --rate 5 "
-        "--allow-host a.b --api-key secret"
+        "serve --http 127.0.0.1:9000 --alias w --model base --threads 2 --language de "
+        "--initial-prompt hello --beam-size 3 --fallback 0.5 --queue 7 --rate 5 "
+        "--allow-host a.b --api-key secret | drain = 3; trim-window = true"
     )
-    assert run(words.split()) == 0
+    assert run(given(words, tmp_path)) == 0
     ((doors, tls),) = house.bound
     assert (doors.http, doors.wyoming, doors.alias, doors.drain_s) == (
         Address("127.0.0.1", 9000), None, ("w",), 3.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.cli.given import given
 from whisper_hailo.cli.app import load_command, run
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.options import options_of
@@ -101,32 +103,32 @@ DECODING: list[tuple[str, str, object]] = [
     ("--language AUTO --detect-each-window", "language", "auto"),
     ("--task translate --language de", "task", "translate"),
     ("--preset balanced", "cures", PRESETS["balanced"]),
-    ("--pad-to 700", "cures.pad_to", 700),
-    ("--repetition-penalty 1.2", "cures.repetition_penalty", 1.2),
-    ("--eot-boost 0.3", "cures.eot_boost", 0.3),
-    ("--no-repeat-ngram 3", "limits.no_repeat_ngram", 3),
-    ("--max-tokens-per-second 9", "limits.max_per_second", 9.0),
-    ("--max-new-tokens 28", "max_new_tokens", 28),
-    ("--suppress-tokens 5,6", "limits.suppress", (5, 6)),
-    ("--suppress-tokens=-1", "limits.suppress", None),
-    ("--no-suppress-blank", "limits.suppress_blank", False),
+    ("| pad-to = 700", "cures.pad_to", 700),
+    ("| repetition-penalty = 1.2", "cures.repetition_penalty", 1.2),
+    ("| eot-boost = 0.3", "cures.eot_boost", 0.3),
+    ("| no-repeat-ngram = 3", "limits.no_repeat_ngram", 3),
+    ("| max-tokens-per-second = 9", "limits.max_per_second", 9.0),
+    ("| max-new-tokens = 28", "max_new_tokens", 28),
+    ("| suppress-tokens = '5,6'", "limits.suppress", (5, 6)),
+    ("| suppress-tokens = -1", "limits.suppress", None),
+    ("| suppress-blank = false", "limits.suppress_blank", False),
     ("--beam-size 5", "search.beam_size", 5),
-    ("--retry-beam-size 3", "search.retry_beam_size", 3),
-    ("--patience 2", "search.patience", 2.0),
-    ("--length-penalty 0.6", "search.length_penalty", 0.6),
+    ("| retry-beam-size = 3", "search.retry_beam_size", 3),
+    ("| patience = 2", "search.patience", 2.0),
+    ("| length-penalty = 0.6", "search.length_penalty", 0.6),
     ("--temperature 0.8", "search.temperatures", (0.8, 1.0)),
     ("--fallback 0.5", "search.temperatures", (0.0, 0.5, 1.0)),
     ("--fallback 0", "search.temperatures", (0.0,)),
     ("", "search.temperatures", (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
     ("--best-of 3", "search.best_of", 3),
-    ("--seed 7", "search.seed", 7),
+    ("| seed = 7", "search.seed", 7),
     ("--no-speech-threshold 0.4", "thresholds.no_speech", 0.4),
     ("--logprob-threshold -0.5", "thresholds.logprob", -0.5),
     ("--compression-ratio-threshold 2", "thresholds.compression_ratio", 2.0),
     ("--no-speech-threshold none", "thresholds.no_speech", None),
     ("--logprob_threshold None", "thresholds.logprob", None),
     ("--compression_ratio_threshold None", "thresholds.compression_ratio", None),
-    ("--pad-with zeros", "cures.pad_with", "zeros"),
+    ("| pad-with = 'zeros'", "cures.pad_with", "zeros"),
     ("--timestamps", "timestamps", True),
     ("--format srt", "timestamps", False),
     ("--format vtt", "timestamps", False),
@@ -136,28 +138,28 @@ DECODING: list[tuple[str, str, object]] = [
     ("--word-timestamps --hallucination-silence 2", "timestamps", True),
     ("--word-timestamps --hallucination-silence 2 --no-timestamps", "timestamps", False),
     ("--word-timestamps", "timestamps", False),
-    ("--max-initial-timestamp 0.5", "max_initial_timestamp_s", 0.5),
+    ("| max-initial-timestamp = 0.5", "max_initial_timestamp_s", 0.5),
     ("", "words", None),
     ("--word-timestamps --hallucination-silence 2", "words.hallucination_silence_s", 2.0),
-    ("--word-timestamps --prepend-punctuations <", "words.prepended", "<"),
-    ("--word-timestamps --append-punctuations >", "words.appended", ">"),
+    ("--word-timestamps | prepend-punctuations = '<'", "words.prepended", "<"),
+    ("--word-timestamps | append-punctuations = '>'", "words.appended", ">"),
     ("--initial-prompt hello", "prompts.initial_prompt", "hello"),
-    ("--carry-initial-prompt", "prompts.carry_initial_prompt", True),
-    ("--prefix hello", "prompts.prefix", "hello"),
+    ("| carry-initial-prompt = true", "prompts.carry_initial_prompt", True),
+    ("| prefix = 'hello'", "prompts.prefix", "hello"),
     ("--hotwords hello", "prompts.hotwords", "hello"),
     ("--condition-on-previous-text", "prompts.condition_on_previous_text", True),
 ]
 
 LONG: list[tuple[str, str, object]] = [
     ("--long vad", "strategy", "vad"),
-    ("--overlap 3", "overlap_s", 3.0),
+    ("| overlap = 3", "overlap_s", 3.0),
     ("--clip-timestamps 1,2", "clips", (Clip(16_000, 32_000),)),
     ("--vad-threshold 0.4", "vad_threshold", 0.4),
     ("--no-skip-silence", "skip_silence", False),
-    ("--vad-min-silence 0.3", "min_silence_s", 0.3),
-    ("--vad-speech-pad 0.1", "speech_pad_s", 0.1),
-    ("--trim-window", "trim_window", True),
-    ("--no-trim-window", "trim_window", False),
+    ("| vad-min-silence = 0.3", "min_silence_s", 0.3),
+    ("| vad-speech-pad = 0.1", "speech_pad_s", 0.1),
+    ("| trim-window = true", "trim_window", True),
+    ("| trim-window = false", "trim_window", False),
 ]
 
 PRINTED: list[tuple[str, str]] = [
@@ -176,14 +178,18 @@ ELSEWHERE = {"audio", "output_dir", "skip_existing", "batch_size", "channels"}
 
 
 @pytest.mark.parametrize(("words", "path", "expected"), DECODING)
-def test_options_of_decoding(listener: Listener, words: str, path: str, expected: object) -> None:
-    assert run(["transcribe", "a.wav", *words.split()]) == 0
+def test_options_of_decoding(
+    listener: Listener, tmp_path: Path, words: str, path: str, expected: object
+) -> None:
+    assert run(["transcribe", "a.wav", *given(words, tmp_path)]) == 0
     assert attrgetter(path)(listener.asked[0][0]) == expected
 
 
 @pytest.mark.parametrize(("words", "path", "expected"), LONG)
-def test_options_of_windows(listener: Listener, words: str, path: str, expected: object) -> None:
-    assert run(["transcribe", "a.wav", *words.split()]) == 0
+def test_options_of_windows(
+    listener: Listener, tmp_path: Path, words: str, path: str, expected: object
+) -> None:
+    assert run(["transcribe", "a.wav", *given(words, tmp_path)]) == 0
     assert attrgetter(path)(listener.asked[0][1]) == expected
     assert attrgetter(path)(LongOptions()) != expected
 
@@ -278,12 +284,12 @@ def test_what_is_no_number_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_option_is_left_out() -> None:
-    given: list[Any] = [*DECODING, *LONG, *PRINTED]
+    rows: list[Any] = [*DECODING, *LONG, *PRINTED]
     tried = {
-        word.removeprefix("--").partition("=")[0].replace("-", "_")
-        for row in given
-        for word in row[0].split()
-        if word.startswith("--")
+        name.replace("-", "_")
+        for row in rows
+        for name in re.findall(r"--([\w-]+)|([\w-]+) = ", row[0])
+        for name in name
     }
     of_models = {option.name for option in options_of(ModelOptions)}
     command = load_command("transcribe")

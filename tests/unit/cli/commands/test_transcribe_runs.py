@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.commands.many import Many, many, stereo
+from tests.unit.cli.given import given
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.progress import Progress
@@ -112,11 +113,11 @@ def test_a_model_that_refuses_is_not_opened(many: Many, capsys: pytest.CaptureFi
     assert (options.task, long.strategy) == ("translate", "overlap")
 
 
-def test_what_is_not_typed_is_as_the_model_has_it(many: Many) -> None:
+def test_what_is_not_typed_is_as_the_model_has_it(many: Many, tmp_path: Path) -> None:
     many.default_options = DecodingOptions(cures=PRESETS["balanced"])  # type: ignore[misc]
     many.default_fallback = 0.0  # type: ignore[misc]
-    for words in ("--best-of 3", "--fallback 0.5 --eot-boost 0.9"):
-        assert run(["transcribe", "a.wav", *words.split()]) == 0
+    for words in ("--best-of 3", "--fallback 0.5 | eot-boost = 0.9"):
+        assert run(["transcribe", "a.wav", *given(words, tmp_path)]) == 0
     plain, typed = (asked[0] for asked in many.asked)
     assert (plain.cures, plain.search.temperatures) == (PRESETS["balanced"], (0.0,))
     assert typed.cures == replace(PRESETS["balanced"], eot_boost=0.9)
@@ -204,13 +205,11 @@ def test_words_in_colours_are_for_terminals(
         assert "--colour goes with text on a terminal" in capsys.readouterr().err
 
 
-def test_words_in_colours_have_their_times(many: Many) -> None:
+def test_words_in_colours_have_their_times(many: Many, tmp_path: Path) -> None:
     assert run(["transcribe", "a.wav", "--colour"]) == 0
-    assert (
-        run(["transcribe", "a.wav", "--colour", "--word-timestamps", "--prepend-punctuations", "<"])
-        == 0
-    )
-    without, given = (asked[0].words for asked in many.asked)
+    words = given("--colour --word-timestamps | prepend-punctuations = '<'", tmp_path)
+    assert run(["transcribe", "a.wav", *words]) == 0
+    without, chosen = (asked[0].words for asked in many.asked)
     assert without is not None
-    assert given is not None
-    assert given.prepended == "<"
+    assert chosen is not None
+    assert chosen.prepended == "<"

@@ -107,7 +107,7 @@ def test_moonshine_captions_like_any_engine(weights: Path) -> None:
 def test_moonshine_says_what_is_missing(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(HubError, match="cannot fetch Moonshine tiny"):
         MoonshineEngine("tiny").open()
-    with pytest.raises(OptionError, match="--max-segment is 70 s, Moonshine takes less"):
+    with pytest.raises(OptionError, match="max-segment is 70 s, Moonshine takes less"):
         MoonshineEngine(str(weights), 70.0)
     monkeypatch.setitem(sys.modules, "moonshine_voice", None)
     with pytest.raises(OptionError, match=re.escape(to_add("moonshine"))):

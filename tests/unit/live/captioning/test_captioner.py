@@ -175,7 +175,7 @@ def test_latencies_of_live_audio_run_from_its_capture() -> None:
 
 
 def test_segments_longer_than_the_engine_hears_are_refused() -> None:
-    with pytest.raises(OptionError, match="--max-segment is 12 s, the model's window takes 9 s"):
+    with pytest.raises(OptionError, match="max-segment is 12 s, the model's window takes 9 s"):
         Captioner(Speller(), Loudness(), quick(max_segment_s=12))
 
 

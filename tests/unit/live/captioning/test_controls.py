@@ -44,7 +44,7 @@ def test_a_wish_that_cannot_be_is_refused_and_those_behind_it_are_obeyed() -> No
     wrong = controls.ask(lambda console: console.change({"settle_s": 99.0}))
     right = controls.ask(lambda console: console.clear())
     assert [type(event).__name__ for event in controls.obey(console())] == ["Cleared"]
-    with pytest.raises(OptionError, match="--settle is 99"):
+    with pytest.raises(OptionError, match="settle is 99"):
         wrong.result(0)
     assert right.result(0) is None
 

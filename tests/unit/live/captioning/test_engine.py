@@ -178,7 +178,7 @@ def test_moonshine_hears_what_its_package_takes_in_english_only() -> None:
     smallest = MoonshineEngine()
     assert (smallest.name, smallest.content_s) == ("Moonshine tiny-streaming", 9.0)
     assert MoonshineEngine(content_s=63.9).content_s == 63.9
-    with pytest.raises(OptionError, match="--max-segment is 64 s, Moonshine takes less than 64 s"):
+    with pytest.raises(OptionError, match="max-segment is 64 s, Moonshine takes less than 64 s"):
         MoonshineEngine(content_s=64.0)
     engine = MoonshineEngine("base")
     assert (engine.name, engine.language) == ("Moonshine base", "en")

@@ -108,6 +108,6 @@ def test_a_certificate_without_its_key_or_with_another_is_refused(
     wrong = tmp_path / "wrong.pem"
     wrong.write_text("no key")
     for files in ((cert, wrong), (key, cert), (cert, tmp_path / "none.pem")):
-        with pytest.raises(OptionError, match="--web-cert and --web-key cannot be used"):
-            Tls(*files, ("--web-cert", "--web-key")).context()
+        with pytest.raises(OptionError, match="web-cert and web-key cannot be used"):
+            Tls(*files, ("web-cert", "web-key")).context()
     assert Tls(None, None).context() is None

@@ -112,7 +112,7 @@ def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
     ],
 )
 def test_what_is_no_origin_frames_nothing(given: str) -> None:
-    with pytest.raises(OptionError, match=r"--web-frame is .*, expected the origin of a page"):
+    with pytest.raises(OptionError, match=r"web-frame is .*, expected the origin of a page"):
         frame_ancestors([given])
 
 

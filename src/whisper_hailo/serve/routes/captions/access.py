@@ -73,7 +73,7 @@ def _origin(given: str) -> str:
         authority = ""
     if scheme.lower() not in ("http", "https") or not authority:
         raise OptionError(
-            f"--web-frame is {given!r}, expected the origin of a page, such as "
+            f"web-frame is {given!r}, expected the origin of a page, such as "
             "http://homeassistant.local:8123"
         )
     return f"{scheme}://{authority}".lower()
