@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         WordOptions,
     )
     from whisper_hailo.decoding.options import Cures, DecodingOptions
-    from whisper_hailo.live.blocks import BlockCaptions, stream, stream_async
     from whisper_hailo.live.options import CaptionOptions
+    from whisper_hailo.live.stream import BlockCaptions, stream, stream_async
     from whisper_hailo.text.outputs import as_json, json_schema, render
     from whisper_hailo.transcription.longform.plan import LongOptions
     from whisper_hailo.transcription.memory import Journal
@@ -79,7 +79,7 @@ __all__ = [
 
 _HOMES = {
     "AudioError": "whisper_hailo.core.errors",
-    "BlockCaptions": "whisper_hailo.live.blocks",
+    "BlockCaptions": "whisper_hailo.live.stream",
     "CaptionOptions": "whisper_hailo.live.options",
     "ChipOptions": "whisper_hailo.backends.hailo.options",
     "ConvertOptions": "whisper_hailo.convert.options",
@@ -110,8 +110,8 @@ _HOMES = {
     "as_json": "whisper_hailo.text.outputs",
     "json_schema": "whisper_hailo.text.outputs",
     "render": "whisper_hailo.text.outputs",
-    "stream": "whisper_hailo.live.blocks",
-    "stream_async": "whisper_hailo.live.blocks",
+    "stream": "whisper_hailo.live.stream",
+    "stream_async": "whisper_hailo.live.stream",
 }
 
 

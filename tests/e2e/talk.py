@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from whisper_hailo.live.captioning.controls import Controls
+from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import CaptionWord, Completed, Partial
-from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.live.sources.pcm import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.serve.routes.captions.view import Place, WebView
 

@@ -1,6 +1,6 @@
 """What captioning tells: segments and their text, lost audio, an absent source, what users set.
 
-What holds for every stream of them is in `live.event_checks`.
+`docs/reference/caption-events.md` has what holds for every stream of them.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.engine import options_in
+from whisper_hailo.live.engine import options_in
 from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
 from whisper_hailo.serve.job import Outcome, PartialJob
 from whisper_hailo.serve.request import Caller

@@ -17,7 +17,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.live.captioning.engine import TOKENS_PER_SECOND
+from whisper_hailo.live.engine import TOKENS_PER_SECOND
 from whisper_hailo.serve.captions import EngineCaptions
 from whisper_hailo.serve.errors import BusyError, UnknownModelError
 from whisper_hailo.serve.request import MAX_HOTWORDS_LETTERS, Caller, Choices

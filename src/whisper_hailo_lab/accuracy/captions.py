@@ -11,8 +11,8 @@ import soundfile
 from whisper_hailo import Transcriber
 from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.captioning.engine import TranscriberEngine, caption_defaults
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.engine import TranscriberEngine, caption_defaults
 from whisper_hailo.live.events import Completed
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.stream import CaptionStream

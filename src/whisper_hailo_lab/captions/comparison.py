@@ -14,11 +14,11 @@ from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.captioning.engine import CaptionEngine, warm_up
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.engine import CaptionEngine, warm_up
 from whisper_hailo.live.events import Completed, Event, Partial
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo_lab.captions.event_checks import violations
 
 TEN_SECONDS: Final = 10 * SAMPLE_RATE_HZ
 

@@ -16,8 +16,7 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.live.captioning.engine import TOKENS_PER_SECOND, TranscriberEngine
-from whisper_hailo.live.captioning.moonshine import MoonshineEngine
+from whisper_hailo.live.engine import TOKENS_PER_SECOND, MoonshineEngine, TranscriberEngine
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.captions.comparison import CaptionRun, CaptionSetup, row_of, run_captions

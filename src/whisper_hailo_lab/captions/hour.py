@@ -15,16 +15,15 @@ from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.captioning.engine import CaptionEngine
-from whisper_hailo.live.event_checks import EventChecker
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.sources.file import FileSource
-from whisper_hailo.live.sources.source import Block
-from whisper_hailo.live.sources.speaker_channels import Voices
+from whisper_hailo.live.sources.source import Block, Voices
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.serve.routes.captions.view import Place, WebView
 from whisper_hailo_lab.captions.browser import Browser
+from whisper_hailo_lab.captions.event_checks import EventChecker
 from whisper_hailo_lab.captions.stream import percent_wrong, warm_engine
 from whisper_hailo_lab.data.clips import said
 from whisper_hailo_lab.runs.machine import rss_mib

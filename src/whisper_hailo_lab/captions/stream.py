@@ -19,15 +19,15 @@ from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.captioning.engine import TranscriberEngine, warm_up
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.engine import TranscriberEngine, warm_up
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo_lab.captions.engines import CommonSetup, engine_of
+from whisper_hailo_lab.captions.event_checks import violations
 from whisper_hailo_lab.data.clips import recordings, said, sentences_said
 from whisper_hailo_lab.score import score_file
 

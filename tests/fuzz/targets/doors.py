@@ -159,7 +159,7 @@ class DeafWorker:
 
 
 class DeafCaptions:
-    """Hears as much of a stream; see `live.captioning.engine.CaptionEngine`."""
+    """Hears as much of a stream; see `live.engine.CaptionEngine`."""
 
     name = "toy"
     content_s = 10.0

@@ -7,7 +7,6 @@ from datetime import datetime
 
 import pytest
 
-from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import (
     Away,
     Back,
@@ -20,6 +19,7 @@ from whisper_hailo.live.events import (
     Started,
     as_json,
 )
+from whisper_hailo_lab.captions.event_checks import violations
 
 A, B, C = CaptionWord(" a", 0.5), CaptionWord(" b"), CaptionWord(" c", 0.123456)
 START = Started(0, start_s=1.0, heard_s=1.5, at_s=0.1)

@@ -14,13 +14,13 @@ from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence,
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.captioning.controls import Controls
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Marker, Partial, Started
 from whisper_hailo.live.sources.audio_queue import LOOK_S, Backlog
 from whisper_hailo.live.sources.source import Absence, Block, Pace, nothing
 from whisper_hailo.live.stream import CaptionStream
+from whisper_hailo_lab.captions.event_checks import violations
 
 
 class Behind(Speller):

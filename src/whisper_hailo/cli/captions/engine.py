@@ -18,7 +18,7 @@ from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.captioning.engine import CaptionEngine
+    from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
@@ -59,8 +59,7 @@ def caption_engine(
     stack: contextlib.ExitStack,
 ) -> CaptionEngine:
     """Open and warm up our own engine, or Moonshine, until the stack ends."""
-    from whisper_hailo.live.captioning.engine import TranscriberEngine, warm_up
-    from whisper_hailo.live.captioning.moonshine import LONGEST_S, MoonshineEngine
+    from whisper_hailo.live.engine import LONGEST_S, MoonshineEngine, TranscriberEngine, warm_up
 
     engine: CaptionEngine
     if model.moonshine is None:
@@ -80,7 +79,7 @@ def caption_engine(
 
 def decoding_of(given: PartialOptions[DecodingOptions], cures: Cures) -> DecodingOptions:
     """Put what was typed on the defaults of captions."""
-    from whisper_hailo.live.captioning.engine import caption_defaults
+    from whisper_hailo.live.engine import caption_defaults
 
     return given.on(caption_defaults(cures))
 

@@ -33,13 +33,13 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.captioning.captioner import Captioner
-    from whisper_hailo.live.captioning.controls import Controls
+    from whisper_hailo.live.captioner import Captioner
+    from whisper_hailo.live.controls import Controls
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile
     from whisper_hailo.live.outputs.recording import FlacRecording
     from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.live.outputs.sinks import EventSink
-    from whisper_hailo.live.sources.browser import BrowserSource
+    from whisper_hailo.live.sources.pcm import BrowserSource
     from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
@@ -59,11 +59,10 @@ def caption(
 ) -> int:
     """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
     from whisper_hailo.audio.vad import SileroDetector
-    from whisper_hailo.live.captioning.captioner import Captioner
-    from whisper_hailo.live.captioning.controls import Controls
-    from whisper_hailo.live.outputs.cues import CUES
-    from whisper_hailo.live.outputs.files import caption_files
-    from whisper_hailo.live.sources.paused import PausableSource
+    from whisper_hailo.live.captioner import Captioner
+    from whisper_hailo.live.controls import Controls
+    from whisper_hailo.live.outputs.files import CUES, caption_files
+    from whisper_hailo.live.sources.wrappers import PausableSource
     from whisper_hailo.live.stream import CaptionStream
 
     if source.list_devices:
@@ -126,7 +125,7 @@ def _expect_recording(audio: str | None) -> None:
 
 def _source(source: SourceOptions, audio: str | None) -> AudioSource:
     """Open the source, unless it is a browser's microphone."""
-    from whisper_hailo.live.sources.select import open_source
+    from whisper_hailo.live.sources import open_source
 
     return open_source(
         audio,
@@ -168,7 +167,7 @@ def _sinks(
 
 def _browser(source: SourceOptions) -> BrowserSource | None:
     """Return a browser's microphone, if `--mic browser` asks for it."""
-    from whisper_hailo.live.sources.browser import BrowserSource
+    from whisper_hailo.live.sources.pcm import BrowserSource
 
     return BrowserSource() if source.mic == "browser" else None
 

@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.source import Absence, Block
-from whisper_hailo.live.sources.speaker_channels import Voices
+from whisper_hailo.live.sources.source import Absence, Block, Voices
 
 LIMIT_S: Final = 300.0
 """More than a chip takes that is opened anew three times; 18 MiB."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
+import numpy as np
+
 from whisper_hailo.audio import AudioStream, open_audio
+from whisper_hailo.audio.channels import split_channels
 from whisper_hailo.audio.flac import recorded_s
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.source import BLOCK_S, Block, Pace
-from whisper_hailo.live.sources.speaker_channels import SplitStream
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.sources.source import BLOCK_S, Block, LoudestChannel, Pace, Voices, voices
 
 _BLOCK: Final = round(BLOCK_S * SAMPLE_RATE_HZ)
 
@@ -77,7 +79,7 @@ class FileSource(Closing):
     def _pieces(self, stream: AudioStream | SplitStream) -> Iterator[Block]:
         """Its sound, and who is heard in it where that is asked for."""
         if isinstance(stream, SplitStream):
-            yield from (Block(audio, voices=voices) for audio, voices in stream.blocks(_BLOCK))
+            yield from (Block(audio, voices=heard) for audio, heard in stream.blocks(_BLOCK))
         else:
             yield from map(Block, stream.blocks(_BLOCK))
 
@@ -108,3 +110,36 @@ class FileSource(Closing):
         self._closed = True
         with suppress(IndexError):
             self._ready.pop().close()
+
+
+class SplitStream(Closing):
+    """A recording, mixed, with the channel that is loudest in each piece.
+
+    Args:
+        path: of the recording.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+        self._stack = ExitStack()
+        self._streams: list[AudioStream] = []
+
+    def open(self) -> Self:
+        """Open it, once for each channel.
+
+        Raises:
+            AudioError: it is none that can be heard, or has one channel only.
+        """
+        channels = self._stack.enter_context(split_channels(self._path))
+        self._streams = [self._stack.enter_context(open_audio(channel)) for channel in channels]
+        return self
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def blocks(self, n_samples: int) -> Iterator[tuple[FloatArray, Voices]]:
+        """Pieces of the mean of all channels, and who is heard in them."""
+        loudest = LoudestChannel()
+        for channels in zip(*(stream.blocks(n_samples) for stream in self._streams), strict=True):
+            piece = np.stack(channels, axis=1)
+            yield piece.mean(axis=1, dtype=np.float32), voices(loudest.of(piece), piece.shape[0])

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Protocol, Self
+from typing import Final, Protocol, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.protocols import Closeable
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.sources.speaker_channels import Voices
+
+Voices: TypeAlias = NDArray[np.int8]
+"""`(n_samples,)`: the channel that is loudest, for each sample."""
 
 BLOCK_S: Final = 0.032
 """Live audio comes in pieces of this length, one VAD frame each."""
+
+
+_SMOOTHING: Final = 0.4
+"""Of loudness from piece to piece: who is quiet between two sounds still has the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +140,26 @@ class SourceAround(Closing):
         """End the source, whatever it is doing; for good."""
         self._closed = True
         self._source.close()
+
+
+class LoudestChannel:
+    """Follows which channel is loudest."""
+
+    def __init__(self) -> None:
+        self._power: NDArray[np.float64] | None = None
+
+    def of(self, piece: FloatArray) -> int:
+        """The loudest channel by the end of a piece.
+
+        Args:
+            piece: `(n_samples, n_channels)`, following the one before.
+        """
+        power = np.mean(piece.astype(np.float64) ** 2, axis=0)
+        before = power if self._power is None else self._power
+        self._power = _SMOOTHING * before + (1 - _SMOOTHING) * power
+        return int(np.argmax(self._power))
+
+
+def voices(channel: int, n_samples: int) -> Voices:
+    """One channel for so many samples."""
+    return np.full(n_samples, channel, np.int8)

@@ -17,7 +17,6 @@ import soundfile
 
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.event_checks import EventChecker
 from whisper_hailo.live.events import (
     Away,
     Back,
@@ -29,6 +28,7 @@ from whisper_hailo.live.events import (
     Started,
 )
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo_lab.captions.event_checks import EventChecker
 from whisper_hailo_lab.captions.soak.room import Diary, Fault, PageText, Played
 from whisper_hailo_lab.captions.soak.service import PARTIAL_S, HeldMemory
 from whisper_hailo_lab.captions.stream import captioned, percent_wrong

@@ -173,7 +173,7 @@ def test_sources(
         opened.append((what, named))
         return Endless()
 
-    monkeypatch.setattr("whisper_hailo.live.sources.select.open_source", open_source)
+    monkeypatch.setattr("whisper_hailo.live.sources.open_source", open_source)
     monkeypatch.setattr(module, "require", lambda *_: None)
     assert run(["caption", *given(words, tmp_path)]) == 0
     assert opened == [(audio, OPENED | changed)]

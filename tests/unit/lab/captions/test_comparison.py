@@ -19,7 +19,7 @@ from whisper_hailo.core.errors import HubError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import Timings
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.moonshine import MoonshineEngine
+from whisper_hailo.live.engine import MoonshineEngine
 from whisper_hailo.live.events import Partial
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo_lab.captions.comparison import CaptionSetup, row_of, run_captions

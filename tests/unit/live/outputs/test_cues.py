@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from whisper_hailo.live.events import CaptionWord, Completed
-from whisper_hailo.live.outputs.cues import CUES, cues_of, timed_words
+from whisper_hailo.live.outputs.files import CUES, cues_of, timed_words
 from whisper_hailo.text.subtitles import Cue, Layout
 
 SAID = Completed(

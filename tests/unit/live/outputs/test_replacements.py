@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.unit.live.scripted import Fickle, Loudness
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.outputs.replacements import Replacements
+from whisper_hailo_lab.captions.event_checks import violations
 
 HAILO = Replacements({("high", "low"): "Hailo", ("whisper",): "Whisper"})
 

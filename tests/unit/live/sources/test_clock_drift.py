@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whisper_hailo.live.sources.clock_drift import ClockDrift
+from whisper_hailo.live.sources.microphone import ClockDrift
 
 BLOCK_S = 0.032
 

@@ -20,7 +20,7 @@ from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.audio_queue import Backlog
 from whisper_hailo.live.sources.microphone import MicrophoneSource, input_devices
-from whisper_hailo.live.sources.reopened import ReopenedSource
+from whisper_hailo.live.sources.wrappers import ReopenedSource
 
 
 @pytest.mark.usefixtures("sounddevice")
@@ -129,7 +129,7 @@ def test_a_microphone_whose_program_slept_tells_how_long(monkeypatch: pytest.Mon
     clock = itertools.count(50.0, 0.032)
     times = (now_s + 20.0 * (now_s > 50.5) for now_s in clock)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.awake_s", lambda: next(times))
-    monkeypatch.setattr("whisper_hailo.live.sources.clock_drift._STEADY_S", 0.2)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone._STEADY_S", 0.2)
     with MicrophoneSource("micro") as source:
         source.close()
         blocks = list(source.blocks())

@@ -13,8 +13,8 @@ from tests.unit.live.sources.portaudio import DEVICES, FakeStream
 from tests.unit.sounds import similarity, tone
 from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.sources import open_source
 from whisper_hailo.live.sources.microphone import MicrophoneSource, choose_device, input_devices
-from whisper_hailo.live.sources.select import open_source
 from whisper_hailo.live.sources.source import Block, Pace
 
 

@@ -15,14 +15,14 @@ from tests.unit.live.sources.radio import Radio
 from tests.unit.sounds import similarity, tone
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed
+from whisper_hailo.live.sources import open_source
 from whisper_hailo.live.sources.network import NetworkSource, _Wait
-from whisper_hailo.live.sources.reopened import ReopenedSource
-from whisper_hailo.live.sources.select import open_source
 from whisper_hailo.live.sources.source import Block, Pace
+from whisper_hailo.live.sources.wrappers import ReopenedSource
 from whisper_hailo.live.stream import CaptionStream
+from whisper_hailo_lab.captions.event_checks import violations
 
 av = pytest.importorskip("av", reason="the media extra is not installed")
 
@@ -201,7 +201,7 @@ def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
 def test_an_address_is_not_waited_for_for_ever_unless_somebody_says_so(
     radio: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.select.ADDRESS_PATIENCE_S", 0.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.wrappers.ADDRESS_PATIENCE_S", 0.0)
     with (
         open_source(f"{radio}/dying") as source,
         pytest.raises(AudioError, match="dying broke off"),

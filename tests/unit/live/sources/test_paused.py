@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.live.played import Steps
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.paused import PausableSource
 from whisper_hailo.live.sources.source import Absence, Block, Pace
+from whisper_hailo.live.sources.wrappers import PausableSource
 
 
 def paused_run(*steps: Any, **how: Any) -> list[tuple[int, str, int, bool]]:

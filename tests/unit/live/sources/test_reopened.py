@@ -12,12 +12,12 @@ import pytest
 from tests.unit.live.scripted import Loudness, Speller, speech
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Event
-from whisper_hailo.live.sources.reopened import ReopenedSource, awake_s
 from whisper_hailo.live.sources.source import Block, Pace, nothing
+from whisper_hailo.live.sources.wrappers import ReopenedSource, awake_s
 from whisper_hailo.live.stream import CaptionStream
+from whisper_hailo_lab.captions.event_checks import violations
 
 GONE = DeviceError("the microphone gives no sound any more; was it unplugged?")
 

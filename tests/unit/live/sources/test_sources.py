@@ -19,12 +19,12 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.sources import open_source
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.network import NetworkSource
 from whisper_hailo.live.sources.pcm import PcmSource
-from whisper_hailo.live.sources.reopened import ReopenedSource
-from whisper_hailo.live.sources.select import open_source
 from whisper_hailo.live.sources.source import Absence, Block, Pace
+from whisper_hailo.live.sources.wrappers import ReopenedSource
 
 
 def test_nothing_is_no_file_and_not_the_current_folder() -> None:

@@ -15,13 +15,13 @@ from tests.unit.live.scripted import Loudness, Speller, quick
 from tests.unit.serve.captions.serving import PATIENCE_S, needs_web
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.captioning.controls import Controls
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Event
-from whisper_hailo.live.sources.paused import PausableSource
 from whisper_hailo.live.sources.source import Block, Pace
+from whisper_hailo.live.sources.wrappers import PausableSource
 from whisper_hailo.live.stream import CaptionStream
+from whisper_hailo_lab.captions.event_checks import violations
 
 TOKEN = "sesame-open-now"  # noqa: S105 - of these tests
 

@@ -12,7 +12,7 @@ from tests.unit.live.scripted import silence, speech
 from tests.unit.serve.captions.room import TOKEN, ask, heard, room, until
 from tests.unit.serve.captions.serving import connect
 from whisper_hailo.live.events import Away, Cleared, Completed, Marker, Settings
-from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.live.sources.pcm import BrowserSource
 from whisper_hailo.serve.routes.captions.access import Access
 
 

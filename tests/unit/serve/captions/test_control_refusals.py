@@ -11,8 +11,8 @@ from tests.unit.live.scripted import Loudness, quick
 from tests.unit.serve.captions.room import TOKEN, InAnyLanguage, heard, room, until
 from tests.unit.serve.captions.serving import PATIENCE_S, connect
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.captioning.controls import Controls
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.controls import Controls
 from whisper_hailo.serve.routes.captions.access import Access
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.serve.captions.serving import PATIENCE_S, connect, serve, told
 from whisper_hailo.live.sources.audio_queue import Backlog
-from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.live.sources.pcm import BrowserSource
 from whisper_hailo.live.sources.source import Pace
 
 
@@ -140,7 +140,7 @@ def test_a_browser_that_floods_is_taken_at_the_speed_of_speech_and_its_loss_is_c
 ) -> None:
     from websockets.exceptions import ConnectionClosed
 
-    monkeypatch.setattr("whisper_hailo.live.sources.browser.Backlog", partial(Backlog, limit_s=3.0))
+    monkeypatch.setattr("whisper_hailo.live.sources.pcm.Backlog", partial(Backlog, limit_s=3.0))
     waits: list[float] = []
     wait = asyncio.sleep
 

@@ -11,7 +11,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.strict_json import parse_json_object
 from whisper_hailo.core.version import __version__
-from whisper_hailo.live.captioning.controls import Controls, Wish
+from whisper_hailo.live.controls import Controls, Wish
 from whisper_hailo.serve.routes.captions.access import Access, Right
 from whisper_hailo.serve.routes.captions.broadcast import STILL, Broadcast, Message
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from whisper_hailo.live.events import Completed, Event, Started
-from whisper_hailo.live.outputs.cues import CUES, cues_of
+from whisper_hailo.live.outputs.files import CUES, cues_of
 from whisper_hailo.text.subtitles import Cue, Layout, vtt_cue
 
 PIECE_S: Final = 4.0

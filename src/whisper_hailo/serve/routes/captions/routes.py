@@ -15,8 +15,8 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from whisper_hailo.http.hosts import Hosts
-from whisper_hailo.live.captioning.controls import Controls
-from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.live.controls import Controls
+from whisper_hailo.live.sources.pcm import BrowserSource
 from whisper_hailo.serve.http.access import AccessMiddleware
 from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.routes.captions.access import Access

@@ -21,10 +21,10 @@ from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.hosts import Hosts
 from whisper_hailo.http.listening import Tls, listen, own_address
 from whisper_hailo.http.rate_limited_log import rate_limited_network_log
-from whisper_hailo.live.captioning.controls import Controls
+from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Completed, Event
-from whisper_hailo.live.outputs.cues import CUES
-from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.live.outputs.files import CUES
+from whisper_hailo.live.sources.pcm import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.serve.routes.captions.access import Access, frame_ancestors
 from whisper_hailo.serve.routes.captions.broadcast import Broadcast, Message

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
-from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
 from whisper_hailo.serve.audio import expect_seconds
 from whisper_hailo.serve.captions import EngineCaptions

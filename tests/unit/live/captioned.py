@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.unit.live.scripted import Loudness, quick
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
 

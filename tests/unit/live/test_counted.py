@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.captioning.counted import FRAME
+from tests.unit.live.counted import FRAME
 from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence, speech, spoken
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import FloatArray, Timings
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo_lab.captions.event_checks import violations
 
 OTHER = np.ones(9_600, np.int8)
 OPTIONS = quick(settle_s=0.4, min_partial_s=0.2)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.captioning.segmenter import Segmenter, Signal
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.segmenter import Segmenter, Signal
 
 FRAME = 512
 S, Q, N = 0.9, 0.4, 0.1

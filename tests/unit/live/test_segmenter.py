@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.live.captioning.counted import FRAME, N, Q, S, Told, frames, segmenter, signals
+from tests.unit.live.counted import FRAME, N, Q, S, Told, frames, segmenter, signals
 from tests.unit.live.scripted import quick
-from whisper_hailo.live.captioning.segmenter import Segmenter, Signal
+from whisper_hailo.live.segmenter import Segmenter, Signal
 
 
 def test_before_anything_is_said_there_is_no_segment() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from whisper_hailo.core.buffers import BufferWord
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.captioning.segmenter import Segmenter, cut_place
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.segmenter import Segmenter, cut_place
 
 FRAME = 512
 

@@ -11,8 +11,8 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.commit_policy import RunningText
-from whisper_hailo.live.captioning.engine import CaptionEngine
+from whisper_hailo.live.commit_policy import RunningText
+from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.statistics import CaptionStatistics
 

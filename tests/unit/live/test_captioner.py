@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.captioning.captioned import completed, run, texts
+from tests.unit.live.captioned import completed, run, texts
 from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech, spoken
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo_lab.captions.event_checks import violations
 
 
 def test_a_segment_from_start_to_end() -> None:

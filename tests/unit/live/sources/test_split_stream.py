@@ -14,15 +14,14 @@ from tests.unit.live.scripted import Fickle, Loudness, Speller, silence, speech
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.outputs.files import CaptionFile
 from whisper_hailo.live.sources.audio_queue import Backlog
-from whisper_hailo.live.sources.file import FileSource
-from whisper_hailo.live.sources.source import Block
-from whisper_hailo.live.sources.speaker_channels import LoudestChannel, SplitStream, Voices, voices
+from whisper_hailo.live.sources.file import FileSource, SplitStream
+from whisper_hailo.live.sources.source import Block, LoudestChannel, Voices, voices
+from whisper_hailo_lab.captions.event_checks import violations
 
 
 def spoken(*turns: tuple[int, list[int]]) -> tuple[FloatArray, Voices]:
@@ -161,9 +160,7 @@ def test_a_recording_that_was_told_apart_is_closed(
         def close(self) -> None:
             closed.append(1)
 
-    monkeypatch.setattr(
-        "whisper_hailo.live.sources.speaker_channels.open_audio", lambda _: Channel()
-    )
+    monkeypatch.setattr("whisper_hailo.live.sources.file.open_audio", lambda _: Channel())
     path = tmp_path / "two.wav"
     soundfile.write(path, np.zeros((160, 2)), 16_000)
     with SplitStream(path):

@@ -13,16 +13,16 @@ from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.commit_policy import RunningText, caption_words
-from whisper_hailo.live.captioning.console import Console
-from whisper_hailo.live.captioning.engine import CaptionEngine
-from whisper_hailo.live.captioning.listener import RunningSegment, SegmentListener
-from whisper_hailo.live.captioning.segmenter import Segmenter, Signal, cut_place
-from whisper_hailo.live.captioning.timeline import Discontinuities, FrameBuffer, Moment, StreamClock
+from whisper_hailo.live.commit_policy import RunningText, caption_words
+from whisper_hailo.live.controls import Console
+from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import Completed, Event, Partial, Reason, Started
+from whisper_hailo.live.listener import RunningSegment, SegmentListener
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.sources.speaker_channels import Voices
+from whisper_hailo.live.segmenter import Segmenter, Signal, cut_place
+from whisper_hailo.live.sources.source import Voices
 from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.live.timeline import Discontinuities, FrameBuffer, Moment, StreamClock
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _LEAST_HEARD_S: Final = 0.1
 
 
 class Captioner:
-    """Turns audio into events; see `live.event_checks` for what holds for them.
+    """Turns audio into events; see `live.events` for what holds for them.
 
     Args:
         engine: hears buffers.

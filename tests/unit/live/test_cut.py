@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.captioning.captioned import completed, run, texts
-from tests.unit.live.captioning.counted import FRAME, S, frames, segmenter, signals
+from tests.unit.live.captioned import completed, run, texts
+from tests.unit.live.counted import FRAME, S, frames, segmenter, signals
 from tests.unit.live.scripted import Speller, silence, speech
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.captioning.segmenter import cut_place
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.segmenter import cut_place
 
 
 def words(*edges: tuple[float, float]) -> list[BufferWord]:

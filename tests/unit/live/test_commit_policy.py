@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.commit_policy import RunningText, caption_words
+from whisper_hailo.live.commit_policy import RunningText, caption_words
 from whisper_hailo.live.events import CaptionWord
 
 

@@ -19,13 +19,13 @@ from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.live.blocks import BlockCaptions, Samples, _floats, stream, stream_async
-from whisper_hailo.live.captioning.engine import caption_defaults
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.engine import caption_defaults
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.stream import BlockCaptions, Samples, _floats, stream, stream_async
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.captions.event_checks import violations
 
 OPTIONS = DecodingOptions(cures=PRESETS["conservative"])
 CLIP = DATA / "micro" / "seen" / "seen-021.ogg"
@@ -174,7 +174,7 @@ def test_speech_is_told_from_silence_by_silero_s_detector_unless_there_is_anothe
         made.append(Loudness())
         return made[-1]
 
-    monkeypatch.setattr("whisper_hailo.live.blocks.SileroDetector", silero)
+    monkeypatch.setattr("whisper_hailo.live.stream.SileroDetector", silero)
     said = speech(range(4))
     assert BlockCaptions(plain, detector=Loudness()).feed(said)
     assert made == []

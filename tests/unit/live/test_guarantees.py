@@ -8,13 +8,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.live.captioning.captioned import completed, run, texts
+from tests.unit.live.captioned import completed, run, texts
 from tests.unit.live.scripted import Fickle, Loudness, Speller, silence, speech
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Back, Event, Lost, Partial
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo_lab.captions.event_checks import violations
 
 streams = st.lists(
     st.tuples(st.booleans(), st.integers(0, 40_000)), max_size=8

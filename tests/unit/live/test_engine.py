@@ -27,8 +27,7 @@ from whisper_hailo.decoding.option_groups import (
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.rules import hotwords
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.engine import TranscriberEngine, caption_defaults, warm_up
-from whisper_hailo.live.captioning.moonshine import MoonshineEngine
+from whisper_hailo.live.engine import MoonshineEngine, TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.captioning.segmenter import Segmenter
 from whisper_hailo.live.events import Away, Back, Lost
-from whisper_hailo.live.sources.speaker_channels import Voices
+from whisper_hailo.live.segmenter import Segmenter
+from whisper_hailo.live.sources.source import Voices
 from whisper_hailo.live.statistics import CaptionStatistics
 
 

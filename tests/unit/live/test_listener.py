@@ -13,10 +13,10 @@ from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.captioning.commit_policy import RunningText
-from whisper_hailo.live.captioning.listener import RunningSegment, SegmentListener
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.commit_policy import RunningText
 from whisper_hailo.live.events import Completed
+from whisper_hailo.live.listener import RunningSegment, SegmentListener
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.statistics import CaptionStatistics
 
@@ -149,7 +149,7 @@ def test_the_draft_behind_a_cut_begins_with_the_first_word_behind_it() -> None:
 
 def test_the_time_that_the_engine_takes_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([100.0, 100.5, 200.0, 202.0, 300.0, 304.0])
-    monkeypatch.setattr("whisper_hailo.live.captioning.listener.perf_counter", lambda: next(times))
+    monkeypatch.setattr("whisper_hailo.live.listener.perf_counter", lambda: next(times))
     listener, statistics = listening(Guesser(["de", "de"]))
     for seconds in (0.5, 1.0):
         listener.transcribe_partial(segment(), audio(seconds))

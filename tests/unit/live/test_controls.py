@@ -9,9 +9,8 @@ import pytest
 
 from tests.unit.live.scripted import Loudness, Speller
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.live.captioning.captioner import Captioner
-from whisper_hailo.live.captioning.console import Console
-from whisper_hailo.live.captioning.controls import Controls
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.controls import Console, Controls
 from whisper_hailo.live.events import Marker
 
 

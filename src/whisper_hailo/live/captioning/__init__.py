@@ -1,1 +1,0 @@
-"""From blocks of audio to events: segments, and their text while it grows."""
