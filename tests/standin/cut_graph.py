@@ -58,7 +58,11 @@ def cut(
 
 
 def hef(
-    arch: str, networks: list[Network], version: int = 1, weights: bytes = b"\x5a" * 4096
+    arch: str,
+    networks: list[Network],
+    version: int = 1,
+    weights: bytes = b"\x5a" * 4096,
+    resources: dict[str, bytes] | None = None,
 ) -> bytes:
     """A HEF with these networks; the same networks and weights give the same bytes."""
     content = io.BytesIO()
@@ -70,6 +74,7 @@ def hef(
     nets = [Net(name, _shapes(f["inputs"]), _shapes(f["outputs"])) for name, f, _ in networks]
     compiler = "3.33.0" if arch.startswith("hailo8") else "5.1.0"
     wish = Wish(nets, arch, version, compiler, mapping=content.getvalue(), weights=weights)
+    wish.resources = resources or {}
     return hef_bytes(wish)
 
 

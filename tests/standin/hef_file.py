@@ -33,7 +33,8 @@ _CORE = "metadata 1 Metadata, contexts 3 Context*, sorted_outputs_order 4 str*, 
 _CORE += "networks_names 6 str*"
 MESSAGES = {
     "Hef": "header 1 Header, network_groups 2 Group*, mapping 3 bytes, extensions 5 Extension*, "
-    "optional_extensions 6 Extension*",
+    "optional_extensions 6 Extension*, resources 7 External*",
+    "External": "offset 1 u64, size 2 u64, name 3 str, xxhash 4 u64",
     "Header": "hw_arch 1 u32, timestamp 2 u64, sdk_version 3 str, version 4 u64",
     "Extension": "type_index 1 u32, name 2 str",
     "Group": f"{_CORE}, placed 7 PlacedGroup*, ops 8 Op*",
@@ -67,8 +68,11 @@ MESSAGES = {
 }
 """Message to its fields: name, number, kind, and `*` where there may be several."""
 
-_MULTI_NETWORK, _NET_FLOW, _PERIPHERY, _CONTEXTS = 8, 13, 26, 4
+_MULTI_NETWORK, _NET_FLOW, _PERIPHERY, _CONTEXTS, _RESOURCES = 8, 13, 26, 4, 31
 """Numbers of extensions."""
+
+PADDING = 16
+"""Bytes of the weights before which offsets of version 3 do not count."""
 
 Shape = tuple[int, int, int]
 
@@ -89,7 +93,8 @@ class Wish:
 
     `ops`: with operators, as networks whose last steps the host computes; `mapping`: a free field
     of the format, in which the stand-in keeps what it runs; `transposed`: shapes lie the other way
-    round in the file, by a mark of each `layer` or of the whole `network`.
+    round in the file, by a mark of each `layer` or of the whole `network`; `resources`: files
+    behind the weights, which only version 3 has.
     """
 
     nets: list[Net]
@@ -101,6 +106,7 @@ class Wish:
     weights: bytes = field(default=b"\x5a" * 4096)
     mux: bool = False
     transposed: str = ""
+    resources: dict[str, bytes] = field(default_factory=dict)
 
 
 def hef_bytes(wish: Wish) -> bytes:
@@ -112,17 +118,23 @@ def hef_bytes(wish: Wish) -> bytes:
     hef.header.version = 5
     hef.mapping = wish.mapping
     several = any(net.contexts > 1 for net in wish.nets)
-    for index in (_PERIPHERY, *[_NET_FLOW] * wish.ops, *[_CONTEXTS] * several):
+    wanted = {_NET_FLOW: wish.ops, _CONTEXTS: several, _RESOURCES: bool(wish.resources)}
+    for index in (_PERIPHERY, *(number for number, is_set in wanted.items() if is_set)):
         hef.extensions.add(type_index=index, name=f"extension {index}")
     hef.optional_extensions.add(type_index=_MULTI_NETWORK, name="several networks")
     for net in wish.nets:
         _fill(hef.network_groups.add(), net, wish)
-    return with_header(hef.SerializeToString(), wish.version, wish.weights)
+    offset = len(wish.weights) - PADDING
+    for name, content in wish.resources.items():
+        hef.resources.add(name=name, offset=offset, size=len(content), xxhash=_xxh3(content))
+        offset += len(content)
+    more = b"".join(wish.resources.values())
+    return with_header(hef.SerializeToString(), wish.version, wish.weights, more)
 
 
-def with_header(proto: bytes, version: int, weights: bytes) -> bytes:
-    """Header, description and, from version 1 on, weights."""
-    body = proto if version == 0 else proto + weights
+def with_header(proto: bytes, version: int, weights: bytes, more: bytes = b"") -> bytes:
+    """Header, description and, from version 1 on, weights; with resources from version 3 on."""
+    body = proto if version == 0 else proto + weights + more
     common = struct.pack(">III", MAGIC, version, len(proto))
     if version == 0:
         return common + bytes(4) + hashlib.md5(body, usedforsecurity=False).digest() + body
@@ -131,7 +143,8 @@ def with_header(proto: bytes, version: int, weights: bytes) -> bytes:
     if version == 2:
         return common + struct.pack(">QQQQ", _xxh3(body), len(weights), 0, 0) + body
     hashes = _xxh3(body), _xxh3(proto)  # HailoRT 4 looks at the first, 5 at the second
-    return common + struct.pack(">QQIQQQ", hashes[0], len(weights), 16, 0, hashes[1], 0) + body
+    sizes = len(weights), PADDING, len(more)
+    return common + struct.pack(">QQIQQQ", hashes[0], *sizes, hashes[1], 0) + body
 
 
 def read_mapping(data: bytes) -> bytes:

@@ -20,8 +20,8 @@ from whisper_hailo.backends.hailo.binding import (
     major,
     system_binding,
 )
+from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS, RELEASES
 from whisper_hailo.backends.hailo.isolated_probe import chips, try_hef
-from whisper_hailo.backends.hailo.select_hef import KNOWN, PLACE
 from whisper_hailo.backends.hef.contract import RUNS_ON
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import DeviceError, HefError, NoBindingError
@@ -227,11 +227,12 @@ def _hefs() -> list[Check]:
     found = [_hef(path, folder) for path in _fetched()]
     if found:
         return found
-    known = ", ".join(f"{k.variant} {k.window_s} s for {k.arch}" for k in KNOWN)
+    known = ", ".join(f"{k.variant} {k.window_s} s for {k.arch}" for k in PAIRS)
     advice = (
-        "fetch one with: whisper-hailo fetch-hef --arch CHIP --variant tiny|base, or compile your "
-        "own model's; it has to be for this chip and of the model's width and mel bins. The vendor "
-        f"publishes {known} below {PLACE} (not verified from here)"
+        "fetch one with: whisper-hailo fetch-hef tiny|base|small --arch CHIP, or compile your own "
+        "model's; it has to be for this chip and of the model's width and mel bins. The vendor "
+        f"publishes {known} below {EXAMPLES}, and small for hailo10h below {RELEASES} (not "
+        "verified from here)"
     )
     return [Check("HEF files", NOTE, f"none in {folder}", advice)]
 

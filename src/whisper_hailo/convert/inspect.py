@@ -9,7 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.backends.hef.contract import RUNS_ON, DecoderShape, EncoderShape, recognise
+from whisper_hailo.backends.hef.contract import (
+    RUNS_ON,
+    DecoderShape,
+    EncoderShape,
+    read_speech_config,
+    recognise,
+)
 from whisper_hailo.backends.hef.read import HefFile, HefGroup, HefStream, is_hef, read_hef
 from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.core.errors import ModelError
@@ -22,6 +28,7 @@ from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 def describe_hef(path: Path) -> dict[str, Any]:
     """Chip, networks, inputs, outputs, versions and hashes of a HEF."""
     hef = read_hef(path)
+    config = read_speech_config(hef)
     return {
         "kind": "HEF",
         "bytes": hef.bytes,
@@ -32,6 +39,7 @@ def describe_hef(path: Path) -> dict[str, Any]:
         "runs_on": sorted(chip for chip, takes in RUNS_ON.items() if hef.arch in takes),
         "compiler_version": hef.compiler_version or "not stated",
         "networks": {group.name: _group(group, hef) for group in hef.groups},
+        **({} if config is None else {"speech_config": asdict(config)}),
     }
 
 

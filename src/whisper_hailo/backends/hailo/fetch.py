@@ -15,15 +15,15 @@ from typing import Final
 
 import numpy as np
 
-from whisper_hailo.backends.hailo.select_hef import KnownHefs
-from whisper_hailo.backends.hef.contract import RUNS_ON, find_part
+from whisper_hailo.backends.hailo.hef_catalog import KnownHefs
+from whisper_hailo.backends.hef.contract import RUNS_ON, EncoderShape, check_config, find_part
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import HubError, ModelError, OptionError, OutputError, WrongChipError
 from whisper_hailo.core.files import ANOTHER_CACHE, sha256, unwritable, write_file, written_whole
 from whisper_hailo.core.names import shown
 
 LARGEST_BYTES: Final = 512 << 20
-"""Base's decoder, the largest that is published, has less than a third of it."""
+"""Small's file of both halves, the largest that is published, has 388 MB."""
 
 _TIMEOUT_S: Final = 10.0
 """For a connection, and for each piece that is waited for."""
@@ -141,6 +141,10 @@ class Fetched:
 def fetch(known: KnownHefs, place: str) -> Fetched:
     """Fetch encoder, decoder and the decoder's arrays; what is there and whole stays.
 
+    Args:
+        known: what is published.
+        place: web address, with a `/` at its end.
+
     Raises:
         OptionError: no web address.
     """
@@ -202,7 +206,12 @@ def _check(path: Path, name: str, known: KnownHefs) -> None:
         _check_array(path, name)
         return
     hef = read_hef(path)
-    find_part(hef, "encoder" if name == known.encoder else "decoder")
+    if name == known.encoder:
+        shape = find_part(hef, "encoder")
+        if isinstance(shape, EncoderShape):
+            check_config(hef, shape)
+    if name == known.decoder:
+        find_part(hef, "decoder")
     if hef.arch not in RUNS_ON[known.arch]:
         raise WrongChipError(f"{name} from there is for {hef.arch}, not for {known.arch}")
 

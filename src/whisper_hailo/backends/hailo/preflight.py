@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from whisper_hailo.backends.hef.contract import DecoderShape, EncoderShape, find_part
+from whisper_hailo.backends.hef.contract import DecoderShape, EncoderShape, check_config, find_part
 from whisper_hailo.backends.hef.read import HefFile, read_hef
 from whisper_hailo.core.errors import HefError
 from whisper_hailo.core.names import shown
@@ -23,6 +23,7 @@ def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
     dims = spec.dims
     if not isinstance(shape, EncoderShape):
         raise HefError(f"{shown(path)} holds no Whisper encoder")
+    check_config(hef, shape)
     _same(path, spec, {"mel bins": (shape.n_mels, dims.n_mels)})
     _same(path, spec, {"width": (shape.d_model, dims.d_model)})
     if shape.n_frames > dims.max_frames:

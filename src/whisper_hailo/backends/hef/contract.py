@@ -6,9 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from whisper_hailo.backends.hef.read import HefFile, HefGroup
+from whisper_hailo.backends.hef.read import HefFile, HefGroup, read_resource
 from whisper_hailo.core.errors import HefError
 from whisper_hailo.core.names import shown
+from whisper_hailo.core.strict_json import MismatchError, parse_json_object
+from whisper_hailo.core.types import FRAMES_PER_SECOND
 
 RUNS_ON: Final[dict[str, frozenset[str]]] = {
     "hailo8": frozenset({"hailo8", "hailo8l"}),
@@ -27,6 +29,51 @@ HOST, CHIP = "host", "chip"
 N_CHUNKS: Final = 4
 _OURS: Final = re.compile(r"_decoder_\d+s_\d+$")
 """Networks that this program compiled are called so; they begin behind the addition."""
+
+
+CONFIG: Final = "hailo-config.json"
+"""Resource of a file with both halves, by which the vendor's `Speech2Text` runs it."""
+
+_LARGEST_CONFIG: Final = 1 << 20
+_OLD_CONFIG_KEY: Final = "embeddings_output_layers_names"
+"""Files with it state no sizes: HailoRT takes those of base in 10 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechConfig:
+    """Sizes that a file of both halves states of its encoder; HailoRT, `speech2text_server.cpp`.
+
+    Attributes:
+        window_s: seconds of the encoder's window.
+        n_mels: mel bins.
+        n_positions: encoder positions.
+    """
+
+    window_s: int
+    n_mels: int
+    n_positions: int
+
+
+def read_speech_config(hef: HefFile) -> SpeechConfig | None:
+    """Return what a file of both halves states; `None`: it has no configuration.
+
+    Raises:
+        HefError: the configuration is broken or lacks a size.
+    """
+    raw = read_resource(hef, CONFIG, _LARGEST_CONFIG)
+    if raw is None:
+        return None
+    try:
+        facts = parse_json_object(raw)
+        if _OLD_CONFIG_KEY in facts:
+            return SpeechConfig(10, 80, 500)
+        keys = ("chunk_size_seconds", "num_mel_bins", "n_audio_ctx")
+        sizes = [size for key in keys if type(size := facts.get(key)) is int]
+        if len(sizes) < len(keys):
+            raise MismatchError(f"{', '.join(keys)} are not all there as whole numbers")
+    except MismatchError as error:
+        raise HefError(f"{CONFIG} in {shown(hef.path)}: {error}; fetch the file again") from error
+    return SpeechConfig(*sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +168,18 @@ def recognise(group: HefGroup, arch: str) -> Shape | None:
 
 
 def find_part(hef: HefFile, part: str) -> Shape:
-    """The encoder or the decoder of a HEF; a file for the 10H may hold both.
+    """Return the encoder or the decoder of a HEF; a file for the 10H may hold both.
 
-    Args:
-        hef: the file.
-        part: `encoder` or `decoder`.
+    Of several the one whose name ends with the part, as HailoRT's server takes it.
 
     Raises:
         HefError: it holds none.
     """
     kind = EncoderShape if part == "encoder" else DecoderShape
     shapes = [recognise(group, hef.arch) for group in hef.groups]
-    for shape in shapes:
-        if isinstance(shape, kind):
-            return shape
+    found = [shape for shape in shapes if isinstance(shape, kind)]
+    if found:
+        return next((shape for shape in found if shape.group.endswith(part)), found[0])
     names = ", ".join(group.name for group in hef.groups)
     raise HefError(
         f"{shown(hef.path)} holds no Whisper {part} but {names}; "
@@ -142,10 +187,31 @@ def find_part(hef: HefFile, part: str) -> Shape:
     )
 
 
+def check_config(hef: HefFile, shape: EncoderShape) -> None:
+    """Compare an encoder with what a file of both halves states of it.
+
+    Raises:
+        HefError: they differ: the file is broken, or of a kind that is not known yet.
+    """
+    config = read_speech_config(hef)
+    if config is None:
+        return
+    stated = (config.window_s * FRAMES_PER_SECOND, config.n_mels, config.n_positions)
+    found = (shape.n_frames, shape.n_mels, shape.n_positions)
+    if stated != found:
+        raise HefError(
+            f"{shown(hef.path)}: {shape.group} takes {found[0]} frames of {found[1]} mel bins and "
+            f"gives {found[2]} positions, its {CONFIG} says {stated[0]}, {stated[1]} and "
+            f"{stated[2]}; fetch the file again"
+        )
+
+
 def _encoder(group: HefGroup) -> EncoderShape | None:
-    height, n_frames, n_mels = group.inputs[0].shape
-    out_height, n_positions, d_model = group.outputs[0].shape
-    if height != 1 or out_height != 1 or n_frames != 2 * n_positions:
+    """Recognise an encoder; time may lie along width or height, which is the same in memory."""
+    *times, n_mels = group.inputs[0].shape
+    *out_times, d_model = group.outputs[0].shape
+    n_frames, n_positions = max(times), max(out_times)
+    if min(times) != 1 or min(out_times) != 1 or n_frames != 2 * n_positions:
         return None
     return EncoderShape(
         group=group.name,

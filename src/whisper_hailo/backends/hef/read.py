@@ -147,6 +147,7 @@ class Header:
         rest_bytes: what follows it: weights, and other resources.
         checksum: the file's own checksum, in hexadecimal.
         whole: it covers everything behind the header, otherwise the description only.
+        padding: bytes behind the description before offsets of resources count.
     """
 
     version: int
@@ -155,6 +156,7 @@ class Header:
     rest_bytes: int
     checksum: str
     whole: bool
+    padding: int = 0
 
 
 def read_header(data: memoryview) -> Header:
@@ -208,8 +210,9 @@ def _header(version: int, start: int, size: int, values: tuple[Any, ...]) -> Hea
         found, rest, _, _ = values
         return Header(2, start, size, rest, f"{found:016x}", whole=True)
     # HailoRT 5 is content with a checksum of the description alone, which is behind this one.
-    found, weights, _, more, own, _ = values
-    return Header(3, start, size, weights + more, f"{found or own:016x}", whole=found != 0)
+    found, weights, padding, more, own, _ = values
+    text = f"{found or own:016x}"
+    return Header(3, start, size, weights + more, text, whole=found != 0, padding=padding)
 
 
 ARCHES: Final = {
@@ -228,7 +231,8 @@ LARGEST_BYTES: Final = 2 << 30
 """Whisper large would be smaller; language models, the largest there are, may be larger."""
 
 _MOST_GROUPS = 64
-_HEF_FIELDS = frozenset({1, 2})
+_HEF_FIELDS = frozenset({1, 2, 7})
+_RESOURCE_FIELDS = frozenset({1, 2, 3, 4})
 _HEADER_FIELDS = frozenset({1, 3})
 _CORE_FIELDS = frozenset({1, 3, 4, 5, 7})
 _GROUP_FIELDS = _CORE_FIELDS | {8}
@@ -257,6 +261,23 @@ class HefGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class HefResource:
+    """A file within a HEF, such as the configuration of the vendor's own server.
+
+    Attributes:
+        name: such as `hailo-config.json`.
+        start: where it begins in the HEF, in bytes.
+        bytes: its size.
+        checksum: its XXH3; 0: not stated.
+    """
+
+    name: str
+    start: int
+    bytes: int
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
 class HefFile:
     """A HEF, as far as its header and description tell.
 
@@ -268,6 +289,7 @@ class HefFile:
         compiler_version: the Dataflow Compiler's.
         checksum: kind and value, such as `MD5 0123...`.
         groups: its networks.
+        resources: files within it.
     """
 
     path: Path
@@ -277,6 +299,7 @@ class HefFile:
     compiler_version: str
     checksum: str
     groups: tuple[HefGroup, ...]
+    resources: tuple[HefResource, ...] = ()
 
 
 def read_hef(path: Path, *, verify: bool = True) -> HefFile:
@@ -331,7 +354,41 @@ def _parse(path: Path, data: memoryview, header: Header) -> HefFile:
         compiler_version=_version(head.text(3)),
         checksum=f"{CHECKSUMS[header.version]} {header.checksum}",
         groups=tuple(_group(group) for group in message.messages(2, _GROUP_FIELDS)),
+        resources=_resources(message, header),
     )
+
+
+def _resources(message: Message, header: Header) -> tuple[HefResource, ...]:
+    base = header.start + header.description_bytes + header.padding
+    if header.version == 0:
+        base = 0  # as HailoRT counts
+    return tuple(
+        HefResource(entry.text(3), base + entry.number(1), entry.number(2), entry.number(4))
+        for entry in message.messages(7, _RESOURCE_FIELDS)
+    )
+
+
+def read_resource(hef: HefFile, name: str, largest: int) -> bytes | None:
+    """Return a file within a HEF; `None`: it has none of this name.
+
+    Raises:
+        HefError: it is larger than `largest` bytes, lies beyond the HEF's end, or was changed.
+    """
+    found = next((entry for entry in hef.resources if entry.name == name), None)
+    if found is None:
+        return None
+    if found.bytes > largest or found.start + found.bytes > hef.bytes:
+        raise HefError(
+            f"{shown(hef.path)} says that its {shown(name)} has {found.bytes} bytes at "
+            f"{found.start}, expected at most {largest} within the file; fetch it again"
+        )
+    try:
+        data = bytes(mapped(hef.path, LARGEST_BYTES)[found.start : found.start + found.bytes])
+    except (OSError, WireError) as error:
+        raise HefError(f"{shown(hef.path)} cannot be read ({error})") from error
+    if found.checksum not in {0, xxhash.xxh3_64_intdigest(data)}:
+        raise HefError(f"{shown(name)} in {shown(hef.path)} was changed; fetch the file again")
+    return data
 
 
 def _group(group: Message) -> HefGroup:

@@ -18,7 +18,14 @@ from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.backends.hailo.publisher import Server, serving
 from whisper_hailo.backends.hailo import fetch as downloading
 from whisper_hailo.backends.hailo.fetch import SUMS, download, fetch
-from whisper_hailo.backends.hailo.select_hef import KNOWN, KnownHefs, fetched, find_known
+from whisper_hailo.backends.hailo.hef_catalog import (
+    PAIRS,
+    TWO_PART,
+    KnownHefs,
+    fetched,
+    find_known,
+)
+from whisper_hailo.backends.hef.contract import CONFIG
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import (
     HefError,
@@ -228,8 +235,34 @@ def test_fetched_files_are_for_openais_own_models_only(server: Server, known: Kn
     assert fetched(mine, "hailo8l", "encoder") is None
 
 
+def _two_part(**sizes: int) -> bytes:
+    facts = {"chunk_size_seconds": 10, "num_mel_bins": 80, "n_audio_ctx": 500, **sizes}
+    resources = {CONFIG: json.dumps(facts).encode()}
+    return hef_bytes(Wish([DECODER, ENCODER], "hailo10h", version=3, resources=resources))
+
+
+def test_one_file_of_both_halves_is_fetched_and_checked(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
+    known = find_known("hailo10h", "small", "5.3.0")
+    assert known is not None
+    server.files = {"/v5.3.0/blob/Whisper-Small.hef": _two_part()}
+    (path,) = fetch(known, server.address).files
+    assert path == tmp_path / "cache/hefs/hailo10h/small-5.3.0/Whisper-Small.hef"
+    path.unlink()
+    server.files = {"/v5.3.0/blob/Whisper-Small.hef": _two_part(n_audio_ctx=250)}
+    with pytest.raises(HefError, match=r"gives 500 positions, its .* says 1000, 80 and 250"):
+        fetch(known, server.address)
+    server.files = {"/v5.3.0/blob/Whisper-Small.hef": hef_bytes(Wish([ENCODER], "hailo10h"))}
+    with pytest.raises(HefError, match="holds no Whisper decoder"):
+        fetch(known, server.address)
+    assert not path.exists()
+
+
 def test_every_pair_has_four_files() -> None:
-    assert {len(known.files()) for known in KNOWN} == {4}
+    assert {len(known.files()) for known in PAIRS} == {4}
+    assert {len(known.files()) for known in TWO_PART} == {1}
     assert find_known("hailo15h", "tiny") is None
     assert find_known("hailo8", "tiny.en") is None
     english = find_known("hailo10h", "tiny.en")

@@ -9,8 +9,8 @@ import pytest
 
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.shapes import TINY, toy_spec
+from whisper_hailo.backends.hailo.hef_catalog import PAIRS, find_known
 from whisper_hailo.backends.hailo.preflight import check_decoder, check_encoder, check_versions
-from whisper_hailo.backends.hailo.select_hef import KNOWN, find_known
 from whisper_hailo.backends.hef.contract import RUNS_ON, DecoderShape, recognise
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import HefError
@@ -145,5 +145,5 @@ def test_published_files_have_the_vendor_s_windows_and_lengths(
     known = find_known(arch, variant)
     assert known is not None
     assert (known.window_s, known.length) == (window_s, length)
-    assert len(KNOWN) == 7
-    assert find_known(arch, "small") is None
+    assert len(PAIRS) == 7
+    assert find_known(arch, "medium") is None

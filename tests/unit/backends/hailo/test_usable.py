@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.backends.hailo.test_preflight import SPEC, encoder, written
-from whisper_hailo.backends.hailo import select_hef
+from whisper_hailo.backends.hailo import hef_catalog, select_hef
 from whisper_hailo.backends.hailo.chip import ChipFacts
+from whisper_hailo.backends.hailo.hef_catalog import KNOWN, KnownHefs, fetched, find_known
 from whisper_hailo.backends.hailo.select_hef import (
-    KNOWN,
     Wanted,
-    fetched,
     fitting_encoder,
     needed_hef,
     usable_chip,
@@ -112,13 +111,14 @@ def _of(name: str) -> ModelSpec:
     return replace(SPEC, source=replace(SPEC.source, name=name))
 
 
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: f"{known.arch} {known.variant}")
+@pytest.mark.parametrize(
+    "known", KNOWN, ids=lambda known: f"{known.arch} {known.variant} {known.release}"
+)
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
 def test_what_was_fetched_is_found_by_its_chip_and_model(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: object, part: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: KnownHefs, part: str
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path))
-    assert isinstance(known, type(KNOWN[0]))
     spec = _of(f"openai/whisper-{known.variant}")
     assert fetched(spec, known.arch, part) is None
     path = known.folder / getattr(known, part)
@@ -127,6 +127,26 @@ def test_what_was_fetched_is_found_by_its_chip_and_model(
     path.rmdir()
     path.touch()
     assert fetched(spec, known.arch, part) == path
-    assert fetched(_of("openai/whisper-small"), known.arch, part) is None
+    assert fetched(_of("openai/whisper-medium"), known.arch, part) is None
     assert fetched(spec, "hailo15h", part) is None
     assert select_hef.matching_hef(tmp_path, spec, known.arch, part) == path
+
+
+def test_of_fetched_releases_the_installed_hailort_s_is_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path))
+    small = _of("openai/whisper-small")
+    paths = {}
+    for release in ("5.3.0", "5.4.0"):
+        known = find_known("hailo10h", "small", release)
+        assert known is not None
+        paths[release] = known.folder / known.encoder
+        paths[release].parent.mkdir(parents=True)
+        paths[release].touch()
+    for installed, release in (("5.3.2", "5.3.0"), ("5.4.0", "5.4.0"), ("", "5.4.0")):
+        monkeypatch.setattr(hef_catalog, "installed_version", lambda found=installed: found)
+        assert fetched(small, "hailo10h", "encoder") == paths[release]
+    monkeypatch.setattr(hef_catalog, "installed_version", lambda: "5.3.0")
+    paths["5.3.0"].unlink()
+    assert fetched(small, "hailo10h", "encoder") == paths["5.4.0"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,13 +12,17 @@ from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.backends.hef.nets import DECODER, ENCODER, write
 from whisper_hailo.backends.hef.contract import (
     CHIP,
+    CONFIG,
     HOST,
     DecoderShape,
     EncoderShape,
+    SpeechConfig,
+    check_config,
     find_part,
+    read_speech_config,
     recognise,
 )
-from whisper_hailo.backends.hef.read import HefGroup, HefStream, read_hef
+from whisper_hailo.backends.hef.read import HefFile, HefGroup, HefStream, read_hef, read_resource
 from whisper_hailo.convert.inspect import describe_hef
 from whisper_hailo.core.errors import HefError
 
@@ -60,6 +66,7 @@ def group_of(
     ("mel", "features", "is_encoder"),
     [
         ((1, 100, 80), (1, 50, 64), True), ((2, 100, 80), (1, 50, 64), False),
+        ((100, 1, 80), (50, 1, 64), True), ((100, 2, 80), (50, 1, 64), False),
         ((1, 100, 80), (2, 50, 64), False), ((1, 101, 80), (1, 50, 64), False),
         ((1, 100, 80), (1, 100, 64), False), ((1, 50, 80), (1, 100, 64), False),
     ],
@@ -165,3 +172,74 @@ def test_what_has_another_number_of_streams_is_no_half_of_whisper(tmp_path: Path
     ):
         hef = read_hef(write(tmp_path / "x.hef", Wish([Net("x", inputs, outputs)])))
         assert recognise(hef.groups[0], "hailo8l") is None
+
+
+SIZES = {"chunk_size_seconds": 10, "num_mel_bins": 80, "n_audio_ctx": 500}
+
+
+def two_part(folder: Path, config: bytes, *nets: Net) -> HefFile:
+    wish = Wish([*(nets or (DECODER, ENCODER))], "hailo10h", version=3)
+    wish.resources = {"tokenizer.json": b"{}", CONFIG: config, "embeddings.bin": bytes(99)}
+    return read_hef(write(folder / "x.hef", wish))
+
+
+def test_sizes_of_a_file_of_both_halves_are_read(tmp_path: Path) -> None:
+    hef = two_part(tmp_path, json.dumps(SIZES | {"eos_token_id": 50257}).encode())
+    assert [entry.name for entry in hef.resources] == ["tokenizer.json", CONFIG, "embeddings.bin"]
+    assert read_resource(hef, "tokenizer.json", 2) == b"{}"
+    assert read_resource(hef, "theta.bin", 2) is None
+    assert read_speech_config(hef) == SpeechConfig(10, 80, 500)
+    assert describe_hef(hef.path)["speech_config"] == {
+        "window_s": 10, "n_mels": 80, "n_positions": 500,
+    }  # fmt: skip
+    old = two_part(tmp_path, b'{"embeddings_output_layers_names": []}')
+    assert read_speech_config(old) == SpeechConfig(10, 80, 500)
+    assert read_speech_config(read_hef(write(tmp_path / "y.hef", Wish([ENCODER])))) is None
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        b"{", b"[]", b"{}", json.dumps(SIZES | {"n_audio_ctx": "500"}).encode(),
+        json.dumps(SIZES | {"num_mel_bins": True}).encode(),
+    ],
+)  # fmt: skip
+def test_a_broken_configuration_is_refused(tmp_path: Path, config: bytes) -> None:
+    with pytest.raises(HefError, match=CONFIG):
+        read_speech_config(two_part(tmp_path, config))
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_an_encoder_has_the_sizes_that_its_file_states(tmp_path: Path, name: str) -> None:
+    hef = two_part(tmp_path, json.dumps(SIZES).encode())
+    shape = find_part(hef, "encoder")
+    assert isinstance(shape, EncoderShape)
+    check_config(hef, shape)
+    other = two_part(tmp_path, json.dumps(SIZES | {name: 30}).encode())
+    with pytest.raises(HefError, match="its hailo-config"):
+        check_config(other, shape)
+
+
+def test_a_resource_is_whole_and_within_its_file(tmp_path: Path) -> None:
+    hef = two_part(tmp_path, json.dumps(SIZES).encode())
+    with pytest.raises(HefError, match="expected at most 1 within"):
+        read_resource(hef, "tokenizer.json", 1)
+    beyond = replace(hef.resources[0], start=hef.bytes - 1)
+    with pytest.raises(HefError, match="within the file"):
+        read_resource(replace(hef, resources=(beyond,)), "tokenizer.json", 9)
+    data = bytearray(hef.path.read_bytes())
+    data[hef.resources[0].start] ^= 1
+    hef.path.write_bytes(data)
+    with pytest.raises(HefError, match="was changed"):
+        read_resource(hef, "tokenizer.json", 9)
+    hef.path.unlink()
+    with pytest.raises(HefError, match="cannot be read"):
+        read_resource(hef, "tokenizer.json", 9)
+
+
+def test_of_several_encoders_the_one_that_is_named_so_is_taken(tmp_path: Path) -> None:
+    first = Net("front", {"front/in": (1, 1000, 80)}, {"front/out": (1, 500, 384)})
+    named = Net("small_encoder", {"e/in": (1, 1000, 80)}, {"e/out": (1, 500, 384)})
+    assert find_part(two_part(tmp_path, b"{}", first, named), "encoder").group == "small_encoder"
+    assert find_part(two_part(tmp_path, b"{}", named, first), "encoder").group == "small_encoder"
+    assert find_part(two_part(tmp_path, b"{}", first, ENCODER), "encoder").group == "front"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.cli.commands.asked import Asked
 from whisper_hailo.backends.hailo.fetch import Fetched
-from whisper_hailo.backends.hailo.select_hef import KNOWN, PLACE
+from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS, RELEASES, TWO_PART
 from whisper_hailo.cli.app import run
 
 FILES = (Path("cache/e.hef"), Path("cache/d.hef"))
@@ -20,7 +20,7 @@ def test_published_hefs(
 ) -> None:
     done = Fetched(FILES, ("12", "34"), Path("cache/sums"))
     asked = Asked(done).patched(monkeypatch, "whisper_hailo.backends.hailo.fetch.fetch")
-    assert run(["fetch-hef", "--arch", "hailo8", "--variant", "base"]) == 0
+    assert run(["fetch-hef", "base", "--arch", "hailo8"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["cache/e.hef", "cache/d.hef"]
     assert lines[2].endswith("cache/sums")
@@ -32,13 +32,43 @@ def test_published_hefs(
         "arch": "hailo8l", "variant": "tiny", "files": ["cache/e.hef", "cache/d.hef"],
         "sha256": {"cache/e.hef": "12", "cache/d.hef": "34"},
     }  # fmt: skip
-    known = {(one.arch, one.variant): one for one in KNOWN}
+    known = {(one.arch, one.variant): one for one in PAIRS}
     base, tiny = known["hailo8", "base"], known["hailo8l", "tiny"]
-    assert asked.with_ == [(base, PLACE), (tiny, "https://x.y/z/")]
+    assert asked.with_ == [(base, EXAMPLES), (tiny, "https://x.y/z/")]
+
+
+@pytest.mark.parametrize(
+    ("installed", "words", "file"),
+    [
+        ("", "small", "v5.4.0/blob/Whisper-Small.hef"),
+        ("5.4.0", "small", "v5.4.0/blob/Whisper-Small.hef"),
+        ("5.3.2", "small", "v5.3.0/blob/Whisper-Small.hef"),
+        ("5.2.0", "small", "v5.4.0/blob/Whisper-Small.hef"),
+        ("5.4.0", "small --release 5.3.0", "v5.3.0/blob/Whisper-Small.hef"),
+        ("5.4.0", "base --release 5.1.1", "v5.1.1/blob/Whisper-Base.hef"),
+        ("5.4.0", "tiny --release 5.3.0", "v5.3.0/blob/Whisper-Tiny.hef"),
+        ("5.4.0", "base", "whisper/h10h/base-whisper-encoder-10s.hef"),
+    ],
+)
+def test_one_file_of_both_halves_is_of_the_installed_release(
+    monkeypatch: pytest.MonkeyPatch, installed: str, words: str, file: str
+) -> None:
+    monkeypatch.setattr("whisper_hailo.backends.hailo.binding.installed_version", lambda: installed)
+    done = Fetched(FILES, ("12", "34"), Path("cache/sums"))
+    asked = Asked(done).patched(monkeypatch, "whisper_hailo.backends.hailo.fetch.fetch")
+    assert run(["fetch-hef", *words.split(), "--arch", "hailo10h"]) == 0
+    ((known, place),) = asked.with_
+    assert next(iter(known.files().values())) == file
+    assert place == (RELEASES if known.release else EXAMPLES)
+    assert (len(known.files()) == 1) is bool(known.release)
 
 
 def test_hefs_that_nobody_publishes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["fetch-hef", "--arch", "hailo8", "--variant", "tiny.en"]) == 2
+    assert run(["fetch-hef", "tiny.en", "--arch", "hailo8"]) == 2
     line = capsys.readouterr().err
-    assert "--arch hailo8 --variant tiny.en" in line
-    assert all(f"{known.variant} for {known.arch}" in line for known in KNOWN)
+    assert "tiny.en --arch hailo8;" in line
+    assert all(f"{known.variant} for {known.arch}" in line for known in PAIRS)
+    assert all(f"{known.variant} {known.release}" in line for known in TWO_PART)
+    assert run(["fetch-hef", "small", "--arch", "hailo8l"]) == 2
+    assert run(["fetch-hef", "small", "--arch", "hailo10h", "--release", "5.2.0"]) == 2
+    assert "--release 5.2.0;" in capsys.readouterr().err

@@ -1,0 +1,158 @@
+"""The vendor's published HEFs of OpenAI's models: what there is, where, and what was fetched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.backends.hailo.binding import installed_version
+from whisper_hailo.core.files import cache_root
+from whisper_hailo.core.spec import ModelSpec
+
+EXAMPLES: Final = "https://hailo-csdata.s3.eu-west-2.amazonaws.com/resources/"
+"""Where the vendor's speech recognition example has its pairs."""
+
+RELEASES: Final = "https://dev-public.hailo.ai/"
+"""Where each release of HailoRT 5 has its files of both halves."""
+
+_HEFS, _ASSETS = "whisper", "npy%20files/whisper/decoder_assets"
+_FOLDERS: Final = {"hailo8": "h8", "hailo8l": "h8l", "hailo10h": "h10h"}
+_SPLIT: Final = "whisper-decoder-fixed-sequence-matmul-split"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownHefs:
+    """A published encoder and decoder.
+
+    Attributes:
+        arch: chip.
+        variant: `tiny`, `tiny.en`, `base` or `small`.
+        encoder: file name of the encoder.
+        decoder: file name of the decoder; the same where one file holds both halves.
+        window_s: seconds of the encoder's window; `None`: the file says it.
+        length: text positions of the decoder; `None`: the file says it.
+        release: of HailoRT, for which a file of both halves was made, such as `5.4.0`.
+    """
+
+    arch: str
+    variant: str
+    encoder: str
+    decoder: str
+    window_s: int | None = None
+    length: int | None = None
+    release: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Where they are kept after fetching."""
+        name = f"{self.variant}-{self.release}" if self.release else self.variant
+        return cache_root() / "hefs" / self.arch / name
+
+    @property
+    def place(self) -> str:
+        """Web address that `files` are below."""
+        return RELEASES if self.release else EXAMPLES
+
+    @property
+    def assets(self) -> tuple[str, str]:
+        """File names of the arrays that the host of a pair's decoder needs."""
+        return f"token_embedding_weight_{self.variant}.npy", f"onnx_add_input_{self.variant}.npy"
+
+    def files(self) -> dict[str, str]:
+        """Return path below `folder` to path below `place`."""
+        if self.release:
+            return {self.encoder: f"v{self.release}/blob/{self.encoder}"}
+        hefs = f"{_HEFS}/{_FOLDERS[self.arch]}"
+        inner = f"{self.variant}/decoder_tokenization"
+        return {
+            self.encoder: f"{hefs}/{self.encoder}",
+            self.decoder: f"{hefs}/{self.decoder}",
+            **{
+                f"decoder_assets/{inner}/{name}": f"{_ASSETS}/{inner}/{name}"
+                for name in self.assets
+            },
+        }
+
+
+PAIRS: Final = (
+    KnownHefs("hailo8", "tiny", "tiny-whisper-encoder-10s_15dB.hef", f"tiny-{_SPLIT}.hef", 10, 32),
+    KnownHefs("hailo8", "base", "base-whisper-encoder-5s.hef", f"base-{_SPLIT}.hef", 5, 24),
+    KnownHefs(
+        "hailo8l", "tiny", "tiny-whisper-encoder-10s_15dB_h8l.hef", f"tiny-{_SPLIT}_h8l.hef", 10, 32
+    ),
+    KnownHefs(
+        "hailo8l", "base", "base-whisper-encoder-5s_h8l.hef", f"base-{_SPLIT}_h8l.hef", 5, 24
+    ),
+    KnownHefs(
+        *("hailo10h", "tiny", "tiny-whisper-encoder-10s.hef"),
+        *("tiny-whisper-decoder-fixed-sequence.hef", 10, 32),
+    ),
+    KnownHefs(
+        *("hailo10h", "tiny.en", "tiny_en-whisper-encoder-10s.hef"),
+        *("tiny_en-whisper-decoder-fixed-sequence.hef", 10, 32),
+    ),
+    KnownHefs(
+        *("hailo10h", "base", "base-whisper-encoder-10s.hef"),
+        *("base-whisper-decoder-10s-out-seq-64.hef", 10, 64),
+    ),
+)
+"""A file for each half."""
+
+TWO_PART: Final = tuple(
+    KnownHefs(
+        *("hailo10h", variant, f"Whisper-{variant.title()}.hef", f"Whisper-{variant.title()}.hef"),
+        release=release,
+    )
+    for release, variants in (
+        ("5.4.0", ("tiny", "base", "small")),
+        ("5.3.0", ("tiny", "base", "small")),
+        ("5.2.0", ("base",)),
+        ("5.1.1", ("base",)),
+    )
+    for variant in variants
+)
+"""A file of both halves, the newest release first; HailoRT's `Speech2Text` runs them, too."""
+
+KNOWN: Final = (*PAIRS, *TWO_PART)
+
+
+def find_known(arch: str, variant: str, release: str = "", hailort: str = "") -> KnownHefs | None:
+    """Return what is published for a chip and a model: a pair, else a file of both halves.
+
+    Args:
+        arch: chip.
+        variant: model.
+        release: a file of both halves of this release, even where there is a pair.
+        hailort: version on this machine; files of newer releases are taken last.
+    """
+    found = [known for known in KNOWN if (known.arch, known.variant) == (arch, variant)]
+    if release:
+        found = [known for known in found if known.release == release]
+    return next(iter(_by_use(found, hailort)), None)
+
+
+def fetched(spec: ModelSpec, arch: str, part: str) -> Path | None:
+    """Return a HEF that was fetched and is of exactly this model.
+
+    The vendor's are of OpenAI's checkpoints: a fine-tuned model of the same size is another model.
+    """
+    named = [known for known in KNOWN if spec.source.name == f"openai/whisper-{known.variant}"]
+    for known in _by_use([known for known in named if known.arch == arch], installed_version()):
+        path = known.folder / (known.encoder if part == "encoder" else known.decoder)
+        if path.is_file():
+            return path
+    return None
+
+
+def _by_use(found: list[KnownHefs], hailort: str) -> Iterator[KnownHefs]:
+    """Yield pairs, then releases up to this HailoRT, then newer ones, which it may refuse."""
+    here = _numbers(hailort)
+    yield from (known for known in found if not here or _numbers(known.release) <= here)
+    yield from (known for known in found if here and _numbers(known.release) > here)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version))
