@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.rules import token_rules
+from whisper_hailo.decoding import logits_rules
 from whisper_hailo.decoding.search import greedy
 
 NEAR_TIE = {"none": 1e-3, "int8": 0.5, "int4": 0.5}
@@ -26,7 +26,7 @@ def counted_near_ties(quantization: str) -> Iterator[list[float]]:
     close: list[float] = []
 
     def choose(logits: FloatArray, eot: int, eot_boost: float) -> int:
-        token = token_rules.choose(logits, eot, eot_boost)
+        token = logits_rules.choose(logits, eot, eot_boost)
         rivals = logits.copy()
         rivals[eot] += np.float32(eot_boost)
         chosen, rivals[token] = float(rivals[token]), -np.inf

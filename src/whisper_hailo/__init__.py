@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from whisper_hailo.live.stream import BlockCaptions, stream, stream_async
     from whisper_hailo.text.outputs import as_json, json_schema, render
     from whisper_hailo.transcription.longform.plan import LongOptions
-    from whisper_hailo.transcription.memory import Journal
     from whisper_hailo.transcription.run import Segments
     from whisper_hailo.transcription.transcriber import Transcriber
+    from whisper_hailo.transcription.window_cache import Journal
 
 __all__ = [
     "AudioError",
@@ -89,7 +89,7 @@ _HOMES = {
     "EngineOptions": "whisper_hailo.backends.options",
     "HailoOptions": "whisper_hailo.convert.options",
     "HubError": "whisper_hailo.core.errors",
-    "Journal": "whisper_hailo.transcription.memory",
+    "Journal": "whisper_hailo.transcription.window_cache",
     "LongOptions": "whisper_hailo.transcription.longform.plan",
     "ModelError": "whisper_hailo.core.errors",
     "OptionError": "whisper_hailo.core.errors",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.protocols import (
     AnyDecoder,
+    Closing,
     Encoder,
     Limits,
     Padding,

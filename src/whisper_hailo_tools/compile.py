@@ -18,6 +18,7 @@ from whisper_hailo.core.errors import (
     OptionError,
     OutputError,
     WhisperHailoError,
+    shown,
 )
 from whisper_hailo.core.files import (
     alone_with,
@@ -27,9 +28,7 @@ from whisper_hailo.core.files import (
     write_file,
     written_whole,
 )
-from whisper_hailo.core.hailo import HefRecord
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
+from whisper_hailo.core.spec import SPEC_FILE, HefRecord, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo_tools import hef_build
 from whisper_hailo_tools.calibrate.rows import add_file, add_text, net_name

@@ -8,7 +8,7 @@ from typing import Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, expect_choices, flag, needed
-from whisper_hailo.core.hailo import ARCHES, PARTS
+from whisper_hailo.core.spec import ARCHES, PARTS
 
 MAX_LEVEL: Final = 4
 

@@ -25,7 +25,7 @@ from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
-from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo_lab.around import EncoderAround
 from whisper_hailo_lab.score import evaluate
 
@@ -73,7 +73,7 @@ def write(folder: Path) -> None:
 def hear(
     form: ConvertOptions, audio: dict[str, list[FloatArray]], known: dict[bytes, FloatArray]
 ) -> dict[str, list[tuple[str, str]]]:
-    parts = Parts.of_model(
+    parts = Pipeline.of_model(
         "micro",
         revision=None,
         convert=form,

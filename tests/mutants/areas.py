@@ -47,12 +47,12 @@ AREAS: Final = {
     "decoding": Area(("decoding",), ("decoding",)),
     "window path": Area(
         (
-            *("audio/windows.py", "audio/vad.py", "audio/channels.py", "audio/log_mel.py"),
+            *("audio/windows.py", "audio/vad.py", "audio/log_mel.py"),
             "transcription",
         ),
         (
             *("audio/test_windows.py", "audio/test_vad.py", "audio/test_stretches.py"),
-            *("audio/test_channels.py", "audio/test_log_mel.py", "transcription"),
+            *("audio/test_log_mel.py", "transcription"),
         ),
     ),
     "graphs": Area(
@@ -72,10 +72,7 @@ AREAS: Final = {
     "files of sound": Area(
         tuple(
             f"audio/{name}.py"
-            for name in (
-                *("copies", "decode", "files", "flac", "foreign", "readers"),
-                *("resampler", "stream", "suffixes"),
-            )
+            for name in ("copies", "decode", "files", "flac", "foreign", "readers", "stream")
         ),
         ("audio",),
     ),

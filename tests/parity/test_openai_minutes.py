@@ -19,11 +19,11 @@ from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search import fallback, greedy
-from whisper_hailo.decoding.search.choice import SampledChoice
+from whisper_hailo.decoding.search.beam_and_sampling import SampledChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop
 from whisper_hailo.transcription.longform import seek
-from whisper_hailo.transcription.longform.hallucination import Kept, drop_hallucinations
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.seek import Kept, drop_hallucinations
 from whisper_hailo.transcription.window import WindowResult
 
 pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.standin.cut_graph import Network, cut, hef
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import HailoForm, ModelSpec
 
 __all__ = ["decoder_network", "encoder_network", "hef", "write_hefs"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from whisper_hailo.audio.stream import (
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["AudioSource", "AudioStream", "ChannelOf", "Samples", "load_audio", "open_audio"]
+
+AUDIO_SUFFIXES: Final = (
+    *(".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".m4a", ".mp4", ".mkv", ".webm", ".aac"),
+    *(".aif", ".aiff", ".caf", ".wma", ".au"),
+)
+"""In lower case, the first ones preferred; a file that is named is taken whatever it is called."""
+
+MEDIA_SUFFIXES: Final = frozenset({".m4a", ".mp4", ".mkv", ".webm", ".aac", ".wma"})
+"""Those of them that only the extra `media` reads."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - of the interface

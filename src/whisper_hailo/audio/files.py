@@ -13,8 +13,7 @@ from typing import BinaryIO, Final, cast
 from whisper_hailo.audio.copies import PIECE_BYTES, append, new_copy, pieces
 from whisper_hailo.audio.decode import SharedFile
 from whisper_hailo.audio.readers import open_reader
-from whisper_hailo.core.errors import AudioError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import AudioError, shown
 
 PIPE_PATIENCE_S: Final = 10.0
 """So long a named pipe may give nothing."""

@@ -13,23 +13,58 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, Final, TypeAlias
 
 import numpy as np
 
-from whisper_hailo.audio.files import open_file
+from whisper_hailo.audio.files import kept, open_file
 from whisper_hailo.audio.foreign import BrokenOffError
 from whisper_hailo.audio.readers import ArrayReader, Reader, open_reader
-from whisper_hailo.audio.resampler import MAX_RATE_HZ, MIN_RATE_HZ, Resampler
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import AudioError
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.errors import AudioError, OptionError, shown
+from whisper_hailo.core.protocols import Closing
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Timings, Transcript
 
 logger = logging.getLogger(__name__)
+
+MIN_RATE_HZ: Final = 1_000
+MAX_RATE_HZ: Final = 768_000
+
+
+class Resampler:
+    """Mono audio that comes piece by piece.
+
+    Raises:
+        OptionError: a rate that no sound has.
+    """
+
+    def __init__(self, rate_hz: int) -> None:
+        if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
+            raise OptionError(f"--rate is {rate_hz} Hz, expected {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz")
+        self._stream = None
+        if rate_hz != SAMPLE_RATE_HZ:
+            import soxr
+
+            self._stream = soxr.ResampleStream(
+                rate_hz, SAMPLE_RATE_HZ, 1, dtype="float32", quality="HQ"
+            )
+
+    def push(self, audio: FloatArray) -> FloatArray:
+        """`(n,)` samples in, as many as are ready out; the others follow."""
+        if self._stream is None:
+            return audio
+        resampled: FloatArray = self._stream.resample_chunk(audio)
+        return resampled
+
+    def finish(self) -> FloatArray:
+        """What is left at the end."""
+        if self._stream is None:
+            return np.empty(0, np.float32)
+        rest: FloatArray = self._stream.resample_chunk(np.empty(0, np.float32), last=True)
+        return rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,3 +308,42 @@ def load_audio(source: AudioSource) -> FloatArray:
     """
     with open_audio(source) as stream:
         return np.concatenate(list(stream.blocks(SAMPLE_RATE_HZ)))
+
+
+@contextmanager
+def split_channels(file: str | Path | BinaryIO) -> Iterator[list[ChannelOf]]:
+    """The channels of a file, which is open in the `with` block: pipes come but once.
+
+    Raises:
+        AudioError: it cannot be opened, or has one channel only.
+    """
+    name = own_name(file)
+    with ExitStack() as resources:
+        opened = kept(file, shown(name), resources)
+        with open_audio(opened, name) as stream:
+            n_channels = stream.n_channels
+        if n_channels < 2:
+            raise AudioError(
+                f"{shown(name)} has 1 channel, --channels split takes 2 or more; use mix"
+            )
+        yield [ChannelOf(opened, channel, name) for channel in range(n_channels)]
+
+
+def merge_channels(transcripts: Sequence[Transcript]) -> Transcript:
+    """One transcript of what each channel said, in order of time."""
+    first = transcripts[0]
+    segments = [
+        replace(segment, speaker=channel)
+        for channel, transcript in enumerate(transcripts)
+        for segment in transcript.segments
+    ]
+    timings = {
+        field.name: sum(getattr(t.timings, field.name) for t in transcripts)
+        for field in fields(Timings)
+    }
+    return replace(
+        first,
+        duration_s=max(t.duration_s for t in transcripts),
+        segments=tuple(sorted(segments, key=lambda s: (s.start_s, s.end_s))),
+        timings=Timings(**{**timings, "load_ms": first.timings.load_ms}),
+    )

@@ -11,11 +11,9 @@ from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.fixed import OnnxFixedRunner
 from whisper_hailo.backends.model_files import has_content
 from whisper_hailo.backends.session import OneGraph
-from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.files import inside
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
 

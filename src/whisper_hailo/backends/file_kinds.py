@@ -8,8 +8,7 @@ from pathlib import Path
 from whisper_hailo.backends.fixed import is_fixed_decoder
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.signature import read_signature
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 
 OPTIMUM_ENCODERS = ("encoder_model", "encoder_model_quantized", "encoder_model_int8")

@@ -18,10 +18,8 @@ from whisper_hailo.backends.saturation import warn_of_slow_products
 from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph
 from whisper_hailo.backends.signature import Port, Signature, read_signature
 from whisper_hailo.backends.silence import cut_to, logsumexp
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.protocols import Closeable, Limits, Padding, StepOutput
+from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, shown
+from whisper_hailo.core.protocols import Closeable, Closing, Limits, Padding, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 

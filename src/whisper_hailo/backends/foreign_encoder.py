@@ -14,8 +14,7 @@ from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.saturation import warn_of_slow_products
 from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph
 from whisper_hailo.backends.signature import Axis, Port, Signature, read_signature
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray
 

@@ -8,9 +8,8 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.files import cache_root, inside, replace_file, sha256
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo.core.strict_json import read_json_object
 

@@ -7,10 +7,9 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import HubError, ModelError, OptionError
+from whisper_hailo.core.errors import HubError, ModelError, OptionError, shown
 from whisper_hailo.core.extras import to_add
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 SIZES: Final = ("tiny-streaming", "small-streaming", "medium-streaming", "tiny", "base")

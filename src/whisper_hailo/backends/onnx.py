@@ -28,9 +28,8 @@ from whisper_hailo.backends.state import (
     cross_bias,
     select_rows,
 )
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.protocols import Limits, Padding, SilenceKeys, StepOutput
+from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import CROSS_KV_FILE, DECODER_FILE, ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto

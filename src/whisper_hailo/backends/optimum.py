@@ -22,10 +22,8 @@ from whisper_hailo.backends.signature import Port, Signature, read_signature
 from whisper_hailo.backends.silence import logsumexp, measure_silence_keys, pad_features
 from whisper_hailo.backends.state import cut_tokens, take_rows
 from whisper_hailo.backends.unsigned_codes import unsigned_graph
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.protocols import Limits, Padding, SilenceKeys, StepOutput
+from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, shown
+from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 

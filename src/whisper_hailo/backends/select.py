@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from whisper_hailo.backends.options import AUTO, EngineOptions
-from whisper_hailo.core.errors import OptionError, ShapeError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import OptionError, ShapeError, shown
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND

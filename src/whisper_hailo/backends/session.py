@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.saturation import ask_for_exact_products
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
 
 if TYPE_CHECKING:

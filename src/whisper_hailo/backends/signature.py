@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.backends.session import EXPORT_AGAIN
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
 
 if TYPE_CHECKING:
     from onnx import ModelProto, TypeProto

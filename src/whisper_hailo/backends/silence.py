@@ -19,8 +19,7 @@ from safetensors.numpy import load_file, save_file
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.backends.model_files import model_file
-from whisper_hailo.core.errors import ModelError, ShapeError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, ShapeError, shown
 from whisper_hailo.core.protocols import Encoder, Padding, SilenceKeys
 from whisper_hailo.core.spec import SILENCE_FILE, ModelSpec
 from whisper_hailo.core.types import (

@@ -19,10 +19,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.batch.local import LocalEngine
+from whisper_hailo.batch.manifest import Group, Outcome
 from whisper_hailo.batch.reader import GroupReader
-from whisper_hailo.batch.records import Group, Outcome
-from whisper_hailo.batch.worker import Setup
+from whisper_hailo.batch.workers import LocalEngine, Setup
 from whisper_hailo.core.errors import DeviceError
 
 CHIP: Final = "hailo"

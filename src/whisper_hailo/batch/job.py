@@ -19,13 +19,11 @@ from time import monotonic
 from typing import Final, Self
 
 from whisper_hailo.batch.ledger import Head, Ledger, RunRecord, Status
-from whisper_hailo.batch.manifest import Candidate
-from whisper_hailo.batch.records import Group, Outcome
+from whisper_hailo.batch.manifest import Candidate, Group, Outcome
 from whisper_hailo.batch.results import ItemResult, files_of, item_result, shard
 from whisper_hailo.batch.store import LEDGER_FILE, Store
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import OptionError, shown
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import Settings
 from whisper_hailo.text.subtitles import Layout
 

@@ -22,13 +22,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Self, TypeVar
 
-from whisper_hailo.batch.manifest import Candidate
-from whisper_hailo.batch.records import GROUP_ITEMS, Group, Item, Outcome, PieceResult
+from whisper_hailo.batch.manifest import GROUP_ITEMS, Candidate, Group, Item, Outcome, PieceResult
 from whisper_hailo.batch.results import join_pieces
 from whisper_hailo.batch.store import LEDGER_FILE
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import OptionError, OutputError, shown
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 from whisper_hailo.text.subtitles import Layout
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.stream import AudioStream
-from whisper_hailo.batch.records import MOST_PIECES, PIECE_S, Failure, Group, Piece, Task
+from whisper_hailo.batch.manifest import MOST_PIECES, PIECE_S, Failure, Group, Piece, Task
 from whisper_hailo.batch.store import opened
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 _PATIENCE_S: Final = 5.0

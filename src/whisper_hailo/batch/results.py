@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from whisper_hailo.batch.records import Failure, Item, PieceResult
+from whisper_hailo.batch.manifest import Failure, Item, PieceResult
 from whisper_hailo.core.strict_json import without_halves
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
 from whisper_hailo.text.outputs import JSON_VERSION, render, verbose_json

@@ -9,10 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
-from whisper_hailo.core.errors import AudioError, OptionError, OutputError
+from whisper_hailo.core.errors import AudioError, OptionError, OutputError, shown
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.files import read_plain, sole, unwritable, write_file
-from whisper_hailo.core.names import shown
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

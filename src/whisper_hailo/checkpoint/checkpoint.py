@@ -23,9 +23,8 @@ from whisper_hailo.checkpoint.ctranslate2 import (
 )
 from whisper_hailo.checkpoint.ctranslate2_file import CheckpointArray
 from whisper_hailo.checkpoint.weights import DTYPES, AnyArray, Weight, stored_arrays
-from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.files import check_name
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 

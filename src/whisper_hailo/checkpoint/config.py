@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 

@@ -21,8 +21,7 @@ from whisper_hailo.checkpoint.ctranslate2_file import (
     read_variables,
     slice_rows,
 )
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 

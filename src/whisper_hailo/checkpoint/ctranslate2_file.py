@@ -15,8 +15,7 @@ from typing import IO, Any, Final, TypeAlias
 import numpy as np
 
 from whisper_hailo.checkpoint.weights import DTYPES, STORED_DTYPES, AnyArray, StoredArray
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
 
 BINARY_VERSION: Final = 6
 """Of all CTranslate2 since 2022."""

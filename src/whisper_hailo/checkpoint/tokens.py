@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from whisper_hailo.checkpoint.config import ENGLISH_N_VOCAB
 from whisper_hailo.checkpoint.ctranslate2 import is_ctranslate2, read_settings
-from whisper_hailo.core.errors import ModelError, TokenizerError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, TokenizerError, shown
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.strict_json import (
     MismatchError,

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.strict_json import LARGEST_BYTES, MismatchError, decode, parse_json
 
 AnyArray: TypeAlias = NDArray[Any]

@@ -21,9 +21,8 @@ from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.verbosity import Verbosity, configure_logging, set_verbosity
-from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.errors import ExitCode, OptionError, shown
 from whisper_hailo.core.extras import tools_to_add
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.partial_options import from_typed
 from whisper_hailo.core.version import __version__
 

@@ -18,9 +18,8 @@ from whisper_hailo.cli.help import MORE, Command
 from whisper_hailo.cli.options import Argument, FieldSubset, Option, argument_of, options_of
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.verbosity import Verbosity, log_package, set_verbosity
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.errors import OptionError, shown
 from whisper_hailo.core.flags import Flag
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.partial_options import PartialOptions, from_typed, identifier
 
 logger = logging.getLogger(__name__)

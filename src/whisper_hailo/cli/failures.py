@@ -10,8 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import ExitCode, OptionError, WhisperHailoError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ExitCode, OptionError, WhisperHailoError, shown
 
 DEBUG_VARIABLE: Final = "WHISPER_HAILO_DEBUG"
 

@@ -12,13 +12,11 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from whisper_hailo.audio import AUDIO_SUFFIXES, MEDIA_SUFFIXES
 from whisper_hailo.audio.files import fault_of
-from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES, MEDIA_SUFFIXES
-from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError
+from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError, shown
 from whisper_hailo.core.extras import to_add
-from whisper_hailo.core.files import at_home, files_below
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.targets import FileId, file_id
+from whisper_hailo.core.files import FileId, at_home, file_id, files_below
 
 STDIN: Final = "-"
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)

@@ -14,7 +14,7 @@ from whisper_hailo.convert.options import WINDOW, ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag, group, number_or_none
 from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
-from whisper_hailo.core.processor import MOST_THREADS
+from whisper_hailo.core.process import MOST_THREADS
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 from whisper_hailo.decoding.option_groups import HOTTEST, SEARCH, rising_temperatures
 

@@ -17,17 +17,15 @@ from whisper_hailo.cli.output import in_shades
 from whisper_hailo.cli.progress import Progress, clock
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.verbosity import note
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import ExitCode, OptionError, OutputError
-from whisper_hailo.core.files import expect_folder, unwritable, write_file
+from whisper_hailo.core.errors import ExitCode, OptionError, OutputError, shown
+from whisper_hailo.core.files import expect_folder, file_id, refuse_foreign, unwritable, write_file
 from whisper_hailo.core.languages import language_name
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.targets import file_id, refuse_foreign
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.text.outputs import JSON, as_json, failure_json, parts, render, timings_json
 from whisper_hailo.text.subtitles import Layout
-from whisper_hailo.transcription.memory import BEGINNING, Journal
 from whisper_hailo.transcription.run import Segments
+from whisper_hailo.transcription.window_cache import BEGINNING, Journal
 
 UNFINISHED: Final = ".part"
 """Behind the name of a file that grows."""

@@ -21,7 +21,7 @@ from whisper_hailo.core.errors import OutputError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-    from whisper_hailo.core.waits import GrowingWait
+    from whisper_hailo.core.timing import GrowingWait
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class _Results(io.FileIO):
     @contextmanager
     def patient(self, *, alone: bool) -> Iterator[None]:
         """Within the block what is not taken is kept and tried again; see `patient_results`."""
-        from whisper_hailo.core.waits import GrowingWait
+        from whisper_hailo.core.timing import GrowingWait
 
         self._patience = patience = _Patience(self, GrowingWait(), alone=alone)
         try:

@@ -27,9 +27,8 @@ from whisper_hailo.convert.graphs.products import Arithmetic
 from whisper_hailo.convert.hailo.pieces import FixedSizes, fixed_sizes
 from whisper_hailo.convert.hailo.write import Job, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.errors import ModelError, OutputError, shown
 from whisper_hailo.core.files import alone_with, files_below, ordinary_mode, sha256, sync, sync_tree
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import scratch_directory, scratch_path, sweep
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,

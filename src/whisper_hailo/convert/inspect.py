@@ -18,9 +18,8 @@ from whisper_hailo.backends.hef.contract import (
 )
 from whisper_hailo.backends.hef.read import HefFile, HefGroup, HefStream, is_hef, read_hef
 from whisper_hailo.backends.onnx_message import load_message
-from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.files import sha256
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 

@@ -31,7 +31,7 @@ from whisper_hailo.checkpoint.hub import (
 from whisper_hailo.checkpoint.package_registry import PACKAGED, checkpoint_folder
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.convert.options import AUTO_QUANTIZE, ConvertOptions
-from whisper_hailo.core.errors import ModelError, OptionError, OutputError
+from whisper_hailo.core.errors import ModelError, OptionError, OutputError, shown
 from whisper_hailo.core.files import (
     ANOTHER_CACHE,
     alone_with,
@@ -40,7 +40,6 @@ from whisper_hailo.core.files import (
     sha256,
     unwritable,
 )
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, SPEC_VERSION, ModelSource, ModelSpec
 from whisper_hailo.core.strict_json import read_json_object
 from whisper_hailo.core.version import __version__

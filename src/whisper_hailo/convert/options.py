@@ -8,8 +8,8 @@ from typing import Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect_choices, flag
-from whisper_hailo.core.hailo import ARCHES
-from whisper_hailo.core.processor import computes_in_half
+from whisper_hailo.core.process import computes_in_half
+from whisper_hailo.core.spec import ARCHES
 
 QUANTIZATIONS: Final = ("none", "int8", "int4")
 AUTO_QUANTIZE: Final = "auto"

@@ -7,6 +7,7 @@ The command line prints `str(error)` as a single line and leaves with `error.exi
 from __future__ import annotations
 
 from enum import IntEnum
+from pathlib import Path
 
 
 class ExitCode(IntEnum):
@@ -107,3 +108,10 @@ class OutputError(WhisperHailoError):
     """A result could not be written: unwritable place, full disk."""
 
     exit_code = ExitCode.OUTPUT
+
+
+def shown(name: str | Path) -> str:
+    """A name as it is, or quoted where it has something that cannot be seen or moves a cursor."""
+    text = str(name)
+    plain = text.isprintable() and text == text.strip() and text
+    return text if plain else repr(text)

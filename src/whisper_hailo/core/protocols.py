@@ -13,6 +13,29 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
 
+class Closing:
+    """A `with` block opens and closes; each class says how."""
+
+    def open(self) -> Self:
+        """Acquire what is needed; by default nothing."""
+        return self
+
+    def close(self) -> None:
+        """Give it back; harmless when there is nothing to give."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
 @dataclass(frozen=True, eq=False)
 class SilenceKeys:
     """What a checkpoint's encoder makes of silence behind speech, as a few rows of audio features.

@@ -16,9 +16,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
-from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.files import read_plain
-from whisper_hailo.core.names import shown
 
 T = TypeVar("T")
 

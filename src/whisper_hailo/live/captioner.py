@@ -9,9 +9,8 @@ from time import perf_counter
 from typing import Final
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
-from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.commit_policy import RunningText, caption_words
 from whisper_hailo.live.controls import Console
@@ -31,7 +30,7 @@ _LEAST_HEARD_S: Final = 0.1
 
 
 class Captioner:
-    """Turns audio into events; see `live.events` for what holds for them.
+    """PriorityScheduler audio into events; see `live.events` for what holds for them.
 
     Args:
         engine: hears buffers.

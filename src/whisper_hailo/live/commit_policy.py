@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.events import CaptionWord
 

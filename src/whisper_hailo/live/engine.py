@@ -8,16 +8,15 @@ from typing import Final, Protocol, Self
 import numpy as np
 
 from whisper_hailo.backends.moonshine import MAX_S, SIZES, Moonshine
-from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.running_text import text_words
+from whisper_hailo.transcription.partials import text_words
 from whisper_hailo.transcription.transcriber import Transcriber
 
 TOKENS_PER_SECOND: Final = 20.0

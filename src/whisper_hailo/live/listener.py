@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
-from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.commit_policy import RunningText
 from whisper_hailo.live.engine import CaptionEngine

@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
-from whisper_hailo.core.buffers import BufferWord
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferWord, FloatArray
 from whisper_hailo.live.options import CaptionOptions
 
 _HYSTERESIS: Final = 0.15

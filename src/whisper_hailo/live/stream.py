@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.audio.resampler import Resampler
+from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.audio.vad import SileroDetector, SpeechDetector
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.types import FloatArray, Segment
+from whisper_hailo.core.types import BufferText, FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import options_in
@@ -13,7 +12,7 @@ from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceeded
 from whisper_hailo.serve.job import Outcome, PartialJob
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.serve.worker import Worker
-from whisper_hailo.transcription.running_text import Running
+from whisper_hailo.transcription.partials import PartialBuffer
 
 
 class EngineCaptions:
@@ -83,7 +82,7 @@ class EngineCaptions:
             elif isinstance(event, BufferText):
                 heard.set_result(event)
 
-        running = Running(audio, draft, word_times, hold_back_s)
+        running = PartialBuffer(audio, draft, word_times, hold_back_s)
         look = self._look = self._worker.transcribe_partial(running, options, self._caller, emit)
         try:
             if self._left:  # before there was a look to leave

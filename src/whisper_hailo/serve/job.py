@@ -7,8 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
-from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.core.types import BufferText, Segment, Transcript
 from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.transcription.recording import Recording

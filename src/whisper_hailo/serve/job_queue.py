@@ -12,14 +12,14 @@ from typing import Any
 
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.job import Job
-from whisper_hailo.transcription.recording import Share
+from whisper_hailo.transcription.recording import FairShare
 
 
 @dataclass(slots=True)
 class _Client:
     """One client: what it has had, and the jobs that it waits for."""
 
-    share: Share
+    share: FairShare
     jobs: set[Job] = field(default_factory=set)
 
 
@@ -74,7 +74,7 @@ class JobQueue:
     def _client(self, name: str) -> _Client:
         if name not in self._clients:
             had = [other.share.n_windows for other in self._clients.values()]
-            self._clients[name] = _Client(Share(min(had, default=0)))
+            self._clients[name] = _Client(FairShare(min(had, default=0)))
         return self._clients[name]
 
     def put(self, job: Job) -> None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final, Self
 
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions

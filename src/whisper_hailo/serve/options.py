@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.errors import OptionError, shown
 from whisper_hailo.core.flags import expect, flag
-from whisper_hailo.core.names import shown
 from whisper_hailo.http.hosts import Network
 from whisper_hailo.http.listening import Tls
 

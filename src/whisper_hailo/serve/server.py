@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from whisper_hailo.core.supervisor import Supervisor
+from whisper_hailo.core.process import Supervisor
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.hosts import is_loopback
 from whisper_hailo.http.listening import bind

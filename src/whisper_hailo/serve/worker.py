@@ -12,8 +12,8 @@ from typing import Final, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
@@ -23,8 +23,8 @@ from whisper_hailo.serve.job_queue import JobQueue
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Defaults, Priority, Request, StreamItemResult
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.run import TranscriptionRun
-from whisper_hailo.transcription.running_text import Running
 from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ class Worker(Closing):
         return self._put(job, run, request.caller, emit)
 
     def transcribe_partial(
-        self, running: Running, options: DecodingOptions, caller: Caller, emit: EventCallback
+        self, running: PartialBuffer, options: DecodingOptions, caller: Caller, emit: EventCallback
     ) -> PartialJob:
         """Look at audio that goes on, before all that is not live.
 

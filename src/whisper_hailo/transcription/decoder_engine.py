@@ -14,18 +14,16 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.language import detect_languages
+from whisper_hailo.decoding.hotwords import build_hotword_trie
 from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.decoding.rules.hotwords import build_hotword_trie
-from whisper_hailo.decoding.search.decode_ahead import DraftState, DraftStats
+from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
+from whisper_hailo.decoding.search.draft_decoder import DraftState, DraftStats
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.decoding.words.align import align_words
-from whisper_hailo.decoding.words.cleanup import words_into_segments
-from whisper_hailo.decoding.words.sentences import split_into_sentences
+from whisper_hailo.decoding.word_times import align_words, words_into_segments
+from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, spread_words
 from whisper_hailo.transcription.draft_model import DraftModel

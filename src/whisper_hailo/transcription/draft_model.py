@@ -14,13 +14,13 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec, SpecialTokens
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
 
 _PLAIN: Final = "onnx"
 
 
 @dataclass(frozen=True, slots=True)
-class Helped:
+class DraftTarget:
     """The model that another one is to decode ahead of.
 
     Attributes:
@@ -64,7 +64,7 @@ class DraftModel:
 
     @classmethod
     def of_model(
-        cls, helped: Helped, convert: ConvertOptions | None, threads: int
+        cls, helped: DraftTarget, convert: ConvertOptions | None, threads: int
     ) -> tuple[DraftModel | None, str]:
         """The draft model that was asked for, and how it runs; none where it promises no gain.
 

@@ -16,7 +16,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.partial_options import from_keywords, refuse_unknown
-from whisper_hailo.core.processor import checked_threads
+from whisper_hailo.core.process import checked_threads
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.option_groups import (
     PromptOptions,
@@ -26,8 +26,7 @@ from whisper_hailo.decoding.option_groups import (
     WordOptions,
 )
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.transcription.longform.clips import Clip
-from whisper_hailo.transcription.longform.plan import STRATEGIES, LongOptions
+from whisper_hailo.transcription.longform.plan import STRATEGIES, Clip, LongOptions
 from whisper_hailo.transcription.schedule import Progress
 
 logger = logging.getLogger(__name__)

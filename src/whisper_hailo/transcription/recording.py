@@ -11,8 +11,8 @@ from typing import Self
 from whisper_hailo.audio import AudioSource, open_audio
 from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.assemble import rounded
@@ -20,8 +20,7 @@ from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, OverlapPlan
 from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlan
-from whisper_hailo.transcription.longform.speech import SpeechPlan
-from whisper_hailo.transcription.longform.speech_gate import SpeechGate
+from whisper_hailo.transcription.longform.speech import SpeechGate, SpeechPlan
 from whisper_hailo.transcription.window import Context, WindowEngine, WindowRequest, WindowResult
 
 logger = logging.getLogger(__name__)
@@ -68,7 +67,7 @@ def _gate(long: LongOptions) -> SpeechGate | None:
 
 
 @dataclass(slots=True)
-class Share:
+class FairShare:
     """What one of several clients has had.
 
     Attributes:
@@ -106,7 +105,7 @@ class Recording(Closing):
         *,
         priority: int = 0,
         engine: WindowEngine | None = None,
-        share: Share | None = None,
+        share: FairShare | None = None,
     ) -> None:
         self._source = source
         self._sizes = plan
@@ -117,7 +116,7 @@ class Recording(Closing):
         self._exhausted = False
         self.priority = priority
         self.engine = engine
-        self.share = share or Share()
+        self.share = share or FairShare()
         self.failure: Exception | None = None
         self.context = context
         self.segments: list[Segment] = []

@@ -8,18 +8,17 @@ from dataclasses import replace
 from typing import TypeVar
 
 from whisper_hailo.audio import AudioSource
-from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.languages import AUTO_LANGUAGE
-from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.core.types import BufferText, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.draft_model import why_not_drafted
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.memory import Memory, RememberingStages
-from whisper_hailo.transcription.parts import Parts
-from whisper_hailo.transcription.recording import Recording, Share
-from whisper_hailo.transcription.running_text import Running, running_text
+from whisper_hailo.transcription.partials import PartialBuffer, partial_text
+from whisper_hailo.transcription.pipeline import Pipeline
+from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
+from whisper_hailo.transcription.window_cache import CachedStages, WindowCache
 
 logger = logging.getLogger(__name__)
 
@@ -41,14 +40,14 @@ class TranscriptionRun:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: Pipeline,
         options: DecodingOptions,
         long: LongOptions,
         *,
         batch_size: int,
         load_ms: float,
         progress: Progress | None = None,
-        memory: Memory | None = None,
+        memory: WindowCache | None = None,
     ) -> None:
         self._parts = parts
         self._options = options
@@ -59,8 +58,8 @@ class TranscriptionRun:
         if parts.draft is not None and (why := why_not_drafted(options, batch_size)):
             logger.info("draft model %s is left out: %s", parts.draft.name, why)
         stages = parts.stages(options, trim_window=long.trim_window is True, batch_size=batch_size)
-        self._stages = stages if memory is None else RememberingStages(stages, memory)
-        self._share = Share()
+        self._stages = stages if memory is None else CachedStages(stages, memory)
+        self._share = FairShare()
         self._settings = parts.settings(options, long, batch_size)
 
     def recording(self, source: AudioSource) -> Recording:
@@ -73,7 +72,7 @@ class TranscriptionRun:
         source: AudioSource,
         *,
         priority: int = 0,
-        share: Share | None = None,
+        share: FairShare | None = None,
     ) -> RecordingT:
         """A recording of some kind that has not begun.
 
@@ -95,14 +94,14 @@ class TranscriptionRun:
             share=share or self._share,
         )
 
-    def request(self, running: Running) -> WindowRequest:
+    def request(self, running: PartialBuffer) -> WindowRequest:
         """The window of audio that goes on."""
         context = self._parts.running_context(self._stages.engine)
         return running.request(context, self._parts.plan.content_samples)
 
     def text(self, result: WindowResult) -> BufferText:
         """What audio that goes on was transcribed as."""
-        return running_text(result, self._parts.tokenizer)
+        return partial_text(result, self._parts.tokenizer)
 
     def schedule(self, source: WindowSource) -> Schedule:
         """What transcribes the recordings of a source."""

@@ -12,14 +12,14 @@ from typing import Any, Final, Protocol, TypeAlias
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.stages import Begun, Prefetch, Stages
+from whisper_hailo.transcription.stages import LazyFuture, Prefetch, Stages
 from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest, WindowResult
 
 PATIENCE: Final = 8
 """So many batches on end what waits is passed over by what is more urgent; the next one is its."""
 
 
-class Turns:
+class PriorityScheduler:
     """The most urgent goes first, and of several alike the one who had least.
 
     No recording starves: however much comes that is urgent, of nine batches one is of what
@@ -130,7 +130,7 @@ class _Batch:
     """Windows that are decoded together, and their audio features, which may still be coming."""
 
     members: Members
-    encoded: Begun[Encoded]
+    encoded: LazyFuture[Encoded]
 
     @property
     def sequential(self) -> bool:
@@ -149,11 +149,11 @@ _Ahead: TypeAlias = Prefetch[Sequence[WindowRequest], Encoded]
 class Schedule:
     """Runs recordings through the stages, as many windows at a time as a batch holds.
 
-    While a batch is decoded, the next one is encoded; what is more urgent and comes before that one
-    is decoded goes before it, as far as `Turns` lets it, and is not held up by its encoder: a batch
-    has windows of one priority. A recording whose windows wait for each other gives one to
-    a batch, others fill it up, and nothing is encoded ahead. Recordings with engines of their own
-    share a batch where these have the same `batch_key`.
+    While a batch is decoded, the next one is encoded. A batch has windows of one priority; a more
+    urgent one that arrives overtakes it before it is decoded, as far as `PriorityScheduler` allows,
+    without waiting for its encoder. A sequential recording adds one window to a batch, and nothing
+    is encoded ahead of it. Recordings with different engines share a batch where the engines have
+    the same `batch_key`.
 
     Args:
         source: of the recordings.
@@ -178,7 +178,7 @@ class Schedule:
         self._progress = progress
         self._encode_ahead = encode_ahead
         self._active: list[Recording] = []
-        self._turns = Turns()
+        self._turns = PriorityScheduler()
 
     def run(self) -> Iterator[Recording]:
         """Transcribe all that comes.
@@ -321,7 +321,7 @@ class Schedule:
         """Take the windows of a batch one by one, but for those of recordings that broke."""
         for recording, request in members:
             if not recording.failure:
-                encoded = Begun(partial(self._stages.encode, [request]))
+                encoded = LazyFuture(partial(self._stages.encode, [request]))
                 self._transcribe(_Batch([(recording, request)], encoded))
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.protocols import AsyncEncoder, Encoder
+from whisper_hailo.core.protocols import AsyncEncoder, Closing, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.draft_model import DraftModel
@@ -164,9 +163,9 @@ class Prefetch(Closing, Generic[InT, OutT]):
         self._start = start if enabled else None
         by_thread = enabled and start is None
         self._thread = ThreadPoolExecutor(1, "encode") if by_thread else None
-        self._last: Begun[OutT] | None = None
+        self._last: LazyFuture[OutT] | None = None
 
-    def begin(self, argument: InT, *, now: bool = False, apart: bool = False) -> Begun[OutT]:
+    def begin(self, argument: InT, *, now: bool = False, apart: bool = False) -> LazyFuture[OutT]:
         """Begin one call.
 
         Args:
@@ -177,10 +176,10 @@ class Prefetch(Closing, Generic[InT, OutT]):
         """
         if self._start is not None:
             try:
-                return Begun(self._start(argument))
+                return LazyFuture(self._start(argument))
             except Exception as error:
-                return Begun(partial(_fail, error))
-        call = Begun(partial(self._function, argument))
+                return LazyFuture(partial(_fail, error))
+        call = LazyFuture(partial(self._function, argument))
         if self._thread is None or apart:
             return call
         before, self._last = self._last, call
@@ -197,7 +196,7 @@ class Prefetch(Closing, Generic[InT, OutT]):
             self._thread.shutdown(cancel_futures=True)
 
 
-class Begun(Generic[OutT]):
+class LazyFuture(Generic[OutT]):
     """A call that runs in a thread once started, else when its result is asked for.
 
     Attributes:

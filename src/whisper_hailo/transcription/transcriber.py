@@ -10,12 +10,10 @@ from typing import Self, TypeAlias, Unpack
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.protocols import AnyDecoder, Closeable, Encoder
+from whisper_hailo.core.protocols import AnyDecoder, Closeable, Closing, Encoder
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, Settings, Transcript
+from whisper_hailo.core.types import BufferText, FloatArray, Settings, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
@@ -27,11 +25,11 @@ from whisper_hailo.transcription.keywords import (
     merge_transcribe_kwargs,
 )
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.memory import Memory
-from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.partials import PartialBuffer, in_english, partial_text
+from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.run import Segments, TranscriptionRun
-from whisper_hailo.transcription.running_text import Running, in_english, running_text
 from whisper_hailo.transcription.schedule import Listed, Progress, in_order
+from whisper_hailo.transcription.window_cache import WindowCache
 
 AudioInput: TypeAlias = AudioSource
 """A file, a channel of one, or `(n_samples,)` float32 samples at 16 kHz mono."""
@@ -43,7 +41,7 @@ class Transcriber(Closing):
     Use it in a `with` block, or call `open` and `close`.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Pipeline) -> None:
         """From parts that fit each other; `from_model` finds them by a model's name.
 
         Raises:
@@ -111,7 +109,7 @@ class Transcriber(Closing):
         """
         convert, engine, threads = merge_model_kwargs(convert, engine, threads, keywords)
         return cls(
-            Parts.of_model(
+            Pipeline.of_model(
                 model,
                 revision=revision,
                 convert=convert,
@@ -170,7 +168,7 @@ class Transcriber(Closing):
         long: LongOptions | str | None = None,
         batch_size: int | None = None,
         sample_rate: int | None = None,
-        memory: Memory | None = None,
+        memory: WindowCache | None = None,
         **keywords: Unpack[TranscribeKwargs],
     ) -> Segments:
         """Transcribe one recording of any length, and give each segment when it is final.
@@ -224,7 +222,7 @@ class Transcriber(Closing):
         progress: Progress | None,
         *,
         keywords: TranscribeKwargs,
-        memory: Memory | None = None,
+        memory: WindowCache | None = None,
     ) -> TranscriptionRun:
         options, long, logged = merge_transcribe_kwargs(
             options or self.default_options, long, keywords
@@ -237,7 +235,7 @@ class Transcriber(Closing):
         long: LongOptions | None = None,
         batch_size: int | None = None,
         progress: Progress | None = None,
-        memory: Memory | None = None,
+        memory: WindowCache | None = None,
     ) -> TranscriptionRun:
         """What transcribes any recordings with the same options; arguments as of `transcribe`.
 
@@ -283,19 +281,19 @@ class Transcriber(Closing):
         parts, clock = self._parts, StageClock()
         with clock.stage("total"):
             stages = parts.stages(options, trim_window=parts.trims(options, trim_window))
-            running = Running(audio, draft or Draft(), word_times, hold_back_s)
+            running = PartialBuffer(audio, draft or Draft(), word_times, hold_back_s)
             request = running.request(
                 parts.running_context(stages.engine), parts.plan.content_samples
             )
             encoded = stages.encode([request])
             (result,) = stages.engine.transcribe(encoded, [request])
-            text = running_text(result, parts.tokenizer)
+            text = partial_text(result, parts.tokenizer)
             if translate and text.words and text.language != "en":
                 engine = parts.window_engine(in_english(options, text.language))
-                again = Running(audio, Draft())
+                again = PartialBuffer(audio, Draft())
                 request = again.request(parts.running_context(engine), parts.plan.content_samples)
                 (result,) = engine.transcribe(encoded, [request])
-                text = replace(text, translation=running_text(result, parts.tokenizer).text)
+                text = replace(text, translation=partial_text(result, parts.tokenizer).text)
         clock.add(encoded.clock)
         return replace(text, timings=clock.timings())
 

@@ -12,7 +12,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, IntArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.decoding.search.decode_ahead import DraftStats
+from whisper_hailo.decoding.search.draft_decoder import DraftStats
 from whisper_hailo.decoding.search.verify_draft import Draft
 
 _HOT = 0.5

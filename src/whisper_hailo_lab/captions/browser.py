@@ -11,7 +11,7 @@ import numpy as np
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import connect
 
-from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.protocols import Closing
 
 _READ_S: Final = 0.5
 _LAST_WAIT_S: Final = 300.0

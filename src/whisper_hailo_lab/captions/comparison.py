@@ -11,8 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
-from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import CaptionEngine, warm_up

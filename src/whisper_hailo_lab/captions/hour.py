@@ -12,9 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.audio.vad import SileroDetector
-from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import Completed, Event

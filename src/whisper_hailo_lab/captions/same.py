@@ -23,7 +23,7 @@ from whisper_hailo.core.protocols import Encoder
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo_lab.around import EncoderAround
 from whisper_hailo_lab.repository import CLIPS
 
@@ -55,7 +55,7 @@ def transcribers(model: str) -> Iterator[dict[str, Transcriber]]:
     encoder: Remembering | None = None
     with ExitStack() as stack:
         for quantize in QUANTIZED:
-            parts = Parts.of_model(
+            parts = Pipeline.of_model(
                 model,
                 revision=None,
                 convert=ConvertOptions(quantize, "none"),

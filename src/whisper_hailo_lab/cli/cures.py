@@ -10,12 +10,11 @@ from whisper_hailo.cli.failures import tell
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.errors import ExitCode, OptionError, shown
 from whisper_hailo.core.extras import require
+from whisper_hailo.core.files import refuse_foreign
 from whisper_hailo.core.flags import Flag, whole_number
 from whisper_hailo.core.languages import language_code
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.targets import refuse_foreign
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.cures.run import CureRow

@@ -23,13 +23,12 @@ from whisper_hailo.backends.fixed import FixedDecoder, FixedRunner, OnnxFixedRun
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.protocols import AnyDecoder, Padding, StepOutput
+from whisper_hailo.core.protocols import AnyDecoder, Closing, Padding, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, IntArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
-from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.around import DecoderAround
 from whisper_hailo_lab.compare.paired import paired
@@ -192,7 +191,7 @@ def compare_cache(
         rows = _plain_steps(decoders, features, progress)
         tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
         transcribers = {
-            name: Transcriber(Parts(encoder, decoder, tokenizer, plan))
+            name: Transcriber(Pipeline(encoder, decoder, tokenizer, plan))
             for name, (decoder, _) in decoders.items()
         }
         n_prefix = len(tokenizer.prefix(language, "transcribe", timestamps=True))

@@ -18,10 +18,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
-from whisper_hailo.core.errors import AudioError, OptionError, OutputError
+from whisper_hailo.audio import AUDIO_SUFFIXES
+from whisper_hailo.core.errors import AudioError, OptionError, OutputError, shown
 from whisper_hailo.core.files import files_below, json_lines, read_text, write_file
-from whisper_hailo.core.names import shown
 
 TRANSCRIPTS: Final = "*.trans.txt"
 """LibriSpeech's transcript files: one line per utterance, its id first."""

@@ -18,8 +18,7 @@ from typing import Final
 import numpy as np
 
 from whisper_hailo.audio import load_audio
-from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import OptionError, shown
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo_lab.repository import ROOT
 

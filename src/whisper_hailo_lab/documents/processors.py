@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from whisper_hailo.decoding.search.decode_ahead import Costs
+from whisper_hailo.decoding.search.draft_decoder import Costs
 from whisper_hailo_lab.report.table import Table, table_of
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.machine import remark

@@ -11,8 +11,7 @@ from typing import Any, Final
 import onnx
 
 from whisper_hailo.core.files import write_file
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo_lab.documents.emulation import LABELS, RESULT
 from whisper_hailo_lab.report.canvas import BLUE, GREEN, GREY, RED, bars, draw_chart
 from whisper_hailo_tools.calibrate.make import calibrate

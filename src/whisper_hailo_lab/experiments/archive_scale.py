@@ -28,14 +28,21 @@ from typing import Final
 
 from whisper_hailo.batch.cluster import WORKERS_PER_READER
 from whisper_hailo.batch.job import BatchJob, JobSettings
-from whisper_hailo.batch.manifest import Candidate
+from whisper_hailo.batch.manifest import (
+    MOST_PIECES,
+    PIECE_S,
+    Candidate,
+    Group,
+    Item,
+    Outcome,
+    PieceResult,
+)
 from whisper_hailo.batch.reader import audio_s, tasks_of
-from whisper_hailo.batch.records import MOST_PIECES, PIECE_S, Group, Item, Outcome, PieceResult
 from whisper_hailo.batch.store import LEDGER_FILE, Folder
-from whisper_hailo.batch.worker import BatchWorker, Setup
+from whisper_hailo.batch.workers import BatchWorker, Setup
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Settings
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.batch_size import USUAL_BATCH
+from whisper_hailo.transcription.pipeline import USUAL_BATCH
 from whisper_hailo_lab.data.clips import measured_on, recordings
 from whisper_hailo_lab.documents.archives import RESULT, SCALE
 from whisper_hailo_lab.documents.tables import keep

@@ -31,7 +31,7 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.audio import load_audio
-from whisper_hailo.batch.records import GROUP_ITEMS
+from whisper_hailo.batch.manifest import GROUP_ITEMS
 from whisper_hailo.batch.store import LEDGER_FILE
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.files import write_file

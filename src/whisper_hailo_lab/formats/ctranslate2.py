@@ -16,8 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 COPIED: Final = (TOKENIZER_FILE, "preprocessor_config.json")

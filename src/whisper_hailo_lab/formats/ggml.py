@@ -19,8 +19,7 @@ import numpy as np
 from whisper_hailo.audio.log_mel import mel_filters
 from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo.checkpoint.weights import AnyArray
-from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, OptionError, shown
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.checkpoint.hub import is_model_directory, locate, parse_name
-from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.errors import ModelError, OutputError, shown
 from whisper_hailo.core.files import ANOTHER_CACHE, alone_with, cache_root, sha256
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import PREFIX, scratch_directory, sweep
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.formats.ggml import write_ggml

@@ -13,9 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.core.errors import OptionError, OutputError, shown
 from whisper_hailo.core.files import json_lines, read_text, write_file
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.strict_json import decode
 from whisper_hailo_lab.runs.records import (
     CaseRecord,
@@ -189,7 +188,7 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
-def key_of(paths: Iterable[Path], *values: object) -> str:
+def window_key(paths: Iterable[Path], *values: object) -> str:
     """Changes with the content of any of the files, or with a value."""
     found = hashlib.sha256(repr(values).encode())
     for path in sorted(paths):

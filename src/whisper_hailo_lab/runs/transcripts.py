@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import OptionError, shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftState, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import Costs, DraftState, DraftStats
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 N_TOKENS: Final = 60

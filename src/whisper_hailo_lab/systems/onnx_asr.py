@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, OptionError, shown
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.systems.protocol import (
     ComponentWatch,

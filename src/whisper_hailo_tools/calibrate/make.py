@@ -18,11 +18,9 @@ from typing import Any, Final, Self
 import numpy as np
 
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.core.errors import AudioError, ModelError, OutputError
+from whisper_hailo.core.errors import AudioError, ModelError, OutputError, shown
 from whisper_hailo.core.files import replace_file, sha256, written_whole
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet

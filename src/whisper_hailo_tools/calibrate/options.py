@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from whisper_hailo.core.flags import expect, expect_choices, flag
-from whisper_hailo.core.hailo import PARTS
 from whisper_hailo.core.languages import language_code
+from whisper_hailo.core.spec import PARTS
 
 
 @dataclass(frozen=True, slots=True)

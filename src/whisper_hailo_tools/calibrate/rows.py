@@ -14,10 +14,8 @@ import numpy as np
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
@@ -25,7 +23,7 @@ from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 
 
 class RowMaker(Protocol):
-    """Turns the audio of a window into one row per input of the chip."""
+    """PriorityScheduler the audio of a window into one row per input of the chip."""
 
     def rows(self, audio: FloatArray) -> tuple[FloatArray, ...]:
         """One row `(height, width, channels)` per input, from `(n_samples,)` float32 audio."""

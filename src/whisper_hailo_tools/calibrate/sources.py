@@ -15,12 +15,10 @@ from typing import Final
 
 import numpy as np
 
-from whisper_hailo.audio import open_audio
-from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
+from whisper_hailo.audio import AUDIO_SUFFIXES, open_audio
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.errors import AudioError, shown
 from whisper_hailo.core.files import files_below
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 logger = logging.getLogger(__name__)

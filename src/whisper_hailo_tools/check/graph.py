@@ -13,9 +13,8 @@ import onnx
 from onnx import NodeProto, TensorProto
 
 from whisper_hailo.backends.onnx_message import load_message
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.errors import ModelError, OptionError, shown
 from whisper_hailo.core.files import inside
-from whisper_hailo.core.names import shown
 
 SMALL_BYTES = 1024
 """Constants up to this size are kept: shape inference reads Reshape's target and its like."""

@@ -13,8 +13,7 @@ import numpy as np
 from onnx import TensorProto
 
 from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.core.hailo import ARCHES, HailoForm
-from whisper_hailo.core.spec import SPEC_FILE, Dimensions, ModelSpec
+from whisper_hailo.core.spec import ARCHES, SPEC_FILE, Dimensions, HailoForm, ModelSpec
 from whisper_hailo_tools.check.finding import PRECISIONS_BITS, Finding, Severity
 from whisper_hailo_tools.check.graph import OnnxGraph, Section, cut, load_graph
 from whisper_hailo_tools.check.rules import check_form, check_graph, check_nodes

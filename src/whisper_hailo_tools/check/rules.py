@@ -8,8 +8,7 @@ from typing import Final
 
 from onnx import NodeProto, TensorProto
 
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import Dimensions
+from whisper_hailo.core.spec import Dimensions, HailoForm
 from whisper_hailo_tools.check.finding import (
     ACCEPTED,
     IR_REPORT,

@@ -10,7 +10,7 @@ from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.flags import Flag
-from whisper_hailo.core.hailo import ARCHES
+from whisper_hailo.core.spec import ARCHES
 from whisper_hailo_tools.check.finding import PRECISIONS_BITS, Finding
 
 if TYPE_CHECKING:

@@ -17,12 +17,10 @@ from onnx import ModelProto
 
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.convert.graphs.onnx_file import DATA_SUFFIX, PROTOBUF_LIMIT_BYTES
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.errors import ModelError, OptionError, shown
 from whisper_hailo.core.files import expect_file, inside, read_text, sha256, write_file
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import temporary_directory
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.make import calibrate
 from whisper_hailo_tools.calibrate.options import CalibrationOptions

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, expect_choices, flag
-from whisper_hailo.core.hailo import ARCHES, PARTS
 from whisper_hailo.core.languages import language_code
+from whisper_hailo.core.spec import ARCHES, PARTS
 from whisper_hailo_tools.emulate.plan import PLANS, SCRIPT
 from whisper_hailo_tools.emulate.scales import METHODS
 

@@ -10,8 +10,8 @@ import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from whisper_hailo.backends.session import open_graph, running
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.emulate.network import EmulatedNetwork
 from whisper_hailo_tools.emulate.scales import Histogram

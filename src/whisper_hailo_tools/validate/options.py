@@ -8,8 +8,8 @@ from typing import Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag
-from whisper_hailo.core.hailo import PARTS
 from whisper_hailo.core.languages import language_code
+from whisper_hailo.core.spec import PARTS
 from whisper_hailo_tools.validate.difference import Difference
 
 FLOAT, QUANTIZED, HAILO, EMULATED, HEF = "float32", "quantised", "hailo-form", "emulated", "hef"

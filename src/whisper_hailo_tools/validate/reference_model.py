@@ -14,8 +14,7 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo_tools.validate.reference import Reference

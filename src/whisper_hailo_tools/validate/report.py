@@ -11,8 +11,7 @@ from typing import Any, Final
 from xml.sax.saxutils import escape
 
 from whisper_hailo.core.files import write_file
-from whisper_hailo.core.hailo import PARTS
-from whisper_hailo.core.spec import PARITY_FILES
+from whisper_hailo.core.spec import PARITY_FILES, PARTS
 from whisper_hailo.core.version import __version__
 from whisper_hailo_tools.validate.stage_checks import FAILED, RungResult
 

@@ -16,8 +16,7 @@ from whisper_hailo.backends.onnx_message import read_graph_bytes
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import inside
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo_tools.emulate.make import generated_script, load_form
 from whisper_hailo_tools.emulate.network import read_network
 from whisper_hailo_tools.emulate.plan import SCRIPT, PrecisionPlan, plan_of_script, preset

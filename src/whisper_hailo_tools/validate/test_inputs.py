@@ -11,9 +11,8 @@ import numpy as np
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.errors import AudioError, shown
 from whisper_hailo.core.files import sha256
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.options import DecodingOptions

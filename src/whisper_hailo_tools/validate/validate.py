@@ -9,8 +9,7 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.hub import ASSETS, BUNDLED, locate, parse_name
 from whisper_hailo.convert.convert import source_hashes
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray

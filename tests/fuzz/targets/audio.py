@@ -11,7 +11,7 @@ import numpy as np
 from tests.fuzz.mutate import mutated_bytes
 from tests.fuzz.target import Input
 from whisper_hailo.audio import AudioSource, open_audio
-from whisper_hailo.audio.channels import split_channels
+from whisper_hailo.audio.stream import split_channels
 
 SECONDS, BLOCK = 0.06, 16_000
 SOUNDFILE = {

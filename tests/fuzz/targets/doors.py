@@ -166,7 +166,7 @@ class DeafCaptions:
     detects_language = False
 
     def transcribe(self, audio: Any, draft: Any, **how: Any) -> Any:
-        from whisper_hailo.core.buffers import BufferText, BufferWord
+        from whisper_hailo.core.types import BufferText, BufferWord
 
         words = tuple(BufferWord(f" {n}", (n,)) for n in range(audio.size // 8_000))
         return BufferText(words, how.get("language") or "en")

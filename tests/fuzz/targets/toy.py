@@ -11,7 +11,7 @@ import numpy as np
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
-from whisper_hailo.text.vocabulary import _BYTES
+from whisper_hailo.text.tokenizer import _BYTES
 
 NAMED = (
     "<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>", "<|transcribe|>",

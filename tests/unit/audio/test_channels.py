@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from whisper_hailo.audio import open_audio
-from whisper_hailo.audio.channels import merge_channels, split_channels
+from whisper_hailo.audio.stream import merge_channels, split_channels
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
 

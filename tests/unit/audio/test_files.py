@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.sounds import refusal, tone, write, write_media
 from whisper_hailo.audio import copies, files, load_audio
-from whisper_hailo.audio.channels import split_channels
+from whisper_hailo.audio.stream import split_channels
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 import soxr
 
 from tests.unit.sounds import tone
-from whisper_hailo.audio.resampler import Resampler
+from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whisper_hailo.batch import cluster, local, reader
+from whisper_hailo.batch import cluster, reader, workers
+from whisper_hailo.batch.manifest import Group, Item, Outcome, Task
 from whisper_hailo.batch.reader import Child
-from whisper_hailo.batch.records import Group, Item, Outcome, Task
-from whisper_hailo.batch.worker import Setup
+from whisper_hailo.batch.workers import Setup
 from whisper_hailo.decoding.options import DecodingOptions
 
 SETUP = Setup({"model": "micro"}, DecodingOptions())
@@ -43,7 +43,7 @@ class Counted:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counted]:
     monkeypatch.setattr(Counted, "begun", 0)
-    monkeypatch.setattr(local, "Child", Counted)
+    monkeypatch.setattr(workers, "Child", Counted)
     return Counted
 
 

@@ -16,8 +16,7 @@ from whisper_hailo.batch import job as job_module
 from whisper_hailo.batch import ledger as ledger_module
 from whisper_hailo.batch.job import BatchJob, JobSettings, read_status
 from whisper_hailo.batch.ledger import PART_ITEMS
-from whisper_hailo.batch.manifest import Candidate
-from whisper_hailo.batch.records import Failure, Group, Item, Outcome, PieceResult
+from whisper_hailo.batch.manifest import Candidate, Failure, Group, Item, Outcome, PieceResult
 from whisper_hailo.batch.results import later
 from whisper_hailo.batch.store import LEDGER_FILE, Bucket, Folder, Store
 from whisper_hailo.core.errors import OptionError, OutputError

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo.batch.manifest import Candidate, read_sources
-from whisper_hailo.batch.records import Item
+from whisper_hailo.batch.manifest import Candidate, Item, read_sources
 from whisper_hailo.core.errors import AudioError, OptionError
 
 

@@ -13,8 +13,7 @@ from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.batch import reader
 from whisper_hailo.batch.ledger import PART_ITEMS
-from whisper_hailo.batch.reader import audio_s, cut, quiet_place, tasks_of
-from whisper_hailo.batch.records import (
+from whisper_hailo.batch.manifest import (
     MOST_PIECES,
     PIECE_S,
     Group,
@@ -23,6 +22,7 @@ from whisper_hailo.batch.records import (
     Piece,
     Task,
 )
+from whisper_hailo.batch.reader import audio_s, cut, quiet_place, tasks_of
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 

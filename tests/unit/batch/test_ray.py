@@ -13,7 +13,7 @@ from tests.unit.batch.made_up_ray import Cluster, Node, Pool, RayError, stand_in
 from tests.unit.batch.workers import SETUP, Reader, Worker, a_task, done, places, read, workers
 from whisper_hailo.batch import cluster
 from whisper_hailo.batch.cluster import run_on_ray
-from whisper_hailo.batch.records import Group, Outcome
+from whisper_hailo.batch.manifest import Group, Outcome
 from whisper_hailo.core.errors import DeviceError
 
 __all__ = ["read", "workers"]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from whisper_hailo.batch import reader
+from whisper_hailo.batch.manifest import Group, Item, Piece, Task
 from whisper_hailo.batch.reader import Broken, GroupReader
-from whisper_hailo.batch.records import Group, Item, Piece, Task
 from whisper_hailo.core.errors import DeviceError
 
 SOUND: Final = np.ones(4, np.float32)

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from tests.unit.batch.made_up import segment
-from whisper_hailo.batch.records import Failure, Item, PieceResult
+from whisper_hailo.batch.manifest import Failure, Item, PieceResult
 from whisper_hailo.batch.results import (
     ItemResult,
     as_parquet,

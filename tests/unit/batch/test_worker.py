@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.unit.batch.made_up import Clock, segment
-from whisper_hailo.batch import worker
-from whisper_hailo.batch.records import Failure, Outcome, Piece, PieceResult, Task
-from whisper_hailo.batch.worker import BatchWorker, Setup, work
+from whisper_hailo.batch import workers
+from whisper_hailo.batch.manifest import Failure, Outcome, Piece, PieceResult, Task
+from whisper_hailo.batch.workers import BatchWorker, Setup, work
 from whisper_hailo.core.errors import AudioError, DeviceError, ModelError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Settings, Timings, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
@@ -65,7 +65,7 @@ class Transcriber:
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> type[Transcriber]:
-    monkeypatch.setattr(worker, "Transcriber", Transcriber)
+    monkeypatch.setattr(workers, "Transcriber", Transcriber)
     return Transcriber
 
 
@@ -170,7 +170,7 @@ def test_seconds_of_work_and_of_audio_are_told_to_the_millisecond(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr(worker, "perf_counter", clock)
+    monkeypatch.setattr(workers, "perf_counter", clock)
 
     class Slow(BatchWorker):
         def _transcribed(self, *words: Any) -> list[PieceResult]:

@@ -9,10 +9,10 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from whisper_hailo.batch import local
-from whisper_hailo.batch.records import Group, Outcome, Piece, PieceResult, Task
-from whisper_hailo.batch.worker import Setup
-from whisper_hailo.core.closing import Closing
+from whisper_hailo.batch import workers as engine
+from whisper_hailo.batch.manifest import Group, Outcome, Piece, PieceResult, Task
+from whisper_hailo.batch.workers import Setup
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.decoding.options import DecodingOptions
 
 SETUP: Final = Setup({"model": "micro"}, DecodingOptions())
@@ -34,7 +34,7 @@ class Worker:
     """Whether answers wait for `release`."""
 
     def __init__(self, target: object, setup: object) -> None:
-        assert (target, setup) == (local.work, SETUP)
+        assert (target, setup) == (engine.work, SETUP)
         Worker.made.append(self)
         self.pipe, self._theirs = multiprocessing.Pipe()
         self.tasks: list[Task] = []
@@ -77,7 +77,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Worker]]:
     monkeypatch.setattr(Worker, "held", [])
     monkeypatch.setattr(Worker, "waits", False)
     monkeypatch.setattr(Worker, "deed", staticmethod(done), raising=False)
-    monkeypatch.setattr(local, "Child", Worker)
+    monkeypatch.setattr(engine, "Child", Worker)
     yield Worker.made
     for worker in Worker.made:
         worker.end()
@@ -125,7 +125,7 @@ class Reader(Closing):
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Group]]:
-    monkeypatch.setattr(local, "GroupReader", Reader)
+    monkeypatch.setattr(engine, "GroupReader", Reader)
     monkeypatch.setattr(Reader, "closed", 0)
 
     def groups(*tasks: list[Task]) -> list[Group]:

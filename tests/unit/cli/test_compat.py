@@ -12,7 +12,7 @@ from tests.unit.cli.commands.test_transcribe_options import Listener, recordings
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.compat import COMPAT_OPTIONS
 from whisper_hailo.cli.model import ModelOptions
-from whisper_hailo.transcription.longform.clips import WHOLE, Clip
+from whisper_hailo.transcription.longform.plan import WHOLE, Clip
 
 __all__ = ["recordings"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.cli.commands.test_transcribe_options import Listener, listener, recordings
 from whisper_hailo.cli.app import run
-from whisper_hailo.transcription.longform.clips import Clip
+from whisper_hailo.transcription.longform.plan import Clip
 
 __all__ = ["listener", "recordings"]
 

@@ -20,7 +20,7 @@ from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.text.outputs import render
 from whisper_hailo.text.subtitles import Layout
-from whisper_hailo.transcription.memory import Remembered
+from whisper_hailo.transcription.window_cache import CachedWindow
 
 
 class Coming(Iterator[Segment]):
@@ -183,11 +183,11 @@ def test_what_was_not_finished_stays(tmp_path: Path, segments: Coming) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.txt.part"]
 
 
-def remembered(segments: Coming, whole: Transcript) -> Remembered:
+def remembered(segments: Coming, whole: Transcript) -> CachedWindow:
     """What a run that was interrupted had of a recording."""
     del segments
     decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
-    return Remembered("key", decoded, whole.segments, 9.0, True, False, None, "de", "de", {})
+    return CachedWindow("key", decoded, whole.segments, 9.0, True, False, None, "de", "de", {})
 
 
 def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.transcription import batch_size
-from whisper_hailo.transcription.batch_size import available_bytes
+from whisper_hailo.transcription import pipeline
+from whisper_hailo.transcription.pipeline import available_bytes
 
 
 @pytest.mark.parametrize(
@@ -29,5 +29,5 @@ def test_memory_is_what_the_system_could_give(
 ) -> None:
     if content is not None:
         (tmp_path / "meminfo").write_text(content, encoding="latin-1")
-    monkeypatch.setattr(batch_size, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(pipeline, "MEMINFO", tmp_path / "meminfo")
     assert available_bytes() == found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.protocols import Closing
 
 
 class Door(Closing):

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import AudioForm, Dimensions
+from whisper_hailo.core.spec import AudioForm, Dimensions, HailoForm
 
 SMALL = Dimensions(
     n_mels=80, n_audio_ctx=1500, d_model=60, n_encoder_layers=4, n_encoder_heads=6,

@@ -1,6 +1,6 @@
 import pytest
 
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import shown
 
 
 @pytest.mark.parametrize("name", ["a.wav", "日本語 ñ.wav", "/deep/er/two blanks  .wav", "👩.wav"])

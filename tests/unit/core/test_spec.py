@@ -6,11 +6,12 @@ import pytest
 
 from tests.unit.shapes import TINY, toy_spec
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.hailo import HailoForm, HefRecord
 from whisper_hailo.core.spec import (
     SPEC_VERSION,
     AudioForm,
     FileRecord,
+    HailoForm,
+    HefRecord,
     ModelSource,
     ModelSpec,
     SpecialTokens,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from whisper_hailo.core.supervisor import Supervisor
+from whisper_hailo.core.process import Supervisor
 
 
 @pytest.fixture

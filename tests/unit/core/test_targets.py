@@ -12,7 +12,7 @@ from tests.unit.live.outputs.test_files import EVENTS
 from tests.unit.sounds import tone, write
 from tests.unit.text.test_outputs import transcript
 from whisper_hailo.core.errors import OutputError
-from whisper_hailo.core.targets import file_id, refuse_foreign
+from whisper_hailo.core.files import file_id, refuse_foreign
 from whisper_hailo.live.outputs.files import CaptionFile, EventFile
 from whisper_hailo.text.outputs import FORMATS, render
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.processor import checked_threads
+from whisper_hailo.core.process import checked_threads
 
 
 @pytest.mark.parametrize("threads", [0, 1, 256])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whisper_hailo.core.waits import GrowingWait
+from whisper_hailo.core.timing import GrowingWait
 
 
 class Now:

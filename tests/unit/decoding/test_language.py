@@ -10,7 +10,7 @@ import pytest
 from tests.unit.decoding.search.scripted import Scripted, State
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.decoding.language import detect_languages
+from whisper_hailo.decoding.prompt import detect_languages
 
 
 class Loud(Scripted):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.sources.source import Block, Pace
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.transcription.running_text import text_words
+from whisper_hailo.transcription.partials import text_words
 
 
 def quick(**changed: Any) -> CaptionOptions:

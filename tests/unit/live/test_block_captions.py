@@ -14,9 +14,8 @@ import soxr
 from tests.unit.live.scripted import Loudness, speech
 from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
-from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import AudioError, OptionError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.live.engine import caption_defaults

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.commit_policy import RunningText, caption_words
 from whisper_hailo.live.events import CaptionWord

@@ -11,9 +11,8 @@ import pytest
 
 from tests.unit.live.counted import FRAME
 from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence, speech, spoken
-from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.core.types import FloatArray, Timings
+from whisper_hailo.core.types import BufferText, FloatArray, Timings
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions

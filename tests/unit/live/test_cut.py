@@ -10,9 +10,8 @@ import pytest
 from tests.unit.live.captioned import completed, run, texts
 from tests.unit.live.counted import FRAME, S, frames, segmenter, signals
 from tests.unit.live.scripted import Speller, silence, speech
-from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import BufferText, BufferWord, FloatArray
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.segmenter import cut_place
 

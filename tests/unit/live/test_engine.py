@@ -16,8 +16,9 @@ from tests.unit.live.scripted import Speller
 from tests.unit.sounds import DATA
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
-from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import BufferText, BufferWord
+from whisper_hailo.decoding import hotwords
 from whisper_hailo.decoding.option_groups import (
     PromptOptions,
     SearchOptions,
@@ -25,7 +26,6 @@ from whisper_hailo.decoding.option_groups import (
     TokenLimits,
 )
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.decoding.rules import hotwords
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import MoonshineEngine, TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.transcription.longform.plan import LongOptions

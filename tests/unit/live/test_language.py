@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech
-from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial

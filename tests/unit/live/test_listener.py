@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tests.unit.live.scripted import Failing, Loudness, Speller, speech
-from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.commit_policy import RunningText

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from whisper_hailo.core.buffers import BufferWord
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import BufferWord, FloatArray
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.segmenter import Segmenter, cut_place
 

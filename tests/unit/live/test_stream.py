@@ -11,9 +11,8 @@ import pytest
 
 from tests.unit.live.played import Played, Steps
 from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence, speech
-from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Marker, Partial, Started

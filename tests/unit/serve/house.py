@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from whisper_hailo import Transcriber
-from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import SearchOptions, rising_temperatures
 from whisper_hailo.decoding.options import DecodingOptions

@@ -18,7 +18,7 @@ from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
 
 
 @dataclass
-class Running:
+class PartialBuffer:
     """A server.
 
     Attributes:
@@ -33,7 +33,7 @@ class Running:
 @contextmanager
 def running(
     house: House, limits: LimitOptions | None = None, safety: SafetyOptions | None = None
-) -> Iterator[Running]:
+) -> Iterator[PartialBuffer]:
     """Serve, until the block ends."""
     limits, safety = limits or LimitOptions(), safety or SafetyOptions()
     listener = listen("127.0.0.1", 0, "a test", "try again")
@@ -59,7 +59,7 @@ def running(
     thread.start()
     ready.wait()
     try:
-        yield Running(port, opened[0])
+        yield PartialBuffer(port, opened[0])
     finally:
         server.should_exit = True
         thread.join()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whisper_hailo.core.types import Word
-from whisper_hailo.text.clauses import clauses, lines
+from whisper_hailo.text.subtitles import clauses, lines
 
 
 def said(text: str) -> list[Word]:

@@ -17,8 +17,7 @@ from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.core.errors import OptionError, TokenizerError
 from whisper_hailo.core.spec import SpecialTokens
-from whisper_hailo.text.tokenizer import QuickBackend, Tokenizer
-from whisper_hailo.text.vocabulary import Vocabulary
+from whisper_hailo.text.tokenizer import QuickBackend, Tokenizer, Vocabulary
 
 MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"
 FILE = MICRO / "tokenizer.json"

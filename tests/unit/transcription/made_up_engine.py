@@ -12,8 +12,8 @@ import numpy as np
 
 from tests.unit.shapes import toy_spec
 from whisper_hailo.audio.windows import Window, WindowPlan
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions

@@ -8,8 +8,8 @@ import pytest
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import Dimensions
-from whisper_hailo.transcription import batch_size
-from whisper_hailo.transcription.batch_size import (
+from whisper_hailo.transcription import pipeline
+from whisper_hailo.transcription.pipeline import (
     MAX_BATCH,
     USUAL_BATCH,
     checked_batch,
@@ -24,7 +24,7 @@ LARGE = Dimensions(128, 1500, 1280, 32, 20, 32, 20, 448, 51866)
 
 @pytest.fixture
 def free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(batch_size, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(pipeline, "MEMINFO", tmp_path / "meminfo")
     return tmp_path / "meminfo"
 
 
@@ -59,7 +59,7 @@ def test_a_window_is_its_keys_and_values_and_what_the_encoder_makes_of_it() -> N
 def test_where_the_system_does_not_say_it_is_one(free: Path, content: str | None) -> None:
     if content is not None:
         free.write_text(content)
-    assert batch_size.available_bytes() is None
+    assert pipeline.available_bytes() is None
     assert fitting_batch(TINY) == 1
 
 

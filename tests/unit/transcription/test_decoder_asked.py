@@ -15,12 +15,12 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Word
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.draft_model import DraftModel
-from whisper_hailo.transcription.running_text import Running
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
 ENGLISH = DecodingOptions("en")
@@ -77,7 +77,7 @@ def test_running_audio_is_shown_what_is_to_come_before_it() -> None:
     decoder = Rows()
     own = engine(decoder, replace(ENGLISH, prompts=PromptOptions(initial_prompt="a bb")), SPELLING)
     audio = np.zeros(16_000, np.float32)
-    heard = hear(own, Running(audio, Draft()).request(own.context(), audio.size))
+    heard = hear(own, PartialBuffer(audio, Draft()).request(own.context(), audio.size))
     assert heard.kept_tokens(TOY_TOKENS.eot) == [2, 2]
     assert decoder.fed[0][0][:3] == [TOY_TOKENS.sot_prev, 1, 2]
 

@@ -21,9 +21,9 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
-from whisper_hailo.transcription.draft_model import DraftModel, Helped
+from whisper_hailo.transcription.draft_model import DraftModel, DraftTarget
 from whisper_hailo.transcription.window import Encoded, WindowRequest
 
 SELECT = "whisper_hailo.transcription.draft_model.select"
@@ -35,9 +35,9 @@ def spec_of(encoder: str | None) -> ModelSpec:
     return replace(toy_spec(), files={} if encoder is None else {ENCODER_FILE: encoder})
 
 
-def helped(spec: ModelSpec, name: str = "tiny", encoder: Any = None, **engine: Any) -> Helped:
+def helped(spec: ModelSpec, name: str = "tiny", encoder: Any = None, **engine: Any) -> DraftTarget:
     chosen = Chosen(encoder, Rows(), ())  # type: ignore[arg-type]
-    return Helped(name, spec, chosen, EngineOptions(draft_model=name, **engine), 10.0)
+    return DraftTarget(name, spec, chosen, EngineOptions(draft_model=name, **engine), 10.0)
 
 
 def encoder(name: str) -> Any:

@@ -22,7 +22,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Word
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
 from whisper_hailo.transcription.draft_model import DraftModel, why_not_drafted
 from whisper_hailo.transcription.schedule import Listed
 from whisper_hailo.transcription.stages import Stages

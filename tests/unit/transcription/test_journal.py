@@ -18,8 +18,8 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.memory import Journal
 from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo.transcription.window_cache import Journal
 
 PLAIN = DecodingOptions()
 SEEKING = DecodingOptions(

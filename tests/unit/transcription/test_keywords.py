@@ -24,8 +24,7 @@ from whisper_hailo.transcription.keywords import (
     merge_model_kwargs,
     merge_transcribe_kwargs,
 )
-from whisper_hailo.transcription.longform.clips import Clip
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.plan import Clip, LongOptions
 from whisper_hailo.transcription.schedule import Progress
 from whisper_hailo.transcription.transcriber import Transcriber
 

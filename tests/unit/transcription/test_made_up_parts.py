@@ -15,8 +15,8 @@ from tests.unit.shapes import TINY, toy_spec
 from tests.unit.transcription.made_up_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import TokenLimits
@@ -24,9 +24,9 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.parts import Parts
-from whisper_hailo.transcription.recording import Recording, Share
-from whisper_hailo.transcription.running_text import Running
+from whisper_hailo.transcription.partials import PartialBuffer
+from whisper_hailo.transcription.pipeline import Pipeline
+from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import WindowResult
 
@@ -66,7 +66,7 @@ class Open(Rows, Closing):
 @pytest.fixture
 def transcriber() -> Iterator[Transcriber]:
     plan = WindowPlan.make(TINY, 2)
-    with Transcriber(Parts(Levels(), Open(), TOKENIZER, plan, reasons=("made up",))) as opened:
+    with Transcriber(Pipeline(Levels(), Open(), TOKENIZER, plan, reasons=("made up",))) as opened:
         yield opened
 
 
@@ -117,7 +117,7 @@ def test_no_time_lies_behind_the_window_that_the_encoder_takes(window_s: float, 
             return output, after
 
     plan = WindowPlan.make(TINY, window_s)
-    with Transcriber(Parts(Levels(), Late(), TOKENIZER, plan)) as late:
+    with Transcriber(Pipeline(Levels(), Late(), TOKENIZER, plan)) as late:
         limits = TokenLimits(max_per_second=None)  # words behind the first time
         options = DecodingOptions("en", timestamps=True, limits=limits)
         found = late.transcribe(noise(0.04), options, long=EVERYTHING)
@@ -127,7 +127,7 @@ def test_no_time_lies_behind_the_window_that_the_encoder_takes(window_s: float, 
 def test_recordings_of_a_run_share_their_turns_unless_they_are_somebody_s(
     transcriber: Transcriber,
 ) -> None:
-    run, audio, own = transcriber.run(DecodingOptions(language="en")), noise(0.5), Share()
+    run, audio, own = transcriber.run(DecodingOptions(language="en")), noise(0.5), FairShare()
     assert run.recording(audio).share is run.recording(audio).share
     assert run.recording(audio).context is not run.recording(audio).context
     assert run.recording_of(Recording, audio, share=own).share is own
@@ -243,7 +243,7 @@ def test_encoder_and_decoder_take_turns_where_that_is_asked_for(transcriber: Tra
 
 def test_a_run_takes_audio_that_goes_on_window_by_window(transcriber: Transcriber) -> None:
     run = transcriber.run(DecodingOptions("en"))
-    request = run.request(Running(noise(5.0), Draft((1,)), word_times=True))
+    request = run.request(PartialBuffer(noise(5.0), Draft((1,)), word_times=True))
     assert request.window.audio.size == 16_000, "a window has 1 s of audio"
     assert (request.draft, request.word_times, request.context.language) == (
         Draft((1,)),
@@ -260,7 +260,7 @@ def test_a_model_that_is_opened_again_took_what_it_took_then(
 ) -> None:
     """By a clock that goes on by 2 s while it is loaded."""
     times = iter(range(0, 99, 2))
-    own = Transcriber(Parts(Levels(), Open(), TOKENIZER, WindowPlan.make(TINY, 2)))
+    own = Transcriber(Pipeline(Levels(), Open(), TOKENIZER, WindowPlan.make(TINY, 2)))
     monkeypatch.setattr("whisper_hailo.core.timing.perf_counter", lambda: next(times))
     for _ in range(2):
         with own:

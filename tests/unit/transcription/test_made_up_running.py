@@ -18,10 +18,10 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.draft_model import DraftModel
-from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.transcriber import Transcriber
 
 ENGLISH, GERMAN = TOY_TOKENS.languages["en"], TOY_TOKENS.languages["de"]
@@ -42,7 +42,7 @@ class Hears(Levels):
 
 def made(number: int) -> Transcriber:
     """Of a window of 2 s, of which one is audio; German where the number is odd."""
-    return Transcriber(Parts(Hears(number), Open(), TOKENIZER, WindowPlan.make(TINY, 2)))  # type: ignore[arg-type]
+    return Transcriber(Pipeline(Hears(number), Open(), TOKENIZER, WindowPlan.make(TINY, 2)))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_all_parts_are_opened_and_closed_those_of_a_draft_model_too() -> None:
     encoder, decoder, draft_encoder, draft_decoder = (Part(log, name) for name in names)
     draft = DraftModel("toy", draft_encoder, draft_decoder, DraftStats(Costs(0.1, 0.1)))  # type: ignore[arg-type]
     plan = WindowPlan.make(TINY, 10)
-    parts = Parts(encoder, decoder, TOKENIZER, plan, draft=draft)  # type: ignore[arg-type]
+    parts = Pipeline(encoder, decoder, TOKENIZER, plan, draft=draft)  # type: ignore[arg-type]
     transcriber = Transcriber(parts)
     assert tuple(transcriber.parts) == names
     with transcriber:
@@ -157,7 +157,9 @@ def test_all_parts_are_opened_and_closed_those_of_a_draft_model_too() -> None:
 
 def test_what_was_never_opened_can_be_closed() -> None:
     log: list[str] = []
-    parts = Parts(Part(log, "encoder"), Part(log, "decoder"), TOKENIZER, WindowPlan.make(TINY, 10))  # type: ignore[arg-type]
+    parts = Pipeline(
+        Part(log, "encoder"), Part(log, "decoder"), TOKENIZER, WindowPlan.make(TINY, 10)
+    )  # type: ignore[arg-type]
     Transcriber(parts).close()
     assert log == []
 
@@ -165,7 +167,7 @@ def test_what_was_never_opened_can_be_closed() -> None:
 def test_where_a_part_cannot_be_opened_those_before_it_are_closed() -> None:
     log: list[str] = []
     broken: Any = SimpleNamespace(__enter__=None)
-    parts = Parts(Part(log, "encoder"), broken, TOKENIZER, WindowPlan.make(TINY, 10))  # type: ignore[arg-type]
+    parts = Pipeline(Part(log, "encoder"), broken, TOKENIZER, WindowPlan.make(TINY, 10))  # type: ignore[arg-type]
     with pytest.raises(TypeError), Transcriber(parts):
         pass
     assert log == ["open encoder", "close encoder"]

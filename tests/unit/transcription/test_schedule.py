@@ -22,7 +22,7 @@ from tests.unit.transcription.made_up_engine import (
     run,
     texts,
 )
-from tests.unit.transcription.test_turns import Noting
+from tests.unit.transcription.test_priorities import Noting
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.schedule import PATIENCE, Listed, Schedule

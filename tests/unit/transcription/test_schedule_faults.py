@@ -17,7 +17,7 @@ from tests.unit.transcription.made_up_engine import (
     recording_of,
     run,
 )
-from tests.unit.transcription.test_turns import Noting
+from tests.unit.transcription.test_priorities import Noting
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.schedule import Listed, Schedule, in_order

@@ -12,8 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.errors import BindingMismatchError, NoBindingError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import BindingMismatchError, NoBindingError, shown
 
 SYSTEM_PACKAGES: Final = (
     "/usr/lib/python3/dist-packages",

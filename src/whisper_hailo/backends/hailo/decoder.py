@@ -13,9 +13,8 @@ from whisper_hailo.backends.hailo.lease import Lease
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
 from whisper_hailo.backends.hailo.preflight import check_decoder
 from whisper_hailo.backends.hef.contract import HOST
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 

@@ -14,7 +14,7 @@ from whisper_hailo.backends.hailo.lease import Lease, LeasedRun
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
 from whisper_hailo.backends.hailo.preflight import check_encoder
 from whisper_hailo.backends.hef.contract import EncoderShape
-from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 

@@ -29,8 +29,8 @@ from whisper_hailo.core.errors import (
     NoDeviceError,
     WhisperHailoError,
     WrongChipError,
+    shown,
 )
-from whisper_hailo.core.names import shown
 
 NODES: Final = ("hailo[0-9]*", "h1x-*")
 """Device nodes: the driver of the 8 and 8L names them hailo0, ..., that of the 10H h1x-0, ..."""

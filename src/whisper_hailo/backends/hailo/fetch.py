@@ -18,9 +18,15 @@ import numpy as np
 from whisper_hailo.backends.hailo.hef_catalog import KnownHefs
 from whisper_hailo.backends.hef.contract import RUNS_ON, EncoderShape, check_config, find_part
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.core.errors import HubError, ModelError, OptionError, OutputError, WrongChipError
+from whisper_hailo.core.errors import (
+    HubError,
+    ModelError,
+    OptionError,
+    OutputError,
+    WrongChipError,
+    shown,
+)
 from whisper_hailo.core.files import ANOTHER_CACHE, sha256, unwritable, write_file, written_whole
-from whisper_hailo.core.names import shown
 
 LARGEST_BYTES: Final = 512 << 20
 """Small's file of both halves, the largest that is published, has 388 MB."""

@@ -15,7 +15,6 @@ from whisper_hailo.backends.hailo.chip import Chip
 from whisper_hailo.backends.hailo.network import AsyncRun, ConfiguredNetwork
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.hef.read import HefFile
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import (
     DeviceBusyError,
     DeviceError,
@@ -24,6 +23,7 @@ from whisper_hailo.core.errors import (
     NoDeviceError,
     WhisperHailoError,
 )
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
 
 _LOG = logging.getLogger(__name__)

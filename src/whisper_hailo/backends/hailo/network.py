@@ -14,8 +14,7 @@ import numpy as np
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.hef.read import HefFile
-from whisper_hailo.core.errors import DeviceLostError, DeviceTimeoutError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import DeviceLostError, DeviceTimeoutError, shown
 from whisper_hailo.core.types import FloatArray
 
 _GRACE_S: Final = 0.2

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from whisper_hailo.backends.hef.contract import DecoderShape, EncoderShape, check_config, find_part
 from whisper_hailo.backends.hef.read import HefFile, read_hef
-from whisper_hailo.core.errors import HefError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import HefError, shown
 from whisper_hailo.core.spec import ModelSpec
 
 

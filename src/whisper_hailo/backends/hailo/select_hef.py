@@ -13,9 +13,8 @@ from whisper_hailo.backends.hailo.hef_catalog import fetched
 from whisper_hailo.backends.hailo.isolated_probe import chips
 from whisper_hailo.backends.hailo.preflight import check_encoder
 from whisper_hailo.backends.hef.contract import RUNS_ON
-from whisper_hailo.core.errors import DeviceError, HefError, ModelError, NoDeviceError
+from whisper_hailo.core.errors import DeviceError, HefError, ModelError, NoDeviceError, shown
 from whisper_hailo.core.files import inside
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND
 

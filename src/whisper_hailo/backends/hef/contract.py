@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from whisper_hailo.backends.hef.read import HefFile, HefGroup, read_resource
-from whisper_hailo.core.errors import HefError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import HefError, shown
 from whisper_hailo.core.strict_json import MismatchError, parse_json_object
 from whisper_hailo.core.types import FRAMES_PER_SECOND
 

@@ -13,8 +13,7 @@ from typing import Any, Final
 import xxhash
 
 from whisper_hailo.backends.wire import Budget, Message, WireError, mapped
-from whisper_hailo.core.errors import HefError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import HefError, shown
 
 _BOUNDARY: Final = 0
 """Kind of connection; others lead from one context to the next."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from whisper_hailo.cli.stdout import emit_json
 from whisper_hailo.cli.verbosity import is_verbose, note
+from whisper_hailo.core.errors import shown
 from whisper_hailo.core.languages import language_name
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.events import (
     Away,

@@ -15,25 +15,24 @@ from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import StatusLine, clock
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.verbosity import note
-from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.errors import ExitCode, OptionError, shown
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.files import at_home
 from whisper_hailo.core.flags import expect, expect_choices, flag, group
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.core.processor import available_cores
+from whisper_hailo.core.process import available_cores
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
 from whisper_hailo.text.subtitles import Layout
-from whisper_hailo.transcription.batch_size import USUAL_BATCH, checked_batch
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.pipeline import USUAL_BATCH, checked_batch
 
 if TYPE_CHECKING:
     from whisper_hailo.batch.job import BatchJob
-    from whisper_hailo.batch.records import Outcome
+    from whisper_hailo.batch.manifest import Outcome
     from whisper_hailo.batch.store import Store
-    from whisper_hailo.batch.worker import Setup
+    from whisper_hailo.batch.workers import Setup
     from whisper_hailo.transcription.transcriber import Transcriber
 
 ENGINES: Final = ("local", "ray")
@@ -126,7 +125,7 @@ def _run(
     from whisper_hailo.batch.job import BatchJob, JobSettings
     from whisper_hailo.batch.manifest import read_sources
     from whisper_hailo.batch.store import store_of
-    from whisper_hailo.batch.worker import Setup
+    from whisper_hailo.batch.workers import Setup
 
     store = store_of(at_home(wanted.output_dir or ""))
     settings = JobSettings(
@@ -162,7 +161,7 @@ def _outcomes(job: BatchJob, setup: Setup, wanted: JobOptions, n_workers: int) -
         from whisper_hailo.batch.cluster import run_on_ray
 
         return run_on_ray(setup, job.groups(), wanted.address, wanted.workers)
-    from whisper_hailo.batch.local import LocalEngine
+    from whisper_hailo.batch.workers import LocalEngine
 
     return LocalEngine(setup, n_workers).run(job.groups())
 

@@ -22,12 +22,10 @@ from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import patient_results
 from whisper_hailo.cli.verbosity import is_verbose
-from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.errors import ExitCode, shown
 from whisper_hailo.core.extras import require
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.core.processor import give_back_what_is_free
-from whisper_hailo.core.supervisor import Supervisor
+from whisper_hailo.core.process import Supervisor, give_back_what_is_free
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout

@@ -11,9 +11,8 @@ from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.errors import ModelError, OptionError, shown
 from whisper_hailo.core.flags import Flag
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 
 

@@ -86,7 +86,7 @@ def _processor() -> Check:
 def _small_numbers() -> Check:
     """Check which arithmetic quantised models use on this processor."""
     from whisper_hailo.backends.saturation import saturates
-    from whisper_hailo.core.processor import computes_in_half
+    from whisper_hailo.core.process import computes_in_half
 
     rest = "float16" if computes_in_half() else "float32"
     try:

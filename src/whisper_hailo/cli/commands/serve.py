@@ -14,7 +14,7 @@ from whisper_hailo.cli.verbosity import log_as
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.core.processor import give_back_what_is_free
+from whisper_hailo.core.process import give_back_what_is_free
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.logs import JsonLines

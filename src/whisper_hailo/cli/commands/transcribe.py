@@ -14,14 +14,13 @@ from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.verbosity import note
-from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.errors import ExitCode, OptionError, shown
 from whisper_hailo.core.flags import CHANNELS, expect_choices, flag
-from whisper_hailo.core.names import shown
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.batch_size import checked_batch
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
+from whisper_hailo.transcription.pipeline import checked_batch
 
 if TYPE_CHECKING:
     from whisper_hailo.cli.inputs import Input
@@ -202,7 +201,7 @@ class _Run:
 
     def _split(self, entry: Input, progress: Progress) -> Transcript:
         """Transcribe each channel alone and merge them on one timeline."""
-        from whisper_hailo.audio.channels import merge_channels, split_channels
+        from whisper_hailo.audio.stream import merge_channels, split_channels
 
         transcripts = []
         with split_channels(entry.source()) as channels:

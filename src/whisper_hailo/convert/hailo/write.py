@@ -15,8 +15,7 @@ from whisper_hailo.convert.graphs.onnx_file import HashedFile, write_graph
 from whisper_hailo.convert.hailo import decoder, encoder
 from whisper_hailo.convert.hailo.decoder import EMBEDDING, POSITIONS
 from whisper_hailo.convert.hailo.pieces import FixedSizes
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import Dimensions, FileRecord
+from whisper_hailo.core.spec import Dimensions, FileRecord, HailoForm
 
 
 def asset_paths(variant: str) -> dict[str, str]:

@@ -12,15 +12,15 @@ from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.repetition import compression_ratio, cut_loop, repeats_prompt
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
-from whisper_hailo.decoding.text import compression_ratio, cut_loop, repeats_prompt
 from whisper_hailo.text.tokenizer import Tokenizer
 
 _UNSURE: Final = -0.5
 """Mean log-probability below which a wider search mostly finds better words (docs/accuracy.md)."""
 
 _WHOLE: Final = 0.9
-"""Share of the longest attempt's tokens that another one needs to be as good."""
+"""FairShare of the longest attempt's tokens that another one needs to be as good."""
 
 _HOPELESS: Final = 1.5
 """Times the threshold: text that much less likely after every try was made up."""

@@ -9,10 +9,9 @@ import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.rules.logits_rules import LogitsRules
-from whisper_hailo.decoding.rules.token_rules import choose
+from whisper_hailo.decoding.logits_rules import LogitsRules, choose
+from whisper_hailo.decoding.repetition import LOOP_CHECK_TOKENS, ends_in_loop
 from whisper_hailo.decoding.search.hypothesis import DecoderInput, Hypothesis, NoDraft, SearchResult
-from whisper_hailo.decoding.text import LOOP_CHECK_TOKENS, ends_in_loop
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,19 @@ from whisper_hailo.core.protocols import AnyDecoder, StepOutput
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.hotwords import HotwordTrie
+from whisper_hailo.decoding.logits_rules import LogitsRules
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.rules.hotwords import HotwordTrie
-from whisper_hailo.decoding.rules.logits_rules import LogitsRules
-from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
-from whisper_hailo.decoding.search.decode_ahead import DraftDecoder, DraftState
+from whisper_hailo.decoding.search.beam_and_sampling import (
+    BeamChoice,
+    Choice,
+    SampledChoice,
+    WindowSearch,
+)
+from whisper_hailo.decoding.search.draft_decoder import DraftDecoder, DraftState
 from whisper_hailo.decoding.search.greedy import GreedyChoice, GreedySearch
 from whisper_hailo.decoding.search.hypothesis import Search, SearchResult, select_best
 from whisper_hailo.decoding.search.verify_draft import Draft, DraftSearch
-from whisper_hailo.decoding.search.windows import WindowSearch
 
 _LAST = np.zeros(1, np.int64)
 _LAST.setflags(write=False)

@@ -13,14 +13,21 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.targets import FileId, file_id
+from whisper_hailo.core.errors import OptionError, shown
+from whisper_hailo.core.files import FileId, file_id
 from whisper_hailo.core.types import Word
 from whisper_hailo.live.events import Completed, Event, as_json
 from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
-from whisper_hailo.text.clauses import clauses, lines
-from whisper_hailo.text.subtitles import Cue, Layout, label, spread, srt_cue, vtt_cue
+from whisper_hailo.text.subtitles import (
+    Cue,
+    Layout,
+    clauses,
+    label,
+    lines,
+    spread,
+    srt_cue,
+    vtt_cue,
+)
 
 FORMATS: Final = ("srt", "vtt", "txt")
 

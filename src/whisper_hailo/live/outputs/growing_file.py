@@ -16,10 +16,9 @@ from typing import Final, Self
 
 from filelock import lock_descriptor
 
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.core.names import shown
-from whisper_hailo.core.targets import FileId, file_id, refuse_foreign
+from whisper_hailo.core.errors import OptionError, OutputError, shown
+from whisper_hailo.core.files import FileId, file_id, refuse_foreign
+from whisper_hailo.core.protocols import Closing
 
 _UNITS: Final = {"K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 

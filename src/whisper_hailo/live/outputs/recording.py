@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.audio.flac import FlacBytes
-from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import OptionError, OutputError, shown
+from whisper_hailo.core.timing import GrowingWait
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.core.waits import GrowingWait
 from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
 from whisper_hailo.live.outputs.sinks import ClosingOutput
 from whisper_hailo.live.sources.source import AudioSource, Block, SourceAround

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.errors import OptionError, shown
 from whisper_hailo.core.files import read_text
-from whisper_hailo.core.names import shown
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, text_of
 
 _MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-–—"  # noqa: RUF001 - dashes are meant

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Protocol
 
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OutputError
-from whisper_hailo.core.protocols import Closeable
-from whisper_hailo.core.waits import GrowingWait
+from whisper_hailo.core.protocols import Closeable, Closing
+from whisper_hailo.core.timing import GrowingWait
 from whisper_hailo.live.events import Completed, Event, Partial
 from whisper_hailo.live.statistics import CaptionStatistics
 

@@ -12,9 +12,9 @@ from typing import Final, Self
 import numpy as np
 
 from whisper_hailo.audio import AudioStream, open_audio
-from whisper_hailo.audio.channels import split_channels
 from whisper_hailo.audio.flac import recorded_s
-from whisper_hailo.core.closing import Closing
+from whisper_hailo.audio.stream import split_channels
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.sources.source import BLOCK_S, Block, LoudestChannel, Pace, Voices, voices
 

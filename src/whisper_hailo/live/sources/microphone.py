@@ -15,11 +15,10 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.audio.resampler import Resampler
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
+from whisper_hailo.audio.stream import Resampler
+from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, shown
 from whisper_hailo.core.extras import to_add
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.sources.audio_queue import LOOK_S, Backlog
 from whisper_hailo.live.sources.source import (

@@ -10,9 +10,9 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.sources.source import Block, Pace
 

@@ -11,9 +11,9 @@ from typing import Final, Self
 
 import numpy as np
 
-from whisper_hailo.audio.resampler import Resampler
-from whisper_hailo.core.closing import Closing
+from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.audio_queue import Backlog
 from whisper_hailo.live.sources.source import Block, Pace

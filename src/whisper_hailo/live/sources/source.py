@@ -10,8 +10,7 @@ from typing import Final, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.protocols import Closeable
+from whisper_hailo.core.protocols import Closeable, Closing
 from whisper_hailo.core.types import FloatArray
 
 Voices: TypeAlias = NDArray[np.int8]

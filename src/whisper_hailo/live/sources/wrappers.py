@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.timing import GrowingWait
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.core.waits import GrowingWait
 from whisper_hailo.live.sources.audio_queue import LOOK_S
 from whisper_hailo.live.sources.source import (
     Absence,

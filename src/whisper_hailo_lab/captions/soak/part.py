@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.http.listening import listen
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.soak.room import Diary, Fault, SoundServer, Speaker

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.protocols import Closing
 
 PARTIAL_S: Final = 0.5
 """New sound for each partial: several programs share the processor."""

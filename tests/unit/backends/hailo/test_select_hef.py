@@ -20,8 +20,7 @@ from whisper_hailo.backends.hailo.select_hef import Wanted, fitting_encoder, mat
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.hailo import HefRecord
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import HefRecord, ModelSpec
 from whisper_hailo.core.types import FloatArray
 
 

@@ -18,8 +18,7 @@ from whisper_hailo.backends.hailo.select_hef import (
     usable_chip,
 )
 from whisper_hailo.core.errors import DeviceError, ModelError, NoDeviceError
-from whisper_hailo.core.hailo import HefRecord
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import HefRecord, ModelSpec
 
 RECORD = HefRecord(
     part="encoder", arch="hailo8l", file="x.hef", bytes=1, sha256="x", graph_sha256="x",

@@ -16,9 +16,9 @@ from tests import moonshine_stand_in
 from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.cli.captions.engine import caption_engine
 from whisper_hailo.cli.captions.options import CaptionModel
-from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import PartialOptions
+from whisper_hailo.core.types import BufferText
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft

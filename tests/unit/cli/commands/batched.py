@@ -12,8 +12,8 @@ import pytest
 
 from tests.unit.batch.made_up import segment
 from tests.unit.cli.commands.test_transcribe_options import Listener
-from whisper_hailo.batch.records import Failure, Group, Outcome, PieceResult
-from whisper_hailo.batch.worker import Setup
+from whisper_hailo.batch.manifest import Failure, Group, Outcome, PieceResult
+from whisper_hailo.batch.workers import Setup
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import batch as module
 from whisper_hailo.cli.model import ModelOptions
@@ -98,7 +98,7 @@ def works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Works:
         return found.outcomes(groups)
 
     monkeypatch.setattr(ModelOptions, "transcriber", transcriber)
-    monkeypatch.setattr("whisper_hailo.batch.local.LocalEngine", local)
+    monkeypatch.setattr("whisper_hailo.batch.workers.LocalEngine", local)
     monkeypatch.setattr("whisper_hailo.batch.cluster.run_on_ray", ray)
     monkeypatch.setattr(module, "require", lambda *_: None)
     monkeypatch.setattr(module, "available_cores", lambda: 5)

@@ -13,7 +13,7 @@ from whisper_hailo.cli import progress
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import batch as module
 from whisper_hailo.core.errors import ExitCode, OptionError
-from whisper_hailo.transcription.batch_size import USUAL_BATCH
+from whisper_hailo.transcription.pipeline import USUAL_BATCH
 
 __all__ = ["works"]
 

@@ -131,7 +131,7 @@ def test_a_service_manager_is_told_when_it_begins_and_ends(
         monkeypatch.delenv("WATCHDOG_PID", raising=False)
         manager.setblocking(False)
         monkeypatch.setattr(
-            "whisper_hailo.core.supervisor.Supervisor.__init__.__defaults__",
+            "whisper_hailo.core.process.Supervisor.__init__.__defaults__",
             (dict(os.environ), lambda: 0.0),
         )
         assert caption() == 0

@@ -14,8 +14,7 @@ from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.cli.app import run
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import FileRecord, ModelSource, ModelSpec
+from whisper_hailo.core.spec import FileRecord, HailoForm, ModelSource, ModelSpec
 
 FORM = HailoForm(
     "encoder", "hailo/e.onnx", 10, None, 17, {"mel": (1, 80, 1, 1000)}, {"out": (1, 500, 64)},

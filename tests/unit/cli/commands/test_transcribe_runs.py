@@ -17,7 +17,7 @@ from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.transcription.memory import Journal
+from whisper_hailo.transcription.window_cache import Journal
 
 __all__ = ["many", "stereo"]
 

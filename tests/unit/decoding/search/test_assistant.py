@@ -11,9 +11,9 @@ import pytest
 from tests.unit.decoding.search.oracle import EOT, PREFIX, Oracle
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.logits_rules import LogitsRules
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.rules.logits_rules import LogitsRules
-from whisper_hailo.decoding.search.decode_ahead import Costs, DraftDecoder, DraftState, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import Costs, DraftDecoder, DraftState, DraftStats
 from whisper_hailo.decoding.search.greedy import GreedyChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft

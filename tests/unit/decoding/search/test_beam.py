@@ -11,10 +11,10 @@ import pytest
 from tests.unit.decoding.search.scripted import EOT, Scripted, State, decode
 from tests.unit.shapes import TOY
 from whisper_hailo.core.protocols import StepOutput
+from whisper_hailo.decoding.logits_rules import FilteredLogits
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.rules.logits_rules import FilteredLogits
-from whisper_hailo.decoding.search.choice import BeamChoice
+from whisper_hailo.decoding.search.beam_and_sampling import BeamChoice
 
 Odds = Mapping[int, float]
 """Probability of some ids; the rest have next to none."""

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whisper_hailo.decoding.rules.logits_rules import FilteredLogits
-from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice, highest
+from whisper_hailo.decoding.logits_rules import FilteredLogits
+from whisper_hailo.decoding.search.beam_and_sampling import (
+    BeamChoice,
+    Choice,
+    SampledChoice,
+    highest,
+)
 
 EOT = 5
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from whisper_hailo.decoding.search.draft_cursor import DraftCursor
+from whisper_hailo.decoding.search.verify_draft import DraftCursor
 
 DRAFT = tuple(range(20))
 STRANGE, STRANGER = 98, 99

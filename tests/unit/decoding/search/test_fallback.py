@@ -17,9 +17,14 @@ from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.repetition import (
+    compression_ratio,
+    cut_loop,
+    ends_in_loop,
+    repeats_prompt,
+)
 from whisper_hailo.decoding.search.fallback import _choose, decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
-from whisper_hailo.decoding.text import compression_ratio, cut_loop, ends_in_loop, repeats_prompt
 
 
 def test_only_windows_in_doubt_are_tried_again_and_each_keeps_its_own_audio() -> None:

@@ -12,9 +12,9 @@ from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, de
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds, TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.prompt import detect_languages
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 

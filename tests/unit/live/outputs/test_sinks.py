@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OutputError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.outputs import sinks
 from whisper_hailo.live.outputs.sinks import RetriedSink

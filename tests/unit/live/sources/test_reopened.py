@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.unit.live.scripted import Loudness, Speller, speech
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Event
 from whisper_hailo.live.sources.source import Block, Pace, nothing

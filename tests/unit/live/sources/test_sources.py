@@ -15,9 +15,9 @@ import soundfile
 
 from tests.unit.live.sources.listening import heard
 from tests.unit.sounds import similarity, tone, write
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources import open_source
 from whisper_hailo.live.sources.file import FileSource

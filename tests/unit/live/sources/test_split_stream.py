@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.live.scripted import Fickle, Loudness, Speller, silence, speech
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial, Started

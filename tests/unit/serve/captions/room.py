@@ -13,8 +13,8 @@ import numpy as np
 
 from tests.unit.live.scripted import Loudness, Speller, quick
 from tests.unit.serve.captions.serving import PATIENCE_S, needs_web
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Event

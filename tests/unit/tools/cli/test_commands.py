@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.cli.commands.asked import Asked
 from whisper_hailo.cli.app import run
-from whisper_hailo.core.hailo import HefRecord
+from whisper_hailo.core.spec import HefRecord
 from whisper_hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
 from whisper_hailo_tools.check.finding import Finding, Severity
 from whisper_hailo_tools.check.graph import Section

@@ -16,8 +16,7 @@ from whisper_hailo.convert.hailo.encoder import hailo_encoder_graph
 from whisper_hailo.convert.hailo.pieces import FixedSizes
 from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
 from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import ModelSource, ModelSpec, SpecialTokens
+from whisper_hailo.core.spec import HailoForm, ModelSource, ModelSpec, SpecialTokens
 from whisper_hailo_tools.emulate.make import generated_script
 from whisper_hailo_tools.emulate.network import EmulatedNetwork, read_network
 from whisper_hailo_tools.emulate.plan import LayerPrecision, plan_of_script, preset

@@ -1,7 +1,7 @@
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.transcription.longform.clips import WHOLE, Clip, parse_clips
+from whisper_hailo.transcription.longform.plan import WHOLE, Clip, parse_clips
 
 
 def test_clips_are_pairs_and_the_last_end_may_be_left_out() -> None:

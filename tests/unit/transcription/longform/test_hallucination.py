@@ -14,14 +14,14 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.clips import WHOLE
-from whisper_hailo.transcription.longform.hallucination import (
+from whisper_hailo.transcription.longform.plan import WHOLE
+from whisper_hailo.transcription.longform.seek import (
     Kept,
+    SeekPlan,
     drop_hallucinations,
     is_odd,
     word_oddity,
 )
-from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.window import WindowResult
 
 SILENCE_S = 2.0

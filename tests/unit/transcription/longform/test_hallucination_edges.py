@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.transcription.longform.test_hallucination import heard, kept, said
 from whisper_hailo.core.types import Segment, Word
-from whisper_hailo.transcription.longform.hallucination import Kept, is_odd
+from whisper_hailo.transcription.longform.seek import Kept, is_odd
 
 SILENCE_S = 3.0
 

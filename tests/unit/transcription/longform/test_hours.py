@@ -12,9 +12,8 @@ import pytest
 from tests.unit.transcription.longform.layouts import PLAN, Script, heard
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.clips import WHOLE
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
+from whisper_hailo.transcription.longform.plan import WHOLE, LongOptions, WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 

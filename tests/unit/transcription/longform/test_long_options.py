@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.transcription.longform.clips import WHOLE
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.plan import WHOLE, LongOptions
 
 
 @pytest.mark.parametrize("strategy", ["", "Seek", "vadd"])

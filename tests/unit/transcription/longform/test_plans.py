@@ -16,9 +16,8 @@ from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.clips import WHOLE, Clip
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.plan import WHOLE, Clip, LongOptions
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 from whisper_hailo.transcription.recording import make_plan

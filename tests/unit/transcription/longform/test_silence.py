@@ -8,9 +8,8 @@ import pytest
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.clips import WHOLE, Clip
-from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.silence import find_silence
+from whisper_hailo.transcription.longform.overlap import OverlapPlan, find_silence
+from whisper_hailo.transcription.longform.plan import WHOLE, Clip
 
 PLAN = WindowPlan(10.0, 1.0)
 FROM = 6 * SAMPLE_RATE_HZ

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.transcription.longform.layouts import PLAN, Script, feed_of, ramp
 from whisper_hailo.audio.windows import Window, WindowPlan
-from whisper_hailo.transcription.longform.clips import WHOLE, Clip
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.plan import WHOLE, Clip, LongOptions
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 
 FRAME = 512

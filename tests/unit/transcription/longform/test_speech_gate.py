@@ -15,11 +15,10 @@ from whisper_hailo.audio.vad import FRAME_SAMPLES, LEVEL_SAMPLES, SileroDetector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.clips import WHOLE, Clip
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
+from whisper_hailo.transcription.longform.plan import WHOLE, Clip, LongOptions, WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlan
-from whisper_hailo.transcription.longform.speech_gate import SpeechGate
+from whisper_hailo.transcription.longform.speech import SpeechGate
 from whisper_hailo.transcription.recording import make_plan
 
 SECOND = SAMPLE_RATE_HZ

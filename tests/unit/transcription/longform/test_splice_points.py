@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.types import Segment, Word
-from whisper_hailo.transcription.longform.merge import _best_in_order, find_splice_point
-from whisper_hailo.transcription.longform.overlap import with_words
+from whisper_hailo.transcription.longform.overlap import (
+    _best_in_order,
+    find_splice_point,
+    with_words,
+)
 
 OVERLAP = (42.0, 44.0)
 

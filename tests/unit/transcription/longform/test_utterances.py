@@ -11,8 +11,8 @@ from tests.unit.transcription.longform.layouts import PLAN, feed_of
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.segments import split_at_timestamps
-from whisper_hailo.transcription.longform.clips import WHOLE
+from whisper_hailo.transcription.assemble import split_at_timestamps
+from whisper_hailo.transcription.longform.plan import WHOLE
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.window import WindowResult
 

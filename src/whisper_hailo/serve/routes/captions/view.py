@@ -13,9 +13,9 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.hosts import Hosts

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from whisper_hailo.audio.resampler import Resampler
+from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.audio.vad import SileroDetector, SpeechDetector
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.core.strict_json import MismatchError, parse_json

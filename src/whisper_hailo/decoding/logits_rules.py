@@ -1,0 +1,321 @@
+"""Logits rules: which tokens may come next, and what probability is left to the allowed ones.
+
+Each rule is one function on `(n_vocab,)` float32 logits, which it changes in place and returns.
+`LogitsRules` applies those that a model and its options need, in order.
+
+Timestamps are the last ids of the vocabulary. They come in pairs: one ends a segment, the next
+starts the following one; only the first and the last of a window are single.
+
+Source: OpenAI Whisper's `ApplyTimestampRules`, `SuppressTokens` and `SuppressBlank`; the bound by
+the window's length is ours, for windows shorter than the 30 s that the model was trained on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from whisper_hailo.core.spec import Dimensions, SpecialTokens
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray, IntArray
+from whisper_hailo.decoding.hotwords import HotwordTrie
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+
+
+def begin_with_timestamp(
+    logits: FloatArray, generated: Sequence[int], begin: int, latest: int | None
+) -> FloatArray:
+    """The first id is a timestamp, and not a late one.
+
+    Args:
+        logits: changed.
+        generated: ids generated so far.
+        begin: id of `<|0.00|>`.
+        latest: steps after `begin` of the last one allowed first; `None` is any.
+    """
+    if not generated:
+        logits[:begin] = -np.inf
+        if latest is not None:
+            logits[begin + latest + 1 :] = -np.inf
+    return logits
+
+
+def keep_pairs(logits: FloatArray, generated: Sequence[int], begin: int, eot: int) -> FloatArray:
+    """After a pair comes text; after a single one its partner, or the end.
+
+    The first timestamp of a window counts as the second half of a pair.
+    """
+    if not generated or generated[-1] < begin:
+        return logits
+    if len(generated) < 2 or generated[-2] >= begin:
+        logits[begin:] = -np.inf
+    else:
+        logits[:eot] = -np.inf
+    return logits
+
+
+def keep_order(logits: FloatArray, generated: Sequence[int], begin: int) -> FloatArray:
+    """Time never goes back, and no segment is empty.
+
+    The second half of a pair may repeat the first; an end lies after its start. Behind a time no
+    other comes than that half: see `keep_pairs`.
+    """
+    last = next((token for token in reversed(generated) if token >= begin), None)
+    if last is not None:
+        logits[begin : last if generated[-1] >= begin else last + 1] = -np.inf
+    return logits
+
+
+def stay_inside(logits: FloatArray, begin: int, last: int) -> FloatArray:
+    """No timestamp lies more than `last` steps after `begin`: the window's end."""
+    logits[begin + last + 1 :] = -np.inf
+    return logits
+
+
+def prefer_timestamps(logits: FloatArray, begin: int) -> FloatArray:
+    """When all timestamps together are likelier than any single text id, one of them is taken."""
+    times, text = logits[begin:], logits[:begin]
+    best_time, best_text = times.max(), text.max()
+    # A sum of n terms is at most n times its largest: mostly that settles it without a sum, and
+    # always where no time is possible.
+    if best_time + np.log(times.size) <= best_text:
+        return logits
+    together = best_time + np.log(np.exp(times - best_time).sum())
+    if together > best_text:
+        text[:] = -np.inf
+    return logits
+
+
+def suppress(logits: FloatArray, ids: IntArray) -> FloatArray:
+    """Make ids impossible.
+
+    Args:
+        logits: `(n_vocab,)` float32.
+        ids: `(n,)` int64 ids to suppress.
+    """
+    logits[ids] = -np.inf
+    return logits
+
+
+def penalise_repetition(
+    logits: FloatArray, generated: Collection[int], penalty: float
+) -> FloatArray:
+    """Make ids generated before less likely.
+
+    A positive logit is divided by the penalty and any other multiplied by it, so that the id always
+    becomes less likely (dividing a negative logit would do the opposite). Each id counts once,
+    however often it was generated; forced ids and the prompt do not count.
+
+    Args:
+        logits: `(n_vocab,)` float32.
+        generated: ids generated so far.
+        penalty: p >= 1; 1 changes nothing.
+
+    Source: CTRL (Keskar et al. 2019) with the sign rule of Transformers.
+    """
+    if penalty == 1.0:
+        return logits
+    ids = np.fromiter(generated, dtype=np.int64)
+    picked = logits[ids]  # before any is changed: an id that comes again is set to the same
+    logits[ids] = np.where(picked > 0, picked / penalty, picked * penalty)
+    return logits
+
+
+def choose(logits: FloatArray, eot: int, eot_boost: float) -> int:
+    """Greedy choice with an early way out.
+
+    When the best logit leads end-of-transcript by less than the boost, end-of-transcript is taken.
+
+    Args:
+        logits: `(n_vocab,)` float32, after all other rules.
+        eot: id of end-of-transcript.
+        eot_boost: threshold in logits; 0 is off.
+    """
+    best = int(logits.argmax())
+    if eot_boost > 0.0 and logits[best] - logits[eot] < eot_boost:
+        return eot
+    return best
+
+
+def end_lead(logits: FloatArray, eot: int, eot_boost: float) -> float:
+    """How far end-of-transcript, with its boost, leads all others, in logits.
+
+    Above 0 `choose` takes it.
+
+    Args:
+        logits: `(n_vocab,)` float32, after all other rules; they are left as they are.
+        eot: id of end-of-transcript.
+        eot_boost: as in `choose`.
+    """
+    end = logits[eot]
+    logits[eot] = -np.inf
+    best = logits.max()
+    logits[eot] = end
+    return float(end) + eot_boost - float(best)
+
+
+def block_ngrams(logits: FloatArray, generated: Sequence[int], n: int) -> FloatArray:
+    """Make ids impossible that would complete a run of `n` ids that was there before.
+
+    Args:
+        logits: `(n_vocab,)` float32.
+        generated: ids generated so far, in order.
+        n: length of the run; 0 is off, 1 lets no id come twice.
+
+    Source: Paulus et al. 2017, as Transformers' `no_repeat_ngram_size`.
+    """
+    if n == 0:
+        return logits
+    begun = tuple(generated[len(generated) - n + 1 :])
+    for end in range(n - 1, len(generated)):
+        if tuple(generated[end - n + 1 : end]) == begun:
+            logits[generated[end]] = -np.inf
+    return logits
+
+
+_LARGEST_PART = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredLogits:
+    """One row of logits after all rules.
+
+    Attributes:
+        logits: `(n_vocab,)` float32, -inf where an id is not allowed.
+        logsumexp: over the allowed ids, before the repetition penalty, so that
+            `raw[t] - logsumexp` is the model's log-probability of t among what it may say.
+    """
+
+    logits: FloatArray
+    logsumexp: float
+
+
+class LogitsRules:
+    """The rules of a model and its options, applied to one row of logits.
+
+    Args:
+        special: control token ids.
+        dims: the model's sizes.
+        options: what the caller asked for.
+        window_s: length of the encoder's window.
+        hotwords: phrases to expect.
+    """
+
+    def __init__(
+        self,
+        special: SpecialTokens,
+        dims: Dimensions,
+        options: DecodingOptions,
+        window_s: float | None = None,
+        hotwords: HotwordTrie | None = None,
+    ) -> None:
+        self._hotwords = hotwords
+        self._eot = special.eot
+        self._cures: Cures = options.cures
+        self._ngram = options.limits.no_repeat_ngram
+        listed = special.suppress if options.limits.suppress is None else options.limits.suppress
+        self._never = np.array(never_sampled(special, listed), dtype=np.int64)
+        blank = special.begin_suppress if options.limits.suppress_blank else ()
+        first = dict.fromkeys((*self._never.tolist(), *blank))  # each once: their parts are summed
+        self._never_first = np.array(list(first), np.int64)
+        self._begin = special.timestamp_begin if options.timestamps else None
+        latest_s = options.max_initial_timestamp_s
+        self._latest = None if latest_s is None else round(latest_s / SECONDS_PER_TIMESTAMP)
+        seconds = dims.max_window_s if window_s is None else window_s
+        self._last = round(seconds / SECONDS_PER_TIMESTAMP)
+
+    def apply(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> FilteredLogits:
+        """Apply all rules to a copy of one row.
+
+        Args:
+            raw: `(n_vocab,)` float32, the model's own logits.
+            logsumexp: of this row.
+            generated: ids generated so far in this window.
+        """
+        never = self._never if generated else self._never_first
+        logits = suppress(raw.copy(), never)
+        if self._ngram or self._begin is not None:
+            logits = block_ngrams(logits, generated, self._ngram)
+            if self._begin is not None:
+                logits = self._time_rules(logits, generated, self._begin)
+            never = np.flatnonzero(np.isneginf(logits))
+        allowed = allowed_logsumexp(logits, raw[never], logsumexp)
+        logits = penalise_repetition(logits, generated, self._cures.repetition_penalty)
+        if self._hotwords is not None:
+            logits = self._hotwords.add_bonus(logits, generated)
+        return FilteredLogits(logits, allowed)
+
+    def apply_in_place(
+        self, logits: FloatArray, logsumexp: float, generated: Sequence[int]
+    ) -> tuple[FilteredLogits, FloatArray]:
+        """Apply all rules to one row in place, unless other rules need a copy.
+
+        Between two steps the decoder's weights have been read through the processor's cache, and
+        what is called then is fetched from memory again: so little is called.
+
+        Args:
+            logits: `(n_vocab,)` float32, the model's own; changed.
+            logsumexp: of this row.
+            generated: ids generated so far in this window.
+
+        Returns:
+            the row after the rules, and the model's own logits of the ids that are allowed: the
+            same array, unless it was copied.
+        """
+        if self._ngram or self._begin is not None or self._hotwords is not None:
+            return self.apply(logits, logsumexp, generated), logits
+        never = self._never if generated else self._never_first
+        masked = logits[never]
+        logits[never] = -np.inf
+        allowed = allowed_logsumexp(logits, masked, logsumexp)
+        penalty = self._cures.repetition_penalty
+        if penalty == 1.0:
+            return FilteredLogits(logits, allowed), logits
+        return FilteredLogits(
+            penalise_repetition(logits.copy(), generated, penalty), allowed
+        ), logits
+
+    def _time_rules(self, logits: FloatArray, generated: Sequence[int], begin: int) -> FloatArray:
+        logits = stay_inside(logits, begin, self._last)
+        logits = keep_pairs(logits, generated, begin, self._eot)
+        logits = keep_order(logits, generated, begin)
+        logits = begin_with_timestamp(logits, generated, begin, self._latest)
+        return prefer_timestamps(logits, begin)
+
+
+def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) -> float:
+    """Log-sum-exp of the ids that are not masked.
+
+    Few ids are masked at most steps: taking their part off the known sum needs no pass of
+    exponentials over the vocabulary. Where they hold nearly all, little accuracy would be left.
+
+    Args:
+        logits: `(n_vocab,)` float32, -inf where an id is masked.
+        masked: `(n,)` float32, what the masked ids had, each once.
+        logsumexp: of all logits.
+    """
+    if masked.size < logits.size // 8:
+        part = sum([math.exp(value - logsumexp) for value in masked.tolist()])
+        if part < _LARGEST_PART:
+            return logsumexp + math.log1p(-part)
+    allowed = logits[logits > -np.inf].astype(np.float64)
+    if not allowed.size:
+        return logsumexp
+    largest = allowed.max()
+    return float(largest + np.log(np.exp(allowed - largest).sum()))
+
+
+def never_sampled(special: SpecialTokens, listed: tuple[int, ...]) -> tuple[int, ...]:
+    """The suppress list and the control tokens that are never part of a transcript."""
+    control = (
+        special.sot,
+        special.sot_lm,
+        special.sot_prev,
+        special.no_speech,
+        special.transcribe,
+        special.translate,
+        special.no_timestamps,
+    )
+    return tuple(sorted({*listed, *(i for i in control if i is not None)}))

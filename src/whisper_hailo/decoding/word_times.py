@@ -1,0 +1,293 @@
+"""Times of words: cross-attention, dynamic time warping, then OpenAI Whisper's corrections.
+
+Attention does not know pauses: a word next to one is stretched over it. The corrections use the
+segment's times and the usual length of a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whisper_hailo.audio.windows import Window
+from whisper_hailo.core.protocols import AnyDecoder
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    SECONDS_PER_TIMESTAMP,
+    FloatArray,
+    IntArray,
+    Segment,
+    Word,
+)
+from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.decoding.words import join_punctuation, split_words
+from whisper_hailo.text.tokenizer import Tokenizer
+
+MEDIAN_WIDTH: Final = 7
+"""Encoder positions, as in OpenAI Whisper."""
+
+_DIAGONAL, _DOWN, _ACROSS = 0, 1, 2
+
+
+def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArray:
+    """Where each token begins, by the cross-attention of the alignment heads.
+
+    The weights are cut to the positions that hold audio and made to sum to one again, which leaves
+    out what was spent on padding; then normalised per position over the tokens, smoothed over time
+    by a median, and averaged over the heads. The cheapest monotonic path through the negated
+    result gives each token a stretch of time.
+
+    Args:
+        attention: `(n_heads, n_tokens, n_audio_ctx)` float32 weights.
+        n_positions: leading positions that hold audio, at least 1.
+        rows: the tokens that are warped; all of them take part in the normalisation.
+
+    Returns:
+        `(n_rows,)` int64 first position of each of these tokens, never decreasing.
+
+    Source: OpenAI Whisper, `find_alignment`.
+    """
+    weights = attention[:, :, :n_positions].astype(np.float64)
+    weights /= np.maximum(weights.sum(axis=-1, keepdims=True), 1e-30)
+    spread = weights.std(axis=-2, keepdims=True)
+    weights = (weights - weights.mean(axis=-2, keepdims=True)) / np.maximum(spread, 1e-30)
+    matrix = median_filter(weights, MEDIAN_WIDTH).mean(axis=0)
+    tokens, positions = warp(-matrix[rows])
+    _, begins = np.unique(tokens, return_index=True)
+    starts: IntArray = positions[begins]
+    return starts
+
+
+def median_filter(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """PartialBuffer median along the last axis, whose ends are reflected.
+
+    Args:
+        values: `(..., n)` float64; left as it is when n is at most half the width.
+        width: odd number of values.
+    """
+    reach = width // 2
+    if values.shape[-1] <= reach:
+        return values
+    padded = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(reach, reach)], mode="reflect")
+    around = np.lib.stride_tricks.sliding_window_view(padded, width, axis=-1)
+    return np.partition(around, reach)[..., reach]
+
+
+def warp(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
+    """Cheapest monotonic path from the first to the last corner.
+
+    The table is filled by anti-diagonals, whose cells do not depend on each other.
+
+    Args:
+        cost: `(n, m)` float64.
+
+    Returns:
+        row and column of each cell on the path, both `(n_steps,)` int64.
+    """
+    n, m = cost.shape
+    trace = np.zeros((n + 1, m + 1), dtype=np.int8)
+    table = np.full(trace.shape, np.inf)
+    table[0, 0] = 0.0
+    for total in range(2, n + m + 1):
+        rows = np.arange(max(1, total - m), min(n, total - 1) + 1)
+        columns = total - rows
+        diagonal = table[rows - 1, columns - 1]
+        down = table[rows - 1, columns]
+        across = table[rows, columns - 1]
+        is_diagonal = (diagonal < down) & (diagonal < across)
+        is_down = (down < diagonal) & (down < across)
+        best = np.where(is_diagonal, diagonal, np.where(is_down, down, across))
+        table[rows, columns] = cost[rows - 1, columns - 1] + best
+        trace[rows, columns] = np.where(is_diagonal, _DIAGONAL, np.where(is_down, _DOWN, _ACROSS))
+    return _path(trace)
+
+
+def _path(trace: NDArray[np.int8]) -> tuple[IntArray, IntArray]:
+    """Follow the trace back from its last cell; it leaves the table by its first one."""
+    row, column = trace.shape[0] - 1, trace.shape[1] - 1
+    cells: list[tuple[int, int]] = []
+    while row > 0:
+        cells.append((row - 1, column - 1))
+        move = trace[row, column]
+        row -= int(move != _ACROSS)
+        column -= int(move != _DOWN)
+    path = np.array(cells[::-1], dtype=np.int64)
+    return path[:, 0], path[:, 1]
+
+
+_POSITIONS_PER_S: Final = round(1 / SECONDS_PER_TIMESTAMP)
+_SAMPLES_PER_POSITION: Final = SAMPLE_RATE_HZ // _POSITIONS_PER_S
+
+
+def whole_positions(content_s: float) -> int:
+    """Encoder positions that are all audio, by samples: 0.58 / 0.02 is 28.99 in binary."""
+    return max(1, round(content_s * SAMPLE_RATE_HZ) // _SAMPLES_PER_POSITION)
+
+
+def align_words(
+    decoder: AnyDecoder,
+    state: Any,  # noqa: ANN401 - the decoder's own state type
+    tokenizer: Tokenizer,
+    *,
+    text: Sequence[int],
+    prefix: tuple[int, ...],
+    content_s: float,
+    language: str,
+) -> list[Word]:
+    """Times and probabilities of the words of one window, in one pass of the decoder.
+
+    Args:
+        decoder: an open decoder.
+        state: of this window alone, with an empty self-attention cache.
+        tokenizer: of the model.
+        text: text ids of the window, without timestamps.
+        prefix: forced ids of a transcript without timestamps.
+        content_s: seconds of audio in the window.
+        language: how words are split.
+
+    Source: OpenAI Whisper, `find_alignment`.
+    """
+    if not text:
+        return []
+    eot = tokenizer.special.eot
+    fed = np.array([[*prefix, *text, eot]], dtype=np.int64)
+    looks = np.arange(len(prefix) - 1, len(prefix) - 1 + len(text), dtype=np.int64)
+    output, _ = decoder.step(fed, state, looks, alignment=True)
+    if output.alignment is None:
+        return []
+    n_positions = min(output.alignment.shape[-1], whole_positions(content_s))
+    # The row of a token is that of the one before it, where the decoder looks for it.
+    rows = slice(len(prefix) - 1, len(prefix) + len(text))
+    starts = token_starts(output.alignment[0], n_positions, rows)
+    probabilities = _text_probabilities(output.logits[0, :, :eot], text)
+    words: list[Word] = []
+    at = 0
+    for word, ids in split_words(tokenizer, text, language):
+        after = at + len(ids)
+        words.append(
+            Word(
+                text=word,
+                tokens=ids,
+                start_s=float(starts[at]) / _POSITIONS_PER_S,
+                end_s=float(starts[after]) / _POSITIONS_PER_S,
+                probability=float(probabilities[at:after].mean()),
+            )
+        )
+        at = after
+    return words
+
+
+def _text_probabilities(logits: FloatArray, text: Sequence[int]) -> FloatArray:
+    """`(n_tokens,)` probability of each text id among all text ids, from `(n_tokens, eot)`."""
+    exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
+    chosen: IntArray = np.array(text, dtype=np.int64)
+    probabilities: FloatArray = exponents[np.arange(len(text)), chosen] / exponents.sum(axis=1)
+    return probabilities
+
+
+_SENTENCE_ENDS: Final = ".。!！?？"  # noqa: RUF001 - full-width marks are meant
+_LONGEST_MEDIAN_S: Final = 0.7
+_PAUSE_MEDIANS: Final = 4
+_SLACK_S: Final = 0.5
+
+
+def words_into_segments(
+    segments: Sequence[Segment],
+    aligned: Sequence[Word],
+    window: Window,
+    options: WordOptions,
+    *,
+    eot: int,
+    last_speech_s: float,
+) -> list[Segment]:
+    """Segments with their words, and with times that follow them.
+
+    Args:
+        segments: of one window, in order.
+        aligned: the window's words, with times in the window: their lengths are compared there,
+            as OpenAI Whisper's are, for hours later a tie is broken by another last bit.
+        window: where they were heard.
+        options: punctuation.
+        eot: id of end-of-transcript: text ids are below it.
+        last_speech_s: end of the last word before this window.
+
+    Source: OpenAI Whisper, `add_word_timestamps`.
+    """
+    lengths = [word.end_s - word.start_s for word in aligned if word.end_s > word.start_s]
+    median_s = min(_LONGEST_MEDIAN_S, float(np.median(lengths)) if lengths else 0.0)
+    words = join_punctuation(
+        _shorten_at_sentence_ends(aligned, 2 * median_s), options.prepended, options.appended
+    )
+    result, at = [], 0
+    for segment in segments:
+        n_text = sum(token < eot for token in segment.tokens)
+        taken, own = 0, []
+        while at < len(words) and taken < n_text:
+            if words[at].text:
+                own.append(_placed(words[at], window))
+            taken += len(words[at].tokens)
+            at += 1
+        timed = _mend(segment, own, median_s, last_speech_s)
+        if timed.words:
+            last_speech_s = timed.end_s
+        result.append(timed)
+    return result
+
+
+def _shorten_at_sentence_ends(words: Sequence[Word], longest_s: float) -> list[Word]:
+    """A mark at a sentence's end, or the word after it, takes no pause."""
+    mended = list(words)
+    for i in range(1, len(mended)):
+        word = mended[i]
+        if word.end_s - word.start_s <= longest_s:
+            continue
+        if word.text in _SENTENCE_ENDS:
+            mended[i] = replace(word, end_s=word.start_s + longest_s)
+        elif mended[i - 1].text in _SENTENCE_ENDS:
+            mended[i] = replace(word, start_s=word.end_s - longest_s)
+    return mended
+
+
+def _placed(word: Word, window: Window) -> Word:
+    """With times in the recording."""
+    start_s = window.locate(word.start_s, is_start=True)
+    end_s = max(start_s, window.locate(word.end_s))
+    return replace(word, start_s=round(start_s, 2), end_s=round(end_s, 2))
+
+
+def _mend(segment: Segment, words: list[Word], median_s: float, last_speech_s: float) -> Segment:
+    """First and last word against the segment's own times; then the segment against them."""
+    if not words:
+        return segment
+    _mend_after_pause(words, median_s, last_speech_s)
+    first = words[0]
+    start_s, end_s = first.start_s, segment.end_s
+    if segment.start_s < first.end_s and segment.start_s - _SLACK_S > first.start_s:
+        start_s = segment.start_s
+        begin_s = max(0.0, min(first.end_s - median_s, segment.start_s))
+        words[0] = replace(first, start_s=begin_s)
+    last = words[-1]
+    if segment.end_s > last.start_s and segment.end_s + _SLACK_S < last.end_s:
+        words[-1] = replace(last, end_s=max(last.start_s + median_s, segment.end_s))
+    else:
+        end_s = last.end_s
+    return replace(segment, start_s=start_s, end_s=end_s, words=tuple(words))
+
+
+def _mend_after_pause(words: list[Word], median_s: float, last_speech_s: float) -> None:
+    """The first two words after a pause are not longer than twice the median."""
+    longest_s, first = 2 * median_s, words[0]
+    if first.end_s - last_speech_s <= _PAUSE_MEDIANS * median_s:
+        return
+    long_pair = len(words) > 1 and words[1].end_s - first.start_s > 2 * longest_s
+    if first.end_s - first.start_s <= longest_s and not long_pair:
+        return
+    if len(words) > 1 and words[1].end_s - words[1].start_s > longest_s:
+        seam_s = words[1].end_s - longest_s
+        words[0] = replace(first, end_s=seam_s)
+        words[1] = replace(words[1], start_s=seam_s)
+    words[0] = replace(words[0], start_s=words[0].end_s - longest_s)

@@ -1,1 +1,0 @@
-"""Words: split from tokens, timed by cross-attention, put right where that is wrong."""

@@ -1,0 +1,116 @@
+"""The words of audio that goes on, as they are shown while it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from whisper_hailo.audio.windows import Window
+from whisper_hailo.core.types import UNSPACED_LANGUAGES, BufferText, BufferWord, FloatArray, Word
+from whisper_hailo.decoding.decoded import Drafted
+from whisper_hailo.decoding.option_groups import PromptOptions
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.decoding.words import split_words
+from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+
+
+@dataclass(frozen=True, slots=True)
+class PartialBuffer:
+    """Audio that goes on, as far as it has come.
+
+    Attributes:
+        audio: `(n_samples,)` float32 at 16 kHz mono.
+        draft: what its text may begin with.
+        word_times: find where each word is, where the decoder can.
+        hold_back_s: end the text where it is a guess at what follows; see `WindowRequest`.
+    """
+
+    audio: FloatArray
+    draft: Draft
+    word_times: bool = False
+    hold_back_s: float = 0.0
+
+    def request(self, context: Context, n_samples: int) -> WindowRequest:
+        """Its window."""
+        context.n_windows = 1  # no recording begins here: what is for its first window is not
+        window = Window(self.audio[:n_samples], 0.0)
+        return WindowRequest(window, context, self.draft, self.word_times, self.hold_back_s)
+
+
+def in_english(options: DecodingOptions, language: str) -> DecodingOptions:
+    """Options by which the same audio is translated; what was said in its language is no prompt."""
+    return replace(
+        options,
+        task="translate",
+        language=language,
+        detect_each_window=False,
+        prompts=PromptOptions(),
+    )
+
+
+def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
+    """What one window of audio that goes on was transcribed as."""
+    decoded, language = result.decoded, result.language
+    if not decoded.tokens:  # of an engine that gives text alone, or of nothing
+        text = " ".join(segment.text for segment in result.segments)
+        return BufferText(text_words(text), language, runaway=decoded.runaway)
+    drafted = decoded.drafted or Drafted((), 0, 0, 0, 0)
+    kept = result.kept_tokens(tokenizer.special.eot)
+    pieces = result.words or [
+        Word(0.0, 0.0, text, 0.0, ids) for text, ids in split_words(tokenizer, kept, language)
+    ]
+    return BufferText(
+        words=joined(pieces, language, drafted.probabilities or None),
+        language=language,
+        passes=drafted.n_passes,
+        n_accepted=drafted.n_accepted,
+        runaway=decoded.runaway,
+        guess=drafted.guess,
+    )
+
+
+def joined(
+    pieces: Sequence[Word], language: str, probabilities: Sequence[float] | None = None
+) -> tuple[BufferWord, ...]:
+    """Words as they are shown: marks without a blank before them belong to the word before.
+
+    Args:
+        pieces: words and marks, with times where there are any.
+        language: code; languages without blanks keep every character apart.
+        probabilities: of each token, where the engine says.
+    """
+    words: list[BufferWord] = []
+    begins: list[int] = []
+    at = 0
+    for piece in pieces:
+        timed = piece.end_s > 0
+        if words and not piece.text.startswith(" ") and language not in UNSPACED_LANGUAGES:
+            last = words[-1]
+            words[-1] = replace(
+                last,
+                text=last.text + piece.text,
+                tokens=last.tokens + piece.tokens,
+                end_s=piece.end_s if timed else last.end_s,
+            )
+        else:
+            begins.append(at)
+            start_s, end_s = (piece.start_s, piece.end_s) if timed else (None, None)
+            words.append(BufferWord(piece.text, piece.tokens, None, start_s, end_s))
+        at += len(piece.tokens)
+    if probabilities is None:
+        return tuple(words)
+    return tuple(
+        replace(word, probability=_mean(probabilities[begin : begin + len(word.tokens)]))
+        for word, begin in zip(words, begins, strict=True)
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def text_words(text: str) -> tuple[BufferWord, ...]:
+    """Words of plain text, without times, each with the blank before it."""
+    return tuple(BufferWord(f" {word}") for word in text.split())

@@ -1,0 +1,346 @@
+"""Default batch size."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.backends.model_files import model_file
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.select import engine_window_s, select
+from whisper_hailo.convert.model_cache import find_model
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.protocols import AnyDecoder, Encoder, Limits
+from whisper_hailo.core.spec import Dimensions, ModelSpec
+from whisper_hailo.core.types import Settings
+from whisper_hailo.core.version import __version__
+from whisper_hailo.decoding.option_groups import DEFAULT_TEMPERATURES, FALLBACK_STEP, SearchOptions
+from whisper_hailo.decoding.options import (
+    FIXED_CURES,
+    PRESETS,
+    SILENCE,
+    Cures,
+    DecodingOptions,
+)
+from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
+from whisper_hailo.transcription.decoder_engine import DecoderEngine
+from whisper_hailo.transcription.draft_model import DraftModel, DraftTarget, why_not_drafted
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.recording import strategy_of
+from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.window import Context, WindowEngine
+
+MEMINFO: Final = Path("/proc/meminfo")
+_LINE: Final = "MemAvailable:"
+
+
+def available_bytes() -> int | None:
+    """What the system could give without swapping; `None` where it does not say."""
+    try:
+        lines = MEMINFO.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None
+    found = next((line.split() for line in lines if line.startswith(_LINE)), [])
+    return int(found[1]) * 1024 if len(found) > 1 and found[1].isdigit() else None
+
+
+MAX_BATCH: Final = 256
+USUAL_BATCH: Final = 4
+"""Takes most of what there is to gain: a step reads the weights once for all of its windows."""
+
+_SHARE: Final = 0.25
+"""Of the free memory; the model itself and other programs need some, too."""
+_ENCODER_COPIES: Final = 16
+"""Arrays of the size of the audio features that the encoder and its queue hold at once."""
+_FLOAT_BYTES: Final = 4
+
+
+def checked_batch(batch_size: int) -> int:
+    """A number of windows that was asked for.
+
+    Raises:
+        OptionError: none, or too many.
+    """
+    if not 1 <= batch_size <= MAX_BATCH:
+        raise OptionError(f"--batch-size is {batch_size}, expected 1 to {MAX_BATCH}")
+    return batch_size
+
+
+def fitting_batch(dims: Dimensions) -> int:
+    """Return how many windows are worth it and fit a quarter of the free memory; at least one."""
+    free = available_bytes()
+    if free is None:
+        return 1
+    return max(1, min(USUAL_BATCH, int(_SHARE * free / window_bytes(dims))))
+
+
+def window_bytes(dims: Dimensions) -> int:
+    """Memory of one window on its way, at most: keys and values in float32, and the encoder's."""
+    positions = dims.n_audio_ctx + 1 + dims.n_text_ctx
+    cached = 2 * dims.n_decoder_layers * positions * dims.d_model
+    encoded = _ENCODER_COPIES * dims.n_audio_ctx * dims.d_model
+    return _FLOAT_BYTES * (cached + encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """An encoder, a decoder and a tokenizer of one model.
+
+    Attributes:
+        encoder: log-mel to audio features.
+        decoder: audio features to tokens, of the same model.
+        tokenizer: tokens to text.
+        plan: the windows that the audio is cut into.
+        threads: recorded in the results' settings.
+        reasons: why these parts, recorded there too.
+        encode_ahead: encode the next windows while the last ones are decoded.
+        draft: a small model that decodes ahead of the decoder.
+    """
+
+    encoder: Encoder
+    decoder: AnyDecoder
+    tokenizer: Tokenizer
+    plan: WindowPlan
+    threads: int = 0
+    reasons: tuple[str, ...] = ()
+    encode_ahead: bool = True
+    draft: DraftModel | None = None
+
+    @classmethod
+    def of_model(
+        cls,
+        model: str,
+        *,
+        revision: str | None,
+        convert: ConvertOptions | None,
+        window_s: float | None,
+        margin_s: float | None,
+        threads: int,
+        engine: EngineOptions,
+    ) -> Pipeline:
+        """The parts of a model by its name: see `Transcriber.from_model`."""
+        directory, spec = find_model(model, convert, revision=revision, tokenizer=engine.tokenizer)
+        chosen = select(directory, spec, engine, threads, window_s)
+        window_s = engine_window_s(chosen, spec, window_s)
+        plan = WindowPlan.make(spec.dims, window_s, margin_s)
+        draft, reasons = None, chosen.reasons
+        if engine.draft_model is not None:
+            helped = DraftTarget(engine.draft_model, spec, chosen, engine, plan.window_s)
+            draft, how = DraftModel.of_model(helped, convert, threads)
+            reasons = (*reasons, how)
+        return cls(
+            chosen.encoder,
+            chosen.decoder,
+            Tokenizer.load(engine.tokenizer or _tokenizer_file(directory, spec), spec.tokens),
+            plan,
+            threads=threads,
+            reasons=reasons,
+            draft=draft,
+        )
+
+    @property
+    def limits(self) -> Limits:
+        return self.decoder.limits
+
+    @property
+    def default_cures(self) -> Cures:
+        """Padding, where there can be any; a fixed decoder has all its positions already."""
+        return PRESETS["conservative"] if self.limits.n_positions is None else FIXED_CURES
+
+    @property
+    def default_fallback(self) -> float:
+        """OpenAI Whisper's step of temperature; 0 for decoders of a fixed length.
+
+        Without a cache each of the samples that a hotter try draws costs as many passes as it has
+        tokens.
+        """
+        return FALLBACK_STEP if self.limits.n_positions is None else 0.0
+
+    @property
+    def default_options(self) -> DecodingOptions:
+        """Return the default decoding options of this engine."""
+        step = self.default_fallback
+        return DecodingOptions(
+            language=AUTO_LANGUAGE,
+            cures=self.default_cures,
+            timestamps=self._writes_timestamps,
+            search=SearchOptions(DEFAULT_TEMPERATURES) if step else SearchOptions(),
+        )
+
+    @property
+    def _writes_timestamps(self) -> bool:
+        """Whether text comes with times by default.
+
+        With them no clause is left out of a window of several sentences. Decoders of a fixed
+        length have no room for them.
+        """
+        if self.limits.n_positions is not None:
+            return False
+        return self.tokenizer.special.timestamp_begin is not None
+
+    def batch_size(self, asked: int | None) -> int:
+        """Windows decoded together, at most.
+
+        Args:
+            asked: by the caller; `None` takes what suits: several for graphs of ours. Others gain
+                nothing, or round what they know of one window by its neighbours; drafts are for one
+            window at a time.
+        """
+        if asked is not None:
+            return checked_batch(asked)
+        if self.draft is not None:
+            return 1
+        return fitting_batch(self.decoder.spec.dims) if self.limits.free_padding else 1
+
+    def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
+        """Refuse options that these parts cannot honour: see `Transcriber.check`."""
+        decoder, pad_to = self.decoder, options.cures.pad_to or 0
+        special = self.tokenizer.special
+        if options.timestamps and special.timestamp_begin is None:
+            raise OptionError("this model has no timestamp tokens; leave out --timestamps")
+        self.long(long, options)
+        _check_silence(options, strategy_of(options, long or LongOptions()))
+        takes = decoder.limits.n_positions
+        if takes is not None and pad_to > takes:
+            raise OptionError(
+                f"pad-to is {pad_to}, decoder {decoder.name} has {takes} positions and "
+                "cannot be padded further; set repetition-penalty"
+            )
+        _check_ids(options, decoder.spec.dims.n_vocab)
+        options.cures.padding(decoder.spec.dims)
+        known = special.languages
+        language = (
+            next(iter(known), "en") if options.language == AUTO_LANGUAGE else options.language
+        )
+        self.tokenizer.prefix(language, options.task)
+        self.window_engine(options)
+
+    def window_engine(self, options: DecodingOptions, batch_size: int = 1) -> WindowEngine:
+        """What takes audio features to text."""
+        draft = self._draft(options, batch_size)
+        return DecoderEngine(self.decoder, self.tokenizer, options, self.plan.window_s, draft)
+
+    def running_context(self, engine: WindowEngine) -> Context:
+        """Of audio that goes on, which is asked about again and again."""
+        context = engine.context()
+        if self.draft is not None:
+            context.tally = self.draft.running
+        return context
+
+    def stages(
+        self, options: DecodingOptions, *, trim_window: bool = False, batch_size: int = 1
+    ) -> Stages:
+        """All that a window goes through.
+
+        Args:
+            options: checked before.
+            trim_window: encode only as much of a window as its audio fills.
+            batch_size: windows decoded together.
+        """
+        plan = replace(self.plan, trim_window=trim_window)
+        draft = self._draft(options, batch_size)
+        return Stages(self.encoder, self.window_engine(options, batch_size), plan, draft)
+
+    def _draft(self, options: DecodingOptions, batch_size: int) -> DraftModel | None:
+        """What decodes ahead with these options, if anything does."""
+        return self.draft if why_not_drafted(options, batch_size) is None else None
+
+    def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
+        """Windows that overlap are joined by the times of their words, which not all can tell."""
+        long = long or LongOptions()
+        long = replace(long, trim_window=self.trims(options, long.trim_window))
+        overlaps = strategy_of(options, long) == "overlap"
+        if long.strategy == "auto" and overlaps and not self.limits.aligns:
+            return replace(long, strategy="consecutive")
+        return long
+
+    def trims(self, options: DecodingOptions, asked: bool | None) -> bool:
+        """Whether windows are encoded only as far as their audio fills them.
+
+        Args:
+            options: with the padding, whose silence keys stand for what is not encoded.
+            asked: by the caller; `None` trims wherever that costs no words.
+
+        Raises:
+            OptionError: asked for, and the encoder takes windows of one length.
+        """
+        can = self.encoder.n_frames is None
+        if asked and not can:
+            raise OptionError(
+                f"trim-window needs an encoder that takes windows of any length, this engine's "
+                f"takes {self.encoder.n_frames} frames only; leave it out, or choose "
+                "--encoder-backend onnx"
+            )
+        if asked is not None:
+            return asked
+        pads = options.cures.pad_with == SILENCE and options.cures.pad_to is None
+        draft_encoder = None if self.draft is None else self.draft.encoder
+        shared = draft_encoder is None or draft_encoder.n_frames is None
+        return can and pads and shared and self.limits.free_padding
+
+    def identity(self, options: DecodingOptions, long: LongOptions | None, batch_size: int) -> str:
+        """Tells what gives the same text from all else: see `Transcriber.identity`."""
+        settings = replace(self.settings(options, long, batch_size), reasons=())
+        cut = self.long(long, options)
+        return _identity(settings, self.decoder.spec.to_json(), options, cut)
+
+    def settings(
+        self, options: DecodingOptions, long: LongOptions | None, batch_size: int
+    ) -> Settings:
+        """What shapes the results of these options."""
+        spec, draft = self.decoder.spec, self._draft(options, batch_size)
+        return Settings(
+            model=spec.name,
+            encoder=self.encoder.name,
+            decoder=self.decoder.name,
+            window_s=self.plan.window_s,
+            margin_s=self.plan.margin_s,
+            pad_to=self.limits.n_positions or options.cures.padding(spec.dims).pad_to or 0,
+            repetition_penalty=options.cures.repetition_penalty,
+            eot_boost=options.cures.eot_boost,
+            quantization=spec.quantization,
+            threads=self.threads,
+            reasons=self.reasons,
+            windows=strategy_of(options, self.long(long, options)),
+            search=options.search.name,
+            timestamps=options.timestamps,
+            batch_size=batch_size,
+            trim_window=self.long(long, options).trim_window is True,
+            draft_model="" if draft is None else draft.name,
+        )
+
+
+def _identity(*parts: object) -> str:
+    return hashlib.sha256("\n".join(map(str, (__version__, *parts))).encode()).hexdigest()
+
+
+def _check_ids(options: DecodingOptions, n_vocab: int) -> None:
+    """An id that the model does not have would name no logit, or a negative one another's."""
+    unknown = [token for token in options.limits.suppress or () if not 0 <= token < n_vocab]
+    if unknown:
+        raise OptionError(
+            f"suppress-tokens has {unknown[0]}, this model's ids are 0 to {n_vocab - 1}; "
+            "leave it out"
+        )
+
+
+def _tokenizer_file(directory: Path, spec: ModelSpec) -> Path:
+    """The model's own; a directory of another program lists no files."""
+    if TOKENIZER_FILE in spec.files:
+        return model_file(directory, spec, TOKENIZER_FILE)
+    return directory / TOKENIZER_FILE
+
+
+def _check_silence(options: DecodingOptions, strategy: str) -> None:
+    """Silence is skipped by seeking behind it, which no other plan of windows does."""
+    words = options.words
+    if words is not None and words.hallucination_silence_s is not None and strategy != "seek":
+        raise OptionError(
+            f"--hallucination-silence skips silence by seeking, the windows are {strategy!r}; "
+            "leave out --long"
+        )

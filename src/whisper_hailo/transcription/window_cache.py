@@ -1,0 +1,305 @@
+"""Windows that were decoded before, in a run that did not come to its end.
+
+A recording that is transcribed again goes through all of its windows again: its plan cuts them,
+and what came of them leads on. Only what takes long, encoding and decoding, is not done a second
+time. So nothing has to be known of the state in which a run was interrupted, and the text is that
+of a run that was not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO, Final, Protocol, Self
+
+import numpy as np
+
+from whisper_hailo.core.files import unwritable
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.protocols import Closing
+from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import Segment
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.window import (
+    Context,
+    Encoded,
+    WindowEngine,
+    WindowRequest,
+    WindowResult,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedWindow:
+    """What came of a window.
+
+    Attributes:
+        key: tells the window from others, see `window_key`.
+        decoded: its tokens.
+        segments: timed in the recording.
+        advance_s: as in `WindowResult`, like those that follow.
+        ends_alone: likewise.
+        silent: likewise.
+        end_s: likewise.
+        language: likewise.
+        recording_language: of its recording; `auto` while that is not sure.
+        language_probs: of its recording, where they were found out.
+    """
+
+    key: str
+    decoded: Decoded
+    segments: tuple[Segment, ...]
+    advance_s: float
+    ends_alone: bool
+    silent: bool
+    end_s: float | None
+    language: str
+    recording_language: str
+    language_probs: dict[str, float]
+
+    @classmethod
+    def of(cls, request: WindowRequest, result: WindowResult) -> CachedWindow:
+        """What is to be known of a window that was decoded."""
+        return cls(
+            window_key(request),
+            result.decoded,
+            result.segments,
+            result.advance_s,
+            result.ends_alone,
+            result.silent,
+            result.end_s,
+            result.language,
+            request.context.language,
+            dict(request.context.language_probs),
+        )
+
+    def again(self, request: WindowRequest) -> WindowResult:
+        """The result, and what its recording knows by it."""
+        context = request.context
+        context.n_windows += 1
+        if context.language == AUTO_LANGUAGE:
+            context.language = self.recording_language
+            context.language_probs = dict(self.language_probs)
+            context.n_detections += 1
+        return WindowResult(
+            request.window,
+            self.decoded,
+            self.segments,
+            self.advance_s,
+            ends_alone=self.ends_alone,
+            silent=self.silent,
+            end_s=self.end_s,
+            language=self.language,
+        )
+
+
+class WindowCache(Protocol):
+    """Keeps what came of windows."""
+
+    def recall(self, key: str) -> CachedWindow | None:
+        """What came of a window; `None` if that is not known."""
+        ...
+
+    def remember(self, batch: Sequence[CachedWindow]) -> None:
+        """Keep what came of windows that were decoded together: all of them or none."""
+        ...
+
+
+def window_key(request: WindowRequest) -> str:
+    """Tells a window from all others: its samples, its place, and the text that it is shown.
+
+    What is the same for all windows of a run is not in it.
+    """
+    window, context = request.window, request.context
+    shown = context.previous if context.sequential else ()
+    digest = blake2b(window.audio.tobytes(), digest_size=16)
+    digest.update(f"{window.start_s!r} {window.needs_words} {shown}".encode())
+    return digest.hexdigest()
+
+
+class CachedStages(Stages):
+    """Stages that windows do not go through twice.
+
+    Windows that were decoded together are known together, for what they are encoded as depends on
+    each other by a last bit.
+    """
+
+    def __init__(self, stages: Stages, memory: WindowCache) -> None:
+        super().__init__(stages.encoder, stages.engine, stages.plan, stages.draft)
+        self._memory = memory
+
+    def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
+        """See `Stages`; known windows are not encoded."""
+        return self._known(requests) or super().encode(requests)
+
+    @property
+    def start(self) -> Callable[[Sequence[WindowRequest]], Callable[[], Encoded]] | None:
+        """See `Stages`; known windows are not encoded."""
+        begin = super().start
+        if begin is None:
+            return None
+
+        def begin_unknown(requests: Sequence[WindowRequest]) -> Callable[[], Encoded]:
+            known = self._known(requests)
+            return begin(requests) if known is None else lambda: known
+
+        return begin_unknown
+
+    def engine_of(self, own: WindowEngine | None) -> WindowEngine:
+        """See `Stages`; known windows are not decoded, others are known from now on."""
+        return _CachedEngine(super().engine_of(own), self._memory)
+
+    def _known(self, requests: Sequence[WindowRequest]) -> _Known | None:
+        found = [self._memory.recall(window_key(request)) for request in requests]
+        windows = tuple(one for one in found if one is not None)
+        if len(windows) < len(requests):
+            return None
+        return _Known(np.zeros((0, 0, 0), np.float32), StageClock(), windows=windows)
+
+
+class _CachedEngine:
+    def __init__(self, engine: WindowEngine, memory: WindowCache) -> None:
+        self._engine = engine
+        self._memory = memory
+        self.batch_key: Hashable = engine.batch_key
+
+    def context(self) -> Context:
+        return self._engine.context()
+
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+        if isinstance(encoded, _Known):
+            pairs = zip(encoded.windows, requests, strict=True)
+            return [window.again(request) for window, request in pairs]
+        results = self._engine.transcribe(encoded, requests)
+        self._memory.remember(
+            [CachedWindow.of(*pair) for pair in zip(requests, results, strict=True)]
+        )
+        return results
+
+
+@dataclass(frozen=True, slots=True)
+class _Known(Encoded):
+    """Windows that need no encoding.
+
+    Attributes:
+        windows: what came of them.
+    """
+
+    windows: tuple[CachedWindow, ...] = ()
+
+
+_VERSION: Final = 1
+_ADVICE: Final = "free some space or give another place"
+
+BEGINNING: Final = rb'\{"unfinished": '
+"""Of such files, as a regular expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A line: windows that were decoded together."""
+
+    windows: tuple[CachedWindow, ...]
+
+
+class Journal(Closing):
+    """What is known of windows, on the disk as soon as it is.
+
+    A line that the end of a program or of the power tore is left out, and so is all behind it.
+
+    Args:
+        path: of the file, which is made when there is something to keep.
+        settings: tell by which program, model and options; what others wrote is of no use.
+        go_on: use what an earlier run left.
+    """
+
+    def __init__(self, path: Path, settings: str, *, go_on: bool) -> None:
+        self._path = path
+        self._header = json.dumps({"unfinished": settings, "version": _VERSION}).encode() + b"\n"
+        self._go_on = go_on
+        self._known: dict[str, CachedWindow] = {}
+        self._file: BinaryIO | None = None
+        self._end = 0
+
+    def open(self) -> Self:
+        """Read what an earlier run left."""
+        if self._go_on and self._path.exists():
+            with unwritable(self._path, _ADVICE), self._path.open("rb") as file:
+                self._end = self._read(file)
+        return self
+
+    def _read(self, file: BinaryIO) -> int:
+        """Take in the lines that are whole; where they end."""
+        if file.readline() != self._header:
+            return 0
+        end = file.tell()
+        for line in file:
+            if (batch := _whole(line)) is None:
+                break
+            self._known |= {window.key: window for window in batch.windows}
+            end += len(line)
+        return end
+
+    @property
+    def known_s(self) -> float:
+        """Where the last known segment ends, in seconds; 0 if there is none."""
+        known = self._known.values()
+        return max((segment.end_s for one in known for segment in one.segments), default=0.0)
+
+    @property
+    def kept(self) -> bool:
+        """Whether there is something to go on with."""
+        return bool(self._end)
+
+    def recall(self, key: str) -> CachedWindow | None:
+        return self._known.get(key)
+
+    def remember(self, batch: Sequence[CachedWindow]) -> None:
+        """See `WindowCache`."""
+        windows = [asdict(window) for window in batch]
+        with unwritable(self._path, _ADVICE), contextlib.suppress(ValueError):  # no finite number
+            line = json.dumps({"windows": windows}, allow_nan=False)
+            file, begins = self._opened(), not self._end
+            file.write(self._header * begins + line.encode() + b"\n")
+            file.flush()
+            if not begins:  # most recordings are done with the first
+                os.fsync(file.fileno())
+            self._end = file.tell()
+
+    def _opened(self) -> BinaryIO:
+        """The file, behind what is of use."""
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("r+b" if self._end else "wb")
+            self._file.seek(self._end)
+            self._file.truncate()
+        return self._file
+
+    def close(self) -> None:
+        """Leave the file for a run that goes on."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def remove(self) -> None:
+        """Nothing is left to go on with."""
+        self.close()
+        self._end = 0
+        self._path.unlink(missing_ok=True)
+
+
+def _whole(line: bytes) -> _Batch | None:
+    """What a line says; `None` if it is torn."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        return decode(_Batch, parse_json(line))
+    except MismatchError:
+        return None

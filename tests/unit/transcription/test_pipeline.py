@@ -1,0 +1,269 @@
+"""What the parts of an engine refuse before anything is opened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.unit.shapes import TINY, TOY_TOKENS, toy_spec
+from tests.unit.transcription.made_up_words import TOKENIZER
+from tests.unit.transcription.test_decoder_engine import Rows
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.protocols import Limits
+from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits, WordOptions
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
+from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.draft_model import DraftModel
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.pipeline import Pipeline
+from whisper_hailo.transcription.run import TranscriptionRun
+from whisper_hailo.transcription.transcriber import Transcriber
+
+
+@pytest.fixture(scope="module")
+def micro() -> Transcriber:
+    """Not open."""
+    return Transcriber.from_model("micro", threads=1)
+
+
+def suppressing(*ids: int) -> DecodingOptions:
+    return DecodingOptions(limits=TokenLimits(suppress=ids))
+
+
+@pytest.mark.parametrize("beyond", [-1, 0])
+def test_ids_that_the_model_does_not_have_are_refused(micro: Transcriber, beyond: int) -> None:
+    n_vocab = micro.parts["decoder"].spec.dims.n_vocab  # type: ignore[attr-defined]
+    wrong = beyond if beyond < 0 else n_vocab + beyond
+    micro.check(suppressing(0, n_vocab - 1))
+    with pytest.raises(OptionError) as caught:
+        micro.check(suppressing(3, wrong))
+    assert str(caught.value) == (
+        f"suppress-tokens has {wrong}, this model's ids are 0 to {n_vocab - 1}; leave it out"
+    )
+
+
+class Fixed(Rows):
+    """A graph of 100 positions without a cache."""
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(n_positions=100, free_padding=False, aligns=False)
+
+
+ENCODER = SimpleNamespace(name="onnx", n_frames=None, spec=toy_spec())
+
+
+def parts(decoder: Any, encoder: Any = ENCODER, tokenizer: Tokenizer = TOKENIZER) -> Pipeline:
+    return Pipeline(encoder, decoder, tokenizer, WindowPlan.make(TINY), threads=2, reasons=("why",))
+
+
+@pytest.mark.parametrize(
+    ("decoder", "penalty", "step"),
+    [(Rows(), 1.0, 0.4), (Fixed(), 1.5, 0.0)],
+)
+def test_what_is_done_against_hallucination_where_nobody_says_how(
+    decoder: Any, penalty: float, step: float
+) -> None:
+    """A graph of fixed size is padded already; a try is dear without a cache, or cannot be had."""
+    own = parts(decoder)
+    assert own.default_fallback == step
+    assert own.default_cures.repetition_penalty == penalty
+
+
+@pytest.mark.parametrize(
+    ("decoder", "language", "hottest"),
+    [(Rows(), "auto", 0.8), (Fixed(), "auto", 0.0)],
+)
+def test_options_are_what_a_decoder_can_do_where_nobody_tells_them(
+    decoder: Any, language: str, hottest: float
+) -> None:
+    """An engine that hears audio itself detects no language."""
+    own = parts(decoder).default_options
+    assert (own.language, own.search.temperatures[-1]) == (language, hottest)
+    assert own.search.temperatures[0] == 0.0
+    assert own.cures == parts(decoder).default_cures
+
+
+@pytest.mark.parametrize(
+    ("decoder", "writes"),
+    [(Rows(), True), (Fixed(), False)],
+)
+def test_timestamps_are_written_where_a_decoder_has_room_for_them(
+    decoder: Any, writes: bool
+) -> None:
+    assert parts(decoder).default_options.timestamps is writes
+    silent = Tokenizer(TOKENIZER.backend, replace(TOY_TOKENS, timestamp_begin=None))
+    assert not parts(decoder, tokenizer=silent).default_options.timestamps, "nor has any model"
+
+
+def test_windows_are_decoded_together_where_that_gains_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("whisper_hailo.transcription.pipeline.fitting_batch", lambda _: 3)
+    assert [parts(one).batch_size(None) for one in (Rows(), Fixed())] == [3, 1]
+    draft = DraftModel("toy", None, Rows(), DraftStats(Costs(0.1, 0.1)))  # type: ignore[arg-type]
+    drafting = replace(parts(Rows()), draft=draft)
+    assert [drafting.batch_size(asked) for asked in (None, 5)] == [1, 5]
+    assert parts(Fixed()).batch_size(256) == 256
+    for wrong in (0, 257):
+        with pytest.raises(OptionError, match=f"--batch-size is {wrong}"):
+            parts(Rows()).batch_size(wrong)
+
+
+def test_a_draft_model_serves_the_options_that_take_drafts() -> None:
+    draft = DraftModel("toy", None, Rows(), DraftStats(Costs(0.1, 0.1), 2))  # type: ignore[arg-type]
+    drafting = replace(parts(Rows()), draft=draft)
+    beam = DecodingOptions(search=SearchOptions(beam_size=2))
+    assert drafting.stages(DecodingOptions()).draft is draft
+    assert drafting.stages(beam).draft is None
+    assert drafting.stages(DecodingOptions(), batch_size=2).draft is None
+    assert drafting.stages(DecodingOptions()).engine.context().tally == draft.tally()
+    assert drafting.stages(beam).engine.context().tally is None
+    named = [drafting.settings(o, None, n).draft_model
+             for o, n in ((DecodingOptions(), 1), (beam, 1), (DecodingOptions(), 2))]  # fmt: skip
+    assert named == ["toy", "", ""]
+    for n_windows, own in ((1, draft), (2, None)):
+        long = LongOptions()
+        run = TranscriptionRun(drafting, DecodingOptions(), long, batch_size=n_windows, load_ms=0)
+        assert run._stages.draft is own
+    engine = drafting.window_engine(DecodingOptions())
+    assert engine.context().tally == draft.tally()
+    assert drafting.running_context(engine).tally is draft.running, "one for all that goes on"
+    assert parts(Rows()).running_context(engine).tally is not draft.running
+
+
+def test_windows_are_trimmed_where_that_is_asked_for() -> None:
+    assert not parts(Rows()).stages(DecodingOptions()).plan.trim_window
+    assert parts(Rows()).stages(DecodingOptions(), trim_window=True).plan.trim_window
+
+
+def test_a_fixed_decoder_takes_no_more_padding_than_it_has_positions() -> None:
+    fixed = parts(Fixed())
+    fixed.check(DecodingOptions(cures=Cures(pad_to=100)))
+    with pytest.raises(OptionError, match="pad-to is 101, decoder rows has 100 positions"):
+        fixed.check(DecodingOptions(cures=Cures(pad_to=101)))
+    fixed.check(DecodingOptions(cures=Cures()))
+    parts(Rows()).check(DecodingOptions(cures=Cures(pad_to=101)))
+    beyond = DecodingOptions(cures=Cures(pad_to=1501))
+    with pytest.raises(OptionError, match="pad-to is 1501, the model was trained on 1500"):
+        parts(Rows()).check(beyond)
+
+
+def test_what_an_engine_cannot_do_is_refused_before_anything_is_opened() -> None:
+    with pytest.raises(OptionError, match="rows gives no attention weights"):
+        parts(Rows(aligns=False)).check(DecodingOptions(words=WordOptions()))
+
+
+def test_windows_overlap_only_where_words_can_be_told() -> None:
+    options = DecodingOptions()
+    assert parts(Rows()).long(None, options).strategy == "auto"
+    assert parts(Fixed()).long(None, options).strategy == "consecutive"
+    asked = LongOptions(strategy="overlap")
+    assert parts(Fixed()).long(asked, options).strategy == "overlap"
+    with_times = DecodingOptions(timestamps=True)
+    assert parts(Fixed()).long(None, with_times).strategy == "consecutive"
+    assert parts(Rows()).long(None, with_times).strategy == "auto"
+
+
+def test_trimmed_windows_need_an_encoder_of_any_length() -> None:
+    trim_window = LongOptions(trim_window=True)
+    assert parts(Rows()).long(trim_window, DecodingOptions()).trim_window
+    one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
+    with pytest.raises(OptionError, match="this engine's takes 1000 frames only"):
+        parts(Rows(), one).long(trim_window, DecodingOptions())
+
+
+@pytest.mark.parametrize(
+    ("cures", "trims"),
+    [(Cures(), True), (Cures(pad_with="zeros"), False), (Cures(0), False), (Cures(700), False)],
+)
+def test_trims_unasked_where_silence_stands_for_the_rest(cures: Cures, trims: bool) -> None:
+    """Of the whole context: nothing else costs no words."""
+    own, options = parts(Rows()), DecodingOptions(cures=cures)
+    assert own.trims(options, None) is trims
+    assert own.long(None, options).trim_window is trims
+    assert own.settings(options, None, 1).trim_window is trims
+    assert [own.trims(options, asked) for asked in (True, False)] == [True, False]
+
+
+def test_trims_unasked_with_other_engines_is_false() -> None:
+    one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
+    for other in (parts(Rows(), one), parts(Fixed())):
+        assert other.trims(DecodingOptions(), None) is False
+        assert other.trims(DecodingOptions(), asked=False) is False
+
+
+def test_times_need_a_model_that_writes_them() -> None:
+    timed = DecodingOptions(timestamps=True)
+    parts(Rows()).check(timed)
+    silent = Tokenizer(TOKENIZER.backend, replace(TOY_TOKENS, timestamp_begin=None))
+    with pytest.raises(OptionError, match="this model has no timestamp tokens"):
+        parts(Rows(), tokenizer=silent).check(timed)
+    parts(Rows(), tokenizer=silent).check(DecodingOptions())
+
+
+def test_made_up_text_beside_silence_is_dropped_where_windows_seek() -> None:
+    words = WordOptions(hallucination_silence_s=2.0)
+    for timestamps in (True, False):
+        options = DecodingOptions(timestamps=timestamps, words=words)
+        for strategy in ("auto", "seek"):
+            parts(Rows()).check(options, LongOptions(strategy=strategy))
+        for strategy in ("overlap", "vad"):
+            with pytest.raises(OptionError, match=f"are '{strategy}'; leave out --long"):
+                parts(Rows()).check(options, LongOptions(strategy=strategy))
+    parts(Rows()).check(DecodingOptions(words=WordOptions()))
+
+
+def test_a_language_is_checked_and_auto_is_any() -> None:
+    parts(Rows()).check(DecodingOptions(language="auto"))
+    with pytest.raises(OptionError, match="this model knows: en, de"):
+        parts(Rows()).check(DecodingOptions(language="fr"))
+
+
+def test_settings_say_what_shaped_the_result() -> None:
+    options = DecodingOptions(
+        cures=Cures(700, repetition_penalty=1.1, eot_boost=0.2), timestamps=True
+    )
+    settings = parts(Rows()).settings(options, LongOptions(trim_window=True), 4)
+    assert (settings.model, settings.encoder, settings.decoder) == ("toy", "onnx", "rows")
+    assert (settings.window_s, settings.margin_s, settings.threads) == (20.0, 1.0, 2)
+    assert (settings.pad_to, settings.repetition_penalty, settings.eot_boost) == (700, 1.1, 0.2)
+    assert (settings.windows, settings.search, settings.timestamps) == ("overlap", "greedy", True)
+    assert (settings.batch_size, settings.trim_window, settings.reasons) == (4, True, ("why",))
+    assert parts(Fixed()).settings(DecodingOptions(), None, 1).pad_to == 100
+    bare = DecodingOptions(cures=Cures(pad_to=0), search=SearchOptions(beam_size=5))
+    settings = parts(Rows()).settings(bare, None, 1)
+    assert (settings.pad_to, settings.search) == (0, "beam 5")
+
+
+def test_where_nobody_says_the_runtime_chooses_its_threads_and_the_encoder_works_ahead() -> None:
+    own = Pipeline(ENCODER, Rows(), TOKENIZER, WindowPlan.make(TINY))  # type: ignore[arg-type]
+    assert own.settings(DecodingOptions(), None, 1).threads == 0
+    assert own.encode_ahead
+
+
+def test_runs_that_give_the_same_text_have_one_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever led to these parts; anything that may change the text makes another."""
+    own = parts(Rows())
+    plain = DecodingOptions()
+    same = own.identity(plain, None, 1)
+    assert replace(own, reasons=("another",)).identity(plain, None, 1) == same
+    assert own.identity(DecodingOptions(), LongOptions(), 1) == same
+    renamed = Rows()
+    renamed.spec = replace(toy_spec(), pairs_fit=True)  # type: ignore[misc]
+    others = [
+        own.identity(DecodingOptions(max_new_tokens=9), None, 1),
+        own.identity(plain, LongOptions(min_silence_s=1.0), 1),
+        own.identity(plain, None, 2),
+        replace(own, threads=3).identity(plain, None, 1),
+        replace(own, plan=WindowPlan.make(TINY, 8)).identity(plain, None, 1),
+        parts(renamed).identity(plain, None, 1),
+    ]
+    monkeypatch.setattr("whisper_hailo.transcription.pipeline.__version__", "0.0.0")
+    others.append(own.identity(plain, None, 1))  # another version of this program
+    assert len({same, *others}) == 8

@@ -1,0 +1,217 @@
+"""What tells a window from others, and what comes back of one that was decoded before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.transcription.made_up_engine import PLAN, Chip, Encoder, Interpreter
+from whisper_hailo.audio.windows import Window
+from whisper_hailo.core.types import Segment
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+from whisper_hailo.transcription.window_cache import CachedStages, CachedWindow, Journal, window_key
+
+AUDIO = np.linspace(-0.5, 0.5, 1600, dtype=np.float32)
+
+
+def request(window: Window | None = None, context: Context | None = None) -> WindowRequest:
+    return WindowRequest(window or Window(AUDIO, 3.5), context or Context("en", (7, 8)))
+
+
+def test_a_window_is_told_by_its_samples_its_place_and_what_it_is_shown() -> None:
+    louder = AUDIO.copy()
+    louder[-1] += 0.01
+    different = [
+        request(),
+        request(Window(louder, 3.5)),
+        request(Window(AUDIO[:-1], 3.5)),
+        request(Window(AUDIO, 3.75)),
+        request(Window(AUDIO, 3.5, needs_words=True)),
+        request(context=Context("en", (7, 9))),
+        request(context=Context("en")),
+    ]
+    assert len({window_key(one) for one in different}) == len(different)
+    assert window_key(request()) == window_key(request(context=Context("de", (7, 8), n_windows=9)))
+
+
+def test_where_windows_do_not_wait_for_each_other_the_text_before_tells_nothing() -> None:
+    """It is not shown to them, whatever came of other windows meanwhile."""
+    shown, other = (Context("en", ids, sequential=False) for ids in ((7, 8), (9,)))
+    assert window_key(request(context=shown)) == window_key(request(context=other))
+
+
+RESULT = WindowResult(
+    Window(AUDIO, 3.5),
+    Decoded((1, 2), -0.3, 0.1, runaway=True),
+    (Segment(3.5, 3.6, "said", (1, 2), -0.3, 0.1),),
+    0.06,
+    ends_alone=True,
+    silent=True,
+    end_s=3.55,
+    language="de",
+)
+
+
+def test_a_remembered_window_gives_its_result_again() -> None:
+    context = Context("auto", language_probs={"de": 0.9})
+    known = CachedWindow.of(request(context=context), RESULT)
+    again = known.again(request(context=Context("auto")))
+    assert again.window.audio is AUDIO
+    assert replace(again, window=RESULT.window) == RESULT
+
+
+def test_remembered_windows_count_as_detections() -> None:
+    """What is decoded behind them weighs as much as in a run that was not interrupted."""
+    context, replayed = (Context("auto", detects=True) for _ in range(2))
+    for probs in ({"en": 0.4, "de": 0.3}, {"en": 0.45, "de": 0.4}):
+        context.detect(probs)
+        CachedWindow.of(request(context=context), RESULT).again(request(context=replayed))
+    assert (replayed.language, replayed.language_probs) == ("auto", context.language_probs)
+    last = {"de": 0.49, "en": 0.2}
+    assert (replayed.detect(last), replayed.language_probs) == (
+        context.detect(last),
+        context.language_probs,
+    )
+
+
+class Known(dict[str, CachedWindow]):
+    """A memory."""
+
+    def recall(self, key: str) -> CachedWindow | None:
+        return self.get(key)
+
+    def remember(self, batch: Sequence[CachedWindow]) -> None:
+        self.update({one.key: one for one in batch})
+
+
+@pytest.mark.parametrize("kind", [Encoder, Chip])
+def test_known_windows_go_through_no_stage_however_the_encoder_works(kind: type[Encoder]) -> None:
+    """By itself or not; of a batch all windows are known, or all are decoded together again."""
+    encoder, memory = kind(), Known()
+    plain = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
+    stages = CachedStages(plain, memory)
+    assert (stages.start is None) is (kind is Encoder)
+    assert stages.engine_of(None).batch_key == plain.engine.batch_key
+
+    def transcribe(*requests: WindowRequest) -> list[WindowResult]:
+        encode = stages.start or (lambda asked: lambda: stages.encode(asked))
+        return stages.engine_of(None).transcribe(encode(requests)(), requests)
+
+    first, second = (request(Window(AUDIO, at_s), Context("en")) for at_s in (1.0, 2.0))
+    (heard,) = transcribe(first)
+    assert transcribe(first) == [heard]
+    assert len(encoder.threads) == 1
+    assert len(transcribe(first, second)) == 2
+    assert len(encoder.threads) == 2, "one was not known"
+    assert [one.window.start_s for one in transcribe(second, first)] == [2.0, 1.0]
+    assert len(encoder.threads) == 2
+
+
+def test_what_is_no_number_is_not_kept_and_does_no_harm(tmp_path: Path) -> None:
+    """JSON has no such numbers: a run that goes on decodes that window again."""
+    path = tmp_path / "j.jsonl"
+    known = CachedWindow.of(request(), RESULT)
+    broken = replace(known, key="broken", advance_s=math.nan)
+    with Journal(path, "a", go_on=True) as journal:
+        journal.remember([broken])
+        assert not path.exists()
+        for key in ("first", "second"):
+            journal.remember([replace(known, key=key)])
+        journal.remember([broken])
+    with Journal(path, "a", go_on=True) as journal:
+        assert journal.kept
+        assert journal.known_s == 3.6
+        assert journal.recall("second") == replace(known, key="second")
+        assert journal.recall("broken") is None
+
+
+def test_what_is_kept_is_on_the_disk_as_soon_as_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for the first windows: most recordings are done with them, and leave nothing."""
+    flushed: list[int] = []
+    path = tmp_path / "j.jsonl"
+    monkeypatch.setattr("os.fsync", lambda _: flushed.append(path.stat().st_size))
+    known = CachedWindow.of(request(), RESULT)
+    sizes = []
+    with Journal(path, "a", go_on=True) as journal:
+        for key in ("first", "second", "third"):
+            journal.remember([replace(known, key=key)])
+            sizes.append(path.stat().st_size)
+    assert flushed == sizes[1:]
+    with Journal(path, "a", go_on=True) as journal:
+        journal.remember([replace(known, key="fourth")])
+    assert len(flushed) == 3, "what is gone on with is flushed at once"
+
+
+@pytest.mark.parametrize(("told", "language"), [("auto", "de"), ("fr", "fr")])
+def test_a_recording_knows_its_language_by_it_unless_it_was_told(told: str, language: str) -> None:
+    known = CachedWindow.of(request(context=Context("de", language_probs={"de": 0.9})), RESULT)
+    context = Context(told)
+    known.again(request(context=context))
+    assert (context.language, context.n_windows) == (language, 1)
+    assert context.language_probs == ({"de": 0.9} if told == "auto" else {})
+
+
+def known(key: str, *ends_s: float) -> CachedWindow:
+    """With a segment for each of these ends."""
+    segments = tuple(Segment(0.0, end_s, "said", (1,), -0.3, 0.1) for end_s in ends_s)
+    return replace(CachedWindow.of(request(), RESULT), key=key, segments=segments)
+
+
+def n_lines(path: Path) -> int:
+    return len(path.read_bytes().splitlines())
+
+
+def test_a_journal_is_known_as_far_as_its_last_segment(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal(path, "a", go_on=True) as journal:
+        assert journal.known_s == 0.0
+        journal.remember([known("first", 1.5, 4.5), known("second", 3.0)])
+        assert n_lines(path) == 2, "the program may end now"
+    with Journal(path, "a", go_on=True) as journal:
+        assert journal.known_s == 4.5
+
+
+def test_a_journal_that_was_closed_may_go_on(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.jsonl", "a", go_on=True)
+    for key in ("first", "second"):
+        with journal:
+            journal.remember([known(key, 1.0)])
+    with journal:
+        assert journal.recall("first") == known("first", 1.0)
+        assert journal.recall("second") == known("second", 1.0)
+
+
+def test_nothing_of_what_was_torn_is_left_behind_what_is_new(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal(path, "a", go_on=True) as journal:
+        journal.remember([known("first", 1.0)])
+    with path.open("ab") as file:
+        file.write(b'{"windows": [' + b" " * 10_000)
+    with Journal(path, "a", go_on=True) as journal:
+        journal.remember([known("second", 2.0)])
+    assert n_lines(path) == 3
+    assert path.read_bytes().endswith(b"}\n")
+
+
+def test_what_is_removed_is_gone_and_may_begin_anew(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal(path, "a", go_on=True) as journal:
+        journal.remove()
+        for key in ("first", "second"):
+            journal.remember([known(key, 1.0)])
+            assert journal.kept
+            journal.remove()
+            assert (journal.kept, path.exists()) == (False, False)
+        journal.remember([known("third", 2.0)])
+    with Journal(path, "a", go_on=True) as journal:
+        assert journal.recall("first") is None
+        assert journal.recall("third") == known("third", 2.0)
