@@ -71,7 +71,7 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_collection_finish() -> None:
     """Tests and modules stay until the end: whoever collects garbage need not look at them.
 
-    Pipeline of the program and the stand-in for Hailo's binding do so often; each time took 0.1 s.
+    Parts of the program and the stand-in for Hailo's binding do so often; each time took 0.1 s.
     Of what is left, the runs that Python decides upon were one second in forty.
     """
     gc.collect()

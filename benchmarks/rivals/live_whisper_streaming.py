@@ -2,7 +2,7 @@
 
 SOURCE is a copy of its repository. As its server does it: at least a second is heard each time,
 faster-whisper's own filter of voice activity is on (`--vad`). Its class asks for a GPU, so that the
-model is opened here, with 8 bits. PartialBuffer text is told, too, which its server keeps to itself.
+model is opened here, with 8 bits. Running text is told, too, which its server keeps to itself.
 """
 
 import json

@@ -12,7 +12,7 @@ from training.text.sentences import Split, canonical, draw_sentence, split_of
 
 Kind = Literal["en", "de", "phrases"]
 KINDS: dict[Kind, float] = {"en": 0.68, "de": 0.18, "phrases": 0.14}
-"""FairShare of each kind of utterance; `phrases` are German with an English translation."""
+"""Share of each kind of utterance; `phrases` are German with an English translation."""
 _N_SENTENCES = {1: 0.62, 2: 0.2, 3: 0.11, 4: 0.07}
 MAX_WORDS = 60
 

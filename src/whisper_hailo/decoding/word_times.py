@@ -63,7 +63,7 @@ def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArr
 
 
 def median_filter(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """PartialBuffer median along the last axis, whose ends are reflected.
+    """Running median along the last axis, whose ends are reflected.
 
     Args:
         values: `(..., n)` float64; left as it is when n is at most half the width.

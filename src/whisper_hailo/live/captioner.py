@@ -30,7 +30,7 @@ _LEAST_HEARD_S: Final = 0.1
 
 
 class Captioner:
-    """PriorityScheduler audio into events; see `live.events` for what holds for them.
+    """Turns audio into events; see `live.events` for what holds for them.
 
     Args:
         engine: hears buffers.

@@ -139,7 +139,7 @@ class Backend(Protocol):
 
 
 class QuickBackend:
-    """PriorityScheduler ids into text by a vocabulary alone; encoding loads the library's class.
+    """Turns ids into text by a vocabulary alone; encoding loads the library's class.
 
     Args:
         vocabulary: with which ids are turned into text.

@@ -28,7 +28,7 @@ from whisper_hailo_lab.captions.soak.part import soak
 from whisper_hailo_lab.captions.stream import reading, real_time, warm_engine
 from whisper_hailo_lab.repository import MICRO, PACKAGE
 from whisper_hailo_lab.runs.machine import mark_of, package_versions, this_machine
-from whisper_hailo_lab.runs.run_file import window_key
+from whisper_hailo_lab.runs.run_file import key_of
 
 logger = logging.getLogger(__name__)
 
@@ -154,4 +154,4 @@ def key(arguments: argparse.Namespace) -> str:
         arguments.audio,
     ]
     stated = (arguments.model, arguments.threads, arguments.loops, arguments.buffers)
-    return window_key(files, *stated)
+    return key_of(files, *stated)

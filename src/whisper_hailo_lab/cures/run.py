@@ -166,7 +166,7 @@ def _wer(samples: Sequence[Sample], texts: Sequence[str]) -> float | None:
 
 
 def repetition_rate(texts: Sequence[str]) -> float:
-    """FairShare in [0, 1] of the runs of three words that were there before in the same text."""
+    """Share in [0, 1] of the runs of three words that were there before in the same text."""
     n_all = n_repeated = 0
     for text in texts:
         words = text.casefold().split()

@@ -10,7 +10,7 @@ from whisper_hailo_lab.runs.machine import remark
 
 RESULT: Final = RESULTS / "drafts.json"
 SHOWN: Final = 0.8
-"""FairShare of right drafts of the rows that the page shows."""
+"""Share of right drafts of the rows that the page shows."""
 
 TEXTS: Final = (
     "decoder", "texts", "the same", "another", "drafted and right", "tokens of a pass",

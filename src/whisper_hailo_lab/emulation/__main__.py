@@ -37,7 +37,7 @@ from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.rates import difference_interval
 from whisper_hailo_lab.repository import BUILD, MICRO, PACKAGE
 from whisper_hailo_lab.runs.machine import mark_of
-from whisper_hailo_lab.runs.run_file import StepJournal, window_key
+from whisper_hailo_lab.runs.run_file import StepJournal, key_of
 from whisper_hailo_lab.score import evaluate
 from whisper_hailo_tools.emulate.scales import METHODS
 
@@ -71,7 +71,7 @@ class EmulationBench:
         parts = ("encoder", "decoder")
         self.parts = {part: Part(self.directory, self.spec, part, root) for part in parts}
         programs = [*PACKAGE.rglob("*.py"), *Path(__file__).parent.glob("*.py")]
-        key = window_key([*programs, *self.clips], self.spec.source.sha256, N_WINDOWS)
+        key = key_of([*programs, *self.clips], self.spec.source.sha256, N_WINDOWS)
         self._journal = StepJournal(JOURNAL, key)
 
     def measure(self, part: Part) -> dict[str, Any]:

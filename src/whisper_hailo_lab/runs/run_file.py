@@ -188,7 +188,7 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
-def window_key(paths: Iterable[Path], *values: object) -> str:
+def key_of(paths: Iterable[Path], *values: object) -> str:
     """Changes with the content of any of the files, or with a value."""
     found = hashlib.sha256(repr(values).encode())
     for path in sorted(paths):

@@ -22,7 +22,7 @@ NOT_ENGINE: Final = frozenset(
         *("backends/hailo", "backends/hef", "convert/hailo", "core/errors.py"),
     }
 )
-"""Pipeline of the package that decide neither how fast it is on the CPU nor what it says there."""
+"""Parts of the package that decide neither how fast it is on the CPU nor what it says there."""
 
 RUNTIMES: Final = ("onnxruntime", "numpy", "tokenizers")
 OURS: Final = ("ours", "study")

@@ -23,7 +23,7 @@ from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 
 
 class RowMaker(Protocol):
-    """PriorityScheduler the audio of a window into one row per input of the chip."""
+    """Turns the audio of a window into one row per input of the chip."""
 
     def rows(self, audio: FloatArray) -> tuple[FloatArray, ...]:
         """One row `(height, width, channels)` per input, from `(n_samples,)` float32 audio."""

@@ -88,7 +88,7 @@ class Histogram:
 METHODS: Final = ("minmax", "percentile", "mse")
 
 PERCENTILE: Final = 99.99
-"""FairShare of the values, in percent, that `percentile` keeps within the range at each end."""
+"""Share of the values, in percent, that `percentile` keeps within the range at each end."""
 
 SHRINKS: Final = np.linspace(0.05, 1.0, 96)
 """Fractions of the whole range that `mse` tries."""

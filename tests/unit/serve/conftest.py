@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.unit.serve.house import House
-from tests.unit.serve.running import PartialBuffer, running
+from tests.unit.serve.running import Running, running
 from whisper_hailo import Transcriber
 
 
@@ -26,7 +26,7 @@ def house() -> Iterator[House]:
 
 
 @pytest.fixture(scope="module")
-def web(house: House) -> Iterator[PartialBuffer]:
+def web(house: House) -> Iterator[Running]:
     """A server of it on a port; tests that ask in this process have one of their own."""
     with running(house) as opened:
         yield opened

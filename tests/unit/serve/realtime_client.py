@@ -12,7 +12,7 @@ import numpy as np
 import soxr
 from websockets.sync.client import connect
 
-from tests.unit.serve.running import PartialBuffer
+from tests.unit.serve.running import Running
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import FloatArray
 
@@ -77,7 +77,7 @@ class Talk:
 
 
 @contextmanager
-def talk(web: PartialBuffer, url: str = URL, **given: Any) -> Iterator[Talk]:
+def talk(web: Running, url: str = URL, **given: Any) -> Iterator[Talk]:
     """A session with the bundled model."""
     with connect(f"ws://127.0.0.1:{web.port}{url}", **given) as socket:
         opened = Talk(socket)

@@ -18,7 +18,7 @@ from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
 
 
 @dataclass
-class PartialBuffer:
+class Running:
     """A server.
 
     Attributes:
@@ -33,7 +33,7 @@ class PartialBuffer:
 @contextmanager
 def running(
     house: House, limits: LimitOptions | None = None, safety: SafetyOptions | None = None
-) -> Iterator[PartialBuffer]:
+) -> Iterator[Running]:
     """Serve, until the block ends."""
     limits, safety = limits or LimitOptions(), safety or SafetyOptions()
     listener = listen("127.0.0.1", 0, "a test", "try again")
@@ -59,7 +59,7 @@ def running(
     thread.start()
     ready.wait()
     try:
-        yield PartialBuffer(port, opened[0])
+        yield Running(port, opened[0])
     finally:
         server.should_exit = True
         thread.join()

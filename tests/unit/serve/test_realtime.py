@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, House
 from tests.unit.serve.realtime_client import BUFFER, PAUSE_S, TRANSCRIPTION, pcm, speech, talk
-from tests.unit.serve.running import PartialBuffer, running
+from tests.unit.serve.running import Running, running
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_is_committed_has_the_text_of_the_command(
-    web: PartialBuffer, transcriber: Transcriber
+    web: Running, transcriber: Transcriber
 ) -> None:
     with talk(web) as said:
         assert said.update()["session"]["audio"]["input"]["turn_detection"] is None
@@ -41,7 +41,7 @@ def test_what_is_committed_has_the_text_of_the_command(
     assert done["item_id"] == second["item_id"]
 
 
-def test_text_comes_before_the_commit(web: PartialBuffer) -> None:
+def test_text_comes_before_the_commit(web: Running) -> None:
     with talk(web) as said:
         said.update(transcription={"language": "en"})
         said.append(pcm(load_audio(DEMO)))
@@ -53,7 +53,7 @@ def test_text_comes_before_the_commit(web: PartialBuffer) -> None:
     assert done["item_id"] == delta["item_id"]
 
 
-def test_the_server_finds_the_turns(web: PartialBuffer) -> None:
+def test_the_server_finds_the_turns(web: Running) -> None:
     turns = {"type": "server_vad", "silence_duration_ms": 700, "prefix_padding_ms": 200}
     with talk(web) as said:
         said.update(turns)
@@ -79,7 +79,7 @@ def test_the_server_finds_the_turns(web: PartialBuffer) -> None:
     assert second["audio_start_ms"] >= (seconds + PAUSE_S) * 1000 - 300
 
 
-def test_what_is_cleared_is_not_heard(web: PartialBuffer) -> None:
+def test_what_is_cleared_is_not_heard(web: Running) -> None:
     with talk(web) as said:
         said.update()
         said.append(pcm(load_audio(DEMO)))
@@ -107,7 +107,7 @@ def test_items_are_requests_and_looks_are_not() -> None:
     assert re.search(r"audio_seconds_total 14\.[789]", page)
 
 
-def test_words_may_have_their_probabilities(web: PartialBuffer) -> None:
+def test_words_may_have_their_probabilities(web: Running) -> None:
     with talk(web) as said:
         session = {"type": "transcription", "include": [TRANSCRIPTION[13:-1] + ".logprobs"]}
         session["audio"] = {"input": {"turn_detection": None}}  # type: ignore[assignment]
@@ -158,7 +158,7 @@ def test_the_end_of_the_server_completes_what_is_being_said(
 
 
 def test_a_client_that_is_silent_is_sent_away(
-    web: PartialBuffer, monkeypatch: pytest.MonkeyPatch
+    web: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.serve.routes.realtime.session._IDLE_S", 0.05)
     with talk(web) as said:

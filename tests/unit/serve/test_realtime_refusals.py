@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 
 from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, House
 from tests.unit.serve.realtime_client import BUFFER, TRANSCRIPTION, URL, pcm, speech, talk
-from tests.unit.serve.running import PartialBuffer, running
+from tests.unit.serve.running import Running, running
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.serve.audio import AudioLimits
@@ -71,7 +71,7 @@ pytestmark = pytest.mark.slow
     ],
 )  # fmt: skip
 def test_what_is_no_message_is_told_and_the_session_goes_on(
-    web: PartialBuffer, message: str, param: str | None, told: str
+    web: Running, message: str, param: str | None, told: str
 ) -> None:
     with talk(web) as said:
         said.socket.send(message)
@@ -86,7 +86,7 @@ def test_what_is_no_message_is_told_and_the_session_goes_on(
         assert said.until(TRANSCRIPTION + "completed")["transcript"]
 
 
-def test_bytes_are_no_message(web: PartialBuffer) -> None:
+def test_bytes_are_no_message(web: Running) -> None:
     with talk(web) as said:
         said.socket.send(b"sound")
         assert "readable JSON" in said.next()["error"]["message"]
@@ -196,7 +196,7 @@ def test_a_stranger_is_not_let_in(house: House) -> None:
     ],
 )
 def test_what_is_not_served_is_refused_before_it_begins(
-    web: PartialBuffer,
+    web: Running,
     url: str,
     headers: dict[str, str],
     status: int,

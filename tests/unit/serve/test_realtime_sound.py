@@ -11,7 +11,7 @@ import soxr
 
 from tests.unit.serve.house import DEMO, DEMO_TEXT
 from tests.unit.serve.realtime_client import BUFFER, TRANSCRIPTION, pcm, talk
-from tests.unit.serve.running import PartialBuffer
+from tests.unit.serve.running import Running
 from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.routes.realtime.protocol import PCM, PCMA, PCMU, Sound
 
@@ -40,7 +40,7 @@ def test_pieces_may_be_cut_anywhere() -> None:
     assert expected.size == pytest.approx(16_000, abs=1)
 
 
-def test_a_telephone_is_understood(web: PartialBuffer) -> None:
+def test_a_telephone_is_understood(web: Running) -> None:
     audio = soxr.resample(load_audio(DEMO), 16_000, 8_000)
     file = io.BytesIO()
     soundfile.write(file, audio, 8_000, subtype="ULAW", format="RAW")

@@ -34,7 +34,7 @@ class ChipOptions:
         recovery_s: how long a chip that went away is waited for before a file is given up.
     """
 
-    share: bool = flag(False, "FairShare the Hailo chip with other processes.", CHIP)
+    share: bool = flag(False, "Share the Hailo chip with other processes.", CHIP)
     priority: ChipPriority = ChipPriority.NORMAL
     timeout_s: float = flag(
         10.0,

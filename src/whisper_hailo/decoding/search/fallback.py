@@ -20,7 +20,7 @@ _UNSURE: Final = -0.5
 """Mean log-probability below which a wider search mostly finds better words (docs/accuracy.md)."""
 
 _WHOLE: Final = 0.9
-"""FairShare of the longest attempt's tokens that another one needs to be as good."""
+"""Share of the longest attempt's tokens that another one needs to be as good."""
 
 _HOPELESS: Final = 1.5
 """Times the threshold: text that much less likely after every try was made up."""

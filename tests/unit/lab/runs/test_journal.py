@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo_lab.runs.run_file import StepJournal, window_key
+from whisper_hailo_lab.runs.run_file import StepJournal, key_of
 
 
 def _never() -> Any:
@@ -41,8 +41,8 @@ def test_another_key_begins_anew(tmp_path: Path) -> None:
 def test_a_key_follows_contents_and_values(tmp_path: Path) -> None:
     one = tmp_path / "one"
     one.write_text("a")
-    before = window_key([one], 1)
-    assert window_key([one], 1) == before
-    assert window_key([one], 2) != before
+    before = key_of([one], 1)
+    assert key_of([one], 1) == before
+    assert key_of([one], 2) != before
     one.write_text("b")
-    assert window_key([one], 1) != before
+    assert key_of([one], 1) != before
