@@ -13,13 +13,18 @@ from typing import Any, Final
 
 import click
 
-from whisper_hailo.cli.command import ENV_PREFIX, command_of, eager_switch, typed_of
+from whisper_hailo.cli.command import (
+    ENV_PREFIX,
+    Command,
+    command_of,
+    eager_switch,
+    typed_of,
+    write_options,
+)
 from whisper_hailo.cli.commands.completion import PROGRAM, VARIABLE
 from whisper_hailo.cli.failures import complain, report, was_interrupted
-from whisper_hailo.cli.help import Command, write_options
 from whisper_hailo.cli.options import options_of
-from whisper_hailo.cli.stdout import emit
-from whisper_hailo.cli.streams import ReaderGoneError
+from whisper_hailo.cli.streams import ReaderGoneError, emit
 from whisper_hailo.cli.verbosity import Verbosity, configure_logging, set_verbosity
 from whisper_hailo.core.errors import ExitCode, OptionError, shown
 from whisper_hailo.core.extras import tools_to_add

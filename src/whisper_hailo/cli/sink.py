@@ -15,7 +15,7 @@ from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
 from whisper_hailo.cli.output import in_shades
 from whisper_hailo.cli.progress import Progress, clock
-from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError, shown
 from whisper_hailo.core.files import expect_folder, file_id, refuse_foreign, unwritable, write_file

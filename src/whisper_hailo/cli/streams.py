@@ -8,13 +8,14 @@ is dropped.
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import select
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.core.errors import OutputError
 
@@ -186,3 +187,14 @@ def _text(raw: Callable[..., io.FileIO], descriptor: int, before: object) -> io.
         errors="backslashreplace",
         line_buffering=True,
     )
+
+
+def emit(text: str) -> None:
+    """Write text to standard output, at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def emit_json(value: dict[str, Any], *, indent: int | None = None) -> None:
+    """Write one JSON object and a line end, in ASCII, which every reader takes."""
+    emit(json.dumps(value, allow_nan=False, indent=indent) + "\n")

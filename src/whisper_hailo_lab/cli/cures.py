@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from whisper_hailo.cli.failures import tell
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.options import Argument
-from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.errors import ExitCode, OptionError, shown
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.files import refuse_foreign

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from whisper_hailo.cli.options import Argument
-from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.flags import Flag
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.backends.options import AUTO, EngineOptions
-from whisper_hailo.cli.stdout import emit_json
+from whisper_hailo.cli.streams import emit_json
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import WhisperHailoError

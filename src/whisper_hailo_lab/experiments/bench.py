@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.cli.progress import Steps
-from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import AUTO_QUANTIZE
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.compare.all import compare

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.cli.stdout import emit_json
+from whisper_hailo.cli.streams import emit_json
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.repository import RIVALS

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo import Transcriber
-from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.transcription.longform.plan import LongOptions

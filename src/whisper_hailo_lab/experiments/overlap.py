@@ -27,7 +27,7 @@ import numpy as np
 
 from whisper_hailo.audio import load_audio
 from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.files import write_file

@@ -24,7 +24,7 @@ from multiprocessing.process import BaseProcess
 from random import Random
 from typing import Any, Final
 
-from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.files import write_file
 from whisper_hailo_lab.documents.server import RESULT
 from whisper_hailo_lab.experiments.server_clients import (

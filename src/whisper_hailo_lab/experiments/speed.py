@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Final
 
 from whisper_hailo.cli.progress import Steps
-from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.streams import emit
 from whisper_hailo_lab.documents.speed.tables import RESULT, report_text
 from whisper_hailo_lab.documents.tables import write
 from whisper_hailo_lab.program import description

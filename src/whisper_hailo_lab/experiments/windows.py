@@ -17,7 +17,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from whisper_hailo import Transcriber
-from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.option_groups import WordOptions

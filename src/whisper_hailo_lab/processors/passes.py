@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 
 from whisper_hailo.backends.onnx import CachedDecoder
-from whisper_hailo.cli.stdout import emit_json
+from whisper_hailo.cli.streams import emit_json
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import DECODER_FILE, ModelSpec
 from whisper_hailo_lab.processors.counter import counter

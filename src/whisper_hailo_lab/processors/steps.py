@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.cli.stdout import emit_json
+from whisper_hailo.cli.streams import emit_json
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray

@@ -14,7 +14,7 @@ from pathlib import Path
 import ctranslate2
 import numpy as np
 
-from whisper_hailo.cli.stdout import emit_json
+from whisper_hailo.cli.streams import emit_json
 from whisper_hailo_lab.processors.counter import counter
 
 MANY, FEW = 12, 4

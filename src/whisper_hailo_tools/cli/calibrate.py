@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from whisper_hailo.cli.options import Argument
-from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.flags import Flag
 from whisper_hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
 

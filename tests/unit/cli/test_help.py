@@ -14,8 +14,7 @@ import pytest
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.app import GROUPS, MEASURE, OWN, run
-from whisper_hailo.cli.captions.engine import NO_EFFECT
-from whisper_hailo.cli.captions.options import CaptionModel, ShowOptions, SourceOptions
+from whisper_hailo.cli.caption_options import NO_EFFECT, CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.commands.transcribe import BatchingOptions
 from whisper_hailo.cli.model import Fallback, ModelOptions
 from whisper_hailo.cli.options import options_of

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from whisper_hailo.cli import streams
-from whisper_hailo.cli.stdout import emit
-from whisper_hailo.cli.streams import ReaderGoneError, patient_results
+from whisper_hailo.cli.streams import ReaderGoneError, emit, patient_results
 from whisper_hailo.core.errors import OutputError
 
 LINES = [f"{number} of many lines" for number in range(20_000)]

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.streams import emit, emit_json
 
 
 def test_results_are_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

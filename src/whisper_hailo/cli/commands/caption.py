@@ -9,18 +9,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from whisper_hailo.cli.captions.engine import (
+from whisper_hailo.cli.caption_options import (
     DECODING,
     NO_EFFECT,
+    CaptionModel,
+    ShowOptions,
+    SourceOptions,
     caption_engine,
     decoding_of,
     expect_heard,
 )
-from whisper_hailo.cli.captions.options import CaptionModel, ShowOptions, SourceOptions
-from whisper_hailo.cli.captions.verbose import report
+from whisper_hailo.cli.caption_views import report
 from whisper_hailo.cli.options import Argument, FieldSubset
-from whisper_hailo.cli.stdout import emit
-from whisper_hailo.cli.streams import patient_results
+from whisper_hailo.cli.streams import emit, patient_results
 from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.core.errors import ExitCode, shown
 from whisper_hailo.core.extras import require
@@ -154,7 +155,7 @@ def _sinks(
     stack: contextlib.ExitStack,
 ) -> list[EventSink]:
     """Open the outputs of events except the page; files come before the view."""
-    from whisper_hailo.cli.captions.verbose import VerboseView
+    from whisper_hailo.cli.caption_views import VerboseView
     from whisper_hailo.live.outputs.sinks import BehindWarning, RetriedSink
 
     stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
@@ -232,7 +233,7 @@ def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
 
 def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:
     """Return the view of captions on standard output."""
-    from whisper_hailo.cli.captions.view import JsonView, TerminalView
+    from whisper_hailo.cli.caption_views import JsonView, TerminalView
 
     if show.as_json:
         return JsonView()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from whisper_hailo.cli.options import Argument
-from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.errors import OptionError
 
 PROGRAM: Final = "whisper-hailo"

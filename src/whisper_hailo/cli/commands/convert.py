@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Annotated
 
 from whisper_hailo.cli.options import Argument
-from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, shown

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from whisper_hailo.cli.doctor_hailo import BROKEN, NOTE, OK, Check
-from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.flags import Flag
@@ -123,7 +123,8 @@ def _audio() -> Check:
         import soxr
     except (ImportError, OSError) as error:
         return Check("audio", BROKEN, str(error), "pip install --force-reinstall soundfile soxr")
-    return Check("audio", OK, f"{soundfile.__libsndfile_version__}, soxr {soxr.__version__}")
+    found = f"libsndfile {soundfile.__libsndfile_version__}, soxr {soxr.__version__}"
+    return Check("audio", OK, found)
 
 
 def _media() -> Check:

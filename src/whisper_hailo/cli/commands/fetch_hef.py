@@ -6,7 +6,7 @@ from typing import Annotated
 
 from whisper_hailo.backends.hailo.hef_catalog import KNOWN, PAIRS, TWO_PART, find_known
 from whisper_hailo.cli.options import Argument
-from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import Flag
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from whisper_hailo.cli.options import Argument
-from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.flags import Flag
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from whisper_hailo.cli.options import Argument, FieldSubset
-from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ExitCode, OptionError

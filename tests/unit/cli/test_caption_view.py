@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from whisper_hailo.cli.captions.view import JsonView, TerminalView, clean, fitting
+from whisper_hailo.cli.caption_views import JsonView, TerminalView, clean, fitting
 from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
 from whisper_hailo.text.subtitles import label
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from whisper_hailo.cli.captions.verbose import VerboseView
+from whisper_hailo.cli.caption_views import VerboseView
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.events import (
     Away,

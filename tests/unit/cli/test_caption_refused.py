@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from whisper_hailo.cli.captions.engine import refuse_unhonoured
+from whisper_hailo.cli.caption_options import refuse_unhonoured
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits, WordOptions
 from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions

@@ -14,8 +14,7 @@ import pytest
 
 from tests import moonshine_stand_in
 from whisper_hailo.backends.hailo.options import ChipPriority
-from whisper_hailo.cli.captions.engine import caption_engine
-from whisper_hailo.cli.captions.options import CaptionModel
+from whisper_hailo.cli.caption_options import CaptionModel, caption_engine
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.types import BufferText

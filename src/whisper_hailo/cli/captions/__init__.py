@@ -1,1 +1,0 @@
-"""What `caption` takes and shows: options, engines, views, figures."""
