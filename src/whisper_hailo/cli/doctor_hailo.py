@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +19,7 @@ from whisper_hailo.backends.hailo.binding import (
     library_versions,
     load_binding,
     major,
+    missing_wheel,
     system_binding,
 )
 from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS, RELEASES
@@ -53,8 +55,17 @@ _GEN3_GTS = 8.0
 _LEGACY, _LATER = 4, 5
 """HailoRT 4 drives Hailo-8 and 8L by the module hailo_pci, 5 later chips by hailo1x_pci."""
 
+_10H = "Hailo-10H"
+_FAMILIES: Final = {
+    _LEGACY: ("hailort", "hailort-pcie-driver", "python3-hailort"),
+    _LATER: ("h10-hailort", "h10-hailort-pcie-driver", "python3-h10-hailort"),
+}
+"""Packages of one release: library, driver with firmware, binding."""
+
+_GENAI = "hailo-gen-ai-model-zoo"
+"""The package of hailo-ollama."""
+
 _INSTALL = "on a Pi: sudo apt install dkms hailo-all (AI HAT, AI HAT+) or hailo-h10-all (AI HAT+ 2)"
-_SAME_RELEASE = "install driver, library and binding of one release (docs/hailo.md), and reboot"
 
 
 def hailo_checks() -> list[Check]:
@@ -65,11 +76,14 @@ def hailo_checks() -> list[Check]:
         return [binding, _nodes(), _throttling()]
     return [
         binding,
+        *_home_assistant(version),
+        *_packages(),
         _library(version),
         _driver(version),
         _nodes(),
         *_links(),
         *(_chips(version) if version else []),
+        *_users(),
         _service(),
         _throttling(),
         *_hefs(),
@@ -84,17 +98,90 @@ def _binding() -> tuple[Check, str]:
     except NoBindingError:
         if system_binding() is not None:
             return Check(name, NOTE, "installed but invisible to this environment", MAKE_VENV), ""
-        return Check(name, NOTE, "not installed", f"the CPU is used; {_INSTALL}"), ""
+        advice = missing_wheel() or _INSTALL
+        return Check(name, NOTE, "not installed", f"the CPU is used; {advice}"), ""
     except DeviceError as error:
         return _failed(name, error), ""
     return Check(name, OK, f"hailo_platform {version}"), version
+
+
+def _family() -> int:
+    """Return the HailoRT that this machine's chip needs, by its bus or its driver."""
+    later = any(device.kind == _10H for device in probe.pci_devices())
+    return _LATER if later or "hailo1x_pci" in probe.drivers() else _LEGACY
+
+
+def _same_release(family: int) -> str:
+    names = " ".join(_FAMILIES[family])
+    return f"install all of one release: sudo apt install --reinstall {names} && sudo reboot"
+
+
+def _home_assistant(binding: str) -> list[Check]:
+    """Check Home Assistant OS, whose driver nobody can change."""
+    if not probe.is_home_assistant_os():
+        return []
+    name, driver = "Home Assistant OS", probe.drivers().get("hailo_pci", "")
+    if _family() == _LATER:
+        advice = "use Raspberry Pi OS with this board, or --encoder-backend onnx"
+        return [Check(name, NOTE, "it has no driver for a Hailo-10H", advice)]
+    if driver and binding and driver != binding:
+        found = f"its driver is {driver}, the HailoRT here {binding}"
+        advice = f"install the driver's release here: pip install hailort-{driver}-*.whl"
+        return [Check(name, NOTE, found, advice)]
+    return [Check(name, OK, f"driver {driver or 'not loaded'}")]
+
+
+def _packages() -> list[Check]:
+    """Check that packages are of one release and of one family."""
+    found = probe.packages()
+    here = {family: [n for n in names if n in found] for family, names in _FAMILIES.items()}
+    name = "Hailo packages"
+    if here[_LEGACY] and here[_LATER]:
+        other = _LEGACY if _family() == _LATER else _LATER
+        text = ", ".join(f"{n} {found[n]}" for n in (*here[_LEGACY], *here[_LATER]))
+        return [Check(name, NOTE, text, f"keep one family: sudo apt purge {' '.join(here[other])}")]
+    for family, names in here.items():
+        versions = {found[n] for n in names}
+        text = ", ".join(f"{n} {found[n]}" for n in names)
+        if len(versions) > 1:
+            return [Check(name, NOTE, text, _same_release(family))]
+        if family == _LATER and names and found.get(_GENAI, found[names[0]]) not in versions:
+            release = found[names[0]]
+            text += f", {_GENAI} {found[_GENAI]}, which needs libhailort {found[_GENAI]}"
+            advice = f"sudo apt install {_GENAI}={release} && sudo apt-mark hold {_GENAI}"
+            return [Check(name, NOTE, text, advice)]
+        if names:
+            return [Check(name, OK, text)]
+    return []
+
+
+def _users() -> list[Check]:
+    """Check for other programs on the chip, and how to run beside them."""
+    ways = {
+        "hailo-ollama": "it takes the chip for itself: sudo pkill hailo-ollama",
+        "Frigate": "it takes the chip for itself: docker stop frigate",
+        "hailo-apps": (
+            "it shares by the group SHARED: add --share here; on a Hailo-8 or 8L that needs sudo "
+            "systemctl enable --now hailort.service"
+        ),
+    }
+    return [
+        Check(
+            "Hailo in use",
+            NOTE,
+            f"{user.name} (process {user.pid})",
+            ways.get(user.name, f"add --share to both programs, or end it: sudo kill {user.pid}"),
+        )
+        for user in probe.chip_users()
+    ]
 
 
 def _library(binding: str) -> Check:
     versions = library_versions()
     found = ", ".join(versions) or "none"
     if binding and versions and binding not in versions:
-        return Check("HailoRT library", NOTE, f"{found}, binding {binding}", _SAME_RELEASE)
+        advice = _same_release(_family())
+        return Check("HailoRT library", NOTE, f"{found}, binding {binding}", advice)
     if len(versions) > 1:
         advice = "several libraries are a tangle: keep the one of the driver's release"
         return Check("HailoRT library", NOTE, found, advice)
@@ -115,10 +202,10 @@ def _driver(binding: str) -> Check:
     version = next(iter(loaded.values()))
     wanted = {_LEGACY: "hailo_pci", _LATER: "hailo1x_pci"}.get(major(binding) or 0)
     if wanted is not None and wanted not in loaded:
-        advice = f"HailoRT {binding} wants the driver {wanted}: {_SAME_RELEASE}"
+        advice = f"HailoRT {binding} wants the driver {wanted}: {_same_release(_family())}"
         return Check(name, NOTE, found, advice)
     if binding and major(version) is not None and version != binding:
-        return Check(name, NOTE, f"{found}, binding {binding}", _SAME_RELEASE)
+        return Check(name, NOTE, f"{found}, binding {binding}", _same_release(_family()))
     return Check(name, OK, found)
 
 
@@ -165,7 +252,20 @@ def _chips(version: str) -> list[Check]:
         takes = " and ".join(sorted(RUNS_ON.get(chip.arch, {"unknown"})))
         text = f"{chip.arch} at {chip.device}{firmware}{degrees}; it takes HEFs for {takes}"
         checks.append(Check("Hailo chip", OK, text))
+        checks += _firmware(chip.firmware)
     return [*checks, _buffers(version, _smallest_hef(found[0].arch))]
+
+
+def _firmware(stated: str) -> list[Check]:
+    """Compare a chip's firmware with the driver, which loads it when it starts."""
+    drivers = probe.drivers()
+    firmware = re.match(r"\d+\.\d+\.\d+", stated)
+    if firmware is None or firmware.group() in drivers.values() or not drivers:
+        return []
+    text = f"{firmware.group()}, driver {', '.join(drivers.values())}"
+    driver = _FAMILIES[_family()][1]
+    advice = f"the driver loads its own: sudo apt install --reinstall {driver} && sudo reboot"
+    return [Check("Hailo firmware", NOTE, text, advice)]
 
 
 def _buffers(version: str, hef: Path | None) -> Check:

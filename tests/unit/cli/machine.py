@@ -24,6 +24,23 @@ class Root:
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_text(text + "\n", encoding="utf-8")
 
+    def package(self, name: str, version: str, status: str = "install ok installed") -> None:
+        """Add a Debian package."""
+        path = self.folder / "var/lib/dpkg/status"
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        entry = f"Package: {name}\nStatus: {status}\nArchitecture: arm64\nVersion: {version}\n"
+        self.put("var/lib/dpkg/status", before + entry)
+
+    def process(self, pid: int, command: str, device: str = "") -> None:
+        """Add a running program, with a device file open."""
+        self.put(f"proc/{pid}/cmdline", command.replace(" ", "\0"))
+        self.put(f"proc/{pid}/comm", command.split(maxsplit=1)[0])
+        files = self.folder / f"proc/{pid}/fd"
+        files.mkdir()
+        (files / "0").symlink_to("/dev/null")
+        if device:
+            (files / "7").symlink_to(device)
+
     def pci(self, device: str, speed: str) -> None:
         place = "sys/bus/pci/devices/0000:01:00.0"
         for name, text in (
@@ -38,7 +55,8 @@ class Root:
 
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Root:
-    for name in ("pci_devices", "drivers", "device_nodes", "throttling"):
+    names = ("pci_devices", "drivers", "device_nodes", "throttling")
+    for name in (*names, "packages", "is_home_assistant_os", "chip_users"):
         function = getattr(probe, name)
         monkeypatch.setattr(probe, name, lambda f=function: f(tmp_path))
     monkeypatch.setattr(binding_module, "LIBRARIES", (f"{tmp_path}/usr/lib",))

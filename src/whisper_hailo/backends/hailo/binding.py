@@ -81,6 +81,23 @@ def installed_version() -> str:
     return match.group(1) if match else ""
 
 
+LAST_PYTHON: Final = (3, 13)
+"""The newest that HailoRT has wheels for: 5.x; 4.24 has them up to 3.12, and Raspberry Pi OS
+Trixie has a package of 4.x for its own 3.13."""
+
+
+def missing_wheel() -> str:
+    """Return what to type where no HailoRT is made for this Python; empty if one is."""
+    python = sys.version_info.major, sys.version_info.minor
+    if python <= LAST_PYTHON:
+        return ""
+    last = ".".join(map(str, LAST_PYTHON))
+    return (
+        f"no HailoRT has a wheel for Python {python[0]}.{python[1]}, the newest is for {last}: "
+        f"python{last} -m venv --clear --system-site-packages .venv"
+    )
+
+
 def why_no_binding() -> str | None:
     """Why there is no binding to import, `None` if there is one; imports nothing itself."""
     if find_spec(_PACKAGE) is not None:
@@ -117,6 +134,8 @@ def _missing() -> NoBindingError:
             f"Hailo's Python binding is installed ({shown(place)}) but invisible to this "
             f"environment ({sys.prefix}); {MAKE_VENV}"
         )
+    if wheel := missing_wheel():
+        return NoBindingError(f"Hailo's Python binding (hailo_platform) is not installed; {wheel}")
     return NoBindingError(
         f"Hailo's Python binding (hailo_platform) is not installed for {sys.executable}; on a "
         "Raspberry Pi: sudo apt install hailo-all (AI HAT, AI HAT+) or hailo-h10-all (AI HAT+ 2), "

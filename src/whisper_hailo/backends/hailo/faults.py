@@ -17,6 +17,7 @@ from whisper_hailo.backends.hailo.binding import (
     knows_numpy_2,
     one_line,
 )
+from whisper_hailo.backends.hailo.probe import chip_users
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
 from whisper_hailo.backends.hef.read import HefFile, read_hef
 from whisper_hailo.core.errors import (
@@ -40,8 +41,8 @@ NO_DEVICE: Final = (
     "whisper-hailo doctor, or use --encoder-backend onnx"
 )
 BUSY: Final = (
-    "another program holds the Hailo chip; end it (see: sudo lsof /dev/hailo* /dev/h1x-*), or run "
-    "both with --share"
+    "another program holds the Hailo chip{}; end it (see: sudo lsof /dev/hailo* /dev/h1x-*), or "
+    "run both with --share"
 )
 _NAMES: Final = {
     "HailoRTTimeout": "HAILO_TIMEOUT",
@@ -214,7 +215,8 @@ class Faults:
                 found = []
         if not found:
             return NoDeviceError(NO_DEVICE)
-        return DeviceBusyError(BUSY)
+        named = ", ".join(f"{user.name}, process {user.pid}" for user in chip_users())
+        return DeviceBusyError(BUSY.format(f" ({named})" if named else ""))
 
     def _version(self) -> str:
         return binding_version(self._binding)

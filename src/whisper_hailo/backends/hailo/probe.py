@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shutil
 import subprocess
@@ -23,6 +25,13 @@ _SINCE_BOOT: Final = 16
 """Distance of a bit that says `now` to the one that says `since the start`."""
 
 _COMMAND_S: Final = 5.0
+
+PROGRAMS: Final = {
+    "hailo-ollama": r"(^|/)hailo-ollama\b",
+    "Frigate": r"\bfrigate\b",
+    "hailo-apps": r"\bhailo_apps\b|\bhailo-apps\b",
+}
+"""Programs that use a chip, by their command lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,58 @@ def device_nodes(root: Path = ROOT) -> list[Path]:
     """Device files: `hailo0`, ... of the 8 and 8L, `h1x-0`, ... of the 10H."""
     patterns = ("hailo[0-9]*", "h1x-*")
     return sorted(path for pattern in patterns for path in root.glob(f"dev/{pattern}"))
+
+
+def packages(root: Path = ROOT) -> dict[str, str]:
+    """Return installed Debian packages of Hailo, with their upstream versions."""
+    found = {}
+    for paragraph in _text(root / "var/lib/dpkg/status").split("\n\n"):
+        fields = dict(re.findall(r"^(Package|Status|Version): (.+)$", paragraph, re.MULTILINE))
+        name = fields.get("Package", "")
+        if re.search(r"hailo|^h10-", name) and fields.get("Status", "").endswith(" installed"):
+            found[name] = fields.get("Version", "").split(":")[-1].split("-")[0].split("+")[0]
+    return found
+
+
+def is_home_assistant_os(root: Path = ROOT) -> bool:
+    """Return whether the kernel is Home Assistant OS's, which a container sees, too."""
+    return "haos" in _text(root / "proc/sys/kernel/osrelease")
+
+
+@dataclass(frozen=True, slots=True)
+class ChipUser:
+    """Another program that uses a Hailo chip.
+
+    Attributes:
+        name: a known program's, or the process's own.
+        pid: of the process.
+    """
+
+    name: str
+    pid: int
+
+
+def chip_users(root: Path = ROOT) -> list[ChipUser]:
+    """Return processes that are known to use a chip, or have a device file of one open.
+
+    Open files of other users' processes are seen by root alone; command lines by everybody.
+    """
+    found = []
+    for folder in root.glob("proc/[0-9]*"):
+        command = _text(folder / "cmdline").replace("\0", " ")
+        known = next((name for name in PROGRAMS if re.search(PROGRAMS[name], command)), "")
+        if int(folder.name) != os.getpid() and (known or _has_device(folder)):
+            found.append(ChipUser(known or _text(folder / "comm"), int(folder.name)))
+    return sorted(found, key=lambda user: user.pid)
+
+
+def _has_device(process: Path) -> bool:
+    with contextlib.suppress(OSError):
+        for link in (process / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                if re.match(r"/dev/(hailo\d|h1x-)", os.readlink(link)):
+                    return True
+    return False
 
 
 def throttling(root: Path = ROOT) -> Throttling:

@@ -1,0 +1,175 @@
+"""What doctor says of releases that differ, of systems without one, and of other programs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.unit.cli.machine import Root, found_checks, root, with_binding
+from whisper_hailo.backends.hailo import binding as binding_module
+from whisper_hailo.backends.hailo import faults, probe
+from whisper_hailo.backends.hailo.chip import ChipFacts
+from whisper_hailo.cli import doctor_hailo
+from whisper_hailo.cli.doctor_hailo import NOTE, OK
+from whisper_hailo.core.errors import NoBindingError
+
+__all__ = ["root"]
+
+RELEASED = "4.23.0 (release,app,extended context switch buffer)"
+
+
+@pytest.mark.parametrize(
+    ("arch", "driver", "version", "firmware", "package"),
+    [
+        ("hailo8l", "hailo_pci", "4.23.0", RELEASED.replace("3", "0", 1), "hailort-pcie-driver"),
+        ("hailo10h", "hailo1x_pci", "5.3.0", "5.1.1", "h10-hailort-pcie-driver"),
+    ],
+)
+def test_firmware_of_another_release_than_the_driver(
+    *, root: Root, monkeypatch: pytest.MonkeyPatch, arch: str, driver: str, version: str,
+    firmware: str, package: str,
+) -> None:  # fmt: skip
+    with_binding(monkeypatch, version, ChipFacts("0000:01:00.0", arch, firmware))
+    root.put(f"sys/module/{driver}/version", version)
+    check = found_checks()["Hailo firmware"]
+    assert check.status == NOTE
+    assert version in check.found
+    assert f"sudo apt install --reinstall {package} && sudo reboot" in check.advice
+
+
+@pytest.mark.parametrize("firmware", [RELEASED, "4.23.0", "", "unknown"])
+def test_firmware_of_the_driver_s_release_has_no_line(
+    root: Root, monkeypatch: pytest.MonkeyPatch, firmware: str
+) -> None:
+    with_binding(monkeypatch, "4.23.0", ChipFacts("0000:01:00.0", "hailo8", firmware))
+    root.put("sys/module/hailo_pci/version", "4.23.0")
+    assert "Hailo firmware" not in found_checks()
+
+
+@pytest.mark.parametrize(("minor", "is_made"), [(11, True), (13, True), (14, False)])
+def test_a_python_that_no_binding_is_made_for(
+    root: Root, monkeypatch: pytest.MonkeyPatch, minor: int, is_made: bool
+) -> None:
+    del root
+    monkeypatch.setattr(
+        binding_module,
+        "sys",
+        SimpleNamespace(version_info=SimpleNamespace(major=3, minor=minor), executable="python"),
+    )
+    monkeypatch.setattr(binding_module, "system_binding", lambda: None)
+    monkeypatch.setattr(doctor_hailo, "system_binding", lambda: None)
+    error = binding_module._missing()
+    monkeypatch.setattr(doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error))
+    assert isinstance(error, NoBindingError)
+    for text in (str(error), found_checks()["Hailo binding"].advice):
+        assert ("python3.13 -m venv" in text) is not is_made
+        assert ("sudo apt install" in text) is is_made
+
+
+def test_packages_of_one_release(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_binding(monkeypatch, "5.1.1")
+    root.package("bash", "5.2")
+    for name in ("h10-hailort", "python3-h10-hailort", "hailo-gen-ai-model-zoo"):
+        root.package(name, "5.1.1-1")
+    root.package("hailort", "4.23.0", "deinstall ok config-files")
+    check = found_checks()["Hailo packages"]
+    assert (check.status, check.advice) == (OK, "")
+    assert check.found == "h10-hailort 5.1.1, python3-h10-hailort 5.1.1"
+
+
+@pytest.mark.parametrize(
+    ("packages", "command"),
+    [
+        (
+            {"h10-hailort": "5.1.1", "hailo-gen-ai-model-zoo": "5.2.0"},
+            "sudo apt install hailo-gen-ai-model-zoo=5.1.1 && sudo apt-mark hold",
+        ),
+        (
+            {"h10-hailort": "5.1.1", "h10-hailort-pcie-driver": "5.2.0"},
+            "sudo apt install --reinstall h10-hailort h10-hailort-pcie-driver python3-h10-hailort",
+        ),
+        ({"h10-hailort": "5.1.1", "hailort": "4.23.0"}, "sudo apt purge hailort"),
+        (
+            {"hailort": "4.23.0", "python3-hailort": "4.20.0-1"},
+            "sudo apt install --reinstall hailort hailort-pcie-driver python3-hailort",
+        ),
+    ],
+)
+def test_packages_that_do_not_fit_have_one_command(
+    root: Root, monkeypatch: pytest.MonkeyPatch, packages: dict[str, str], command: str
+) -> None:
+    with_binding(monkeypatch, "5.1.1")
+    if "h10-hailort" in packages:
+        root.pci("0x45c4", "8.0 GT/s PCIe")
+    for name, version in packages.items():
+        root.package(name, version)
+    check = found_checks()["Hailo packages"]
+    assert check.status == NOTE
+    assert command in check.advice
+    assert all(version.split("-")[0] in check.found for version in packages.values())
+
+
+@pytest.mark.parametrize(
+    ("device", "binding", "status", "advice"),
+    [
+        ("0x2864", "4.21.0", OK, ""),
+        ("0x2864", "4.23.0", NOTE, "pip install hailort-4.21.0-*.whl"),
+        ("0x45c4", "5.1.1", NOTE, "--encoder-backend onnx"),
+    ],
+)
+def test_home_assistant_os_keeps_its_driver(
+    *, root: Root, monkeypatch: pytest.MonkeyPatch, device: str, binding: str, status: str,
+    advice: str,
+) -> None:  # fmt: skip
+    with_binding(monkeypatch, binding)
+    root.pci(device, "8.0 GT/s PCIe")
+    root.put("proc/sys/kernel/osrelease", "6.12.48-haos-raspi")
+    root.put("sys/module/hailo_pci/version", "4.21.0")
+    check = found_checks()["Home Assistant OS"]
+    assert check.status == status
+    assert advice in check.advice
+
+
+@pytest.mark.parametrize(
+    ("command", "device", "name", "advice"),
+    [
+        ("/usr/bin/hailo-ollama", "", "hailo-ollama", "sudo pkill hailo-ollama"),
+        ("python3 -u -m frigate", "", "Frigate", "docker stop frigate"),
+        ("python -m hailo_apps.python.simple_whisper_chat", "", "hailo-apps", "--share"),
+        ("rpicam-hello -t 0", "/dev/hailo0", "rpicam-hello", "sudo kill 42"),
+        ("viewer", "/dev/h1x-0", "viewer", "--share"),
+    ],
+)
+def test_another_program_on_the_chip(
+    *, root: Root, monkeypatch: pytest.MonkeyPatch, command: str, device: str, name: str,
+    advice: str,
+) -> None:  # fmt: skip
+    with_binding(monkeypatch, "5.1.1")
+    root.process(41, "bash")
+    root.process(42, command, device)
+    root.process(os.getpid(), "hailo-ollama", "/dev/hailo0")
+    check = found_checks()["Hailo in use"]
+    assert (check.status, check.found) == (NOTE, f"{name} (process 42)")
+    assert advice in check.advice
+
+
+def test_who_holds_a_busy_chip_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Binding:
+        class Device:
+            @staticmethod
+            def scan() -> list[str]:
+                return ["0000:01:00.0"]
+
+    for users, text in (([probe.ChipUser("Frigate", 42)], "(Frigate, process 42); "), ([], "; ")):
+        monkeypatch.setattr(faults, "chip_users", lambda found=users: found)
+        error = faults.Faults(Binding)._none_or_busy()
+        assert f"another program holds the Hailo chip {text}".replace(" ;", ";") in str(error)
+
+
+def test_a_machine_without_packages_and_processes(tmp_path: Path) -> None:
+    assert probe.packages(tmp_path) == {}
+    assert probe.chip_users(tmp_path) == []
+    assert not probe.is_home_assistant_os(tmp_path)
