@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from tests.e2e.conftest import DEMO, ROOT, one_line
 from tests.layers.conftest import Files, Run
 from tests.layers.vendor import EARLIER, LATER, REPOSITORY
+from tests.standin.make_hef import decoder_network, encoder_network, hef
 
 if not REPOSITORY:
     pytest.skip("HAILORT_GIT names no git copy of hailo-ai/hailort", allow_module_level=True)
@@ -44,6 +46,24 @@ def test_both_halves_on_the_chip_give_the_same_text_on_either_kind(
         texts.append(result.stdout)
     assert texts[0] == texts[1]
     assert texts[0].strip()
+
+
+@pytest.mark.parametrize("tag", LATER)
+def test_the_encoder_of_a_file_of_both_halves_is_opened_by_its_name(
+    files: Files, under: Run, tmp_path: Path, tag: str
+) -> None:
+    """As HailoRT's own server does, sizes in the JSON inside."""
+    sizes = {"chunk_size_seconds": 10, "num_mel_bins": 80, "n_audio_ctx": 500}
+    halves = [
+        decoder_network(files.model, "chip", "decoder"),
+        encoder_network(files.model, "m-encoder"),
+    ]
+    resources = {"hailo-config.json": json.dumps(sizes).encode()}
+    both = tmp_path / "Whisper-Micro.hef"
+    both.write_bytes(hef("hailo10h", halves, 3, resources=resources))
+    result = under(tag, "transcribe", "--model", files.model, "--encoder", both, DEMO)
+    assert (result.returncode, result.stdout) == (0, files.text), result.stderr
+    assert "encoder hef-hailo10h" in result.stderr
 
 
 def test_a_shared_chip(files: Files, under: Run) -> None:
