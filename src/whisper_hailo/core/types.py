@@ -208,7 +208,6 @@ class BufferText:
         words: in order.
         language: code; the detected one where it was asked for.
         passes: decoder passes; 0 for engines with a loop of their own.
-        n_accepted: ids of the draft that were confirmed.
         runaway: the token budget was used up.
         guess: ids that may follow, held back because more audio has to tell.
         translation: all of it in English, where that was asked for and it is not English.
@@ -218,7 +217,6 @@ class BufferText:
     words: tuple[BufferWord, ...]
     language: str = "en"
     passes: int = 0
-    n_accepted: int = 0
     runaway: bool = False
     guess: tuple[int, ...] = ()
     translation: str | None = None

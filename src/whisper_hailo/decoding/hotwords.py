@@ -1,11 +1,10 @@
-"""Make words to expect likelier: a trie of their tokens, and a bonus for each token that matches.
+"""Hotwords: a trie of their tokens, and a logits bonus for tokens that match.
 
-Shown as a prompt, a list of names changes the text of audio in which none of them is said
+A prompt with a list of names changes the text of audio in which none of them is said
 (docs/decoding.md). A bonus does not: the model never sees the list.
 
-Source: contextual biasing by shallow fusion with a prefix tree (Zhao et al. 2019), on greedy
-decoding, where a bonus once given cannot be taken back: so beginning a phrase earns little and
-going on with one earns more.
+Source: contextual biasing by shallow fusion with a prefix tree (Zhao et al. 2019). Greedy decoding
+cannot take a bonus back, so starting a phrase earns little and continuing it more.
 """
 
 from __future__ import annotations
@@ -28,11 +27,7 @@ MAX_PHRASES: Final = 2000
 
 
 class HotwordTrie:
-    """Phrases to expect, by their tokens.
-
-    Args:
-        phrases: token ids of each phrase, none empty.
-    """
+    """Hotword phrases as a trie of token ids."""
 
     def __init__(self, phrases: Iterable[Sequence[int]]) -> None:
         self._root: dict[int, Any] = {}
@@ -45,12 +40,7 @@ class HotwordTrie:
         self._starts = np.array(sorted(self._root), dtype=np.int64)
 
     def add_bonus(self, logits: FloatArray, generated: Sequence[int]) -> FloatArray:
-        """Raise the tokens that begin a phrase, or go on with what has been said of one.
-
-        Args:
-            logits: `(n_vocab,)` float32, changed.
-            generated: ids generated so far.
-        """
+        """Add a bonus to tokens that start or continue a phrase; `logits` are changed."""
         continuing = self._continuations(generated)
         starts = self._starts
         if continuing:
@@ -67,7 +57,7 @@ class HotwordTrie:
         return list(found)
 
     def _find(self, tokens: Sequence[int]) -> dict[int, Any]:
-        """Return the node that the tokens lead to, empty where no phrase begins with them."""
+        """Return the node of the tokens; empty where no phrase starts with them."""
         node = self._root
         for token in tokens:
             node = node.get(token, {})
@@ -75,15 +65,7 @@ class HotwordTrie:
 
 
 def build_hotword_trie(text: str, tokenizer: Tokenizer) -> HotwordTrie:
-    """Return the trie of words and phrases, each as given and with a capital letter.
-
-    Args:
-        text: phrases between commas or line ends; without any, single words.
-        tokenizer: of the model.
-
-    Raises:
-        OptionError: too many phrases, or one that has no plain tokens.
-    """
+    """Return the trie of phrases (see `split_hotwords`), each as given and capitalised."""
     phrases = split_hotwords(text)
     if len(phrases) > MAX_PHRASES:
         raise OptionError(

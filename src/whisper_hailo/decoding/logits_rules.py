@@ -27,14 +27,7 @@ from whisper_hailo.decoding.options import Cures, DecodingOptions
 def begin_with_timestamp(
     logits: FloatArray, generated: Sequence[int], begin: int, latest: int | None
 ) -> FloatArray:
-    """The first id is a timestamp, and not a late one.
-
-    Args:
-        logits: changed.
-        generated: ids generated so far.
-        begin: id of `<|0.00|>`.
-        latest: steps after `begin` of the last one allowed first; `None` is any.
-    """
+    """Require a timestamp as the first id, not later than `latest` steps after `begin`."""
     if not generated:
         logits[:begin] = -np.inf
         if latest is not None:
@@ -43,7 +36,7 @@ def begin_with_timestamp(
 
 
 def keep_pairs(logits: FloatArray, generated: Sequence[int], begin: int, eot: int) -> FloatArray:
-    """After a pair comes text; after a single one its partner, or the end.
+    """Require text after a pair; after a single timestamp its partner or the end.
 
     The first timestamp of a window counts as the second half of a pair.
     """
@@ -57,10 +50,9 @@ def keep_pairs(logits: FloatArray, generated: Sequence[int], begin: int, eot: in
 
 
 def keep_order(logits: FloatArray, generated: Sequence[int], begin: int) -> FloatArray:
-    """Time never goes back, and no segment is empty.
+    """Forbid times that go back, and empty segments.
 
-    The second half of a pair may repeat the first; an end lies after its start. Behind a time no
-    other comes than that half: see `keep_pairs`.
+    The second half of a pair may repeat the first; an end is later than its start.
     """
     last = next((token for token in reversed(generated) if token >= begin), None)
     if last is not None:
@@ -69,13 +61,13 @@ def keep_order(logits: FloatArray, generated: Sequence[int], begin: int) -> Floa
 
 
 def stay_inside(logits: FloatArray, begin: int, last: int) -> FloatArray:
-    """No timestamp lies more than `last` steps after `begin`: the window's end."""
+    """Forbid timestamps more than `last` steps after `begin`: the window's end."""
     logits[begin + last + 1 :] = -np.inf
     return logits
 
 
 def prefer_timestamps(logits: FloatArray, begin: int) -> FloatArray:
-    """When all timestamps together are likelier than any single text id, one of them is taken."""
+    """Require a timestamp when all of them together are likelier than any text id."""
     times, text = logits[begin:], logits[:begin]
     best_time, best_text = times.max(), text.max()
     # A sum of n terms is at most n times its largest: mostly that settles it without a sum, and
@@ -89,12 +81,7 @@ def prefer_timestamps(logits: FloatArray, begin: int) -> FloatArray:
 
 
 def suppress(logits: FloatArray, ids: IntArray) -> FloatArray:
-    """Make ids impossible.
-
-    Args:
-        logits: `(n_vocab,)` float32.
-        ids: `(n,)` int64 ids to suppress.
-    """
+    """Make ids `(n,)` int64 impossible."""
     logits[ids] = -np.inf
     return logits
 
@@ -105,13 +92,7 @@ def penalise_repetition(
     """Make ids generated before less likely.
 
     A positive logit is divided by the penalty and any other multiplied by it, so that the id always
-    becomes less likely (dividing a negative logit would do the opposite). Each id counts once,
-    however often it was generated; forced ids and the prompt do not count.
-
-    Args:
-        logits: `(n_vocab,)` float32.
-        generated: ids generated so far.
-        penalty: p >= 1; 1 changes nothing.
+    becomes less likely. Each id counts once; forced ids and the prompt do not count.
 
     Source: CTRL (Keskar et al. 2019) with the sign rule of Transformers.
     """
@@ -124,15 +105,7 @@ def penalise_repetition(
 
 
 def choose(logits: FloatArray, eot: int, eot_boost: float) -> int:
-    """Greedy choice with an early way out.
-
-    When the best logit leads end-of-transcript by less than the boost, end-of-transcript is taken.
-
-    Args:
-        logits: `(n_vocab,)` float32, after all other rules.
-        eot: id of end-of-transcript.
-        eot_boost: threshold in logits; 0 is off.
-    """
+    """Return the best id, or end-of-transcript if the best leads it by less than the boost."""
     best = int(logits.argmax())
     if eot_boost > 0.0 and logits[best] - logits[eot] < eot_boost:
         return eot
@@ -140,14 +113,9 @@ def choose(logits: FloatArray, eot: int, eot_boost: float) -> int:
 
 
 def end_lead(logits: FloatArray, eot: int, eot_boost: float) -> float:
-    """How far end-of-transcript, with its boost, leads all others, in logits.
+    """Return by how many logits end-of-transcript with its boost leads all other ids.
 
-    Above 0 `choose` takes it.
-
-    Args:
-        logits: `(n_vocab,)` float32, after all other rules; they are left as they are.
-        eot: id of end-of-transcript.
-        eot_boost: as in `choose`.
+    Above 0, `choose` takes it; `logits` are left unchanged.
     """
     end = logits[eot]
     logits[eot] = -np.inf
@@ -157,12 +125,7 @@ def end_lead(logits: FloatArray, eot: int, eot_boost: float) -> float:
 
 
 def block_ngrams(logits: FloatArray, generated: Sequence[int], n: int) -> FloatArray:
-    """Make ids impossible that would complete a run of `n` ids that was there before.
-
-    Args:
-        logits: `(n_vocab,)` float32.
-        generated: ids generated so far, in order.
-        n: length of the run; 0 is off, 1 lets no id come twice.
+    """Make ids impossible that would repeat a run of `n` ids; 0 is off, 1 forbids any repeated id.
 
     Source: Paulus et al. 2017, as Transformers' `no_repeat_ngram_size`.
     """
@@ -184,8 +147,8 @@ class FilteredLogits:
 
     Attributes:
         logits: `(n_vocab,)` float32, -inf where an id is not allowed.
-        logsumexp: over the allowed ids, before the repetition penalty, so that
-            `raw[t] - logsumexp` is the model's log-probability of t among what it may say.
+        logsumexp: over the allowed ids, before the repetition penalty: `raw[t] - logsumexp` is the
+            model's log-probability of t among the allowed ids.
     """
 
     logits: FloatArray
@@ -193,15 +156,7 @@ class FilteredLogits:
 
 
 class LogitsRules:
-    """The rules of a model and its options, applied to one row of logits.
-
-    Args:
-        special: control token ids.
-        dims: the model's sizes.
-        options: what the caller asked for.
-        window_s: length of the encoder's window.
-        hotwords: phrases to expect.
-    """
+    """Applies the rules of a model and its options to one row of logits."""
 
     def __init__(
         self,
@@ -227,13 +182,7 @@ class LogitsRules:
         self._last = round(seconds / SECONDS_PER_TIMESTAMP)
 
     def apply(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> FilteredLogits:
-        """Apply all rules to a copy of one row.
-
-        Args:
-            raw: `(n_vocab,)` float32, the model's own logits.
-            logsumexp: of this row.
-            generated: ids generated so far in this window.
-        """
+        """Apply all rules to a copy of one row `(n_vocab,)` float32, whose log-sum-exp is given."""
         never = self._never if generated else self._never_first
         logits = suppress(raw.copy(), never)
         if self._ngram or self._begin is not None:
@@ -250,19 +199,14 @@ class LogitsRules:
     def apply_in_place(
         self, logits: FloatArray, logsumexp: float, generated: Sequence[int]
     ) -> tuple[FilteredLogits, FloatArray]:
-        """Apply all rules to one row in place, unless other rules need a copy.
+        """Apply all rules to one row in place, unless a rule needs a copy.
 
-        Between two steps the decoder's weights have been read through the processor's cache, and
-        what is called then is fetched from memory again: so little is called.
-
-        Args:
-            logits: `(n_vocab,)` float32, the model's own; changed.
-            logsumexp: of this row.
-            generated: ids generated so far in this window.
+        The decoder's weights have just evicted NumPy's functions from the processor's cache, so
+        this calls as few as possible.
 
         Returns:
-            the row after the rules, and the model's own logits of the ids that are allowed: the
-            same array, unless it was copied.
+            the row after the rules, and the model's own logits of the allowed ids: the same array,
+            unless it was copied.
         """
         if self._ngram or self._begin is not None or self._hotwords is not None:
             return self.apply(logits, logsumexp, generated), logits
@@ -286,14 +230,14 @@ class LogitsRules:
 
 
 def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) -> float:
-    """Log-sum-exp of the ids that are not masked.
+    """Return the log-sum-exp of the ids that are not masked.
 
-    Few ids are masked at most steps: taking their part off the known sum needs no pass of
-    exponentials over the vocabulary. Where they hold nearly all, little accuracy would be left.
+    Few ids are masked at most steps: subtracting them from the known sum needs no exponentials of
+    the whole vocabulary. Where they hold nearly all of the sum, that would be inaccurate.
 
     Args:
         logits: `(n_vocab,)` float32, -inf where an id is masked.
-        masked: `(n,)` float32, what the masked ids had, each once.
+        masked: `(n,)` float32, logits of the masked ids, each once.
         logsumexp: of all logits.
     """
     if masked.size < logits.size // 8:
@@ -308,7 +252,7 @@ def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) 
 
 
 def never_sampled(special: SpecialTokens, listed: tuple[int, ...]) -> tuple[int, ...]:
-    """The suppress list and the control tokens that are never part of a transcript."""
+    """Return the suppress list and the control tokens that no transcript contains."""
     control = (
         special.sot,
         special.sot_lm,

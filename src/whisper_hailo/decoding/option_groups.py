@@ -10,22 +10,20 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag, number_or_none
 
 FALLBACK_STEP: Final = 0.4
-"""By how much each try is hotter than the one before; OpenAI Whisper's is half of it."""
+"""Temperature increment of each retry; OpenAI Whisper's is half of it."""
 
 DEFAULT_TEMPERATURES: Final = (0.0, FALLBACK_STEP, 2 * FALLBACK_STEP)
-"""Greedy or beam first, then hotter and hotter sampling."""
 
 HOTTEST: Final = 1.0
-"""Where that schedule ends."""
 
 PREPENDED: Final = "\"'“¿([{-"
-"""Punctuation that belongs to the word after it, as OpenAI Whisper's command line has it."""
+"""Punctuation that joins the next word, as in OpenAI Whisper's command line."""
 
 APPENDED: Final = "\"'.。,，!！?？:：”)]}、"  # noqa: RUF001 - full-width marks are meant
-"""Punctuation that belongs to the word before it."""
+"""Punctuation that joins the previous word."""
 
 _MOST_HYPOTHESES: Final = 64
-"""Each is a row of the decoder's batch; more is a slip of the keyboard."""
+"""Each is a row of the decoder's batch."""
 
 
 SEARCH: Final = "Search and fallback"
@@ -37,7 +35,7 @@ TIMES: Final = "Times"
 
 
 def rising_temperatures(first: float, step: float) -> tuple[float, ...]:
-    """The temperatures with which a window is tried: `first`, then hotter by `step`; 0 is once."""
+    """Return `first` and temperatures above it by `step` up to 1; a step of 0 gives one."""
     later: list[float] = []
     if step and 0.0 <= first <= HOTTEST:
         n_later = int((HOTTEST - first) / step + 1e-6)
@@ -47,21 +45,11 @@ def rising_temperatures(first: float, step: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How tokens are chosen and how often it is tried again.
+    """How tokens are chosen and how often doubtful text is retried.
 
     Attributes:
         temperatures: tried in order until the text passes the thresholds; 0 is greedy or beam
-            search, above 0 tokens are sampled.
-        beam_size: hypotheses of the beam search at temperature 0; 1 is greedy.
-        retry_beam_size: hypotheses of the search that follows greedy text which is unsure, where
-            there are several temperatures; 1 is off.
-        patience: the beam search ends with `beam_size * patience` finished hypotheses.
-        length_penalty: alpha of Google's NMT ranking; `None` ranks by mean log-probability.
-        best_of: hypotheses sampled at temperatures above 0, of which the best is kept.
-        seed: of the sampling; same seed, same text.
-
-    Raises:
-        OptionError: a value out of range.
+            search.
     """
 
     temperatures: tuple[float, ...] = (0.0,)
@@ -102,13 +90,13 @@ class SearchOptions:
 
     @property
     def widens(self) -> bool:
-        """Whether greedy text that is unsure is searched for with a beam."""
+        """Return whether unsure greedy text is searched again with a beam."""
         greedy = self.beam_size == 1 and self.temperatures[0] == 0
         return greedy and self.retry_beam_size > 1 and len(self.temperatures) > 1
 
     @property
     def name(self) -> str:
-        """`greedy`, `beam 5` and so on, with the schedule where there is one; for results."""
+        """Return a name for results: `greedy`, `beam 5` and so on, with the retries."""
         first = self.temperatures[0]
         if first > 0:
             name = f"best of {self.best_of} at {first:g}"
@@ -121,18 +109,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When a window's text is not believed. `None` switches a threshold off.
-
-    Attributes:
-        no_speech: above this probability a window is silent, unless its text is likely.
-        logprob: mean log-probability above which text is likely; below it is tried again.
-        compression_ratio: text that compresses better repeats itself and is tried again.
-
-    Source: OpenAI Whisper, with its defaults.
-
-    Raises:
-        OptionError: a value that is no number.
-    """
+    """When a window's text is rejected, as in OpenAI Whisper; `None` switches a threshold off."""
 
     no_speech: float | None = flag(
         0.6,
@@ -164,7 +141,7 @@ class Thresholds:
 
 
 def _token_ids(text: str) -> tuple[int, ...] | None:
-    """Token ids with commas between; -1 is the checkpoint's list, as in OpenAI Whisper."""
+    """Parse comma-separated token ids; -1 is the checkpoint's list, as in OpenAI Whisper."""
     try:
         ids = tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
@@ -176,17 +153,10 @@ def _token_ids(text: str) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """Tokens that are never taken, and how many there may be.
+    """Suppressed tokens, and the number of tokens.
 
-    Attributes:
-        suppress: ids never taken, beside control tokens; `None` is the checkpoint's own list.
-        suppress_blank: the checkpoint's `begin_suppress_tokens` are never taken first.
-        no_repeat_ngram: no run of so many tokens comes twice in a window; 0 is off.
-        max_per_second: most tokens per second of a window's audio; `None` is off. Of people who
-            speak 18 languages none needs 15 (docs/accuracy.md); a loop is cut short.
-
-    Raises:
-        OptionError: a value out of range.
+    Speech in 18 languages needs fewer than 15 tokens per second (docs/accuracy.md); the limit cuts
+    loops short.
     """
 
     suppress: tuple[int, ...] | None = flag(
@@ -227,18 +197,7 @@ class TokenLimits:
 
 @dataclass(frozen=True, slots=True)
 class PromptOptions:
-    """Text that the decoder is shown before it writes its own.
-
-    Attributes:
-        initial_prompt: as if it had been said before the recording.
-        prefix: begins the text of the first window.
-        hotwords: words or phrases to expect, separated by commas; made likelier, never shown.
-        condition_on_previous_text: show each window the text of the one before.
-        carry_initial_prompt: show the initial prompt in every window.
-
-    Raises:
-        OptionError: a text that is blank.
-    """
+    """Text that is shown to the decoder; hotwords are made likelier instead."""
 
     initial_prompt: str | None = flag(
         None, "Text to show before the recording.", metavar="TEXT", also=("--prompt",)
@@ -260,17 +219,7 @@ class PromptOptions:
 
 @dataclass(frozen=True, slots=True)
 class WordOptions:
-    """Times of words.
-
-    Attributes:
-        prepended: punctuation that is joined to the word after it.
-        appended: punctuation that is joined to the word before it.
-        hallucination_silence_s: text that looks made up and stands beside a silence longer than
-            this is dropped; `None` is off.
-
-    Raises:
-        OptionError: a silence that is not positive.
-    """
+    """Word timestamps."""
 
     prepended: str = flag(
         PREPENDED,

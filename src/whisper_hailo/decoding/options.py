@@ -1,4 +1,4 @@
-"""Decoding options, validated once, and the three presets of cures against hallucination."""
+"""Decoding options, validated once, and the presets against repetition."""
 
 from __future__ import annotations
 
@@ -23,30 +23,26 @@ from whisper_hailo.decoding.option_groups import (
 from whisper_hailo.text.tokenizer import TASKS
 
 _STRONGEST_CURE: Final = 1000.0
-"""Logits lie within some tens; what they are multiplied by, or grow by, has to stay a float32."""
+"""Keeps penalised float32 logits finite."""
 
 SILENCE: Final = "silence"
 PADDINGS: Final = (SILENCE, "zeros")
-"""What padding holds: silence as the model's own encoder hears it, or zero rows, as the study."""
+"""The encoder output for silence, or zero rows as in the study."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cures:
     """What keeps a decoder trained on 30 s from repeating itself on a short window.
 
-    The definitions are the ones of the study this project starts from (see `docs/decoding.md`).
+    The definitions follow the study that this project starts from (`docs/decoding.md`).
 
     Attributes:
-        pad_to: padding target in encoder positions; `None` means the model's full context,
-            0 means no padding.
-        pad_with: `silence`, as the model's own encoder hears it, or `zeros`.
+        pad_to: padding target in encoder positions; `None` is the model's full context, 0 no
+            padding.
         repetition_penalty: p >= 1; logits of ids generated so far are divided by p when positive,
-            multiplied by p otherwise. 1 is off.
-        eot_boost: t >= 0 in logits; when the best logit leads end-of-transcript by less than t,
-            end-of-transcript is taken. 0 is off.
-
-    Raises:
-        OptionError: a value out of range.
+            multiplied by p otherwise.
+        eot_boost: t >= 0 in logits; end-of-transcript is taken when the best logit leads it by less
+            than t.
     """
 
     pad_to: int | None = flag(
@@ -89,7 +85,7 @@ class Cures:
         expect(self, "eot_boost", 0.0 <= self.eot_boost <= _STRONGEST_CURE, f"0 (off) to {most}")
 
     def padding(self, dims: Dimensions, silence: SilenceKeys | None = None) -> Padding:
-        """Return the padding policy for a model; targets over its context are refused.
+        """Return the padding for a model.
 
         Args:
             dims: the model's sizes.
@@ -112,20 +108,16 @@ PRESETS: Final[dict[str, Cures]] = {
     "balanced": Cures(pad_to=700, repetition_penalty=1.1, eot_boost=0.2),
     "aggressive": Cures(pad_to=500, repetition_penalty=1.2, eot_boost=0.5),
 }
-"""The study's presets; conservative is the default: free padding to the full context, no rules."""
+"""The study's presets; the default, conservative, only pads to the full context."""
 
 
 FIXED_CURES: Final = Cures(repetition_penalty=1.5)
-"""Default for decoders of a fixed number of positions, which cannot be padded beyond them: the
-penalty that the study ran on its chip."""
+"""Default for decoders of a fixed number of positions, which cannot be padded: the penalty that the
+study used on its chip."""
 
 
 def preset(name: str) -> Cures:
-    """Look a preset up.
-
-    Raises:
-        OptionError: no preset of that name.
-    """
+    """Return the preset of a name."""
     try:
         return PRESETS[name]
     except KeyError:
@@ -136,26 +128,13 @@ def preset(name: str) -> Cures:
 
 @dataclass(frozen=True, slots=True)
 class DecodingOptions:
-    """What a caller asks of the decoder.
+    """Options of the decoder.
 
     Attributes:
-        language: language code, a name of the language, which becomes its code, or `auto`: found
-            out from the first window; English for models that know no other.
-        task: `transcribe` or `translate` (to English).
-        cures: padding, repetition penalty, end-of-transcript boost.
-        max_new_tokens: token budget per window; `None` is half the text context.
-        timestamps: let the model write times between segments; `Transcriber.default_options`
-            does wherever it can. Without, words are aligned and sentences are segments.
-        max_initial_timestamp_s: latest start of a window's first segment; `None` is any.
-        detect_each_window: with `auto`, detect the language of every window anew.
-        search: how tokens are chosen.
-        thresholds: when text is not believed.
-        limits: tokens never taken, and how many there may be.
-        prompts: text shown to the decoder.
-        words: times of words; `None` leaves them out.
-
-    Raises:
-        OptionError: a value out of range.
+        language: code or name (stored as its code), or `auto`: detected in the first window.
+        timestamps: let the model write times between segments. Without, words are aligned and
+            sentences are segments.
+        words: word timestamps; `None` leaves them out.
     """
 
     language: str = flag(AUTO_LANGUAGE, "Language name or code.", short="-l", metavar="LANG")
@@ -200,7 +179,7 @@ class DecodingOptions:
             raise OptionError("--detect-each-window needs --language auto; give both")
 
     def budget(self, dims: Dimensions, n_prefix: int, content_s: float | None = None) -> int:
-        """New tokens allowed after a prefix of `n_prefix` tokens, in `content_s` of audio."""
+        """Return the new tokens allowed after `n_prefix` tokens in `content_s` of audio."""
         wanted = self.max_new_tokens or dims.n_text_ctx // 2
         if self.limits.max_per_second is not None and content_s is not None:
             wanted = min(wanted, max(1, math.ceil(self.limits.max_per_second * content_s)))

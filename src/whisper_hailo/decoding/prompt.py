@@ -1,4 +1,4 @@
-"""What the decoder is shown before it writes: earlier text, control tokens, a prefix."""
+"""Language detection and the prompt: earlier text, control tokens, a prefix."""
 
 from __future__ import annotations
 
@@ -22,18 +22,11 @@ def detect_languages(
     state: Any,  # noqa: ANN401 - the decoder's own state type
     special: SpecialTokens,
 ) -> tuple[dict[str, float], ...]:
-    """Probability of each language, for every row of a started state.
+    """Return language code to probability for every row, likeliest first.
 
-    Args:
-        decoder: the decoder that gave the state.
-        state: with an empty self-attention cache; it stays usable.
-        special: control token ids; English-only models have no languages.
+    `state` has an empty self-attention cache and stays usable.
 
-    Returns:
-        per row, language code to probability among the languages, likeliest first.
-
-    Source: OpenAI Whisper, `detect_language`: the distribution after start-of-transcript,
-    restricted to language ids.
+    Source: OpenAI Whisper, `detect_language`.
     """
     n_rows = decoder.batch_size(state)
     if not special.languages:
@@ -57,7 +50,7 @@ def detect_languages(
 
 @cache
 def _tell_once(n_tokens: int, room: int) -> None:
-    """A prompt maker is made for the check and for each recording; the user is told once."""
+    """Warn once: a prompt maker is built for the check and again for each recording."""
     logger.warning(
         "--initial-prompt has %d tokens, this model takes %d; its end is used", n_tokens, room
     )
@@ -66,14 +59,9 @@ def _tell_once(n_tokens: int, room: int) -> None:
 class PromptMaker:
     """Builds the forced ids of a window.
 
-    `<|startofprev|> earlier text <|startoftranscript|> language task prefix`; the first
-    part only where there is something to show. It takes at most half the text context, of the
-    earlier text the end is kept; a prefix takes at most a quarter.
-
-    Args:
-        tokenizer: of the model.
-        dims: its sizes.
-        options: language, task and prompts.
+    `<|startofprev|> earlier text <|startoftranscript|> language task prefix`; the first part only
+    where there is text to show. It takes at most half the text context, of which the end is kept; a
+    prefix takes at most a quarter.
 
     Raises:
         OptionError: a prompt that gives no tokens or does not fit, or one for a model without
@@ -109,16 +97,7 @@ class PromptMaker:
     def tokens(
         self, language: str, previous: tuple[int, ...], *, is_first: bool
     ) -> tuple[int, ...]:
-        """Forced ids of one window.
-
-        Args:
-            language: language code.
-            previous: ids of the text before, which may be longer than there is room.
-            is_first: whether this is the recording's first window, which takes the prefix.
-
-        Raises:
-            OptionError: the model does not know the language or the task.
-        """
+        """Return the forced ids of one window; only the first one takes the prefix."""
         special = self._tokenizer.special
         control = self._tokenizer.prefix(
             language, self._options.task, timestamps=self._options.timestamps
@@ -130,5 +109,5 @@ class PromptMaker:
         return (*before, *control, *(self._prefix if is_first else ()))
 
     def starting_context(self) -> tuple[int, ...]:
-        """What counts as said before the first window: the initial prompt, unless it is carried."""
+        """Return the initial prompt as text before the first window, unless it is carried."""
         return () if self._options.prompts.carry_initial_prompt else self.initial

@@ -1,4 +1,4 @@
-"""Signs in a text itself that it was made up: loops, and the prompt said again."""
+"""Signs of made-up text: loops, a repeated prompt, high compression."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Sequence
 from typing import Final
 
 LOOP_CHECK_TOKENS: Final = 16
-"""A search looks for loops each time that so many tokens have come."""
+"""Searches check for loops at this interval."""
 
 _BYTE_VALUES: Final = 256
 
 _LONGEST_PHRASE: Final = 12
 _LEAST_LOOP: Final = 24
 _REPEATS: Final = 6
-"""A phrase that comes seven times in a row, or for 24 tokens, is a loop and no speech."""
+"""A phrase repeated seven times, or for 24 tokens, is a loop."""
 
 _LONGEST_ECHO: Final = 5
 
 
 def ends_in_loop(tokens: Sequence[int]) -> bool:
-    """Return whether the last tokens are one phrase of up to 12 tokens, over and over."""
+    """Return whether the last tokens repeat one phrase of up to 12 tokens."""
     return _loop_period(tokens) is not None
 
 
 def cut_loop(tokens: Sequence[int]) -> int:
-    """Return how many tokens to keep so that a phrase at the end comes once; all without a loop."""
+    """Return how many tokens to keep so that a phrase that loops at the end comes once."""
     period = _loop_period(tokens)
     if period is None:
         return len(tokens)
@@ -46,12 +46,7 @@ def _loop_period(tokens: Sequence[int]) -> int | None:
 
 
 def repeats_prompt(tokens: Sequence[int], prompt: Sequence[int]) -> bool:
-    """Return whether a text contains more than five tokens in a row of what it was shown.
-
-    Args:
-        tokens: generated ids without timestamps.
-        prompt: ids of the text shown before it.
-    """
+    """Return whether text ids repeat more than five tokens in a row of their prompt."""
     n = _LONGEST_ECHO + 1
     shown = {tuple(prompt[start : start + n]) for start in range(len(prompt) - n + 1)}
     return any(tuple(tokens[start : start + n]) in shown for start in range(len(tokens) - n + 1))
@@ -60,8 +55,8 @@ def repeats_prompt(tokens: Sequence[int], prompt: Sequence[int]) -> bool:
 def compression_ratio(text: str) -> float:
     """Return bytes by zlib bytes: text that repeats itself compresses well.
 
-    Letters beyond ASCII count as one byte each, as far as 256 reach: in UTF-8 half of the bytes of
-    Cyrillic text say no more than that, and a telephone menu is taken for a loop.
+    Letters beyond ASCII count as one byte each, up to 256 different ones: in UTF-8, Cyrillic text
+    compresses so well that a telephone menu looks like a loop.
 
     Source: OpenAI Whisper, on UTF-8, where a ratio above 2.4 marks a repetition.
     """

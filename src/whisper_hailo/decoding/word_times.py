@@ -34,17 +34,17 @@ _DIAGONAL, _DOWN, _ACROSS = 0, 1, 2
 
 
 def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArray:
-    """Where each token begins, by the cross-attention of the alignment heads.
+    """Return where each token starts, by the cross-attention of the alignment heads.
 
-    The weights are cut to the positions that hold audio and made to sum to one again, which leaves
-    out what was spent on padding; then normalised per position over the tokens, smoothed over time
-    by a median, and averaged over the heads. The cheapest monotonic path through the negated
-    result gives each token a stretch of time.
+    Weights are cut to the positions that hold audio and renormalised, which removes padding; then
+    normalised per position over the tokens, smoothed over time by a median, and averaged over the
+    heads. The cheapest monotonic path through the negated result gives each token a stretch of
+    time.
 
     Args:
         attention: `(n_heads, n_tokens, n_audio_ctx)` float32 weights.
         n_positions: leading positions that hold audio, at least 1.
-        rows: the tokens that are warped; all of them take part in the normalisation.
+        rows: tokens to align; all tokens take part in the normalisation.
 
     Returns:
         `(n_rows,)` int64 first position of each of these tokens, never decreasing.
@@ -63,10 +63,10 @@ def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArr
 
 
 def median_filter(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Running median along the last axis, whose ends are reflected.
+    """Return the running median along the last axis, whose ends are reflected.
 
     Args:
-        values: `(..., n)` float64; left as it is when n is at most half the width.
+        values: `(..., n)` float64; unchanged when n is at most half the width.
         width: odd number of values.
     """
     reach = width // 2
@@ -78,15 +78,12 @@ def median_filter(values: NDArray[np.float64], width: int) -> NDArray[np.float64
 
 
 def warp(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
-    """Cheapest monotonic path from the first to the last corner.
+    """Return rows and columns `(n_steps,)` int64 of the cheapest monotonic path.
 
     The table is filled by anti-diagonals, whose cells do not depend on each other.
 
     Args:
         cost: `(n, m)` float64.
-
-    Returns:
-        row and column of each cell on the path, both `(n_steps,)` int64.
     """
     n, m = cost.shape
     trace = np.zeros((n + 1, m + 1), dtype=np.int8)
@@ -107,7 +104,6 @@ def warp(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
 
 
 def _path(trace: NDArray[np.int8]) -> tuple[IntArray, IntArray]:
-    """Follow the trace back from its last cell; it leaves the table by its first one."""
     row, column = trace.shape[0] - 1, trace.shape[1] - 1
     cells: list[tuple[int, int]] = []
     while row > 0:
@@ -124,7 +120,7 @@ _SAMPLES_PER_POSITION: Final = SAMPLE_RATE_HZ // _POSITIONS_PER_S
 
 
 def whole_positions(content_s: float) -> int:
-    """Encoder positions that are all audio, by samples: 0.58 / 0.02 is 28.99 in binary."""
+    """Return the encoder positions that are all audio; by samples, as 0.58 / 0.02 is 28.99."""
     return max(1, round(content_s * SAMPLE_RATE_HZ) // _SAMPLES_PER_POSITION)
 
 
@@ -138,16 +134,10 @@ def align_words(
     content_s: float,
     language: str,
 ) -> list[Word]:
-    """Times and probabilities of the words of one window, in one pass of the decoder.
+    """Return the words of one window with times and probabilities, in one decoder pass.
 
-    Args:
-        decoder: an open decoder.
-        state: of this window alone, with an empty self-attention cache.
-        tokenizer: of the model.
-        text: text ids of the window, without timestamps.
-        prefix: forced ids of a transcript without timestamps.
-        content_s: seconds of audio in the window.
-        language: how words are split.
+    `state` is that of the window alone, with an empty self-attention cache; `text` has no
+    timestamps, and `prefix` asks for none.
 
     Source: OpenAI Whisper, `find_alignment`.
     """
@@ -182,7 +172,7 @@ def align_words(
 
 
 def _text_probabilities(logits: FloatArray, text: Sequence[int]) -> FloatArray:
-    """`(n_tokens,)` probability of each text id among all text ids, from `(n_tokens, eot)`."""
+    """Return `(n_tokens,)` probabilities among all text ids from `(n_tokens, eot)` logits."""
     exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
     chosen: IntArray = np.array(text, dtype=np.int64)
     probabilities: FloatArray = exponents[np.arange(len(text)), chosen] / exponents.sum(axis=1)
@@ -204,16 +194,10 @@ def words_into_segments(
     eot: int,
     last_speech_s: float,
 ) -> list[Segment]:
-    """Segments with their words, and with times that follow them.
+    """Return a window's segments with their words, and with times that follow them.
 
-    Args:
-        segments: of one window, in order.
-        aligned: the window's words, with times in the window: their lengths are compared there,
-            as OpenAI Whisper's are, for hours later a tie is broken by another last bit.
-        window: where they were heard.
-        options: punctuation.
-        eot: id of end-of-transcript: text ids are below it.
-        last_speech_s: end of the last word before this window.
+    `aligned` words are timed in the window: in recording time, rounding would break ties of their
+    lengths otherwise than OpenAI Whisper. `last_speech_s` is the end of the last word before it.
 
     Source: OpenAI Whisper, `add_word_timestamps`.
     """
@@ -239,7 +223,7 @@ def words_into_segments(
 
 
 def _shorten_at_sentence_ends(words: Sequence[Word], longest_s: float) -> list[Word]:
-    """A mark at a sentence's end, or the word after it, takes no pause."""
+    """Take the pause out of a mark at a sentence's end, or of the word after it."""
     mended = list(words)
     for i in range(1, len(mended)):
         word = mended[i]
@@ -253,14 +237,13 @@ def _shorten_at_sentence_ends(words: Sequence[Word], longest_s: float) -> list[W
 
 
 def _placed(word: Word, window: Window) -> Word:
-    """With times in the recording."""
     start_s = window.locate(word.start_s, is_start=True)
     end_s = max(start_s, window.locate(word.end_s))
     return replace(word, start_s=round(start_s, 2), end_s=round(end_s, 2))
 
 
 def _mend(segment: Segment, words: list[Word], median_s: float, last_speech_s: float) -> Segment:
-    """First and last word against the segment's own times; then the segment against them."""
+    """Correct the first and last word by the segment's times, then the segment by theirs."""
     if not words:
         return segment
     _mend_after_pause(words, median_s, last_speech_s)
@@ -279,7 +262,7 @@ def _mend(segment: Segment, words: list[Word], median_s: float, last_speech_s: f
 
 
 def _mend_after_pause(words: list[Word], median_s: float, last_speech_s: float) -> None:
-    """The first two words after a pause are not longer than twice the median."""
+    """Limit the first two words after a pause to twice the median."""
     longest_s, first = 2 * median_s, words[0]
     if first.end_s - last_speech_s <= _PAUSE_MEDIANS * median_s:
         return

@@ -17,12 +17,7 @@ _REPLACEMENT: Final = "\ufffd"
 def split_words(
     tokenizer: Tokenizer, tokens: Sequence[int], language: str
 ) -> list[tuple[str, tuple[int, ...]]]:
-    """Texts and ids of the words.
-
-    Args:
-        tokenizer: of the model.
-        tokens: text ids, without timestamps.
-        language: languages written without blanks are split at every character.
+    """Return texts and ids of the words; unspaced languages are split at every character.
 
     Source: OpenAI Whisper, `split_to_word_tokens`.
     """
@@ -42,7 +37,7 @@ def split_words(
 def _whole_characters(
     tokenizer: Tokenizer, tokens: Sequence[int]
 ) -> list[tuple[str, tuple[int, ...]]]:
-    """Shortest runs of tokens that end where a character of UTF-8 ends."""
+    """Return the shortest runs of tokens that end with a whole UTF-8 character."""
     whole = tokenizer.decode(tokens)
     pieces: list[tuple[str, tuple[int, ...]]] = []
     current: list[int] = []
@@ -63,15 +58,10 @@ def _whole_characters(
 
 
 def join_punctuation(words: Sequence[Word], prepended: str, appended: str) -> list[Word]:
-    """Opening marks go to the word after them, closing ones to the word before.
-
-    Args:
-        words: in order.
-        prepended: marks that open.
-        appended: marks that close.
+    """Join opening marks to the next word and closing ones to the previous word.
 
     Returns:
-        as many words; those that were joined to another have neither text nor tokens.
+        as many words; those that were joined have neither text nor tokens.
 
     Source: OpenAI Whisper, `merge_punctuations`: times and probability stay those of the word.
     """
@@ -107,13 +97,13 @@ _TITLES: Final = frozenset(
 )
 
 _PAUSE_S: Final = 1.5
-"""A pause as long as this ends a segment, sentence or not."""
+"""A pause as long as this ends a segment."""
 
 _LONGEST_S: Final = 10.0
 """Longer sentences are split at pauses to stay readable."""
 
 _CLAUSE_WORTH_S: Final = 0.3
-"""The end of a clause is as good a place as a pause of this length."""
+"""A clause's end counts as a pause of this length."""
 
 
 def split_into_sentences(segment: Segment) -> list[Segment]:
@@ -125,7 +115,7 @@ def split_into_sentences(segment: Segment) -> list[Segment]:
 
 
 def with_words(segment: Segment, words: Sequence[Word]) -> Segment:
-    """Return the segment with some of its words, and their text, tokens and times."""
+    """Return the segment reduced to some of its words."""
     return replace(
         segment,
         start_s=words[0].start_s,
@@ -153,13 +143,13 @@ def _ends_sentence(text: str) -> bool:
 
 
 def _continues(text: str) -> bool:
-    """A sentence does not begin with a small letter or a digit behind a point."""
+    """Return whether a word cannot start a sentence: small letter, or a digit after a point."""
     first = text.strip()[:1]
     return first.islower() or first.isdigit()
 
 
 def _split_long(words: Sequence[Word]) -> list[Sequence[Word]]:
-    """Halve a stretch that is too long where it pauses, as near to its middle as that is."""
+    """Split a long stretch at the best pause, as near to its middle as possible."""
     start_s, end_s = words[0].start_s, words[-1].end_s
     if end_s - start_s <= _LONGEST_S or len(words) == 1:
         return [words]

@@ -56,7 +56,7 @@ def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
     if not decoded.tokens:  # of an engine that gives text alone, or of nothing
         text = " ".join(segment.text for segment in result.segments)
         return BufferText(text_words(text), language, runaway=decoded.runaway)
-    drafted = decoded.drafted or Drafted((), 0, 0, 0, 0)
+    drafted = decoded.drafted or Drafted((), 0, 0)
     kept = result.kept_tokens(tokenizer.special.eot)
     pieces = result.words or [
         Word(0.0, 0.0, text, 0.0, ids) for text, ids in split_words(tokenizer, kept, language)
@@ -65,7 +65,6 @@ def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
         words=joined(pieces, language, drafted.probabilities or None),
         language=language,
         passes=drafted.n_passes,
-        n_accepted=drafted.n_accepted,
         runaway=decoded.runaway,
         guess=drafted.guess,
     )

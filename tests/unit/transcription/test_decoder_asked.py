@@ -260,5 +260,5 @@ def test_what_the_window_before_said_of_the_shared_seconds_is_a_draft() -> None:
     decoded = hear(own, WindowRequest(window(2), context), ahead=3).decoded
     assert decoded.tokens == (2, 2)
     assert decoded.drafted is not None
-    assert decoded.drafted.n_accepted == 2
+    assert decoded.drafted.n_passes == 1
     assert [padding.pad_to for padding in small.paddings] == [1500], "it hears what the other does"

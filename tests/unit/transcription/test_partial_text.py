@@ -22,7 +22,7 @@ from whisper_hailo.transcription.window import Context, Encoded, WindowResult
 
 EOT = TOY_TOKENS.eot
 WINDOW = Window(np.zeros(16_000, np.float32), 0.0)
-DRAFTED = Drafted((0.5, 0.75, 1.0), n_fixed=1, n_passes=2, n_fed=9, n_accepted=4, guess=(5, 6))
+DRAFTED = Drafted((0.5, 0.75, 1.0), n_fixed=1, n_passes=2, guess=(5, 6))
 
 
 def heard(
@@ -42,13 +42,13 @@ def test_a_buffer_s_text_says_what_it_took() -> None:
     assert [one.tokens for one in text.words] == [(1,), (2,), (3,)]
     assert [one.probability for one in text.words] == [0.5, 0.75, 1.0]
     assert (text.language, text.runaway) == ("en", True)
-    assert (text.passes, text.n_accepted, text.guess) == (2, 4, (5, 6))
+    assert (text.passes, text.guess) == (2, (5, 6))
 
 
 def test_without_a_draft_no_word_has_a_probability() -> None:
     text = partial_text(heard((1, 2), None), TOKENIZER)
     assert [(one.text, one.probability) for one in text.words] == [(" w1", None), (" w2", None)]
-    assert (text.passes, text.n_accepted, text.guess) == (0, 0, ())
+    assert (text.passes, text.guess) == (0, ())
 
 
 def test_words_with_times_are_taken_as_they_are() -> None:
@@ -59,7 +59,7 @@ def test_words_with_times_are_taken_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("drafted", "kept"), [(DRAFTED, [1]), (None, []), (Drafted((), 2, 1, 1, 0), [1, 2])]
+    ("drafted", "kept"), [(DRAFTED, [1]), (None, []), (Drafted((), 2, 1), [1, 2])]
 )
 def test_of_silence_only_what_is_settled_stays(drafted: Drafted | None, kept: list[int]) -> None:
     silent = heard((1, 2, 3, TOY_TOKENS.no_speech or 0, EOT), drafted, silent=True)

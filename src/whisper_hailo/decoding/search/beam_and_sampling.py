@@ -1,8 +1,4 @@
-"""How the next token of a window is chosen by sampling or by beam search.
-
-One object per window. It holds the hypotheses that are still running and, at each step, turns
-their ruled logits into the hypotheses of the next step.
-"""
+"""Sampling and beam search: windows with several hypotheses each."""
 
 from __future__ import annotations
 
@@ -25,34 +21,27 @@ class Choice(Protocol):
 
     @property
     def running(self) -> Sequence[Hypothesis]:
-        """What is to be continued; empty when the window is done."""
+        """Hypotheses to continue; empty when the window is done."""
         ...
 
     def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
-        """Take one step.
+        """Take one step; return, for each hypothesis that runs on, the index it continues.
 
         Args:
             raw: per running hypothesis, `(n_vocab,)` float32 logits of the model.
             ruled: the same after the rules.
-
-        Returns:
-            for each hypothesis that runs on, the index of the one that it continues.
         """
         ...
 
     def finish(self) -> list[Hypothesis]:
-        """All hypotheses to rank, done or cut off by the budget; at least one."""
+        """Return all hypotheses to rank, done or cut off by the budget; at least one."""
         ...
 
 
 class SampledChoice:
-    """Several hypotheses, each drawn token by token with a generator of its own.
+    """Several hypotheses, each sampled with a generator of its own.
 
-    Args:
-        eot: id of end-of-transcript.
-        eot_boost: lead under which end-of-transcript is taken.
-        temperature: above 0; logits are divided by it.
-        seeds: one per hypothesis; the same seeds draw the same tokens, in any batch.
+    The same seeds, one per hypothesis, draw the same tokens in any batch.
     """
 
     def __init__(
@@ -67,14 +56,13 @@ class SampledChoice:
 
     @property
     def running(self) -> Sequence[Hypothesis]:
-        """One before the first step, for all are the same; then those not done."""
+        """One before the first step, when all are the same; then those not done."""
         return self._live() if self._begun else self._hypotheses[:1]
 
     def _live(self) -> list[Hypothesis]:
         return [hypothesis for hypothesis in self._hypotheses if not hypothesis.done]
 
     def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
-        """Draw one token for each running hypothesis."""
         sources, row = [], 0
         for index, hypothesis in enumerate(self._hypotheses):
             if hypothesis.done:
@@ -101,17 +89,11 @@ class SampledChoice:
 
 
 class BeamChoice:
-    """The likeliest hypotheses side by side.
+    """Beam search in one window.
 
-    Each step looks at the `beam_size + 1` best continuations of every hypothesis: so many that end
-    with end-of-transcript as are better than the `beam_size` kept are put aside as finished. The
-    search ends with `beam_size * patience` finished ones.
-
-    Args:
-        eot: id of end-of-transcript.
-        eot_boost: lead under which end-of-transcript is a hypothesis' only continuation.
-        beam_size: hypotheses kept.
-        patience: see above.
+    Each step takes the `beam_size + 1` best continuations of every hypothesis. Those that end with
+    end-of-transcript and are better than the `beam_size` kept are finished. The search ends with
+    `beam_size * patience` finished ones.
 
     Source: OpenAI Whisper, `BeamSearchDecoder`; patience from Kasai et al. 2022.
     """
@@ -126,11 +108,9 @@ class BeamChoice:
 
     @property
     def running(self) -> Sequence[Hypothesis]:
-        """The beam, until enough hypotheses are finished."""
         return self._live if len(self._finished) < self._wanted else ()
 
     def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
-        """Extend the beam by one token."""
         del raw  # with a repetition penalty it is the penalised logits that compete
         candidates = [
             (hypothesis.extended(token, float(row.logits[token]) - row.logsumexp, self._eot), index)
@@ -153,27 +133,23 @@ class BeamChoice:
         return sources if self.running else []
 
     def _best(self, logits: FloatArray) -> list[int]:
-        """Ids of the best `beam_size + 1` continuations that are possible, best first."""
+        """Return the best `beam_size + 1` possible ids, best first."""
         if self._boost > 0.0 and end_lead(logits, self._eot, self._boost) > 0.0:
             return [self._eot]
         return highest(logits, self._beam_size + 1)
 
     def finish(self) -> list[Hypothesis]:
-        """The finished hypotheses; too few are filled up with the best of the running ones."""
+        """Return the finished hypotheses; too few are filled up with the best running ones."""
         missing = max(0, self._beam_size - len(self._finished))
         return [*self._finished, *self._live[:missing]] or [Hypothesis()]
 
 
 def highest(logits: FloatArray, count: int) -> list[int]:
-    """Ids of the highest logits that are possible, best first; of equal ones the lower id.
+    """Return the ids of the `count` highest possible logits, best first, lower ids first.
 
-    As many blocks as are wanted reach the lowest of their peaks, so that this many logits do, and
-    only a few more. NumPy's own partition takes 12 ms where nearly all are `-inf`, as where a time
-    has to come, and 1 ms otherwise; this takes a tenth of one.
-
-    Args:
-        logits: `(n_vocab,)` float32.
-        count: how many are wanted.
+    At least `count` logits reach the `count`-th highest peak of all blocks, and few more do.
+    NumPy's partition takes 12 ms where nearly all are `-inf`, and 1 ms otherwise; this takes 0.1
+    ms.
     """
     peaks = logits[: logits.size // _BLOCK * _BLOCK].reshape(-1, _BLOCK).max(axis=1)
     bound = np.sort(peaks)[-count] if peaks.size >= count else -np.inf
@@ -183,13 +159,7 @@ def highest(logits: FloatArray, count: int) -> list[int]:
 
 
 class WindowSearch(NoDraft):
-    """A batch of windows, each with hypotheses of its own.
-
-    Args:
-        rules: which tokens may come.
-        choices: one per window.
-        budgets: most tokens of each window.
-    """
+    """A batch of windows with several hypotheses each."""
 
     def __init__(
         self, rules: LogitsRules, choices: Sequence[Choice], budgets: Sequence[int]
@@ -202,7 +172,6 @@ class WindowSearch(NoDraft):
         self._n_steps = 0
 
     def advance(self, output: StepOutput) -> DecoderInput | None:
-        """One token more for every hypothesis that runs; see `Search`."""
         sources: list[int] = []
         tokens: list[int] = []
         windows: list[int] = []
@@ -231,7 +200,7 @@ class WindowSearch(NoDraft):
         )
 
     def _running(self, window: int, choice: Choice) -> Sequence[Hypothesis]:
-        """Return the hypotheses to continue; none behind the budget, or where all of them loop."""
+        """Return the hypotheses to continue; none at the budget or when all of them loop."""
         if self._n_steps >= self._budgets[window]:
             return ()
         looks = self._n_steps % LOOP_CHECK_TOKENS == LOOP_CHECK_TOKENS - 1
@@ -241,5 +210,4 @@ class WindowSearch(NoDraft):
         return choice.running
 
     def finish(self) -> list[SearchResult]:
-        """All hypotheses of each window."""
         return [SearchResult(choice.finish()) for choice in self._choices]

@@ -1,4 +1,4 @@
-"""Doubtful text is tried again: by a wider search, then at rising temperatures."""
+"""Temperature fallback: doubtful text is retried with a beam, then sampled."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.text.tokenizer import Tokenizer
 
 _UNSURE: Final = -0.5
-"""Mean log-probability below which a wider search mostly finds better words (docs/accuracy.md)."""
+"""Mean log-probability below which a beam mostly finds better words (docs/accuracy.md)."""
 
 _WHOLE: Final = 0.9
-"""Share of the longest attempt's tokens that another one needs to be as good."""
+"""Share of the longest attempt's tokens that another one needs to compete."""
 
 _HOPELESS: Final = 1.5
-"""Times the threshold: text that much less likely after every try was made up."""
+"""Times the threshold: text this unlikely after every attempt was made up."""
 
 
 def decode_with_fallback(
@@ -35,23 +35,15 @@ def decode_with_fallback(
     state: Any,  # noqa: ANN401 - the decoder's own state type
     tasks: Sequence[DecodingTask],
 ) -> tuple[Decoded, ...]:
-    """Decode windows again, ever more freely, until each passes the thresholds.
+    """Decode windows until each passes the thresholds.
 
-    Text that repeats what it was shown is decoded again without a prompt. Greedy text that is
-    unsure is searched for with a beam; what is doubtful even then is sampled at rising
-    temperatures. Where every try fails, the likeliest text that does not repeat itself is taken.
-    Live audio is decoded once, and a loop at its end cut off.
+    Text that repeats its prompt is decoded again without one. Unsure greedy text is searched again
+    with a beam; what is still doubtful is sampled at rising temperatures. Where every attempt
+    fails, the likeliest text that does not repeat itself is taken. Live audio is decoded once, and
+    a loop at its end is cut off.
 
-    Args:
-        loop: of this decoder and these options.
-        decoder: an open decoder.
-        tokenizer: of the model, for the compression ratio.
-        options: temperatures and thresholds.
-        state: from `Decoder.start`, one row per task.
-        tasks: the windows.
-
-    Source: OpenAI Whisper, `decode_with_fallback`, which takes the last temperature's text; that
-    the likeliest is taken is faster-whisper's.
+    Source: OpenAI Whisper, `decode_with_fallback`, which takes the last temperature's text; taking
+    the likeliest follows faster-whisper.
     """
     if tasks[0].is_running:
         return tuple(map(_without_loop, loop.run(state, tasks)))
@@ -91,7 +83,7 @@ def decode_with_fallback(
 
 
 def _without_loop(decoded: Decoded) -> Decoded:
-    """Return the text of live audio with a phrase at its end once, where it ran into a loop."""
+    """Return the text of live audio with a phrase that loops at its end once."""
     drafted = decoded.drafted
     n_kept = cut_loop(decoded.tokens)
     if not decoded.runaway or drafted is None or n_kept == len(decoded.tokens):
@@ -111,11 +103,11 @@ def _words(decoded: Decoded, tokenizer: Tokenizer) -> list[int]:
 
 
 def _choose(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
-    """Return the likeliest attempt of those that passed, or of those that do not repeat.
+    """Return the likeliest attempt that passed, or one that does not repeat itself.
 
-    A text that is much shorter than another left a clause out, and is the likelier for it. Where
-    every attempt ran into a loop, or none is anywhere near likely, there was nothing to write down:
-    such text is made up. A text that repeats itself and ends may be a menu, or a song.
+    A text much shorter than another one left a clause out, which makes it likelier. Where every
+    attempt ran into a loop, or none is anywhere near likely, the text is made up. A text that
+    repeats itself and ends may be a menu or a song.
     """
     passed = [attempt for attempt in attempts if not attempt.is_doubtful(thresholds)]
     calm = [attempt for attempt in attempts if not attempt.repeats_itself(thresholds)]

@@ -1,4 +1,4 @@
-"""The best token at every step, for all windows of a batch."""
+"""Greedy search: the best token at every step, for all windows of a batch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ from whisper_hailo.decoding.search.hypothesis import DecoderInput, Hypothesis, N
 
 @dataclass(frozen=True, slots=True)
 class GreedyChoice:
-    """The best token that the rules allow.
-
-    Attributes:
-        rules: which tokens may come.
-        eot: id of end-of-transcript.
-        eot_boost: lead under which end-of-transcript is taken.
-    """
+    """Takes the best token that the rules allow."""
 
     rules: LogitsRules
     eot: int
@@ -31,13 +25,7 @@ class GreedyChoice:
     def __call__(
         self, raw: FloatArray, logsumexp: float, generated: Sequence[int]
     ) -> tuple[int, float]:
-        """Return the id and its log-probability; `raw` may be changed.
-
-        Args:
-            raw: `(n_vocab,)` float32 logits of the model.
-            logsumexp: of this row.
-            generated: ids generated so far in this window.
-        """
+        """Return the id and its log-probability; `raw` `(n_vocab,)` may be changed."""
         ruled, raw = self.rules.apply_in_place(raw, logsumexp, generated)
         token = choose(ruled.logits, self.eot, self.eot_boost)
         return token, float(raw[token]) - ruled.logsumexp
@@ -46,13 +34,9 @@ class GreedyChoice:
 class GreedySearch(NoDraft):
     """Greedy decoding of a batch of windows.
 
-    Windows that are done leave the batch once no more than half of its rows still run: leaving
-    means to copy the keys and values of those that stay, which costs more than the few steps that
-    a done row is carried along.
-
-    Args:
-        choice: takes one token.
-        budgets: most tokens of each window.
+    Finished windows leave the batch once at most half of its rows still run: leaving copies the
+    keys and values of the others, which costs more than the few steps that a finished row is
+    carried along.
     """
 
     def __init__(self, choice: GreedyChoice, budgets: Sequence[int]) -> None:
@@ -62,7 +46,6 @@ class GreedySearch(NoDraft):
         self._rows = list(self._windows)
 
     def advance(self, output: StepOutput) -> DecoderInput | None:
-        """Take one token in every row; see `Search`."""
         logits, logsumexp = output.logits[:, 0], output.logsumexp[:, 0].tolist()
         for row, own, total in zip(self._rows, logits, logsumexp, strict=True):
             if row.runs:
@@ -70,7 +53,7 @@ class GreedySearch(NoDraft):
         return self._rows_to_continue()
 
     def _rows_to_continue(self) -> DecoderInput | None:
-        """Those that run, and so long as they are most, the others with them."""
+        """Keep all rows while most of them run, else only the running ones."""
         running = [index for index, row in enumerate(self._rows) if row.runs]
         if 2 * len(running) > len(self._rows):
             running = list(range(len(self._rows)))
@@ -81,7 +64,6 @@ class GreedySearch(NoDraft):
         return DecoderInput(running, np.array(ids, dtype=np.int64))
 
     def finish(self) -> list[SearchResult]:
-        """The one hypothesis of each window."""
         return [
             SearchResult((Hypothesis(tuple(of.tokens), of.sum_logprob, of.done),))
             for of in self._windows
@@ -90,8 +72,6 @@ class GreedySearch(NoDraft):
 
 @dataclass(slots=True)
 class _Window:
-    """One window on its way."""
-
     budget: int
     tokens: list[int] = field(default_factory=list)
     sum_logprob: float = 0.0
@@ -101,7 +81,7 @@ class _Window:
 
     @property
     def runs(self) -> bool:
-        """Whether neither end-of-transcript, the budget nor a loop was reached."""
+        """Return whether neither end-of-transcript, the budget nor a loop was reached."""
         return not (self.done or self.looped) and len(self.tokens) < self.budget
 
     def take(self, token: int, logprob: float, eot: int) -> None:

@@ -1,4 +1,4 @@
-"""A row of tokens while it is being decoded, and what a search makes of a batch of them."""
+"""Hypotheses, and the protocol of searches over a batch of windows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Hypothesis:
     """Tokens generated so far.
 
     Attributes:
-        tokens: without the prefix and without end-of-transcript.
+        tokens: without the prefix and end-of-transcript.
         sum_logprob: of these and, once done, of end-of-transcript.
         done: end-of-transcript came.
-        n_fixed: so many tokens were taken for granted; they have no part in the sum.
+        n_fixed: settled tokens, which are not in the sum.
     """
 
     tokens: tuple[int, ...] = ()
@@ -60,12 +60,7 @@ def select_best(hypotheses: Sequence[Hypothesis], length_penalty: float | None) 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found in one window.
-
-    Attributes:
-        hypotheses: done or cut off by the budget; at least one.
-        drafted: what became of the draft, where there was one.
-    """
+    """Hypotheses of one window, at least one, done or cut off by the budget."""
 
     hypotheses: Sequence[Hypothesis]
     drafted: Drafted | None = None
@@ -73,12 +68,12 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class DecoderInput:
-    """What the decoder is fed next.
+    """The next decoder pass.
 
     Attributes:
-        rows: those of the last pass to go on with, repeats allowed.
-        tokens: `(n_rows, n_tokens)` int64; all of them are looked at.
-        keep: tokens behind the prompt that the cache keeps; `None` for all.
+        rows: rows of the last pass to continue, repeats allowed.
+        tokens: `(n_rows, n_tokens)` int64; logits are asked for at all of them.
+        keep: tokens after the prompt that the cache keeps; `None` for all.
     """
 
     rows: list[int]
@@ -87,42 +82,38 @@ class DecoderInput:
 
 
 class Search(Protocol):
-    """How the tokens of a batch of windows are chosen."""
+    """Chooses the tokens of a batch of windows."""
 
     @property
     def opening(self) -> tuple[int, ...]:
-        """Ids fed together with the prompt, of a batch of one window."""
+        """Ids fed together with the prompt, for a batch of one window."""
         ...
 
     @property
     def n_fixed(self) -> int:
-        """So many of these are not looked at."""
+        """How many of these are settled."""
         ...
 
     @property
     def aligns(self) -> bool:
-        """It asks for the alignment heads' weights."""
+        """Whether it needs the alignment heads' weights."""
         ...
 
     def advance(self, output: StepOutput) -> DecoderInput | None:
-        """Take one step in every window that runs.
+        """Take one step in every running window; return the next input, or `None` at the end.
 
         Args:
-            output: of the last pass, at the positions behind which something is to be chosen; its
-                logits are used up.
-
-        Returns:
-            how to go on; `None` when all is done.
+            output: of the last pass; its logits may be changed.
         """
         ...
 
     def finish(self) -> list[SearchResult]:
-        """What was found, window by window."""
+        """Return the results, window by window."""
         ...
 
 
 class NoDraft:
-    """What searches without a draft have in common: each pass adds one token to a row."""
+    """Defaults of searches without a draft: each pass adds one token to a row."""
 
     opening: tuple[int, ...] = ()
     n_fixed = 0

@@ -1,4 +1,4 @@
-"""The decoding loop: prompts in, tokens out, for a batch of windows at once."""
+"""The decoding loop: prompts in, tokens out, for a batch of windows."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from whisper_hailo.decoding.search.hypothesis import Search, SearchResult, selec
 from whisper_hailo.decoding.search.verify_draft import Draft, DraftSearch
 
 _LAST = np.zeros(1, np.int64)
+"""Position of a one-token step; constant, so that the decoder binds it once."""
 _LAST.setflags(write=False)
 """Where a step of one token is looked at; constant, so that a decoder is told of it once."""
 
@@ -37,12 +38,12 @@ class DecodingTask:
     """One window to decode.
 
     Attributes:
-        prompt: forced ids, ending where the model takes over.
+        prompt: forced ids.
         content_s: seconds of audio in the window, for the limit of tokens per second.
-        key: tells windows apart for the sampling; the same key draws the same tokens.
-        draft: what its text may begin with; only alone, and greedily.
-        ahead: a small model that has encoded it, too; only alone, and greedily.
-        is_running: its audio goes on, so that doubtful text is soon transcribed again anyway.
+        key: seeds the sampling; the same key draws the same tokens.
+        draft: expected start of the text; only alone and greedily.
+        ahead: a draft model that has encoded the window; only alone and greedily.
+        is_running: live audio, whose doubtful text is soon transcribed again.
     """
 
     prompt: tuple[int, ...]
@@ -53,11 +54,11 @@ class DecodingTask:
     is_running: bool = False
 
     def shown(self, sot: int) -> tuple[int, ...]:
-        """Ids before start-of-transcript, that of start-of-previous among them."""
+        """Return the ids before start-of-transcript, start-of-previous included."""
         return self.prompt[: self.prompt.index(sot)]
 
     def without_prompt(self, sot: int) -> DecodingTask:
-        """The same window with nothing shown before start-of-transcript."""
+        """Return the same window with nothing before start-of-transcript."""
         return replace(self, prompt=self.prompt[self.prompt.index(sot) :])
 
 
@@ -66,11 +67,11 @@ class Prompts:
     """The prompts of a batch as one pass; shorter ones are padded on the left.
 
     Attributes:
-        tokens: `(batch, n_tokens)` int64, a draft's opening behind the prompt.
+        tokens: `(batch, n_tokens)` int64, with a draft's opening after the prompt.
         first: `(batch,)` int64 columns of the first real tokens; `None` where all are real.
         looks: `(K,)` int64 positions to look at: each start-of-transcript, which tells speech from
-            silence, and behind that where something is to be chosen.
-        sot: per row, which of these is its start-of-transcript.
+            silence, then those that a token is chosen from.
+        sot: per row, the index of its start-of-transcript in `looks`.
     """
 
     tokens: IntArray
@@ -101,14 +102,7 @@ class Prompts:
         )
 
     def split(self, output: StepOutput, no_speech: int | None) -> tuple[FloatArray, StepOutput]:
-        """What a pass says of silence, and of what comes next.
-
-        Args:
-            output: of the pass.
-            no_speech: that id, where the model has one.
-
-        Returns:
-            `(batch,)` its probability at start-of-transcript, and the positions behind.
+        """Return `(batch,)` no-speech probabilities, and the output at the other positions.
 
         Raises:
             ModelError: the decoder's weights are not finite.
@@ -130,13 +124,8 @@ class Prompts:
 class DecodingLoop:
     """Runs the decoder until every window is done.
 
-    Args:
-        decoder: an open decoder.
-        special: its control token ids.
-        options: what the caller asked for.
-        window_s: length of the encoder's window, which no timestamp may pass; `None` is the full
-            context.
-        hotwords: phrases to expect.
+    `window_s` is the length of the encoder's window, which no timestamp may pass; `None` is the
+    full context.
     """
 
     def __init__(
@@ -161,19 +150,13 @@ class DecodingLoop:
         temperature: float = 0.0,
         beam_size: int | None = None,
     ) -> tuple[Decoded, ...]:
-        """Decode every row of a started state.
+        """Decode every row of a started state; return the best hypothesis of each.
 
         Args:
             state: from `Decoder.start`, with an empty self-attention cache; it stays usable.
             tasks: one per row.
             temperature: 0 is greedy or beam search, above 0 tokens are sampled.
-            beam_size: hypotheses of the beam search; `None` is what the options say.
-
-        Returns:
-            the best hypothesis of each row, in order.
-
-        Raises:
-            ModelError: the decoder's weights are not finite.
+            beam_size: `None` is that of the options.
         """
         width = max(len(task.prompt) for task in tasks)
         budgets = [

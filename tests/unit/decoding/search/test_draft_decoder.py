@@ -180,8 +180,8 @@ def test_who_is_sure_and_wrong_is_believed_less() -> None:
     right, wrong = DraftStats(CHEAP), DraftStats(CHEAP)
     decode(tally=right, **long_one())
     decode(tally=wrong, wrong=1.0, **long_one())
-    assert right.trust > 0.8
-    assert wrong.trust < 0.5
+    assert right.calibration > 0.8
+    assert wrong.calibration < 0.5
     assert wrong.n_steps / wrong.n_passes < right.n_steps / right.n_passes
 
 
@@ -208,10 +208,10 @@ def test_it_pays_where_the_text_took_less_than_a_pass_for_each_token(
 def test_before_there_are_tokens_four_are_believed_in() -> None:
     """Four for four passes, of which an assistant is right in eight of ten, as it says."""
     fresh = DraftStats(Costs(step=0.5, row=0.25))
-    assert (fresh.trust, fresh.speed, fresh.spent) == (1.0, 1.0, 0.0)
-    assert replace(fresh, expected=4.0).trust == 0.5
-    assert replace(fresh, expected=4.0, n_accepted=2).trust == 0.75
-    assert replace(fresh, expected=4.0, n_accepted=9).trust == 1.0
+    assert (fresh.calibration, fresh.speed, fresh.spent) == (1.0, 1.0, 0.0)
+    assert replace(fresh, expected=4.0).calibration == 0.5
+    assert replace(fresh, expected=4.0, n_accepted=2).calibration == 0.75
+    assert replace(fresh, expected=4.0, n_accepted=9).calibration == 1.0
     assert replace(fresh, n_tokens=12, n_passes=4, n_fed=4).speed == 2.0
     assert replace(fresh, n_tokens=2, n_passes=4, n_fed=4).speed == 1.0, "alone it is no slower"
 
