@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -13,7 +12,7 @@ from typing import Final
 
 from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
-from whisper_hailo.cli.output import in_shades
+from whisper_hailo.cli.output import OutputOptions, in_shades
 from whisper_hailo.cli.progress import Progress, clock
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.verbosity import note
@@ -22,7 +21,7 @@ from whisper_hailo.core.files import expect_folder, file_id, refuse_foreign, unw
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import Segment, Transcript
-from whisper_hailo.text.outputs import JSON, as_json, failure_json, parts, render, timings_json
+from whisper_hailo.text.outputs import JSON, TextWriter, as_json, failure_json, render, timings_json
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.run import Segments
 from whisper_hailo.transcription.window_cache import BEGINNING, Journal
@@ -62,6 +61,20 @@ class Sink:
     goes_on: bool
     timed: bool
     colour: bool
+
+    @classmethod
+    def of(cls, output: OutputOptions, inputs: Sequence[Input], *, timed: bool) -> Sink:
+        """Return the sink that options ask for."""
+        return cls(
+            formats=output.formats,
+            output_dir=output.output_dir,
+            as_json=output.as_json,
+            inputs=inputs,
+            layout=output.layout,
+            goes_on=output.skip_existing,
+            timed=timed,
+            colour=output.colour,
+        )
 
     def __post_init__(self) -> None:
         if self.output_dir is None:
@@ -132,20 +145,14 @@ class Sink:
         """Return whether a result is streamed to standard output."""
         return self.output_dir is None and not self.as_json and self.formats[0] != JSON
 
-    def printed(self, entry: Input, segments: Iterable[Segment]) -> Iterator[str]:
-        """Yield what goes to standard output; lines of several inputs name their input.
-
-        Args:
-            entry: the input.
-            segments: of it; they may still be coming.
-        """
-        fmt = self.formats[0]
-        several = len(self.inputs) > 1 and fmt == "txt"
-        prefix = f"{shown(entry.name)}: " if several else ""
-        if self.colour and sys.stdout.isatty():
-            segments = map(in_shades, segments)
-        for part in parts(segments, fmt, self.layout, timed=self.timed):
-            yield prefix + part
+    def printer(self, entry: Input) -> Printer:
+        """Return what prints the segments of an input on standard output as they come."""
+        several = len(self.inputs) > 1 and self.formats[0] == "txt"
+        return Printer(
+            TextWriter(self.formats[0], self.layout, timed=self.timed),
+            f"{shown(entry.name)}: " if several else "",
+            is_shaded=self.colour and sys.stdout.isatty(),
+        )
 
     def has(self, entry: Input) -> bool:
         """Return whether all results of an input exist; writes are atomic."""
@@ -170,7 +177,10 @@ class Sink:
             # A stream has no name of its own, or the number of a temporary file.
             emit_json(as_json(replace(transcript, audio=entry.name)) | timings_json(transcript))
         elif self.prints_parts and not printed:
-            emit("".join(self.printed(entry, transcript.segments)))
+            printer = self.printer(entry)
+            for segment in transcript.segments:
+                printer.write(segment)
+            printer.finish()
         elif self.output_dir is None and not printed:
             emit(render(transcript, JSON))
 
@@ -188,12 +198,39 @@ class Sink:
         return code
 
 
+@dataclass(slots=True)
+class Printer:
+    """Prints the segments of one input.
+
+    Attributes:
+        text: makes text of them.
+        prefix: of each part, the name of the input where there are several.
+        is_shaded: words have the colours of their probabilities.
+    """
+
+    text: TextWriter
+    prefix: str
+    is_shaded: bool
+
+    def write(self, segment: Segment) -> None:
+        """Print what is complete with this segment."""
+        self._emit(self.text.write(in_shades(segment) if self.is_shaded else segment))
+
+    def finish(self) -> None:
+        """Print the rest."""
+        self._emit(self.text.finish())
+
+    def _emit(self, parts: Iterable[str]) -> None:
+        if whole := "".join(self.prefix + part for part in parts):
+            emit(whole)
+
+
 _INTERVAL_S: Final = 2.0
 """Files are rewritten at most so often: an hour of audio has thousands of segments."""
 
 
-class Growing(Closing):
-    """Takes the segments of one input.
+class RecordingWriter(Closing):
+    """Takes the segments of one input: prints them, or has its files grow.
 
     Args:
         entry: the input.
@@ -203,67 +240,72 @@ class Growing(Closing):
 
     def __init__(self, entry: Input, sink: Sink, identity: Callable[[], str]) -> None:
         self._entry = entry
+        self._name = shown(entry.name)
         self._sink = sink
+        self._printer = sink.printer(entry) if sink.prints_parts else None
         self._last_s = -_INTERVAL_S
-        self._told = False
+        self._language_told = False
         kept = sink.journal(entry)
         self.journal = None if kept is None else Journal(kept, identity(), go_on=sink.goes_on)
         self.progress = Progress(shown(Path(entry.name).name))
 
-    def open(self) -> Growing:
+    def open(self) -> RecordingWriter:
         """Look for what an earlier run left."""
         if self.journal is not None:
             self.journal.open()
             known_s = self.journal.known_s
             self.progress.skip(known_s)
             if known_s:
-                note(f"{shown(self._entry.name)}: goes on after {clock(known_s)}")
+                note(f"{self._name}: goes on after {clock(known_s)}")
         return self
 
-    def follow(self, segments: Segments) -> None:
-        """Print what comes, or have the files grow; at the end hand over the whole result."""
-        coming = self._each(segments)
-        if self._sink.prints_parts:
-            for part in self._sink.printed(self._entry, coming):
-                self.progress.close()
-                emit(part)
-        else:
-            deque(coming, maxlen=0)
-        self._tell_language(segments)
+    def write(self, segment: Segment, so_far: Segments) -> None:
+        """Take the next segment.
+
+        Args:
+            segment: the last of those so far.
+            so_far: language and transcript of what has come.
+        """
+        self._tell_language(so_far)
+        if self._printer is not None:
+            self.progress.close()
+            self._printer.write(segment)
+        now_s = monotonic()
+        if now_s - self._last_s >= _INTERVAL_S:
+            self._last_s = now_s
+            self._grow(so_far)
+
+    def finish(self, whole: Segments) -> None:
+        """Hand over the whole result, and remove what an interrupted run would have left."""
+        if self._printer is not None:
+            self.progress.close()
+            self._printer.finish()
+        self._tell_language(whole)
         self.progress.close()
-        self._sink.put(self._entry, segments.transcript, printed=self._sink.prints_parts)
+        self._sink.put(self._entry, whole.transcript, printed=self._printer is not None)
         if self.journal is not None:
             self.journal.remove()
         for _, target in self._sink.written(self._entry):
             unfinished(target).unlink(missing_ok=True)
 
-    def _each(self, segments: Segments) -> Iterator[Segment]:
-        for segment in segments:
-            self._tell_language(segments)
-            yield segment
-            now_s = monotonic()
-            if now_s - self._last_s >= _INTERVAL_S:
-                self._last_s = now_s
-                self._grow(segments)
-
-    def _grow(self, segments: Segments) -> None:
+    def _grow(self, so_far: Segments) -> None:
         for fmt, target in self._sink.written(self._entry):
             if fmt == JSON:
                 continue  # not to be read before its last bracket
             path = unfinished(target)
             with unwritable(path, self._sink.advice):
-                text = render(segments.transcript, fmt, self._sink.layout)
+                text = render(so_far.transcript, fmt, self._sink.layout)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
 
-    def _tell_language(self, segments: Segments) -> None:
-        probs = segments.language_probs
-        if self._told or len(probs) < 2:
+    def _tell_language(self, so_far: Segments) -> None:
+        probs = so_far.language_probs
+        if self._language_told or len(probs) < 2:
             return
-        self._told = True
+        self._language_told = True
         code, probability = next(iter(probs.items()))
         self.progress.close()
-        note(f"{shown(self._entry.name)}: {language_name(code)} ({probability:.0%})")
+        note(f"{self._name}: {language_name(code)} ({probability:.0%})")
 
     def close(self) -> None:
         """Leave what there is to a run that goes on."""
@@ -271,4 +313,4 @@ class Growing(Closing):
         if self.journal is not None:
             self.journal.close()
             if self.journal.kept:
-                note(f"{shown(self._entry.name)}: what was decoded is kept; --resume goes on")
+                note(f"{self._name}: what was decoded is kept; --resume goes on")

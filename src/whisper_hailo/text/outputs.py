@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.strict_json import without_halves
 from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
-from whisper_hailo.text.subtitles import Layout, cue_time, srt, tsv, vtt
+from whisper_hailo.text.subtitles import Cue, CueWriter, Layout, cue_time, srt_cue, tsv_row, vtt_cue
 
 JSON_VERSION: Final = 1
 """Raised when a reader of the JSON before could go wrong."""
@@ -26,9 +26,7 @@ FORMATS: Final = ("txt", "srt", "vtt", "tsv", JSON)
 ALL_FORMATS: Final = "all"
 """Stands for every one of `FORMATS`."""
 
-_SUBTITLES: Final[Mapping[str, Callable[[Iterable[Segment], Layout], Iterator[str]]]] = {
-    "srt": srt, "vtt": vtt, "tsv": tsv,
-}  # fmt: skip
+_HEADINGS: Final = {"vtt": "WEBVTT\n\n", "tsv": "start\tend\ttext\n"}
 
 
 def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> str:
@@ -45,16 +43,15 @@ def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> st
     """
     if fmt == JSON:
         return without_halves(json.dumps(as_json(transcript), ensure_ascii=False, indent=2)) + "\n"
-    return "".join(parts(transcript.segments, fmt, layout or Layout()))
+    writer = TextWriter(fmt, layout or Layout())
+    parts = [part for segment in transcript.segments for part in writer.write(segment)]
+    return "".join([*parts, *writer.finish()])
 
 
-def parts(
-    segments: Iterable[Segment], fmt: str, layout: Layout, *, timed: bool = False
-) -> Iterator[str]:
-    """What `render` puts together, each part as soon as it is known.
+class TextWriter:
+    """Renders the segments of one input as text: each part as soon as nothing can be added to it.
 
     Args:
-        segments: of one input, in order; they may still be coming.
         fmt: one of `FORMATS` but `json`, which cannot be read before its last bracket.
         layout: of subtitles.
         timed: lines of `txt` begin with their times, as on OpenAI Whisper's terminal.
@@ -62,23 +59,44 @@ def parts(
     Raises:
         OptionError: no such format.
     """
-    if fmt == "txt":
-        return _lines(segments, timed=timed)
-    if (make := _SUBTITLES.get(fmt)) is None:
-        known = ", ".join((*FORMATS, ALL_FORMATS))
-        raise OptionError(f"--format is {fmt!r}, expected one of: {known}")
-    return make(segments, layout)
 
+    def __init__(self, fmt: str, layout: Layout, *, timed: bool = False) -> None:
+        if fmt not in FORMATS or fmt == JSON:
+            known = ", ".join((*FORMATS, ALL_FORMATS))
+            raise OptionError(f"--format is {fmt!r}, expected one of: {known}")
+        self._format = fmt
+        self._timed = timed
+        self._cues = CueWriter(layout)
+        self._n_cues = 0
+        self._heading = _HEADINGS.get(fmt, "")
+        self._is_empty = True
 
-def _lines(segments: Iterable[Segment], *, timed: bool) -> Iterator[str]:
-    """A line for each segment with text; an empty one where nothing was said."""
-    said = False
-    for segment in segments:
-        if segment.text:
-            said = True
-            yield text_line(segment, timed=timed)
-    if not said:
-        yield "\n"
+    def write(self, segment: Segment) -> Iterator[str]:
+        """Yield the parts that are complete with this segment."""
+        if self._format == "tsv":
+            yield self._headed(tsv_row(segment))
+        elif self._format != "txt":
+            yield from map(self._cue, self._cues.write(segment))
+        elif segment.text:
+            yield self._headed(text_line(segment, timed=self._timed))
+
+    def finish(self) -> Iterator[str]:
+        """Yield what waits for more; the heading, or an empty line, where nothing was said."""
+        yield from map(self._cue, self._cues.finish())
+        if self._is_empty and (rest := self._heading or "\n" * (self._format == "txt")):
+            yield rest
+
+    def _cue(self, cue: Cue) -> str:
+        self._n_cues += 1
+        return self._headed(
+            vtt_cue(cue) if self._format == "vtt" else f"{self._n_cues}\n{srt_cue(cue)}"
+        )
+
+    def _headed(self, part: str) -> str:
+        """Return the heading with the first part: what fails at once has written nothing."""
+        heading = self._heading if self._is_empty else ""
+        self._is_empty = False
+        return heading + part
 
 
 def text_line(segment: Segment, *, timed: bool = False) -> str:

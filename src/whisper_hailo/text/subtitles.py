@@ -5,7 +5,7 @@ They are made while segments come: a cue is given as soon as nothing can be adde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -145,21 +145,10 @@ class Cue:
     speaker: int | None = None
 
 
-def srt(segments: Iterable[Segment], layout: Layout) -> Iterator[str]:
-    """SubRip: cues with their numbers, from 1."""
-    for number, cue in enumerate(cues(segments, layout), start=1):
-        yield f"{number}\n{srt_cue(cue)}"
-
-
 def srt_cue(cue: Cue) -> str:
     """A cue without its number."""
     times = f"{cue_time(cue.start_s, ',')} --> {cue_time(cue.end_s, ',')}"
     return f"{times}\n{label(cue.speaker)}{_safe(cue.text)}\n\n"
-
-
-def vtt(segments: Iterable[Segment], layout: Layout) -> Iterator[str]:
-    """WebVTT: a header, then cues; speakers are voices, `<v NAME>`."""
-    return _headed("WEBVTT\n\n", map(vtt_cue, cues(segments, layout)))
 
 
 def vtt_cue(cue: Cue) -> str:
@@ -169,52 +158,44 @@ def vtt_cue(cue: Cue) -> str:
     return f"{times}\n{voice}{_safe(cue.text)}\n\n"
 
 
-def tsv(segments: Iterable[Segment], _: Layout) -> Iterator[str]:
-    """Start and end in milliseconds and text, with tabs between, as OpenAI Whisper writes it."""
-    rows = (
-        f"{round(s.start_s * 1000)}\t{round(s.end_s * 1000)}\t"
-        f"{label(s.speaker)}{' '.join(s.text.split())}\n"
-        for s in segments
-    )
-    return _headed("start\tend\ttext\n", rows)
+def tsv_row(segment: Segment) -> str:
+    """Return start and end in ms and text, with tabs between, as OpenAI Whisper writes them."""
+    text = f"{label(segment.speaker)}{' '.join(segment.text.split())}"
+    return f"{round(segment.start_s * 1000)}\t{round(segment.end_s * 1000)}\t{text}\n"
 
 
-def _headed(heading: str, parts: Iterable[str]) -> Iterator[str]:
-    """The heading with the first part, or alone: what fails at once has written nothing."""
-    for part in parts:
-        yield heading + part
-        heading = ""
-    if heading:
-        yield heading
+class CueWriter:
+    """Sets the words of segments as cues; one per segment where the layout says nothing."""
 
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._flows = layout.max_line_count is not None
+        self._page = _Page(layout)
 
-def cues(segments: Iterable[Segment], layout: Layout) -> Iterator[Cue]:
-    """Cues in order; one per segment where the layout says nothing."""
-    for words, speaker in _groups(segments, layout):
-        if layout.highlight_words:
-            yield from _highlighted(words, speaker)
-        else:
-            yield Cue(words[0].start_s, words[-1].end_s, _joined(words), speaker)
-
-
-def _groups(
-    segments: Iterable[Segment], layout: Layout
-) -> Iterator[tuple[Sequence[Word], int | None]]:
-    """Words of each cue; a word whose text begins with a line end begins a line."""
-    if not layout.breaks_lines:
-        yield from ((words_of(s), s.speaker) for s in segments if s.text)
-        return
-    flows = layout.max_line_count is not None
-    page = _Page(layout)
-    for segment in segments:
+    def write(self, segment: Segment) -> Iterator[Cue]:
+        """Yield the cues that nothing can be added to any more."""
+        if not self._layout.breaks_lines:
+            if segment.text:
+                yield from self._cues(words_of(segment), segment.speaker)
+            return
         for index, word in enumerate(words_of(segment)):
-            ends = segment.speaker != page.speaker or (index == 0 and not flows)
+            page = self._page
+            ends = segment.speaker != page.speaker or (index == 0 and not self._flows)
             if page.words and (ends or page.is_pause(word) or not page.takes(word)):
-                yield page.words, page.speaker
-                page = _Page(layout)
-            page.add(word, segment.speaker)
-    if page.words:
-        yield page.words, page.speaker
+                yield from self.finish()
+            self._page.add(word, segment.speaker)
+
+    def finish(self) -> Iterator[Cue]:
+        """Yield the cue that waits for more words, if there is one."""
+        page, self._page = self._page, _Page(self._layout)
+        if page.words:
+            yield from self._cues(page.words, page.speaker)
+
+    def _cues(self, words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
+        """Return one cue; a word whose text begins with a line end begins a line."""
+        if self._layout.highlight_words:
+            return _highlighted(words, speaker)
+        return iter([Cue(words[0].start_s, words[-1].end_s, _joined(words), speaker)])
 
 
 class _Page:

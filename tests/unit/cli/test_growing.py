@@ -14,7 +14,7 @@ from tests.unit.text.test_outputs import transcript
 from whisper_hailo.cli import progress
 from whisper_hailo.cli import sink as sink_module
 from whisper_hailo.cli.inputs import find_inputs
-from whisper_hailo.cli.sink import Growing, Sink
+from whisper_hailo.cli.sink import RecordingWriter, Sink
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.decoding.decoded import Decoded
@@ -62,8 +62,14 @@ def sink(folder: Path, *formats: str, out: str = "", goes_on: bool = False) -> S
 
 
 def follow(results: Sink, segments: Coming, at: int = 0) -> None:
-    with Growing(results.inputs[at], results, str) as grown:
-        grown.follow(segments)  # type: ignore[arg-type]
+    with RecordingWriter(results.inputs[at], results, str) as writer:
+        write_all(writer, segments)
+
+
+def write_all(writer: RecordingWriter, segments: Coming) -> None:
+    for segment in segments:
+        writer.write(segment, segments)  # type: ignore[arg-type]
+    writer.finish(segments)  # type: ignore[arg-type]
 
 
 def printed(
@@ -196,7 +202,7 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
     """Of other runs nothing is known; those that do not go on begin anew."""
     results = sink(tmp_path, "txt", out="out", goes_on=True)
     path = tmp_path / "out" / "a.part.jsonl"
-    with Growing(results.inputs[0], results, lambda: "mine") as interrupted:
+    with RecordingWriter(results.inputs[0], results, lambda: "mine") as interrupted:
         assert interrupted.journal is not None
         assert not interrupted.journal.kept
         interrupted.journal.remember([remembered(segments, transcript())])
@@ -209,14 +215,14 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
         (False, "mine", 0),
     ):
         again = replace(results, goes_on=goes_on)
-        growing = Growing(results.inputs[0], again, lambda identity=identity: identity)
+        growing = RecordingWriter(results.inputs[0], again, lambda identity=identity: identity)
         growing.open()
         assert growing.journal is not None
         assert growing.journal.known_s == known
         told = capsys.readouterr().err
         assert (f"{tmp_path}/a.wav: goes on after 0:12\n" in told) == bool(known)
-    with Growing(results.inputs[0], results, lambda: "mine") as last:
-        last.follow(segments)  # type: ignore[arg-type]
+    with RecordingWriter(results.inputs[0], results, lambda: "mine") as last:
+        write_all(last, segments)
     assert "--resume" not in capsys.readouterr().err
     assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
 
@@ -228,11 +234,11 @@ def test_what_was_known_before_tells_nothing_of_the_speed(
     now = [0.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     results = sink(tmp_path, "txt", out="out", goes_on=True)
-    with Growing(results.inputs[0], results, str) as interrupted:
+    with RecordingWriter(results.inputs[0], results, str) as interrupted:
         assert interrupted.journal is not None
         interrupted.journal.remember([remembered(segments, transcript())])
     capsys.readouterr()
-    with Growing(results.inputs[0], results, str) as going_on:
+    with RecordingWriter(results.inputs[0], results, str) as going_on:
         going_on.progress(12.5, 112.5)
         now[0] = 20.0
         going_on.progress(32.5, 112.5)
@@ -252,9 +258,9 @@ def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
     monkeypatch.setattr(progress, "monotonic", lambda: float(next(now)))
     monkeypatch.setattr(sys, "stdout", sys.stderr)
     results = sink(tmp_path, "txt", out=out)
-    with Growing(results.inputs[0], results, str) as grown:
+    with RecordingWriter(results.inputs[0], results, str) as grown:
         segments.before = lambda: grown.progress(100.0, 600.0)
-        grown.follow(segments)  # type: ignore[arg-type]
+        write_all(grown, segments)
     parts = capsys.readouterr().err.split("\r\x1b[K")
     told = [part for part in parts if part and not part.endswith(" left")]
     language, texts = f"{tmp_path}/a.wav: German (75%)\n", ["Grüße.\n", "All the rest.\n"]
@@ -290,6 +296,6 @@ def test_where_nothing_was_decoded_there_is_nothing_to_go_on_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = sink(tmp_path, "txt", out="out", goes_on=True)
-    Growing(results.inputs[0], results, str).open().close()
+    RecordingWriter(results.inputs[0], results, str).open().close()
     assert capsys.readouterr().err == ""
     assert not (tmp_path / "out").exists()

@@ -8,10 +8,10 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
 from whisper_hailo.decoding.repetition import compression_ratio
 from whisper_hailo.text.outputs import (
+    TextWriter,
     as_json,
     failure_json,
     json_schema,
-    parts,
     render,
     text_line,
     timings_json,
@@ -39,7 +39,8 @@ def test_lines_may_have_their_times() -> None:
     segment = Segment(59.9, 3661.25, "So long.", (), 0.0, 0.0)
     assert text_line(segment) == "So long.\n"
     assert text_line(segment, timed=True) == "[00:59.900 --> 01:01:01.250]  So long.\n"
-    timed = "".join(parts(transcript().segments, "txt", Layout(), timed=True))
+    writer = TextWriter("txt", Layout(), timed=True)
+    timed = "".join(part for segment in transcript().segments for part in writer.write(segment))
     assert timed.splitlines()[0] == "[00:00.000 --> 00:09.000]  Grüße."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,13 @@ from tests.unit.text.test_outputs import transcript
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment, Transcript, Word
 from whisper_hailo.text.outputs import as_json, render
-from whisper_hailo.text.subtitles import Layout, cue_time, cues, spread, words_of
+from whisper_hailo.text.subtitles import Cue, CueWriter, Layout, cue_time, spread, words_of
+
+
+def cues(segments: Iterable[Segment], layout: Layout) -> list[Cue]:
+    writer = CueWriter(layout)
+    written = [cue for segment in segments for cue in writer.write(segment)]
+    return [*written, *writer.finish()]
 
 
 def spoken(*texts: str) -> Transcript:
@@ -106,13 +113,13 @@ def test_text_has_a_line_per_segment_where_the_model_wrote_times() -> None:
 
 def test_lines_and_cues_are_as_long_as_asked_for() -> None:
     shown = spoken("one two three four five six", "seven eight")
-    narrow = list(cues(shown.segments, Layout(max_line_width=9)))
+    narrow = cues(shown.segments, Layout(max_line_width=9))
     assert [cue.text for cue in narrow] == ["one two\nthree\nfour five\nsix", "seven\neight"]
-    paired = list(cues(shown.segments, Layout(max_line_width=9, max_line_count=2)))
+    paired = cues(shown.segments, Layout(max_line_width=9, max_line_count=2))
     assert [cue.text for cue in paired] == ["one two\nthree", "four five\nsix seven", "eight"]
-    by_words = list(cues(shown.segments, Layout(max_words_per_line=4)))
+    by_words = cues(shown.segments, Layout(max_words_per_line=4))
     assert [cue.text for cue in by_words] == ["one two three four", "five six", "seven eight"]
-    in_lines = list(cues(shown.segments, Layout(max_words_per_line=4, max_line_width=80)))
+    in_lines = cues(shown.segments, Layout(max_words_per_line=4, max_line_width=80))
     assert [cue.text for cue in in_lines] == ["one two three four\nfive six", "seven eight"]
     assert (paired[1].start_s, paired[1].end_s) == (1.5, 3.4)
 
@@ -223,12 +230,12 @@ def test_cues_reach_over_segments_only_with_a_width_and_a_count() -> None:
 
 def test_a_cue_is_one_speaker_s() -> None:
     three = at_times(("a", 0.0, 1.0), ("b", 1.0, 2.0), ("c", 2.0, 3.0), speakers=(0, 0, 1))
-    found = list(cues(three.segments, Layout(max_line_width=40, max_line_count=2)))
+    found = cues(three.segments, Layout(max_line_width=40, max_line_count=2))
     assert [(cue.text, cue.speaker) for cue in found] == [("a b", 0), ("c", 1)]
     assert [cue.speaker for cue in cues(three.segments, Layout())] == [0, 0, 1]
     words = (Word(0.0, 0.4, " a", 0.9), Word(0.6, 1.0, " b", 0.9))
     parted = replace(three.segments[2], words=words)
-    marked = list(cues([*three.segments[:2], parted], Layout(highlight_words=True)))
+    marked = cues([*three.segments[:2], parted], Layout(highlight_words=True))
     assert [(cue.text, cue.speaker) for cue in marked][1:] == [
         ("<u>b</u>", 0), ("<u>a</u> b", 1), ("a b", 1), ("a <u>b</u>", 1),
     ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Final
@@ -96,13 +97,11 @@ def batch(
     if job.results == "parquet":
         require("parquet", "--results parquet", "pyarrow")
     files = OutputOptions(fmt=job.fmt, output_dir=Path(job.output_dir), layout=job.layout)
-    wanted = decoding_options(decoding, fallback, files, DecodingOptions(), FALLBACK_STEP)
-    model.expect_language(wanted)
+    options_on = partial(decoding_options, decoding, fallback, files)
+    model.expect_language(options_on(DecodingOptions(), FALLBACK_STEP))
     model = _one_thread_each(model)
     transcriber = model.transcriber()
-    options = decoding_options(
-        decoding, fallback, files, transcriber.default_options, transcriber.default_fallback
-    )
+    options = options_on(transcriber.default_options, transcriber.default_fallback)
     transcriber.check(options, long)
     tell_engine(transcriber)
     return _run([Path(word) for word in words], transcriber, options, long, model, job, files)

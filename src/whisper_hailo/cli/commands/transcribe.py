@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,19 +55,11 @@ def transcribe(
     from whisper_hailo.cli.inputs import find_inputs, looked_at
     from whisper_hailo.cli.sink import Sink
 
-    # What is wrong is told before a model is looked for.
-    wanted = decoding_options(decoding, fallback, output, DecodingOptions(), FALLBACK_STEP)
-    model.expect_language(wanted)
-    sink = Sink(
-        output.formats,
-        output.output_dir,
-        output.as_json,
-        find_inputs(audio),
-        output.layout,
-        output.skip_existing,
-        decoding.typed.get("timestamps", False),
-        output.colour,
-    )
+    options_on = partial(decoding_options, decoding, fallback, output)
+    # Wrong options and files are refused before a model is looked for.
+    model.expect_language(options_on(DecodingOptions(), FALLBACK_STEP))
+    timed = decoding.typed.get("timestamps", False)
+    sink = Sink.of(output, find_inputs(audio), timed=timed)
     sink.expect_writable()
     inputs = [looked_at(entry) for entry in sink.checked()]
     if output.skip_existing:
@@ -77,9 +69,7 @@ def transcribe(
     if not sound:
         return next(iter(codes.values()), ExitCode.OK)
     transcriber = model.transcriber()
-    options = decoding_options(
-        decoding, fallback, output, transcriber.default_options, transcriber.default_fallback
-    )
+    options = options_on(transcriber.default_options, transcriber.default_fallback)
     transcriber.check(options, long)
     tell_engine(transcriber)
     with transcriber:
@@ -128,7 +118,7 @@ def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
 
 
 class _Run:
-    """All inputs through one transcriber."""
+    """All inputs through one transcriber; one that fails is reported and the next is run."""
 
     def __init__(
         self,
@@ -141,89 +131,79 @@ class _Run:
         self._transcriber = transcriber
         self._options = options
         self._long = long
-        self._together = together
+        self._batch_size = together.batch_size
+        self._splits = together.channels == "split"
         self._sink = sink
         self._identity = cache(lambda: transcriber.identity(options, long, together.batch_size))
 
     def all(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
-        """Yield exit codes in order; an input that fails is reported and the next is run."""
-        if self._together.channels == "split":
-            for entry in inputs:
-                yield self._by_channel(entry)
-        elif self._together.batch_size in (None, 1) or len(inputs) == 1:
-            for entry in inputs:
-                yield self._alone(entry)
-        else:
-            yield from self._side_by_side(inputs)
+        """Yield exit codes in order."""
+        if self._splits:
+            return (self._reported(entry, self._by_channel) for entry in inputs)
+        if self._batch_size in (None, 1) or len(inputs) == 1:
+            return (self._reported(entry, self._as_it_comes) for entry in inputs)
+        outcomes = self._transcriber.transcribe_many(
+            (entry.source() for entry in inputs),
+            self._options,
+            long=self._long,
+            batch_size=self._batch_size,
+        )
+        return (
+            self._reported(entry, partial(self._put, outcome=outcome))
+            for entry, outcome in zip(inputs, outcomes, strict=True)
+        )
 
-    def _alone(self, entry: Input) -> ExitCode:
-        """Transcribe one input and show its text as it comes."""
-        from whisper_hailo.cli.sink import Growing
-
+    def _reported(self, entry: Input, work: Callable[[Input], None]) -> ExitCode:
         try:
-            with Growing(entry, self._sink, self._identity) as growing:
-                segments = self._transcriber.segments(
-                    entry.source(),
-                    self._options,
-                    growing.progress,
-                    long=self._long,
-                    batch_size=self._together.batch_size,
-                    memory=growing.journal,
-                )
-                growing.follow(segments)
+            work(entry)
         except ReaderGoneError:
             raise
         except Exception as error:
             return self._sink.put_error(entry, error)
         return ExitCode.OK
 
-    def _by_channel(self, entry: Input) -> ExitCode:
-        progress = Progress(shown(Path(entry.name).name))
-        try:
-            outcome: Transcript | Exception = self._split(entry, progress)
-        except Exception as error:
-            outcome = error
-        finally:
-            progress.close()
-        return self._deliver(entry, outcome)
+    def _as_it_comes(self, entry: Input) -> None:
+        """Transcribe one input; its text is written segment by segment."""
+        from whisper_hailo.cli.sink import RecordingWriter
 
-    def _deliver(self, entry: Input, outcome: Transcript | Exception) -> ExitCode:
-        """Hand a result to the sink, which may fail, too."""
-        if isinstance(outcome, Exception):
-            return self._sink.put_error(entry, outcome)
-        try:
-            self._sink.put(entry, outcome)
-        except ReaderGoneError:
-            raise
-        except Exception as error:
-            return self._sink.put_error(entry, error)
-        return ExitCode.OK
+        with RecordingWriter(entry, self._sink, self._identity) as writer:
+            segments = self._transcriber.segments(
+                entry.source(),
+                self._options,
+                writer.progress,
+                long=self._long,
+                batch_size=self._batch_size,
+                memory=writer.journal,
+            )
+            for segment in segments:
+                writer.write(segment, segments)
+            writer.finish(segments)
 
-    def _split(self, entry: Input, progress: Progress) -> Transcript:
+    def _by_channel(self, entry: Input) -> None:
         """Transcribe each channel alone and merge them on one timeline."""
         from whisper_hailo.audio.stream import merge_channels, split_channels
 
+        progress = Progress(shown(Path(entry.name).name))
         transcripts = []
-        with split_channels(entry.source()) as channels:
-            for outcome in self._transcriber.transcribe_many(
-                channels,
-                self._options,
-                progress,
-                long=self._long,
-                batch_size=self._together.batch_size,
-            ):
-                if isinstance(outcome, Exception):
-                    raise outcome
-                transcripts.append(outcome)
-        return merge_channels(transcripts)
+        try:
+            with split_channels(entry.source()) as channels:
+                for outcome in self._transcriber.transcribe_many(
+                    channels,
+                    self._options,
+                    progress,
+                    long=self._long,
+                    batch_size=self._batch_size,
+                ):
+                    if isinstance(outcome, Exception):
+                        raise outcome
+                    transcripts.append(outcome)
+            whole = merge_channels(transcripts)
+        finally:
+            progress.close()
+        self._sink.put(entry, whole)
 
-    def _side_by_side(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
-        """Transcribe several files with their windows in one batch."""
-        outcomes = self._transcriber.transcribe_many(
-            (entry.source() for entry in inputs if entry.fault is None),
-            self._options,
-            long=self._long,
-            batch_size=self._together.batch_size,
-        )
-        for entry in inputs:
-            yield self._deliver(entry, entry.fault or next(outcomes))
+    def _put(self, entry: Input, outcome: Transcript | Exception) -> None:
+        """Hand over one of several results that were computed together."""
+        if isinstance(outcome, Exception):
+            raise outcome
+        self._sink.put(entry, outcome)
