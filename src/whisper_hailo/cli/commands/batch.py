@@ -146,13 +146,17 @@ def _run(
     if wanted.as_json:
         return _tell_status(store, as_json=True)
     record = job.record
+    done = f"{clock(record.audio_s)} of audio in {clock(record.seconds)}"
     note(
-        f"{job.n_items} items in {shown(store.name)}, {failures} failed; "
-        f"{clock(record.audio_s)} of audio in {clock(record.seconds)}"
-        + f", see {shown(store.name)}/failures.jsonl"
-        * bool(failures)
+        f"{_items(job.n_items)} in {shown(store.name)}, {failures} failed; "
+        + (done if record.audio_s or failures else "nothing was left to do")
+        + f", see {shown(store.name)}/failures.jsonl" * bool(failures)
     )
     return ExitCode.AUDIO if failures else ExitCode.OK
+
+
+def _items(count: int) -> str:
+    return f"{count} item" + "s" * (count != 1)
 
 
 def _outcomes(job: BatchJob, setup: Setup, wanted: JobOptions, n_workers: int) -> Iterator[Outcome]:
@@ -182,7 +186,7 @@ class _Progress:
         if not self._line.is_due(now_s := monotonic()):
             return
         n_done, record = self._job.n_done, self._job.record
-        line = f"{n_done} of {self._job.n_items} items, {record.speed:.1f} x real time"
+        line = f"{n_done} of {_items(self._job.n_items)}, {record.speed:.1f} x real time"
         if (left_s := self._job.left_s) is not None:
             line += f", about {clock(left_s)} left"
         self._line.show(now_s, line)
@@ -198,7 +202,7 @@ def _tell_status(store: Store, *, as_json: bool) -> int:
     if as_json:
         emit_json(asdict(status) | {"remaining": status.remaining})
         return ExitCode.OK
-    emit(f"{status.done} of {status.items} items done, {status.failed} failed, ")
+    emit(f"{status.done} of {_items(status.items)} done, {status.failed} failed, ")
     emit(
         f"{status.remaining} left\n{clock(status.audio_s)} of audio, {status.speed:.1f} x real time"
     )

@@ -115,7 +115,9 @@ def _lines() -> Iterator[str]:
     yield f"Bundled:\n  {BUNDLED}  for trying things out: everyday English and German"
     cached = cached_models()
     yield f"Cached in {models_folder()}:"
-    yield from (f"  {_described(model)}" for model in cached)
+    rows = [_described(model) for model in cached]
+    for row, model in zip(rows, cached, strict=True):
+        yield f"  {row}" + f", folder {model.directory.name}" * (rows.count(row) > 1)
     if not cached:
         yield "  none"
     yield "Known, fetched when they are first used; any hub id is taken, too:"

@@ -34,6 +34,8 @@ def test_an_archive(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
     assert "failures" not in last
     assert texts() == ["said 0", "said 1", "said 2"]
     assert works.items == ["a.wav", "b.wav", "c.wav"]
+    assert batch() == 0
+    assert "nothing was left to do" in capsys.readouterr().err
 
 
 def test_what_failed_is_told_and_listed(works: Works, capsys: pytest.CaptureFixture[str]) -> None:

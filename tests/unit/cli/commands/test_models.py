@@ -171,6 +171,18 @@ def test_the_size_of_a_model_is_told(cache: Path, capsys: pytest.CaptureFixture[
     assert json.loads(capsys.readouterr().out)["cached"] == []
 
 
+def test_two_models_of_one_description_have_their_folders(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (model,) = cached_models()
+    shutil.copytree(model.directory, cache / "models" / "zzz")
+    assert run(["models"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if "of micro" in line]
+    assert [row.rpartition("folder ")[2] for row in rows] == [
+        model.directory.name, "zzz",
+    ]  # fmt: skip
+
+
 def test_all_that_are_named_have_their_turn(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
