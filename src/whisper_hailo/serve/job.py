@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
 from whisper_hailo.core.types import BufferText, Segment, Transcript
+from whisper_hailo.decoding.search.loop import Steps
 from whisper_hailo.serve.errors import ClientDisconnectedError
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.transcription.recording import Recording
@@ -117,8 +118,10 @@ class _Alone:
     def context(self) -> Context:
         return self._engine.context()
 
-    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
-        return self._engine.transcribe(encoded, requests)
+    def steps(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> Steps[list[WindowResult]]:
+        return self._engine.steps(encoded, requests)
 
 
 class PartialJob(Job):

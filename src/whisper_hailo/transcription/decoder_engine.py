@@ -20,7 +20,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
 from whisper_hailo.decoding.search.draft_decoder import DraftState, DraftStats
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.word_times import align_words, words_into_segments
 from whisper_hailo.decoding.words import split_into_sentences
@@ -37,7 +37,7 @@ class DecoderEngine:
     """The decoding loop, languages, prompts and word times of a decoder.
 
     Args:
-        decoder: open when `transcribe` is called.
+        decoder: open when its windows are decoded.
         tokenizer: of the model.
         options: what the caller asked for.
         window_s: length of the encoder's window.
@@ -89,8 +89,10 @@ class DecoderEngine:
             detects=language == AUTO_LANGUAGE,
         )
 
-    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
-        """Decode windows as one batch."""
+    def steps(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> Steps[list[WindowResult]]:
+        """Decode windows as one batch; see `WindowEngine`."""
         audio_features, clock = encoded.features, encoded.clock
         if audio_features is None:
             raise OptionError(f"decoder {self._decoder.name} needs an encoder")
@@ -101,10 +103,10 @@ class DecoderEngine:
         with clock.stage("decode"):
             languages = self._languages(state, [request.context for request in requests])
             tasks = [self._task(*of, ahead) for of in zip(requests, languages, strict=True)]
-            decoded = decode_with_fallback(
+            decoded = yield from decode_with_fallback(
                 self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
             )
-            decoded = self._completer.complete(state, requests, tasks, decoded)
+            decoded = yield from self._completer.complete(state, requests, tasks, decoded)
             if (
                 self._draft_model is not None
                 and ahead is not None

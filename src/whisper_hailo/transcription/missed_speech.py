@@ -20,7 +20,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, SECONDS_PER_TIMESTAMP, Floa
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.repetition import compression_ratio
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.window import WindowRequest
@@ -66,7 +66,7 @@ class SpeechCompleter:
         requests: Sequence[WindowRequest],
         tasks: Sequence[DecodingTask],
         decoded: Sequence[Decoded],
-    ) -> tuple[Decoded, ...]:
+    ) -> Steps[tuple[Decoded, ...]]:
         """Return the windows' tokens, with those of speech that was left out.
 
         Args:
@@ -80,7 +80,8 @@ class SpeechCompleter:
             if request.draft is not None or request.window.is_sought:
                 continue
             for _ in range(_MAX_ROUNDS):
-                longer = self._resume(state, row, request.window.audio, task, results[row])
+                audio = request.window.audio
+                longer = yield from self._resume(state, row, audio, task, results[row])
                 if longer is None:
                     break
                 results[row] = longer
@@ -93,7 +94,7 @@ class SpeechCompleter:
         audio: FloatArray,
         task: DecodingTask,
         decoded: Decoded,
-    ) -> Decoded | None:
+    ) -> Steps[Decoded | None]:
         """Return a window's tokens with what was said behind them; `None`: nothing was."""
         begin, tokens = self._begin, decoded.tokens
         if begin is None or not tokens or tokens[-1] < begin:
@@ -108,7 +109,8 @@ class SpeechCompleter:
         settled = (*(tokens[:-1] if is_pair else tokens), start)
         draft = Draft(settled, n_fixed=len(settled), goes_on=True)
         alone = self._decoder.select(state, np.array([row], dtype=np.int64))
-        (found,) = self._loop.run(alone, [replace(task, draft=draft, ahead=None)], beam_size=1)
+        again = replace(task, draft=draft, ahead=None)
+        (found,) = yield from self._loop.steps(alone, [again], beam_size=1)
         rest = found.tokens[len(settled) :]
         text = self._tokenizer.decode(rest).strip()
         rest_only = replace(found, tokens=rest, compression_ratio=compression_ratio(text))

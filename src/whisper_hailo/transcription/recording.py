@@ -91,6 +91,7 @@ class Recording(Closing):
         share: whose it is; of several with one priority the one who had least goes first.
 
     Attributes:
+        has_begun: a window of it was taken up.
         segments: those that are final, as they come.
         failure: what kept it from being transcribed.
     """
@@ -114,6 +115,7 @@ class Recording(Closing):
         self._stack = ExitStack()
         self._n_waiting = 0
         self._exhausted = False
+        self.has_begun = False
         self.priority = priority
         self.engine = engine
         self.share = share or FairShare()

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Any, Final, Protocol, TypeAlias
 
 from whisper_hailo.core.errors import WhisperHailoError
@@ -17,6 +26,12 @@ from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequ
 
 PATIENCE: Final = 8
 """So many batches on end what waits is passed over by what is more urgent; the next one is its."""
+
+QUANTUM: Final = 48
+"""Steps of a batch before another one may go first that is as urgent: some ten seconds of speech.
+
+Hard speech takes hundreds: text that runs on, then a beam search, then samples.
+"""
 
 
 class PriorityScheduler:
@@ -155,6 +170,9 @@ class Schedule:
     is encoded ahead of it. Recordings with different engines share a batch where the engines have
     the same `batch_key`.
 
+    What is more urgent is decoded before the next step of a batch. A batch that takes long lets
+    recordings go first that are as urgent and have not begun: they wait for `QUANTUM` steps.
+
     Args:
         source: of the recordings.
         stages: take a batch of windows to text; all engines stand behind its encoder.
@@ -178,6 +196,9 @@ class Schedule:
         self._progress = progress
         self._encode_ahead = encode_ahead
         self._active: list[Recording] = []
+        self._row: list[_Batch] = []
+        self._running: list[_Batch] = []
+        self._drawn: dict[Recording, WindowRequest] = {}
         self._turns = PriorityScheduler()
 
     def run(self) -> Iterator[Recording]:
@@ -195,18 +216,20 @@ class Schedule:
         stages = self._stages
         try:
             with Prefetch(stages.encode, stages.start, enabled=self._encode_ahead) as ahead:
-                row = [batch] if (batch := self._next_batch(ahead)) else []
-                while row or self._active:
+                row = self._row
+                while True:
+                    if not row and (batch := self._next_batch(ahead)):
+                        row.append(batch)
+                    if not (row or self._active):
+                        break
                     if row:
                         batch = self._first(row, ahead)
                         self._turns.note((one for one, _ in batch.members), self._active)
                         may_wait = self._encode_ahead and not (row or batch.sequential)
                         if may_wait and (waiting := self._next_batch(ahead)):
                             row.append(waiting)
-                        self._transcribe(batch)
+                        yield from self._transcribe(batch, ahead)
                     yield self._done()
-                    if not row and (batch := self._next_batch(ahead)):
-                        row.append(batch)
         finally:
             for recording in self._active:
                 recording.close()
@@ -214,30 +237,75 @@ class Schedule:
     def _first(self, row: list[_Batch], ahead: _Ahead) -> _Batch:
         """The batch that is decoded next: the row's first, or one that overtakes it."""
         while not self._turns.is_due(row[0].priority):
-            if urgent := self._next_batch(ahead, row[0]):
+            if urgent := self._next_batch(ahead, partial(_overtakes, row[0].priority, False)):
                 return urgent
             coming = row[0].encoded.coming
             if coming is None or coming.done() or not self._source.wait(coming):
                 break
         return row.pop(0)
 
-    def _next_batch(self, ahead: _Ahead, waiting: _Batch | None = None) -> _Batch | None:
-        """What is to be decoded next; where a batch waits already, only what is more urgent."""
-        members = self._fill() if waiting is None else self._fill(waiting.priority)
+    def _overtake(
+        self, batch: _Batch, ahead: _Ahead, clock: StageClock, n_steps: int
+    ) -> Generator[list[Recording], None, int]:
+        """Decode what goes before the next step of a batch; the batch is not timed meanwhile.
+
+        Args:
+            batch: is being decoded.
+            ahead: encodes.
+            clock: of the batch.
+            n_steps: of the batch since another one that is as urgent went first.
+
+        Returns:
+            that number from now on.
+        """
+        paused_s, for_equals = perf_counter(), n_steps >= QUANTUM
+        self._running.append(batch)
+        while (
+            other := self._next_overtaking(batch.priority, ahead, for_equals=for_equals)
+        ) is not None:
+            self._turns.note((one for one, _ in other.members), self._active)
+            yield from self._transcribe(other, ahead)
+            self._look_ahead(other.members)
+            yield self._done()
+            if other.priority == batch.priority:
+                n_steps, for_equals = 0, False
+        self._running.pop()
+        for stage in ("decode", "total"):
+            clock.note(stage, (paused_s - perf_counter()) * 1000)
+        return n_steps + 1
+
+    def _next_overtaking(self, priority: int, ahead: _Ahead, *, for_equals: bool) -> _Batch | None:
+        """Return what goes before a batch of this priority that is being decoded."""
+        if self._turns.is_due(priority):
+            return None
+        if self._row and self._may_overtake(self._row[0], priority - (not for_equals)):
+            return self._row.pop(0)
+        return self._next_batch(ahead, partial(_overtakes, priority, for_equals))
+
+    def _may_overtake(self, waiting: _Batch, most: int) -> bool:
+        """Return whether a batch is urgent enough, and no window of it follows one under way."""
+        under_way = {one for batch in self._running for one, _ in batch.members}
+        return waiting.priority <= most and under_way.isdisjoint(one for one, _ in waiting.members)
+
+    def _next_batch(
+        self, ahead: _Ahead, goes_first: Callable[[Recording], bool] | None = None
+    ) -> _Batch | None:
+        """What is to be decoded next; where a batch waits already, only of what goes first."""
+        members = self._fill(goes_first)
         if not members:
             return None
         requests = [request for _, request in members]
-        encoded = ahead.begin(requests, now=len(requests) > 1, apart=waiting is not None)
+        encoded = ahead.begin(requests, now=len(requests) > 1, apart=goes_first is not None)
         return _Batch(members, encoded)
 
-    def _fill(self, before: int | None = None) -> Members:
+    def _fill(self, goes_first: Callable[[Recording], bool] | None) -> Members:
         """Take windows of the recordings under way, in turns; then of new ones."""
         batch: Members = []
         while self._begin(n_free=0) is not None:
             pass
-        ready = [one for one in self._active if before is None or one.priority < before]
+        ready = [one for one in self._active if goes_first is None or goes_first(one)]
         while (n_free := self._source.rows(self._batch_size) - len(batch)) > 0:
-            if not ready and before is None and (new := self._begin(n_free)):
+            if not ready and goes_first is None and (new := self._begin(n_free)):
                 ready.append(new)
             if not ready:
                 break
@@ -268,30 +336,46 @@ class Schedule:
 
     def _draw(self, recording: Recording, batch: Members) -> bool:
         """Add the recording's next window to the batch, if it has one; none if it breaks."""
-        try:
-            request = None if recording.failure else recording.next()
-        except Exception as error:
-            recording.fail(error)
+        request = self._drawn.pop(recording, None) or self._next_window(recording)
+        if recording.failure:
             batch[:] = [member for member in batch if member[0] is not recording]
-            request = None
+            return False
         if request is not None:
             recording.share.n_windows += 1
+            recording.has_begun = True
             batch.append((recording, request))
         return request is not None
+
+    def _next_window(self, recording: Recording) -> WindowRequest | None:
+        """Return the recording's next window, if it has one; it fails if it breaks."""
+        try:
+            return None if recording.failure else recording.next()
+        except Exception as error:
+            recording.fail(error)
+            return None
+
+    def _look_ahead(self, members: Members) -> None:
+        """Find out which recordings end with these windows; the next ones of others are kept."""
+        for recording, _ in members:
+            if (request := self._next_window(recording)) is not None:
+                self._drawn[recording] = request
 
     def _done(self) -> list[Recording]:
         """Recordings that are done or failed, which are under way no more."""
         done = [recording for recording in self._active if recording.failure or recording.done]
         self._active = [recording for recording in self._active if recording not in done]
         for recording in done:
+            self._drawn.pop(recording, None)
             try:
                 recording.finish()
             except Exception as error:
                 recording.fail(error)
         return done
 
-    def _transcribe(self, batch: _Batch) -> None:
+    def _transcribe(self, batch: _Batch, ahead: _Ahead) -> Iterator[list[Recording]]:
         """Take a batch to text and hand out the results; its error is that of all in it.
+
+        Yields recordings that were completed between its steps.
 
         An unexpected error may come of one window, so each is tried again by itself.
         """
@@ -300,10 +384,19 @@ class Schedule:
         with clock.stage("total"):
             try:
                 encoded = batch.encoded.result()
-                results = self._engine(members[0][0]).transcribe(encoded, requests)
+                engine = self._engine(members[0][0])
+                steps = engine.steps(encoded, requests)
+                results, n_steps = None, 0
+                while results is None:
+                    try:
+                        next(steps)
+                    except StopIteration as end:
+                        results = end.value
+                    else:
+                        n_steps = yield from self._overtake(batch, ahead, encoded.clock, n_steps)
             except Exception as error:
                 if len(members) > 1 and not isinstance(error, WhisperHailoError):
-                    self._transcribe_each(members)
+                    yield from self._transcribe_each(members, ahead)
                     return
                 for recording, _ in members:
                     recording.fail(error)
@@ -317,12 +410,18 @@ class Schedule:
             recording, request = members[-1]
             self._progress(request.window.end_s, recording.stream_duration_s)
 
-    def _transcribe_each(self, members: Members) -> None:
+    def _transcribe_each(self, members: Members, ahead: _Ahead) -> Iterator[list[Recording]]:
         """Take the windows of a batch one by one, but for those of recordings that broke."""
         for recording, request in members:
             if not recording.failure:
                 encoded = LazyFuture(partial(self._stages.encode, [request]))
-                self._transcribe(_Batch([(recording, request)], encoded))
+                yield from self._transcribe(_Batch([(recording, request)], encoded), ahead)
+
+
+def _overtakes(priority: int, for_equals: bool, recording: Recording) -> bool:
+    """Return whether a recording may go before a batch of this priority."""
+    newly_equal = for_equals and recording.priority == priority and not recording.has_begun
+    return recording.priority < priority or newly_equal
 
 
 def _hand_out(recording: Recording, result: WindowResult) -> None:

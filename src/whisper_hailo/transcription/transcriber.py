@@ -15,6 +15,7 @@ from whisper_hailo.core.protocols import AnyDecoder, Closeable, Closing, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import BufferText, FloatArray, Settings, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.keywords import (
@@ -286,13 +287,13 @@ class Transcriber(Closing):
                 parts.running_context(stages.engine), parts.plan.content_samples
             )
             encoded = stages.encode([request])
-            (result,) = stages.engine.transcribe(encoded, [request])
+            (result,) = run_steps(stages.engine.steps(encoded, [request]))
             text = partial_text(result, parts.tokenizer)
             if translate and text.words and text.language != "en":
                 engine = parts.window_engine(in_english(options, text.language))
                 again = PartialBuffer(audio, Draft())
                 request = again.request(parts.running_context(engine), parts.plan.content_samples)
-                (result,) = engine.transcribe(encoded, [request])
+                (result,) = run_steps(engine.steps(encoded, [request]))
                 text = replace(text, translation=partial_text(result, parts.tokenizer).text)
         clock.add(encoded.clock)
         return replace(text, timings=clock.timings())

@@ -13,6 +13,7 @@ from whisper_hailo.core.types import FloatArray, IntArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.draft_decoder import DraftStats
+from whisper_hailo.decoding.search.loop import Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 
 _HOT = 0.5
@@ -240,8 +241,10 @@ class WindowEngine(Protocol):
         """Of a recording that has not begun."""
         ...
 
-    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
-        """Take windows to text.
+    def steps(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> Steps[list[WindowResult]]:
+        """Take windows to text; yield before each step, when other windows may be decoded.
 
         Args:
             encoded: what the encoder made of them; its clock is told where the time goes.

@@ -26,6 +26,7 @@ from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.search.loop import Steps
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import (
     Context,
@@ -173,11 +174,13 @@ class _CachedEngine:
     def context(self) -> Context:
         return self._engine.context()
 
-    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+    def steps(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> Steps[list[WindowResult]]:
         if isinstance(encoded, _Known):
             pairs = zip(encoded.windows, requests, strict=True)
             return [window.again(request) for window, request in pairs]
-        results = self._engine.transcribe(encoded, requests)
+        results = yield from self._engine.steps(encoded, requests)
         self._memory.remember(
             [CachedWindow.of(*pair) for pair in zip(requests, results, strict=True)]
         )

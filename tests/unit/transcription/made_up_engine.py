@@ -17,6 +17,7 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.loop import Steps
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.schedule import Schedule, in_order
@@ -58,6 +59,12 @@ class Interpreter:
 
     def context(self) -> Context:
         return Context("en")
+
+    def steps(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> Steps[list[WindowResult]]:
+        yield from ()
+        return self.transcribe(encoded, requests)
 
     def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
         audio_features = encoded.features

@@ -16,7 +16,7 @@ from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.schedule import Listed, Schedule
@@ -39,6 +39,12 @@ class Interpreter:
 
     def context(self) -> Context:
         return Context("en", INITIAL, conditions=True)
+
+    def steps(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> Steps[list[WindowResult]]:
+        yield from ()
+        return self.transcribe(encoded, requests)
 
     def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
         del encoded
@@ -91,13 +97,13 @@ def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
     monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
     prompts: list[tuple[int, ...]] = []
-    run = DecodingLoop.run
+    run = DecodingLoop.steps
 
     def noting(self: DecodingLoop, state: Any, tasks: Sequence[DecodingTask], *rest: Any) -> Any:
         prompts.extend(task.prompt for task in tasks)
         return run(self, state, tasks, *rest)
 
-    monkeypatch.setattr(DecodingLoop, "run", noting)
+    monkeypatch.setattr(DecodingLoop, "steps", noting)
     noise = 0.1 * np.random.default_rng(0).standard_normal(16_000 * 14).astype(np.float32)
     options = DecodingOptions(
         search=SearchOptions(temperatures=(0.0,)),

@@ -16,6 +16,7 @@ from whisper_hailo.core.types import FloatArray, Word
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
+from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
@@ -45,7 +46,7 @@ def engine(
 
 def hear(own: DecoderEngine, request: WindowRequest, ahead: int | None = None) -> WindowResult:
     encoded = Encoded(number(2), StageClock(), None if ahead is None else number(ahead))
-    (heard,) = own.transcribe(encoded, [request])
+    (heard,) = run_steps(own.steps(encoded, [request]))
     return heard
 
 
@@ -67,7 +68,7 @@ def test_what_a_row_s_text_begins_with_is_its_own_engine_s() -> None:
     engines = [engine(decoder, ENGLISH, SPELLING), engine(decoder, prefixed, SPELLING)]
     requests = [WindowRequest(window(2), one.context()) for one in engines]
     features = np.full((2, 1, 1), 2, np.float32)
-    engines[0].transcribe(Encoded(features, StageClock()), requests)
+    run_steps(engines[0].steps(Encoded(features, StageClock()), requests))
     plain, begun = decoder.fed[0]
     assert begun[-2:] == [1, 2]
     assert begun[-3] == plain[-1] == TOY_TOKENS.no_timestamps
@@ -133,7 +134,7 @@ def test_what_is_chosen_looking_at_the_last_seconds_is_held_back(
     engine = DecoderEngine(Reading(), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
     request = WindowRequest(window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s)
     features = np.full((1, 1, 1), 2, np.float32)
-    (heard,) = engine.transcribe(Encoded(features, StageClock()), [request])
+    (heard,) = run_steps(engine.steps(Encoded(features, StageClock()), [request]))
     assert heard.decoded.tokens == kept
 
 
@@ -151,7 +152,7 @@ def test_a_decoder_is_asked_where_it_looks_only_where_something_is_held_back(
     engine = DecoderEngine(Looking(), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
     request = WindowRequest(window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s)
     features = np.full((1, 1, 1), 2, np.float32)
-    engine.transcribe(Encoded(features, StageClock()), [request])
+    run_steps(engine.steps(Encoded(features, StageClock()), [request]))
     assert set(asked) == {hold_back_s > 0}
 
 
@@ -160,7 +161,7 @@ def test_a_decoder_without_eyes_holds_nothing_back() -> None:
     blind = DecoderEngine(decoder, TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
     request = WindowRequest(window(2), blind.context(), Draft((2, 2)), hold_back_s=9.0)
     features = np.full((1, 1, 1), 2, np.float32)
-    (heard,) = blind.transcribe(Encoded(features, StageClock()), [request])
+    (heard,) = run_steps(blind.steps(Encoded(features, StageClock()), [request]))
     assert heard.decoded.tokens == (2, 2)
 
 
@@ -194,7 +195,7 @@ def test_where_nothing_was_said_no_words_are_looked_for() -> None:
     own = engine(decoder, timed, Tokenizer(Mute(), TOY_TOKENS))  # type: ignore[arg-type]
     requests = [WindowRequest(window(2), own.context()) for _ in range(2)]
     features = np.full((2, 1, 1), 2, np.float32)
-    silent = own.transcribe(Encoded(features, StageClock()), requests)
+    silent = run_steps(own.steps(Encoded(features, StageClock()), requests))
     assert [one.segments for one in silent] == [(), ()]
     assert (any(decoder.looked), decoder.n_selected) == (False, 0)
     (heard,), _ = transcribe(decoder, [2], timed)

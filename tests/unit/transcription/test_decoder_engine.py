@@ -19,6 +19,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
@@ -117,7 +118,7 @@ def transcribe(
     features = np.array(numbers, np.float32).reshape(-1, 1, 1)
     asked = windows or [window(number) for number in numbers]
     requests = list(map(WindowRequest, asked, own))
-    return engine.transcribe(Encoded(features, StageClock()), requests), own
+    return run_steps(engine.steps(Encoded(features, StageClock()), requests)), own
 
 
 def test_each_window_s_text_is_that_of_its_audio() -> None:
@@ -279,7 +280,7 @@ def test_rows_of_engines_alike_are_shown_their_own_prompts() -> None:
         decoder.fed.clear()
         requests = [WindowRequest(window(2), one.context()) for one in asked]
         features = np.full((len(asked), 1, 1), 2, np.float32)
-        engines[0].transcribe(Encoded(features, StageClock()), requests)
+        run_steps(engines[0].steps(Encoded(features, StageClock()), requests))
         return decoder.fed[0]
 
     (plain,), (prompted,) = fed(engines[0]), fed(engines[1])

@@ -14,6 +14,7 @@ from tests.unit.transcription.test_decoder_engine import N_POSITIONS, Rows, Stat
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.decoding.option_groups import TokenLimits, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
@@ -32,7 +33,9 @@ def hear(
     engine = DecoderEngine(decoder, tokenizer, options, 30.0)  # type: ignore[arg-type]
     context = engine.context()
     context.last_speech_s = last_speech_s
-    (heard,) = engine.transcribe(Encoded(ODD, StageClock()), [WindowRequest(window(9), context)])
+    (heard,) = run_steps(
+        engine.steps(Encoded(ODD, StageClock()), [WindowRequest(window(9), context)])
+    )
     return heard
 
 

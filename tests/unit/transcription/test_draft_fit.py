@@ -22,6 +22,7 @@ from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
+from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.draft_model import DraftModel, DraftTarget
 from whisper_hailo.transcription.window import Encoded, WindowRequest
@@ -178,7 +179,7 @@ def test_a_window_that_only_the_large_model_heard_is_decoded_by_it_alone() -> No
     engine = DecoderEngine(Rows(), TOKENIZER, options, 30.0, draft)  # type: ignore[arg-type]
     features = np.ones((1, 1, 1), np.float32)
     request = WindowRequest(window(1), engine.context())
-    (heard,) = engine.transcribe(Encoded(features, StageClock()), [request])
+    (heard,) = run_steps(engine.steps(Encoded(features, StageClock()), [request]))
     assert heard.segments[0].text == "w1 w1"
     assert small.fed == []
 

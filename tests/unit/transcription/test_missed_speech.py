@@ -15,7 +15,7 @@ from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription import missed_speech
 from whisper_hailo.transcription.missed_speech import SpeechCompleter
@@ -118,7 +118,7 @@ def complete(
     requests = [WindowRequest(window, Context("en"), **request)]
     decoded = [Decoded(tokens, -0.1, 0.0, runaway=False)]
     tasks = [DecodingTask(PREFIX, window.content_s)]
-    (result,) = completer.complete((), requests, tasks, decoded)
+    (result,) = run_steps(completer.complete((), requests, tasks, decoded))
     return result
 
 

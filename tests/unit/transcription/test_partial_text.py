@@ -15,6 +15,7 @@ from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded, Drafted
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.partials import PartialBuffer, in_english, joined, partial_text
@@ -117,5 +118,5 @@ def test_words_of_running_audio_have_times_where_asked_for_and_known(
     engine = DecoderEngine(Rows(aligns=aligns), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
     request = PartialBuffer(WINDOW.audio, Draft(), asked).request(engine.context(), 16_000)
     features = np.ones((1, 1, 1), np.float32)
-    (found,) = engine.transcribe(Encoded(features, StageClock()), [request])
+    (found,) = run_steps(engine.steps(Encoded(features, StageClock()), [request]))
     assert len(found.words) == n_words

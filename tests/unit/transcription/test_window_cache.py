@@ -14,6 +14,7 @@ from tests.unit.transcription.made_up_engine import PLAN, Chip, Encoder, Interpr
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 from whisper_hailo.transcription.window_cache import CachedStages, CachedWindow, Journal, window_key
@@ -102,7 +103,7 @@ def test_known_windows_go_through_no_stage_however_the_encoder_works(kind: type[
 
     def transcribe(*requests: WindowRequest) -> list[WindowResult]:
         encode = stages.start or (lambda asked: lambda: stages.encode(asked))
-        return stages.engine_of(None).transcribe(encode(requests)(), requests)
+        return run_steps(stages.engine_of(None).steps(encode(requests)(), requests))
 
     first, second = (request(Window(AUDIO, at_s), Context("en")) for at_s in (1.0, 2.0))
     (heard,) = transcribe(first)

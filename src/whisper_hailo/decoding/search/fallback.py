@@ -13,7 +13,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.repetition import compression_ratio, cut_loop, repeats_prompt
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.text.tokenizer import Tokenizer
 
 _UNSURE: Final = -0.5
@@ -34,8 +34,10 @@ def decode_with_fallback(
     *,
     state: Any,  # noqa: ANN401 - the decoder's own state type
     tasks: Sequence[DecodingTask],
-) -> tuple[Decoded, ...]:
+) -> Steps[tuple[Decoded, ...]]:
     """Decode windows until each passes the thresholds.
+
+    Yields before each step, when other windows may be decoded.
 
     Text that repeats its prompt is decoded again without one. Unsure greedy text is searched again
     with a beam; what is still doubtful is sampled at rising temperatures. Where every attempt
@@ -46,7 +48,7 @@ def decode_with_fallback(
     the likeliest follows faster-whisper.
     """
     if tasks[0].is_running:
-        return tuple(map(_without_loop, loop.run(state, tasks)))
+        return tuple(map(_without_loop, (yield from loop.steps(state, tasks))))
     tasks, sot = list(tasks), tokenizer.special.sot
     search, thresholds = options.search, options.thresholds
     stages: list[tuple[float, int | None]] = [(each, None) for each in search.temperatures]
@@ -65,12 +67,14 @@ def decode_with_fallback(
         for batch in batches:
             rows = np.array(batch, dtype=np.int64)
             part = state if len(batch) == len(tasks) else decoder.select(state, rows)
-            found = list(loop.run(part, [tasks[row] for row in batch], temperature, beam_size))
+            steps = loop.steps(part, [tasks[row] for row in batch], temperature, beam_size)
+            found = list((yield from steps))
             for index, row in enumerate(batch):
                 if repeats_prompt(_words(found[index], tokenizer), tasks[row].shown(sot)):
                     tasks[row] = tasks[row].without_prompt(sot)
                     alone = decoder.select(state, np.array([row], dtype=np.int64))
-                    (found[index],) = loop.run(alone, [tasks[row]], temperature, beam_size)
+                    again = loop.steps(alone, [tasks[row]], temperature, beam_size)
+                    (found[index],) = yield from again
             for row, result in zip(batch, found, strict=True):
                 text = tokenizer.decode(result.tokens).strip()
                 tries[row].append(replace(result, compression_ratio=compression_ratio(text)))

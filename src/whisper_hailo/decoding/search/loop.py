@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,10 +27,25 @@ from whisper_hailo.decoding.search.greedy import GreedyChoice, GreedySearch
 from whisper_hailo.decoding.search.hypothesis import Search, SearchResult, select_best
 from whisper_hailo.decoding.search.verify_draft import Draft, DraftSearch
 
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[None, None, T]
+"""Work that may be interrupted by other work of the same decoder wherever it yields."""
+
+
+def run_steps(steps: Steps[T]) -> T:
+    """Return the result of work that is not interrupted."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
 _LAST = np.zeros(1, np.int64)
-"""Position of a one-token step; constant, so that the decoder binds it once."""
 _LAST.setflags(write=False)
-"""Where a step of one token is looked at; constant, so that a decoder is told of it once."""
+"""Position of a one-token step; constant, so that the decoder binds it once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +165,19 @@ class DecodingLoop:
         temperature: float = 0.0,
         beam_size: int | None = None,
     ) -> tuple[Decoded, ...]:
+        """Decode every row of a started state; see `steps`."""
+        return run_steps(self.steps(state, tasks, temperature, beam_size))
+
+    def steps(
+        self,
+        state: Any,  # noqa: ANN401 - the decoder's own state type
+        tasks: Sequence[DecodingTask],
+        temperature: float = 0.0,
+        beam_size: int | None = None,
+    ) -> Steps[tuple[Decoded, ...]]:
         """Decode every row of a started state; return the best hypothesis of each.
+
+        Yields before each step, when others may decode.
 
         Args:
             state: from `Decoder.start`, with an empty self-attention cache; it stays usable.
@@ -174,6 +201,7 @@ class DecodingLoop:
         ends = output.logits[:, 0].argmax(axis=1) == self._special.eot
         ends &= search.n_fixed == 0
         while (feed := search.advance(output)) is not None:
+            yield
             if feed.rows != list(range(self._decoder.batch_size(state))):
                 state = self._decoder.select(state, np.array(feed.rows, dtype=np.int64))
             if feed.keep is not None:

@@ -24,7 +24,7 @@ from whisper_hailo.decoding.repetition import (
     repeats_prompt,
 )
 from whisper_hailo.decoding.search.fallback import _choose, decode_with_fallback
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps, run_steps
 
 
 def test_only_windows_in_doubt_are_tried_again_and_each_keeps_its_own_audio() -> None:
@@ -84,13 +84,15 @@ def test_text_of_audio_that_goes_on_is_taken_as_it_is() -> None:
     options = DecodingOptions(search=SearchOptions((0.0, 0.4)), thresholds=Thresholds(logprob=-0.3))
     decoder = torn(0.5)
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
-    (decoded,) = decode_with_fallback(
-        loop,
-        decoder,  # type: ignore[arg-type]
-        TOKENIZER,
-        options,
-        state=decoder.start(),
-        tasks=[DecodingTask(PREFIX, is_running=True)],
+    (decoded,) = run_steps(
+        decode_with_fallback(
+            loop,
+            decoder,  # type: ignore[arg-type]
+            TOKENIZER,
+            options,
+            state=decoder.start(),
+            tasks=[DecodingTask(PREFIX, is_running=True)],
+        )
     )
     assert decoded.is_doubtful(options.thresholds)
     assert (decoded.tokens, decoded.temperature, len(decoder.fed)) == ((0, 0, 0), 0.0, 4)
@@ -99,7 +101,7 @@ def test_text_of_audio_that_goes_on_is_taken_as_it_is() -> None:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], float, int | None]]:
     """Windows, temperature and beam size of every run of the loop."""
-    noted, run = [], DecodingLoop.run
+    noted, run = [], DecodingLoop.steps
 
     def noting(
         self: DecodingLoop,
@@ -107,11 +109,11 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], float, 
         tasks: Sequence[DecodingTask],
         temperature: float = 0.0,
         beam_size: int | None = None,
-    ) -> tuple[Decoded, ...]:
+    ) -> Steps[tuple[Decoded, ...]]:
         noted.append((state.rows, temperature, beam_size))
         return run(self, state, tasks, temperature, beam_size)
 
-    monkeypatch.setattr(DecodingLoop, "run", noting)
+    monkeypatch.setattr(DecodingLoop, "steps", noting)
     return noted
 
 
@@ -140,13 +142,15 @@ def test_doubtful_windows_are_searched_with_a_beam_once(runs: list[Any]) -> None
 )
 def test_search_is_widened_only_behind_greedy_text(search: SearchOptions, runs: list[Any]) -> None:
     decoder, options = torn(0.5), DecodingOptions(search=search)
-    decode_with_fallback(
-        DecodingLoop(decoder, TOY_TOKENS, options),  # type: ignore[arg-type]
-        decoder,  # type: ignore[arg-type]
-        TOKENIZER,
-        options,
-        state=decoder.start(),
-        tasks=[DecodingTask(PREFIX)],
+    run_steps(
+        decode_with_fallback(
+            DecodingLoop(decoder, TOY_TOKENS, options),  # type: ignore[arg-type]
+            decoder,  # type: ignore[arg-type]
+            TOKENIZER,
+            options,
+            state=decoder.start(),
+            tasks=[DecodingTask(PREFIX)],
+        )
     )
     assert not search.widens
     assert runs == [((0,), search.temperatures[0], None)]
@@ -374,13 +378,15 @@ def test_repeats_prompt_needs_six_tokens_in_a_row() -> None:
 def test_text_that_repeats_its_prompt_is_decoded_without_it(said: tuple[int, ...]) -> None:
     decoder, shown = Scripted([[1], [*said, EOT]]), (17, 0, 1, 2, 3, 4, 5)
     options = DecodingOptions(search=SearchOptions((0.0,)), thresholds=Thresholds(logprob=None))
-    results = decode_with_fallback(
-        DecodingLoop(decoder, TOY_TOKENS, options),  # type: ignore[arg-type]
-        decoder,  # type: ignore[arg-type]
-        TOKENIZER,
-        options,
-        state=decoder.start(),
-        tasks=[DecodingTask(PREFIX), DecodingTask((*shown, *PREFIX))],
+    results = run_steps(
+        decode_with_fallback(
+            DecodingLoop(decoder, TOY_TOKENS, options),  # type: ignore[arg-type]
+            decoder,  # type: ignore[arg-type]
+            TOKENIZER,
+            options,
+            state=decoder.start(),
+            tasks=[DecodingTask(PREFIX), DecodingTask((*shown, *PREFIX))],
+        )
     )
     assert results[1].tokens == said
     prompts = [fed for fed in decoder.fed if len(fed[0]) > 1]

@@ -15,7 +15,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, run_steps
 from whisper_hailo.text.tokenizer import Tokenizer
 
 
@@ -76,13 +76,15 @@ def tried(
     )
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
     tasks = [DecodingTask(PREFIX, key=row) for row in range(len(decoder.shares))]
-    return decode_with_fallback(
-        loop,
-        decoder,  # type: ignore[arg-type]
-        TOKENIZER,
-        options,
-        state=decoder.start(),
-        tasks=tasks,
+    return run_steps(
+        decode_with_fallback(
+            loop,
+            decoder,  # type: ignore[arg-type]
+            TOKENIZER,
+            options,
+            state=decoder.start(),
+            tasks=tasks,
+        )
     )
 
 
