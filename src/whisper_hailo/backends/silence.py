@@ -94,7 +94,7 @@ def measure_silence_keys(
     n_samples = round(dims.max_window_s * SAMPLE_RATE_HZ)
     behind_s = min(_BEHIND_S, dims.max_window_s / 4)
     silent = []
-    for clip in _bundled_clips() if clips is None else clips:
+    for clip in bundled_clips() if clips is None else clips:
         speech = clip[: n_samples // 2]
         mel = log_mel(pad_or_trim(speech, n_samples), dims.n_mels)
         features = encoder.encode(mel[np.newaxis])[0]
@@ -103,7 +103,8 @@ def measure_silence_keys(
     return cluster_positions(np.concatenate(silent), n_keys)
 
 
-def _bundled_clips() -> list[FloatArray]:
+def bundled_clips() -> list[FloatArray]:
+    """Load the clips of speech that every conversion measures with."""
     return [load_audio(path) for path in sorted(CLIPS.glob("*.flac"))]
 
 

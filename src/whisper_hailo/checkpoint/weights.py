@@ -85,6 +85,12 @@ def scaled(weight: Weight, factor: float) -> Weight:
     return Weight(weight.shape, weight.dtype, lambda: weight.load() * dtype.type(factor))
 
 
+def divided(weight: Weight, factors: AnyArray) -> Weight:
+    """Every row divided by its own factor, `(n,)`."""
+    column = factors.reshape(-1, *(1,) * (len(weight.shape) - 1))
+    return Weight(weight.shape, weight.dtype, lambda: weight.load() / column)
+
+
 def stacked(parts: Sequence[Weight]) -> Weight:
     """Joined along the first axis."""
     first = parts[0]

@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.backends.onnx import OnnxEncoder
-from whisper_hailo.backends.silence import measure_silence_keys, save_silence_keys
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import INDEX_FILE, alignment_heads
 from whisper_hailo.checkpoint.tokens import read_special_tokens, write_tokenizer
@@ -26,6 +24,7 @@ from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.graphs.products import Arithmetic
 from whisper_hailo.convert.hailo.pieces import FixedSizes, fixed_sizes
 from whisper_hailo.convert.hailo.write import Job, hailo_forms
+from whisper_hailo.convert.measure import measure_peaks, write_silence_keys
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError, shown
 from whisper_hailo.core.files import alone_with, files_below, ordinary_mode, sha256, sync, sync_tree
@@ -122,15 +121,9 @@ def _write_all(
     hashes, files = _side_by_side(lambda: source_hashes(checkpoint), jobs)
     if has_tokenizer:
         files[TOKENIZER_FILE] = _record(tokenizer)
-    files[SILENCE_FILE] = _write_silence_keys(work, replace(spec, files=files))
+    write_silence_keys(work, replace(spec, files=files), work / SILENCE_FILE)
+    files[SILENCE_FILE] = _record(work / SILENCE_FILE)
     return replace(spec, files=files, source=replace(source, sha256=hashes))
-
-
-def _write_silence_keys(work: Path, spec: ModelSpec) -> FileRecord:
-    """Measure the silence keys with the encoder just written."""
-    with OnnxEncoder(work, spec) as encoder:
-        save_silence_keys(measure_silence_keys(encoder), work / SILENCE_FILE)
-    return _record(work / SILENCE_FILE)
 
 
 def _side_by_side(
@@ -162,11 +155,14 @@ def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job
         graph = decoder_graph(checkpoint, spec.alignment_heads, of_decoder, half=spec.half)
         return write_graph(graph, work / DECODER_FILE, external=True)
 
+    def encoder() -> dict[str, FileRecord]:
+        peaks = measure_peaks(checkpoint, work) if of_encoder is Arithmetic.TENSOR_8 else None
+        graph = encoder_graph(checkpoint, of_encoder, half=spec.half, peaks=peaks)
+        return write_graph(graph, work / ENCODER_FILE)
+
     return [
         decoder,
-        lambda: write_graph(
-            encoder_graph(checkpoint, of_encoder, half=spec.half), work / ENCODER_FILE
-        ),
+        encoder,
         lambda: write_graph(
             cross_kv_graph(checkpoint, of_cross, half=spec.half), work / CROSS_KV_FILE
         ),

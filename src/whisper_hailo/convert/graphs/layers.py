@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.weights import divided
 from whisper_hailo.convert.graphs.builder import FLOAT, HALF, GraphBuilder
 from whisper_hailo.convert.graphs.products import Arithmetic, checkpoint_linear, linear
+from whisper_hailo.core.types import FloatArray
 
 LAYER_NORM_EPSILON = 1e-5
 
 
-def layer_norm(b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, stem: str) -> str:
-    """LayerNormalization over the last axis with the weights called `stem`."""
-    scale = b.weight(f"{stem}.weight", checkpoint.weight(f"{stem}.weight"))
-    bias = b.weight(f"{stem}.bias", checkpoint.weight(f"{stem}.bias"))
+def layer_norm(
+    b: GraphBuilder,
+    x: str,
+    name: str,
+    checkpoint: Checkpoint,
+    stem: str,
+    factors: FloatArray | None = None,
+) -> str:
+    """LayerNormalization over the last axis with the weights called `stem`.
+
+    Args:
+        b: the graph.
+        x: `(batch, n, d_model)`.
+        name: name of the result.
+        checkpoint: where the weights are.
+        stem: their name.
+        factors: `(d_model,)` float32 that the result is divided by.
+    """
+    weights = [checkpoint.weight(f"{stem}.{part}") for part in ("weight", "bias")]
+    if factors is not None:
+        weights = [divided(weight, factors) for weight in weights]
+    scale, bias = b.weight(f"{stem}.weight", weights[0]), b.weight(f"{stem}.bias", weights[1])
     inputs = (x, scale, bias)
     return b.op("LayerNormalization", inputs, name, axis=-1, epsilon=LAYER_NORM_EPSILON)
 
