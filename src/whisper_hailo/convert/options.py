@@ -56,10 +56,10 @@ class ConvertOptions:
     Attributes:
         quantize: decoder weights: `none` (float32, exact), `int8` or `int4` (weight-only blocks);
             `auto` is `int8`, whose errors no measurement here could tell from those of `none`.
-        encoder_quantize: the same for the encoder's matrix products, with `int8` for its
-            convolutions, too; additions, norms and softmax always stay float. `auto` is `none`:
-            8 bits in the encoder cost real `base` ten points of words in Ukrainian and three
-            languages of 92, and save a tenth of the time (docs/accuracy.md).
+        encoder_quantize: the same for the encoder's matrix products; convolutions, additions, norms
+            and softmax always stay float. `auto` is `none` beside a decoder of `none`, else `int8`:
+            with outliers kept apart, 494 recordings of people gave real `base` 2,465 word errors,
+            and 2,491 in float32 (docs/accuracy.md).
         half: what quantised graphs do not compute in 8 bits is in float16 where that is safe, for
             processors that compute in it; `None` asks the one of this machine.
         tokenizer: a tokenizer file to use instead of the checkpoint's own.
@@ -94,7 +94,9 @@ class ConvertOptions:
     @property
     def encoder_form(self) -> str:
         """One of `QUANTIZATIONS`: what `auto` stands for, too."""
-        return "none" if self.encoder_quantize == AUTO_QUANTIZE else self.encoder_quantize
+        if self.encoder_quantize != AUTO_QUANTIZE:
+            return self.encoder_quantize
+        return "none" if self.decoder_form == "none" else "int8"
 
     @property
     def asks_form(self) -> bool:

@@ -241,7 +241,7 @@ def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) 
         logsumexp: of all logits.
     """
     if masked.size < logits.size // 8:
-        part = sum([math.exp(value - logsumexp) for value in masked.tolist()])
+        part = float(np.exp(masked.astype(np.float64) - logsumexp).sum())
         if part < _LARGEST_PART:
             return logsumexp + math.log1p(-part)
     allowed = logits[logits > -np.inf].astype(np.float64)

@@ -30,6 +30,12 @@ from whisper_hailo.text.tokenizer import Tokenizer
 MEDIAN_WIDTH: Final = 7
 """Encoder positions, as in OpenAI Whisper."""
 
+_MEDIAN_EXCHANGES: Final = (
+    (0, 5), (0, 3), (1, 6), (2, 4), (0, 1), (3, 5), (2, 6),
+    (2, 3), (3, 6), (4, 5), (1, 4), (1, 3), (3, 4),
+)  # fmt: skip
+"""Sorts the middle one of seven into its place with the fewest comparisons (Devillard, 1998)."""
+
 _DIAGONAL, _DOWN, _ACROSS = 0, 1, 2
 
 
@@ -55,59 +61,61 @@ def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArr
     weights /= np.maximum(weights.sum(axis=-1, keepdims=True), 1e-30)
     spread = weights.std(axis=-2, keepdims=True)
     weights = (weights - weights.mean(axis=-2, keepdims=True)) / np.maximum(spread, 1e-30)
-    matrix = median_filter(weights, MEDIAN_WIDTH).mean(axis=0)
+    matrix = median_filter(weights).mean(axis=0)
     tokens, positions = warp(-matrix[rows])
     _, begins = np.unique(tokens, return_index=True)
     starts: IntArray = positions[begins]
     return starts
 
 
-def median_filter(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Return the running median along the last axis, whose ends are reflected.
+def median_filter(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the running median of seven values along the last axis, whose ends are reflected.
 
     Args:
-        values: `(..., n)` float64; unchanged when n is at most half the width.
-        width: odd number of values.
+        values: `(..., n)` float64; left as it is when n is at most three.
     """
-    reach = width // 2
-    if values.shape[-1] <= reach:
+    n, reach = values.shape[-1], MEDIAN_WIDTH // 2
+    if n <= reach:
         return values
     padded = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(reach, reach)], mode="reflect")
-    around = np.lib.stride_tricks.sliding_window_view(padded, width, axis=-1)
-    return np.partition(around, reach)[..., reach]
+    around = [padded[..., start : start + n] for start in range(MEDIAN_WIDTH)]
+    for low, high in _MEDIAN_EXCHANGES:
+        pair = around[low], around[high]
+        around[low], around[high] = np.minimum(*pair), np.maximum(*pair)
+    return around[reach]
 
 
 def warp(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
     """Return rows and columns `(n_steps,)` int64 of the cheapest monotonic path.
 
-    The table is filled by anti-diagonals, whose cells do not depend on each other.
+    A cell costs its own cost and the least of its three neighbours'. Along a row, with S the
+    running sum of costs, that is `S[c] + min(best[i] - S[i - 1] for i <= c)`, best being the lesser
+    of the two neighbours above: a running minimum in the place of a loop over the columns.
 
     Args:
         cost: `(n, m)` float64.
     """
     n, m = cost.shape
-    trace = np.zeros((n + 1, m + 1), dtype=np.int8)
-    table = np.full(trace.shape, np.inf)
+    table = np.full((n + 1, m + 1), np.inf)
     table[0, 0] = 0.0
-    for total in range(2, n + m + 1):
-        rows = np.arange(max(1, total - m), min(n, total - 1) + 1)
-        columns = total - rows
-        diagonal = table[rows - 1, columns - 1]
-        down = table[rows - 1, columns]
-        across = table[rows, columns - 1]
-        is_diagonal = (diagonal < down) & (diagonal < across)
-        is_down = (down < diagonal) & (down < across)
-        best = np.where(is_diagonal, diagonal, np.where(is_down, down, across))
-        table[rows, columns] = cost[rows - 1, columns - 1] + best
-        trace[rows, columns] = np.where(is_diagonal, _DIAGONAL, np.where(is_down, _DOWN, _ACROSS))
+    for row, costs in enumerate(cost):
+        total = np.cumsum(costs)
+        best = np.minimum(table[row, :-1], table[row, 1:])
+        best[1:] -= total[:-1]
+        table[row + 1, 1:] = total + np.minimum.accumulate(best)
+    diagonal, down, across = table[:-1, :-1], table[:-1, 1:], table[1:, :-1]
+    trace = np.full(cost.shape, _ACROSS, dtype=np.int8)
+    trace[(down < diagonal) & (down < across)] = _DOWN
+    trace[(diagonal < down) & (diagonal < across)] = _DIAGONAL
     return _path(trace)
 
 
 def _path(trace: NDArray[np.int8]) -> tuple[IntArray, IntArray]:
+    """Follow the moves back from the last cell until one leaves the first row."""
     row, column = trace.shape[0] - 1, trace.shape[1] - 1
     cells: list[tuple[int, int]] = []
-    while row > 0:
-        cells.append((row - 1, column - 1))
+    while row >= 0:
+        cells.append((row, column))
         move = trace[row, column]
         row -= int(move != _ACROSS)
         column -= int(move != _DOWN)

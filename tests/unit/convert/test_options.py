@@ -11,10 +11,10 @@ from whisper_hailo.core.errors import OptionError
 @pytest.mark.parametrize(
     ("options", "decoder", "encoder"),
     [
-        (ConvertOptions(), "int8", "none"),
-        (ConvertOptions("int4"), "int4", "none"),
+        (ConvertOptions(), "int8", "int8"),
+        (ConvertOptions("int4"), "int4", "int8"),
         (ConvertOptions("none"), "none", "none"),
-        (ConvertOptions(hailo=HailoOptions()), "int8", "none"),
+        (ConvertOptions(hailo=HailoOptions()), "int8", "int8"),
         (ConvertOptions("int4", "int4", hailo=HailoOptions()), "int4", "int4"),
         (ConvertOptions("none", "int8"), "none", "int8"),
         (ConvertOptions("int8", "none"), "int8", "none"),

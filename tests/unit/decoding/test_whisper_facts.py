@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.decoding.test_words import tokenizer  # noqa: F401 - a fixture
-from whisper_hailo.decoding.word_times import median_filter, warp
+from whisper_hailo.decoding.word_times import MEDIAN_WIDTH, median_filter, warp
 from whisper_hailo.text.tokenizer import Tokenizer
 
 
@@ -33,16 +33,16 @@ def test_a_valley_carved_into_random_costs_is_the_path(n: int, m: int) -> None:
     assert found[1].tolist() == columns.tolist()
 
 
-@pytest.mark.parametrize("width", [3, 5, 7, 13])
 @pytest.mark.parametrize("shape", [(10,), (1, 15), (4, 5, 345), (2, 3, 24, 51)])
-def test_the_median_of_every_shape_and_width(shape: tuple[int, ...], width: int) -> None:
+def test_the_median_of_every_shape(shape: tuple[int, ...]) -> None:
+    width = MEDIAN_WIDTH
     values = np.random.default_rng(width).standard_normal(shape)
     reach = width // 2
     padded = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(reach, reach)], mode="reflect")
     expected = np.stack(
         [np.median(padded[..., i : i + width], axis=-1) for i in range(shape[-1])], axis=-1
     )
-    assert np.array_equal(median_filter(values, width), expected)
+    assert np.array_equal(median_filter(values), expected)
 
 
 def test_every_language_has_a_token_between_the_text_and_the_times(

@@ -138,16 +138,22 @@ class _Layers:
             self._show(hidden)
             return b.op("Add", (x, change), f"{layer}.out")
         quiet, loud = loudest_units(self.peaks[hidden])
-        for units, part, arithmetic in (
-            (loud, "loud", Arithmetic.FLOAT),
-            (quiet, "quiet", self.arithmetic),
-        ):
-            second = select_inputs(fc2, units, bias=part == "quiet")
-            change = self._mlp_change(
-                normed, f"{layer}.{part}", select_outputs(fc1, units), second, arithmetic
+        of_loud, of_quiet = (
+            self._mlp_change(
+                normed,
+                f"{layer}.{part}",
+                select_outputs(fc1, units),
+                select_inputs(fc2, units, bias=units is quiet),
+                arithmetic,
             )
-            x = b.op("Add", (x, change), f"{layer}.{part}.out")
-        return x
+            for part, units, arithmetic in (
+                ("loud", loud, Arithmetic.FLOAT),
+                ("quiet", quiet, self.arithmetic),
+            )
+        )
+        return b.op(
+            "Add", (b.op("Add", (x, of_loud), f"{layer}.loud.out"), of_quiet), f"{layer}.out"
+        )
 
     def _mlp_change(
         self, normed: str, name: str, fc1: Linear, fc2: Linear, arithmetic: Arithmetic

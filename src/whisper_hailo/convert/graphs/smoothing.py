@@ -55,8 +55,11 @@ def smoothing_factors(peaks: FloatArray, readers: Sequence[Linear]) -> FloatArra
 
 
 def loudest_units(peaks: FloatArray, n_units: int = N_FLOAT_UNITS) -> tuple[IntArray, IntArray]:
-    """Indices of all but the loudest channels, and of the loudest, each in ascending order."""
-    order = np.argsort(peaks, kind="stable")
+    """Indices of all but the loudest channels, and of the loudest, each in ascending order.
+
+    At most half of the channels are loud.
+    """
+    order, n_units = np.argsort(peaks, kind="stable"), min(n_units, peaks.size // 2)
     return np.sort(order[:-n_units]), np.sort(order[-n_units:])
 
 
@@ -70,7 +73,9 @@ def scale_inputs(weights: Linear, factors: FloatArray) -> Linear:
 def divide_outputs(weights: Linear, factors: FloatArray) -> Linear:
     """The product whose outputs are divided by `factors (n_out,)`."""
     bias = weights.bias
-    return Linear(divided(weights.matrix, factors), None if bias is None else divided(bias, factors))
+    return Linear(
+        divided(weights.matrix, factors), None if bias is None else divided(bias, factors)
+    )
 
 
 def select_outputs(weights: Linear, units: IntArray) -> Linear:
