@@ -72,6 +72,6 @@ def warn_of_slow_products(*signatures: Signature) -> None:
             logger.warning(
                 "%s has 8-bit weights that this processor, without VNNI, would add up wrongly; "
                 "they are computed exactly and take a third longer: convert the checkpoint itself "
-                "with --quantize int8 --encoder-quantize int8 for weights that do not",
+                "with --quantize int8 for weights that do not",
                 path,
             )

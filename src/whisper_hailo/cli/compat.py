@@ -24,7 +24,7 @@ _FORMAT: Final = "--format"
 _CLIP: Final = "--clip-timestamps"
 _BEGIN: Final = "--offset-t"
 _LENGTH: Final = "--duration"
-_INT8: Final = "--quantize int8 --encoder-quantize int8"
+_INT8: Final = "--quantize int8"
 
 
 @dataclass(frozen=True, slots=True)

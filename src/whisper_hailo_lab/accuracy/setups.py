@@ -29,8 +29,8 @@ class AccuracySetup:
 
     Attributes:
         model: name such as `base` or `tiny.en`, or a folder.
-        quantize: the decoder's weights, `none` or `int8`; the encoder's are float32 unless `engine`
-            has `encoder_quantize`.
+        quantize: weights, `none` or `int8`; the encoder's as well, unless `engine` has
+            `encoder_quantize`.
         window_s: encoder window; `None` is the product's default.
         timestamps: the model writes times.
         language: `detected`, or `given` for that of each recording.

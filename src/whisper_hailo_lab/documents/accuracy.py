@@ -54,7 +54,6 @@ def name_of(row: dict[str, Any]) -> str:
     told = [row["model"].replace("-emulated-", ", ")]
     if row["system"] == "whisper-hailo":
         told.append("float32" if options["quantize"] == "none" else options["quantize"])
-        told += ["encoder too"] if options.get("encoder_quantize") == "int8" else []
         window = options["window"]
         told.append("default window" if window == "default" else f"{window} s window")
     else:

@@ -179,7 +179,7 @@ def test_whoever_brings_signed_codes_is_told_what_would_be_quicker(
         with caplog.at_level(logging.WARNING):
             saturation.warn_of_slow_products(signature, signature)
         assert len(caplog.messages) == said
-    assert "--encoder-quantize int8" in caplog.messages[0]
+    assert "--quantize int8" in caplog.messages[0]
 
 
 def test_the_runtime_tells_by_itself_whether_it_cuts_off() -> None:

@@ -100,7 +100,7 @@ def _small_numbers() -> Check:
         )
         advice = (
             "8-bit graphs of other programs take a third longer here to be exact; convert the "
-            "checkpoint itself with --quantize int8 --encoder-quantize int8"
+            "checkpoint itself with --quantize int8"
         )
         return Check("8-bit models", OK, found, advice)
     kernels = sorted(_cpu_flags() & set(_DOT_PRODUCTS))

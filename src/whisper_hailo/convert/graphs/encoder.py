@@ -166,7 +166,7 @@ class _Layers:
     def _norm(self, x: str, name: str, stem: str, *readers: Linear) -> tuple[str, list[Linear]]:
         """The norm called `stem`, and the products that read it, smoothed together."""
         factors = self._factors(name, *readers)
-        normed = layer_norm(self.b, x, name, self.checkpoint, stem, factors)
+        normed = layer_norm(self.b, x, name, self.checkpoint, stem, factors=factors)
         self._show(normed)
         if factors is None:
             return normed, list(readers)

@@ -17,6 +17,7 @@ def layer_norm(
     name: str,
     checkpoint: Checkpoint,
     stem: str,
+    *,
     factors: FloatArray | None = None,
 ) -> str:
     """LayerNormalization over the last axis with the weights called `stem`.

@@ -50,7 +50,7 @@ def test_what_8_bits_are_computed_in_here(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(saturation, "saturates", lambda: True)
     check = doctor._small_numbers()
     assert (check.status, "without VNNI" in check.found) == ("ok", True)
-    assert "--encoder-quantize int8" in check.advice
+    assert "--quantize int8" in check.advice
 
 
 def test_a_cache_that_cannot_be_written_is_broken(

@@ -70,7 +70,7 @@ def test_what_was_converted_for_a_chip_and_in_float16(
     convert(monkeypatch, replace(spec, half=True, hailo=(FORM, replace(FORM, file="d.onnx"))))
     assert run(["convert", "micro", "out"]) == 0
     line = capsys.readouterr().out
-    assert line.endswith(", encoder none, float16, 1.5 MiB, hailo/e.onnx, d.onnx\n")
+    assert line.endswith(", encoder int8, float16, 1.5 MiB, hailo/e.onnx, d.onnx\n")
 
 
 def test_what_was_converted_as_json(

@@ -39,7 +39,7 @@ def test_the_list_says_what_there_is(cache: Path, capsys: pytest.CaptureFixture[
     assert run(["models"]) == 0
     told = capsys.readouterr().out
     assert str(cache / "models") in told
-    assert "micro  decoder int8, encoder none" in told
+    assert "micro  decoder int8, encoder int8" in told
     for name, hub_id in SHORT_NAMES.items():
         assert f"  {name} " in told
         assert hub_id in told
@@ -160,7 +160,7 @@ def test_a_checkpoint_is_looked_for_where_it_came_from(
 def test_the_size_of_a_model_is_told(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (model,) = cached_models()
     assert run(["models", "list"]) == 0
-    line = f"micro  decoder int8, encoder none, {model.n_bytes / 2**20:.0f} MiB, of micro\n"
+    line = f"micro  decoder int8, encoder int8, {model.n_bytes / 2**20:.0f} MiB, of micro\n"
     told = capsys.readouterr().out
     assert line in told
     assert "  none\n" not in told

@@ -33,7 +33,7 @@ def test_the_default_row_is_what_somebody_gets_who_types_nothing() -> None:
     wanted = plain.settings(options)
     found = settings("default")
     assert found == {name: getattr(wanted, name) for name in wanted.__slots__}
-    assert (found["encoder"], found["quantization"]) == ("onnx-fp32", "int8")
+    assert (found["encoder"], found["quantization"]) == ("onnx-int8", "int8")
 
 
 def test_the_matched_row_has_one_temperature_as_its_rivals_have() -> None:
