@@ -56,7 +56,7 @@ def test_what_was_converted(
     sizes = f"{dims.n_encoder_layers}+{dims.n_decoder_layers} layers, {dims.n_mels} mel bins"
     assert told.out == (
         f"out: micro, width {dims.d_model}, {sizes}, {dims.n_vocab} tokens, decoder int8, encoder "
-        "none, 1.5 MiB\n"
+        "int8, 1.5 MiB\n"
     )
     assert "converted in " in told.err
     ((directory, out, options, source),) = asked.with_
