@@ -149,9 +149,13 @@ def fetched(spec: ModelSpec, arch: str, part: str) -> Path | None:
 
 def _by_use(found: list[KnownHefs], hailort: str) -> Iterator[KnownHefs]:
     """Yield pairs, then releases up to this HailoRT, then newer ones, which it may refuse."""
-    here = _numbers(hailort)
-    yield from (known for known in found if not here or _numbers(known.release) <= here)
-    yield from (known for known in found if here and _numbers(known.release) > here)
+    yield from (known for known in found if not is_newer(known.release, hailort))
+    yield from (known for known in reversed(found) if is_newer(known.release, hailort))
+
+
+def is_newer(release: str, hailort: str) -> bool:
+    """Return whether a file's release is newer than an installed HailoRT; `""`: none is there."""
+    return bool(hailort) and _numbers(release) > _numbers(hailort)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

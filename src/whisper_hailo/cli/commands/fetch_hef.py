@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from whisper_hailo.backends.hailo.hef_catalog import KNOWN, PAIRS, TWO_PART, find_known
+from whisper_hailo.backends.hailo.hef_catalog import KNOWN, PAIRS, TWO_PART, find_known, is_newer
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
+from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import Flag
 
@@ -35,7 +36,8 @@ def fetch_hef(
     from whisper_hailo.backends.hailo.binding import installed_version
     from whisper_hailo.backends.hailo.fetch import fetch
 
-    known = find_known(arch, variant, release, installed_version())
+    installed = installed_version()
+    known = find_known(arch, variant, release, installed)
     if known is None:
         there = ", ".join(f"{known.variant} for {known.arch}" for known in PAIRS)
         both = ", ".join(f"{known.variant} {known.release}" for known in TWO_PART)
@@ -43,6 +45,11 @@ def fetch_hef(
         raise OptionError(
             f"nothing is published for {variant} --arch {arch}{asked}; there are {there}, with "
             f"both halves in one file for hailo10h {both}, or compile your own"
+        )
+    if is_newer(known.release, installed):
+        note(
+            f"this file is for HailoRT {known.release}, installed is {installed}, which may refuse "
+            "it; update HailoRT, or name another file with --release"
         )
     address = known.place if place is None else place
     done = fetch(known, address if address.endswith("/") else f"{address}/")

@@ -43,7 +43,7 @@ def test_published_hefs(
         ("", "small", "v5.4.0/blob/Whisper-Small.hef"),
         ("5.4.0", "small", "v5.4.0/blob/Whisper-Small.hef"),
         ("5.3.2", "small", "v5.3.0/blob/Whisper-Small.hef"),
-        ("5.2.0", "small", "v5.4.0/blob/Whisper-Small.hef"),
+        ("5.2.0", "small", "v5.3.0/blob/Whisper-Small.hef"),
         ("5.4.0", "small --release 5.3.0", "v5.3.0/blob/Whisper-Small.hef"),
         ("5.4.0", "base --release 5.1.1", "v5.1.1/blob/Whisper-Base.hef"),
         ("5.4.0", "tiny --release 5.3.0", "v5.3.0/blob/Whisper-Tiny.hef"),
@@ -51,8 +51,9 @@ def test_published_hefs(
     ],
 )
 def test_one_file_of_both_halves_is_of_the_installed_release(
-    monkeypatch: pytest.MonkeyPatch, installed: str, words: str, file: str
-) -> None:
+    *, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], installed: str,
+    words: str, file: str,
+) -> None:  # fmt: skip
     monkeypatch.setattr("whisper_hailo.backends.hailo.binding.installed_version", lambda: installed)
     done = Fetched(FILES, ("12", "34"), Path("cache/sums"))
     asked = Asked(done).patched(monkeypatch, "whisper_hailo.backends.hailo.fetch.fetch")
@@ -61,6 +62,7 @@ def test_one_file_of_both_halves_is_of_the_installed_release(
     assert next(iter(known.files().values())) == file
     assert place == (RELEASES if known.release else EXAMPLES)
     assert (len(known.files()) == 1) is bool(known.release)
+    assert ("may refuse" in capsys.readouterr().err) is (installed == "5.2.0")
 
 
 def test_hefs_that_nobody_publishes(capsys: pytest.CaptureFixture[str]) -> None:
