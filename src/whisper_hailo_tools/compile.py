@@ -31,15 +31,14 @@ from whisper_hailo.core.files import (
 from whisper_hailo.core.spec import SPEC_FILE, HefRecord, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo_tools import hef_build
-from whisper_hailo_tools.calibrate.rows import add_file, add_text, net_name
-from whisper_hailo_tools.compile_options import CompileOptions
+from whisper_hailo_tools.calibrate.windows import add_file, add_text, net_name
 from whisper_hailo_tools.hef_build.calibration import load_calibration
-from whisper_hailo_tools.hef_build.fault import DEVICE, OPTION, OUTPUT, BuildError
-from whisper_hailo_tools.hef_build.job import BuildJob
+from whisper_hailo_tools.hef_build.job import DEVICE, OPTION, OUTPUT, BuildError, BuildJob
 from whisper_hailo_tools.hef_build.recipe import size_of
 from whisper_hailo_tools.hef_build.sdk import VERSIONS
 from whisper_hailo_tools.hef_build.stages import HEF, SCRIPT
 from whisper_hailo_tools.hef_build.supervise import JOB_SUFFIX, RECORD_SUFFIX, supervise
+from whisper_hailo_tools.options import CompileOptions
 
 logger = logging.getLogger(__name__)
 
@@ -76,12 +75,7 @@ def compile_part(directory: Path, options: CompileOptions) -> Hef:
 
 
 def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> BuildJob:
-    """Describe the build, and look at everything that it starts from.
-
-    Raises:
-        ModelError: no Hailo forms, a graph that changed since, or a calibration set that does not
-            fit.
-    """
+    """Describe the build, and look at everything that it starts from."""
     form = spec.hailo_form(options.part)
     graph = model_file(directory, spec, form.file)
     is_encoder = form.part == "encoder"
@@ -117,13 +111,7 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Build
 def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
     """List the HEF in `model.json`, in the place of an earlier one.
 
-    Args:
-        directory: the model directory.
-        path: the HEF; one outside the directory is described, not listed.
-        facts: the record that the build made.
-
-    Raises:
-        ModelError: the directory has become unreadable.
+    A HEF outside the directory is described, not listed; `facts` is the record that the build made.
     """
     is_inside = path.is_relative_to(directory.resolve())
     file = path.relative_to(directory.resolve()).as_posix() if is_inside else path.name
@@ -151,12 +139,12 @@ def _one_line_each() -> Iterator[None]:
 
 
 def as_program_error(error: BuildError) -> WhisperHailoError:
-    """The program's error of a build's, by its exit code."""
+    """Return the program's error of a build's, by its exit code."""
     return _ERRORS.get(error.code, ModelError)(str(error))
 
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
-    """One build or one change at a time in a folder."""
+    """Allow one build or one change at a time in a folder."""
     advice = "give a writable place to --out"
     with unwritable(folder, advice):
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,14 +154,7 @@ def _alone(folder: Path) -> AbstractContextManager[None]:
 def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
     """Copy a bundle's HEF, its record and its script to `hailo/<arch>` and list it in `model.json`.
 
-    Args:
-        directory: the model directory that the bundle was packed from.
-        arch: chip that it was built for.
-        part: `encoder` or `decoder`.
-        built: the bundle's `out` folder.
-
-    Raises:
-        OutputError: the model directory cannot be written.
+    `built` is the `out` folder of a bundle that was packed from `directory`.
     """
     spec = ModelSpec.load(directory)
     form = spec.hailo_form(part)
@@ -225,9 +206,9 @@ _BUILD: Final = '''"""Builds the HEF; run it with the Python that has the Hailo 
 
 from pathlib import Path
 
-from hef_build.alone import main
+from hef_build.supervise import build_bundle
 
-raise SystemExit(main(Path(__file__).resolve().parent))
+raise SystemExit(build_bundle(Path(__file__).resolve().parent))
 '''
 
 _README: Final = """A build for the Hailo Dataflow Compiler, packed by whisper-hailo.
@@ -252,10 +233,8 @@ def write_bundle(directory: Path, options: CompileOptions, target: Path) -> None
 
     The same inputs give the same bytes.
 
-    Args:
-        directory: a model directory with Hailo forms.
-        options: what to compile; `out` and `python` do not matter.
-        target: the zip file, which is replaced when the new one is whole.
+    `out` and `python` of the options do not matter. The zip file is replaced when the new one is
+    whole.
     """
     job = make_job(directory, ModelSpec.load(directory), options)
     graph, calibration = Path(job.graph), Path(job.calibration)
@@ -298,7 +277,7 @@ def _write(target: Path, texts: dict[str, str], files: dict[str, Path]) -> None:
 
 
 def _with_data(graph: Path) -> Iterator[Path]:
-    """The graph and, over 2 GB, its weights."""
+    """Yield the graph and, over 2 GB, its weights."""
     yield graph
     data = graph.with_name(f"{graph.name}.data")
     if data.is_file():

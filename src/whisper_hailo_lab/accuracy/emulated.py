@@ -12,8 +12,7 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo_lab.accuracy.setups import locate_model
 from whisper_hailo_lab.data.speech import SpeechRecording
 from whisper_hailo_tools.emulate.make import emulate_part
-from whisper_hailo_tools.emulate.options import EmulateOptions
-from whisper_hailo_tools.emulate.plan import SCRIPT
+from whisper_hailo_tools.options import SCRIPT, EmulateOptions
 
 WINDOWS: Final = 64
 """Windows of real speech that set the scales."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo_lab.accuracy.setups import AccuracySetup, make_setups
-from whisper_hailo_tools.emulate.plan import SCRIPT
+from whisper_hailo_tools.options import SCRIPT
 
 MULTILINGUAL: Final = "base"
 ENGLISH_MODEL: Final = "tiny.en"

@@ -39,7 +39,7 @@ from whisper_hailo_lab.repository import BUILD, MICRO, PACKAGE
 from whisper_hailo_lab.runs.machine import mark_of
 from whisper_hailo_lab.runs.run_file import StepJournal, key_of
 from whisper_hailo_lab.score import evaluate
-from whisper_hailo_tools.emulate.scales import METHODS
+from whisper_hailo_tools.options import METHODS
 
 logger = logging.getLogger(__name__)
 

@@ -23,16 +23,19 @@ from whisper_hailo.core.files import replace_file, sha256, written_whole
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
-from whisper_hailo_tools.calibrate.rows import (
+from whisper_hailo_tools.calibrate.windows import (
     DecoderRows,
     EncoderRows,
     RowMaker,
+    Sources,
     add_file,
+    draw,
+    find_sources,
     net_name,
+    quota_per_turn,
 )
-from whisper_hailo_tools.calibrate.sources import Sources, draw, find_sources, quota_per_turn
 from whisper_hailo_tools.hef_build.recipe import default_windows, size_of
+from whisper_hailo_tools.options import CalibrationOptions, CalibrationSet
 
 MANIFEST_VERSION = 1
 
@@ -87,7 +90,6 @@ class RowsFile:
 
     Args:
         path: the file; what is there is kept up to `n_kept` rows.
-        shape: of one row.
         n_kept: rows of an earlier run that count.
     """
 
@@ -102,11 +104,7 @@ class RowsFile:
         self._file.seek(size)
 
     def append(self, row: FloatArray) -> None:
-        """Write one row.
-
-        Raises:
-            ValueError: its shape is not that of the file.
-        """
+        """Write one row."""
         if row.shape != self._shape:
             raise ValueError(f"a row is {row.shape}, expected {self._shape}")
         self._file.write(np.ascontiguousarray(row, dtype="<f4").tobytes())
@@ -135,7 +133,7 @@ class RowsFile:
 
 
 def holds_rows(path: Path, shape: tuple[int, ...], n_rows: int) -> bool:
-    """Whether an unfinished file has at least so many rows."""
+    """Return whether an unfinished file has at least so many rows."""
     size = _HEADER_BYTES + n_rows * 4 * int(np.prod(shape))
     return path.is_file() and path.stat().st_size >= size
 
@@ -158,17 +156,7 @@ SAVE_EVERY_S: Final = 5.0
 def calibrate(
     directory: Path, audio: Path, out: Path, options: CalibrationOptions
 ) -> CalibrationSet:
-    """Make the calibration set of one part of a model, or go on with one.
-
-    Args:
-        directory: a model directory with Hailo forms.
-        audio: a folder of recordings.
-        out: folder of the set.
-        options: which set.
-
-    Raises:
-        OutputError: unwritable, or the disk is full.
-    """
+    """Make the calibration set of one part of a model, or go on with one."""
     spec = ModelSpec.load(directory)
     form = spec.hailo_form(options.part)
     size = size_of(spec.dims.d_model, multilingual=spec.multilingual)

@@ -83,11 +83,11 @@ class OnnxGraph:
     producers: dict[str, int] = field(default_factory=dict)
 
     def tensor(self, name: str) -> Tensor:
-        """What is known of a value."""
+        """Return what is known of a value."""
         return self.tensors.get(name, Tensor())
 
     def label(self, index: int) -> str:
-        """A node's name, or what it makes where an exporter left it nameless."""
+        """Return a node's name, or what it makes where an exporter left it nameless."""
         node = self.nodes[index]
         return node.name or f"the node that makes {node.output[0]}"
 
@@ -257,7 +257,7 @@ def _named(graph: OnnxGraph, name: str) -> int | None:
 
 
 def _entering(graph: OnnxGraph, name: str, option: str) -> tuple[str, ...]:
-    """The values at which the section is cut off."""
+    """Return the values at which the section is cut off."""
     index = _named(graph, name)
     if index is not None:
         return tuple(x for x in graph.nodes[index].input if x and x not in graph.weights)
@@ -287,7 +287,7 @@ def _no_such(graph: OnnxGraph, name: str, option: str) -> OptionError:
 def _ancestors(
     graph: OnnxGraph, ends: Sequence[int], entries: set[str]
 ) -> tuple[tuple[int, ...], set[str]]:
-    """Nodes that the ends depend on, not looking beyond `entries`; and all values they read."""
+    """Return nodes that the ends depend on, up to `entries`, and all values they read."""
     found: set[int] = set()
     reached: set[str] = set()
     waiting = list(ends)
@@ -304,7 +304,7 @@ def _ancestors(
 
 
 def _foldable(graph: OnnxGraph, nodes: Sequence[int]) -> frozenset[int]:
-    """Nodes that a simplifier turns into constants."""
+    """Return nodes that a simplifier turns into constants."""
     constants = set(graph.weights)
     folded: set[int] = set()
     for index in nodes:

@@ -14,9 +14,15 @@ from onnx import TensorProto
 
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import ARCHES, SPEC_FILE, Dimensions, HailoForm, ModelSpec
-from whisper_hailo_tools.check.finding import PRECISIONS_BITS, Finding, Severity
 from whisper_hailo_tools.check.graph import OnnxGraph, Section, cut, load_graph
-from whisper_hailo_tools.check.rules import check_form, check_graph, check_nodes
+from whisper_hailo_tools.check.rules import (
+    PRECISIONS_BITS,
+    Finding,
+    Severity,
+    check_form,
+    check_graph,
+    check_nodes,
+)
 
 FLOATS: Final = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
 
@@ -41,7 +47,7 @@ class WeightSizes:
     contexts: int | None
 
     def nbytes(self, bits: int) -> int:
-        """Bytes at 4, 8 or 16 bits each, without scales."""
+        """Return bytes at 4, 8 or 16 bits each, without scales."""
         return self.count * bits // 8
 
 
@@ -130,9 +136,6 @@ def check_file(
         arch: one of `ARCHES`.
         starts: nodes or values at which the compiler would be told to start.
         ends: nodes or values at which it would be told to end.
-
-    Raises:
-        OptionError: no such chip, node or value.
     """
     if arch not in ARCHES:
         raise OptionError(f"--arch is {arch!r}, expected one of: {', '.join(ARCHES)}")
@@ -169,7 +172,7 @@ def _report(
 
 
 def _on_the_chip(graph: OnnxGraph, name: str) -> str:
-    """Shape as `(batch, height, width, channels)`; three axes get a height of 1."""
+    """Return shape as `(batch, height, width, channels)`; three axes get a height of 1."""
     tensor = graph.tensor(name)
     axes = tensor.shape
     if axes is None or not tensor.static or len(axes) not in (3, 4):
@@ -180,7 +183,7 @@ def _on_the_chip(graph: OnnxGraph, name: str) -> str:
 
 
 def _recorded(path: Path) -> tuple[HailoForm, Dimensions] | None:
-    """The form that a model directory says this file is, and the model's sizes."""
+    """Return the form that a model directory says this file is, and the model's sizes."""
     for directory in path.resolve().parents[:2]:
         if not (directory / SPEC_FILE).is_file():
             continue

@@ -4,25 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from onnx import NodeProto, TensorProto
 
 from whisper_hailo.core.spec import Dimensions, HailoForm
-from whisper_hailo_tools.check.finding import (
-    ACCEPTED,
-    IR_REPORT,
-    PARSER_REPORT,
-    RETRY,
-    STANDARD,
-    STATIC,
-    VENDOR_DECODER,
-    VENDOR_GUIDE,
-    VENDOR_PATCH,
-    Finding,
-    Severity,
-)
 from whisper_hailo_tools.check.graph import OnnxGraph, Section, Tensor
+
+PRECISIONS_BITS: Final = (4, 8, 16)
+"""What the chip can hold a weight in."""
+
+
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    BLOCKS = "blocks"
+    """The source says that the compiler refuses it."""
+    UNKNOWN = "unknown"
+    """In no graph that the compiler is known to accept; it may work."""
+    NOTE = "note"
+    """Nothing wrong, but good to know."""
+
+
+ACCEPTED: Final = (
+    "docs/reference/hailo-graphs.md: the two graphs that the vendor compiled for tiny and base "
+    "have no such thing"
+)
+_VENDOR: Final = (
+    "https://github.com/hailocs/hailo-whisper/blob/347d8a0526622b5e9c88e0bba577dfb3952eb14b/"
+)
+VENDOR_GUIDE: Final = f"{_VENDOR}docs/Conversion.md"
+VENDOR_PATCH: Final = f"{_VENDOR}hailo-compatibility-changes.patch"
+VENDOR_DECODER: Final = f"{_VENDOR}conversion/convert_whisper_decoder.py"
+STATIC: Final = (
+    "https://github.com/ktomanek/huggingface_whisper_to_hailo_conversion (among the compiler's "
+    "requirements: fixed lengths, no dynamic dimensions)"
+)
+PARSER_REPORT: Final = (
+    "https://github.com/ruvnet/RuVector, ADR-167 (compiler 3.33): UnsupportedGatherLayerError on a "
+    "token lookup, UnexpectedNodeError on Where and Expand"
+)
+RETRY: Final = (
+    "https://github.com/hailo-ai/hailo_model_zoo/issues/161 (log: the parser retries on a "
+    "simplified graph)"
+)
+IR_REPORT: Final = "https://community.hailo.ai/t/erroe-while-converting-onnx-model-to-hef/5357"
+STANDARD: Final = "https://onnx.ai/onnx/operators/"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing about a graph that its owner should know.
+
+    Attributes:
+        rule: name of the rule, as in `docs/reference/hailo-graphs.md`.
+        severity: how bad it is.
+        node: the node's name, or the graph input's, or empty for the whole graph.
+        operator: the node's operator, or empty.
+        got: what is there, and what was expected.
+        mend: what to do.
+        source: who says so.
+    """
+
+    rule: str
+    severity: Severity
+    node: str
+    operator: str
+    got: str
+    mend: str
+    source: str
+
 
 ACCEPTED_OPSETS: Final = (13, 17)
 NEWEST_IR: Final = 9
@@ -39,7 +91,7 @@ KNOWN_WINDOWS_S: Final = {
 
 
 def check_graph(graph: OnnxGraph, section: Section) -> Iterator[Finding]:
-    """What the rules say about versions, cut and entries."""
+    """Yield what the rules say about versions, cut and entries."""
     yield from _versions(graph)
     yield from _cut(section)
     for name in section.entries:
@@ -47,7 +99,7 @@ def check_graph(graph: OnnxGraph, section: Section) -> Iterator[Finding]:
 
 
 def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
-    """What the rules say about the sizes that a model directory records."""
+    """Yield what the rules say about the sizes that a model directory records."""
     yield from _window(form, dims, arch)
     if form.part == "decoder" and arch == "hailo10h":
         yield _finding(
@@ -64,7 +116,7 @@ def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding
 def _finding(  # noqa: PLR0917 - in the order in which it is read
     rule: str, severity: Severity, name: str, got: str, mend: str, source: str
 ) -> Finding:
-    """A finding about a graph input or cut called `name`; empty means the whole graph."""
+    """Return a finding about a graph input or cut called `name`; empty means the whole graph."""
     return Finding(rule, severity, name, "", got, mend, source)
 
 
@@ -92,7 +144,7 @@ def _versions(graph: OnnxGraph) -> Iterator[Finding]:
 
 
 def _cut(section: Section) -> Iterator[Finding]:
-    """Every input of the section is a start, and every start is used."""
+    """Check that every input of the section is a start, and every start is used."""
     for name in section.strays:
         yield _finding(
             "cut",
@@ -114,7 +166,7 @@ def _cut(section: Section) -> Iterator[Finding]:
 
 
 def _entry(graph: OnnxGraph, name: str) -> Iterator[Finding]:
-    """What the host hands to the chip: static, one at a time, numbers, four axes where cut."""
+    """Check what the host hands over: static, one at a time, numbers, four axes where cut."""
     tensor = graph.tensor(name)
     if not tensor.static:
         yield _finding(
@@ -147,7 +199,7 @@ def _entry(graph: OnnxGraph, name: str) -> Iterator[Finding]:
 
 
 def _layout(graph: OnnxGraph, name: str, tensor: Tensor) -> Iterator[Finding]:
-    """A cut inside the graph is where the tensor has four axes, as in the accepted decoder."""
+    """Check that cuts inside the graph have four axes, as in the accepted decoder."""
     inside = name not in graph.inputs
     if inside and tensor.shape is not None and len(tensor.shape) != 4:
         yield _finding(
@@ -162,7 +214,7 @@ def _layout(graph: OnnxGraph, name: str, tensor: Tensor) -> Iterator[Finding]:
 
 
 def _window(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
-    """The windows that are known to fit; for base at 10 s on Hailo-8 it is known not to."""
+    """Check the window against those known to fit; base at 10 s does not fit a Hailo-8."""
     known_s = KNOWN_WINDOWS_S.get((arch, dims.d_model))
     if known_s is not None and form.window_s <= known_s:
         return
@@ -210,12 +262,12 @@ class NodePlace:
         return self.graph.nodes[self.index]
 
     def is_constant(self, name: str) -> bool:
-        """Whether a value is a weight, or made of weights alone, such as one transposed."""
+        """Return whether a value is a weight, or made of weights alone, such as one transposed."""
         producer = self.graph.producers.get(name)
         return name in self.graph.weights or producer in self.section.foldable
 
     def finding(self, rule: str, severity: Severity, got: str, mend: str, source: str) -> Finding:
-        """A finding about this node."""
+        """Return a finding about this node."""
         label = self.graph.label(self.index)
         return Finding(rule, severity, label, self.node.op_type, got, mend, source)
 
@@ -224,7 +276,7 @@ NodeRule = Callable[[NodePlace], Finding | None]
 
 
 def check_nodes(graph: OnnxGraph, section: Section, arch: str) -> Iterator[Finding]:
-    """What the rules say about each node of a section, node by node.
+    """Yield what the rules say about each node of a section, node by node.
 
     Where a node is refused as a whole, or would be folded away, the other rules are not asked.
     """
@@ -251,7 +303,7 @@ def fused_attention(place: NodePlace) -> Finding | None:
 
 
 def foreign_domain(place: NodePlace) -> Finding | None:
-    """An operator that only one runtime knows is no ONNX that another program could parse."""
+    """Refuse operators of one runtime: no other program could parse them."""
     if place.node.domain in ("", "ai.onnx"):
         return None
     return place.finding(
@@ -264,7 +316,7 @@ def foreign_domain(place: NodePlace) -> Finding | None:
 
 
 def constant_subgraph(place: NodePlace) -> Finding | None:
-    """Shape arithmetic on numbers: harmless once folded, which the parser tries by itself."""
+    """Note shape arithmetic: harmless once folded, which the parser tries by itself."""
     if place.index not in place.section.foldable or place.node.op_type == "Constant":
         return None
     return place.finding(
@@ -290,7 +342,7 @@ def table_lookup(place: NodePlace) -> Finding | None:
 
 
 def broadcast_scaffolding(place: NodePlace) -> Finding | None:
-    """What tracers make of masks."""
+    """Refuse what tracers make of masks."""
     if place.node.op_type not in {"Where", "Expand"}:
         return None
     return place.finding(
@@ -303,7 +355,7 @@ def broadcast_scaffolding(place: NodePlace) -> Finding | None:
 
 
 def dynamic_operator(place: NodePlace) -> Finding | None:
-    """Sizes and branches that are decided at run time."""
+    """Refuse sizes and branches that are decided at run time."""
     if place.node.op_type not in SHAPE_OPERATORS:
         return None
     return place.finding(
@@ -316,7 +368,7 @@ def dynamic_operator(place: NodePlace) -> Finding | None:
 
 
 def conv1d(place: NodePlace) -> Finding | None:
-    """The vendor turns each Conv1d into a Conv2d before it exports."""
+    """Refuse Conv1d: the vendor turns each into a Conv2d before it exports."""
     node = place.node
     shape = place.graph.tensor(node.input[1]).shape if len(node.input) > 1 else None
     if node.op_type != "Conv" or shape is None or len(shape) != 3:
@@ -331,7 +383,7 @@ def conv1d(place: NodePlace) -> Finding | None:
 
 
 def wide_product(place: NodePlace) -> Finding | None:
-    """The uncut vocabulary product is too large; the limit is not published."""
+    """Refuse an uncut vocabulary product; the limit is not published."""
     node, graph = place.node, place.graph
     if node.op_type not in {"MatMul", "Gemm"} or not place.is_constant(node.input[1]):
         return None
@@ -393,7 +445,7 @@ def many_axes(place: NodePlace) -> Finding | None:
 
 
 def dynamic_result(place: NodePlace) -> Finding | None:
-    """The first node whose result has no fixed shape; what follows it is not reported again."""
+    """Report the first node whose result has no fixed shape, not what follows it."""
     graph, node = place.graph, place.node
     if all(graph.tensor(name).static for name in node.output if name):
         return None

@@ -9,7 +9,7 @@ from typing import Annotated
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.flags import Flag
-from whisper_hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
+from whisper_hailo_tools.options import CalibrationOptions, CalibrationSet
 
 
 def calibrate(

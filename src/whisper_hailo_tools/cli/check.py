@@ -11,10 +11,10 @@ from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.spec import ARCHES
-from whisper_hailo_tools.check.finding import PRECISIONS_BITS, Finding
 
 if TYPE_CHECKING:
     from whisper_hailo_tools.check.report import Report
+    from whisper_hailo_tools.check.rules import Finding
 
 MAX_NAMED = 3
 
@@ -61,7 +61,7 @@ def _lines(report: Report) -> list[str]:
 
 
 def _kinds(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Findings of one kind together, kinds in the order in which they first occur."""
+    """Return findings of one kind together, kinds in the order in which they first occur."""
     kinds: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         kinds.setdefault((finding.severity, finding.rule), []).append(finding)
@@ -84,6 +84,8 @@ def _where(finding: Finding) -> str:
 
 
 def _weights(report: Report) -> str:
+    from whisper_hailo_tools.check.rules import PRECISIONS_BITS
+
     weights = report.weights
     sizes = ", ".join(f"{weights.nbytes(bits) / 1e6:.2f} at {bits}" for bits in PRECISIONS_BITS)
     text = f"{weights.count / 1e6:.2f} million weights; MB by bits: {sizes}"

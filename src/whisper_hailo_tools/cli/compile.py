@@ -11,7 +11,7 @@ from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.errors import OptionError, shown
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo_tools.compile_options import CompileOptions
+from whisper_hailo_tools.options import CompileOptions
 
 if TYPE_CHECKING:
     from whisper_hailo_tools.compile import Hef

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.flags import Flag
-from whisper_hailo_tools.emulate.options import EmulateOptions
+from whisper_hailo_tools.options import EmulateOptions
 
 if TYPE_CHECKING:
     from whisper_hailo_tools.emulate.make import Emulation

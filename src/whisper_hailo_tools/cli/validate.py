@@ -11,11 +11,11 @@ from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.flags import Flag
-from whisper_hailo_tools.validate.options import ValidateOptions
+from whisper_hailo_tools.validate.limits import ValidateOptions
 
 if TYPE_CHECKING:
-    from whisper_hailo_tools.validate.report import ParityReport
     from whisper_hailo_tools.validate.stage_checks import RungResult
+    from whisper_hailo_tools.validate.validate import ParityReport
 
 HEADINGS = (
     "rung",
@@ -41,8 +41,8 @@ def validate(
 ) -> int:
     """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
     from whisper_hailo.core.files import expect_folder
-    from whisper_hailo_tools.validate.report import write_report
     from whisper_hailo_tools.validate.validate import validate as run
+    from whisper_hailo_tools.validate.validate import write_report
 
     if out is not None or model_dir.is_dir():
         expect_folder(out or model_dir, "give --out DIR")

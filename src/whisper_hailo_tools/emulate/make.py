@@ -23,19 +23,17 @@ from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.make import calibrate
-from whisper_hailo_tools.calibrate.options import CalibrationOptions
 from whisper_hailo_tools.compile import as_program_error
 from whisper_hailo_tools.emulate.network import EmulatedNetwork, read_network
 from whisper_hailo_tools.emulate.noise import LayerNoise, Noise, measure_noise
-from whisper_hailo_tools.emulate.options import EmulateOptions
-from whisper_hailo_tools.emulate.plan import SCRIPT, PrecisionPlan, plan_of_script, preset
+from whisper_hailo_tools.emulate.plan import PrecisionPlan, plan_of_script, preset
 from whisper_hailo_tools.emulate.rewrite import emulated
-from whisper_hailo_tools.emulate.run import Feeds, collect
-from whisper_hailo_tools.hef_build.fault import BuildError
-from whisper_hailo_tools.hef_build.job import BuildJob
-from whisper_hailo_tools.hef_build.network import read_network as read_description
+from whisper_hailo_tools.emulate.statistics import Feeds, collect
+from whisper_hailo_tools.hef_build.job import BuildError, BuildJob
+from whisper_hailo_tools.hef_build.model_script import model_script
+from whisper_hailo_tools.hef_build.model_script import read_network as read_description
 from whisper_hailo_tools.hef_build.recipe import default_windows, size_of
-from whisper_hailo_tools.hef_build.script import model_script
+from whisper_hailo_tools.options import SCRIPT, CalibrationOptions, EmulateOptions
 
 
 class WindowFile:
@@ -45,9 +43,6 @@ class WindowFile:
         path: the `.npy` of an encoder or the `.npz` of a decoder, from `whisper-hailo calibrate`.
         form: the graph that it is for.
         entries: the graph's values that the rows become, in the order of the chip's inputs.
-
-    Raises:
-        ModelError: unreadable, empty, or of other shapes.
     """
 
     def __init__(self, path: Path, form: HailoForm, entries: tuple[str, ...]) -> None:
@@ -64,7 +59,7 @@ class WindowFile:
         self.n_windows = counts.pop()
 
     def read(self, start: int, stop: int) -> Iterator[Feeds]:
-        """Windows `start` to `stop` as the graph's values; one at a time is in memory."""
+        """Yield windows `start` to `stop` as the graph's values; one at a time is in memory."""
         with ExitStack() as stack:
             streams = self._streams(stack)
             for index in range(min(stop, self.n_windows)):
@@ -94,7 +89,7 @@ class WindowFile:
         return np.ascontiguousarray(row[np.newaxis].transpose(0, 3, 1, 2))
 
     def _streams(self, stack: ExitStack) -> list[tuple[IO[bytes], tuple[int, ...]]]:
-        """Each input's rows, and the shape that their header gives."""
+        """Return each input's rows, and the shape that their header gives."""
         try:
             if len(self._shapes) == 1:
                 opened: list[IO[bytes]] = [stack.enter_context(self._path.open("rb"))]
@@ -139,14 +134,7 @@ def _header(stream: IO[bytes]) -> tuple[str, tuple[int, ...]]:
 def generated_script(spec: ModelSpec, form: HailoForm, arch: str, network: EmulatedNetwork) -> str:
     """Write the script as `whisper-hailo compile` does.
 
-    Args:
-        spec: the model.
-        form: the graph.
-        arch: `hailo8`, `hailo8l` or `hailo10h`.
-        network: the graph's layers, in the place of those that the compiler would have parsed.
-
-    Raises:
-        ModelError: the network is not what the recipe is for.
+    The graph's layers stand in the place of those that the compiler would have parsed.
     """
     dims = spec.dims
     size = size_of(dims.d_model, multilingual=spec.multilingual)
@@ -240,11 +228,7 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
 
 
 def load_form(path: Path) -> ModelProto:
-    """Read a graph with its weights.
-
-    Raises:
-        ModelError: missing, broken, or over 2 GiB.
-    """
+    """Read a graph with its weights."""
     data = path.with_name(path.name + DATA_SUFFIX)
     size = sum(file.stat().st_size for file in (path, data) if file.is_file())
     if size > PROTOBUF_LIMIT_BYTES:
@@ -262,7 +246,7 @@ def load_form(path: Path) -> ModelProto:
 
 
 def split(n_windows: int, count: int) -> tuple[int, int]:
-    """How many windows the statistics take, and where those that noise is measured on begin.
+    """Return how many windows the statistics take, and where those that noise is measured on begin.
 
     Of few windows a fifth, one at least, is kept for the noise; a single one serves both.
     """
@@ -289,7 +273,7 @@ def _script(
 
 
 def _calibration(directory: Path, options: EmulateOptions, folder: Path) -> Path:
-    """The set that was given, or one drawn from recordings for this run only."""
+    """Return the set that was given, or one drawn from recordings for this run only."""
     if options.calibration is not None:
         return options.calibration
     if options.audio is None:

@@ -109,10 +109,7 @@ def written_out_norms(
 ) -> dict[int, tuple[int, ...]]:
     """Norms of the form ReduceMean, Sub, Pow, ReduceMean, Add, Sqrt, Div, Mul, Add.
 
-    Args:
-        nodes: the graph's.
-        section: indices of the nodes to look at.
-        weights: names of its initializers.
+    `section` has the indices of the nodes to look at, `weights` the names of initializers.
 
     Returns:
         index of each node of a norm to the indices of all of them, in the graph's order.
@@ -156,7 +153,7 @@ def _norm(
 def _reader(
     nodes: Sequence[NodeProto], readers: dict[str, list[int]], at: int, operator: str
 ) -> int | None:
-    """The node of this operator that reads what another one gives."""
+    """Return the node of this operator that reads what another one gives."""
     value = nodes[at].output[0]
     return next((i for i in readers.get(value, []) if nodes[i].op_type == operator), None)
 
@@ -296,7 +293,7 @@ class _Reader:
             self._origin[value] = value
 
     def _joined(self, i: int, node: NodeProto, dynamic: list[tuple[int, str]]) -> _Group | None:
-        """The layer that a node is folded into, if any."""
+        """Return the layer that a node is folded into, if any."""
         norm = self._norms.get(i)
         if norm is not None:
             return next((group for group in self._groups if norm[0] in group.nodes), None)
@@ -308,12 +305,12 @@ class _Reader:
         return next(iter(owners.values())) if self._folds(node) else None
 
     def _masking(self, dynamic: list[tuple[int, str]]) -> _Group | None:
-        """The softmax layer that the addition of a mask has begun."""
+        """Return the softmax layer that the addition of a mask has begun."""
         group = self._owner.get(dynamic[0][1])
         return group if group is not None and group.kind == "softmax" else None
 
     def _folds(self, node: NodeProto) -> bool:
-        """Whether its constant, if any, is one number or one per channel."""
+        """Return whether its constant, if any, is one number or one per channel."""
         constants = [self._shapes[x] for x in node.input if x in self._weights]
         return not any(
             sum(axis > 1 for axis in shape) > 1 or (len(shape) > 1 and shape[-2] > 1)
@@ -321,7 +318,7 @@ class _Reader:
         )
 
     def _begin(self, i: int, node: NodeProto, dynamic: list[tuple[int, str]]) -> _Group:
-        """A new layer that starts with this node."""
+        """Start a new layer with this node."""
         group = _Group(self._kind(i, node, dynamic))
         constants = [x for x in node.input if x in self._weights]
         reads = list(dynamic)
@@ -346,7 +343,7 @@ class _Reader:
         return _JOINING.get(node.op_type, node.op_type.lower())
 
     def _constant_kind(self, node: NodeProto) -> str:
-        """What an operation with a constant is that no layer before it takes in."""
+        """Return the kind of an operation with a constant that no layer before it takes in."""
         if self._folds(node) or node.op_type not in _JOINING:
             return "normalization"
         readers = [self._nodes[i].op_type for i in self._consumers.get(node.output[0], [])]

@@ -13,7 +13,7 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.emulate.network import EmulatedNetwork
 from whisper_hailo_tools.emulate.rewrite import EXACT, ROUNDED
-from whisper_hailo_tools.emulate.run import Feeds, Probe
+from whisper_hailo_tools.emulate.statistics import Feeds, Probe
 
 
 @dataclass(slots=True)
@@ -99,16 +99,9 @@ def measure_noise(
 ) -> Noise:
     """Run both graphs over the same windows and compare the tensors between layers.
 
-    Args:
-        exact: the Hailo form.
-        rounded: what `emulated` made of it.
-        network: layers of the exact graph.
-        windows: what enters the chip, per window; others than those of the statistics.
-        tensors: the ones to compare; nothing behind the last of them is computed. `None` takes all.
-        threads: threads per operator; 0 lets the runtime choose.
-
-    Raises:
-        ModelError: no windows, or they do not fit the graph.
+    `exact` is the Hailo form, `rounded` what `emulated` made of it, `windows` what enters the chip:
+    others than those of the statistics. Nothing behind the last of `tensors` is computed; `None`
+    takes all.
     """
     inputs = {value.name for value in rounded.graph.input}
     fed = {name: name if name in inputs else name + EXACT for name in network.entries}

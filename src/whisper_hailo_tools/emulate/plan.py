@@ -11,6 +11,7 @@ from typing import Final
 
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo_tools.emulate.network import EmulatedNetwork
+from whisper_hailo_tools.options import PLANS
 
 NARROW_BITS: Final = 8
 WIDE_BITS: Final = 16
@@ -20,11 +21,6 @@ _NORMS = "quantization_param({layer_normalization*}, precision_mode=a16_w16)\n"
 
 PRESETS: Final = {"all8": "", "adds16": _ADDS, "norms16": _ADDS + _NORMS}
 """Plans with a name, as model scripts: all at 8 bits, residual adds at 16, layer norms too."""
-
-SCRIPT: Final = "script"
-"""The plan that the model script generated for the compiler describes."""
-
-PLANS: Final = (*PRESETS, SCRIPT)
 
 _COMMAND = re.compile(r"(?:\w+\s*=\s*)?(\w+)\((.*)\)$")
 _MODE = re.compile(r"a(8|16)_w(4|8|16)(?:_a(8|16))?$")
@@ -73,11 +69,7 @@ class PrecisionPlan:
 
 
 def preset(name: str) -> str:
-    """The model script of a plan with a name.
-
-    Raises:
-        OptionError: no such plan.
-    """
+    """Return the model script of a plan with a name."""
     if name not in PRESETS:
         raise OptionError(f"--plan is {name!r}, expected one of: {', '.join(PLANS)}")
     return PRESETS[name]
@@ -90,13 +82,6 @@ def plan_of_script(
 
     Later commands overrule earlier ones. Commands that do not set bits (fine-tuning, equalisation,
     resources ...) are kept aside in `PrecisionPlan.ignored`.
-
-    Args:
-        name: of the plan.
-        text: the script.
-        network: the layers that its names mean.
-        starts: where the chip begins.
-        ends: where it ends.
     """
     precisions: dict[str, LayerPrecision] = {}
     ignored = []
@@ -127,7 +112,7 @@ def _precision(command: str) -> LayerPrecision:
 
 
 def _named(command: str, arguments: str, names: list[str]) -> list[str]:
-    """Layers that `conv4`, `net/conv4`, `{ew_add*}` or `[conv4, conv5]` mean."""
+    """Return layers that `conv4`, `net/conv4`, `{ew_add*}` or `[conv4, conv5]` mean."""
     listed = re.match(r"\s*\[(.*?)\]|\s*([^,]+)", arguments)
     words = (listed[1] or listed[2]).split(",") if listed else []
     found: list[str] = []

@@ -16,8 +16,13 @@ from whisper_hailo_tools.emulate.network import (
     read_network,
 )
 from whisper_hailo_tools.emulate.plan import PrecisionPlan
-from whisper_hailo_tools.emulate.run import LayerStatistics
-from whisper_hailo_tools.emulate.scales import Scale, choose_scale, rounded_weights, scale_of
+from whisper_hailo_tools.emulate.statistics import (
+    LayerStatistics,
+    Scale,
+    choose_scale,
+    rounded_weights,
+    scale_of,
+)
 
 EXACT = ".exact"
 """Ends the name of a tensor as it is before rounding; the rounded one keeps the name."""
@@ -29,7 +34,7 @@ ROUNDED = ".rounded"
 def emulated(
     model: ModelProto, plan: PrecisionPlan, statistics: LayerStatistics, *, scales: str = "mse"
 ) -> ModelProto:
-    """A Hailo-form graph whose numbers are rounded to 8 or 16 bits where the chip rounds them.
+    """Return a Hailo-form graph that rounds to 8 or 16 bits where the chip does.
 
     What it promises:
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .fault import MODEL, BuildError, one_line
-from .job import BuildJob
+from .job import MODEL, BuildError, BuildJob, one_line
 
 
 def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
@@ -20,9 +19,6 @@ def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
     Returns:
         one float32 array `(n_windows, height, width, channels)` per input, in the job's order
         (an encoder's is mapped from the file), and the number of windows.
-
-    Raises:
-        BuildError: unreadable, of another shape or type, or empty.
     """
     path = Path(job.calibration)
     keys = [f"{job.net_name}/input_layer{i + 1}" for i in range(len(job.chip_inputs))]
@@ -56,12 +52,9 @@ def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
 
 
 def match_inputs(arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: BuildJob) -> Any:  # noqa: ANN401 - what `optimize` takes
-    """The set as the compiler takes it: an array, or one per full name of an input layer.
+    """Return the set as the compiler takes it: an array, or one per full name of an input layer.
 
     Inputs are matched by shape, in order where shapes agree: names are the compiler's business.
-
-    Raises:
-        BuildError: the parsed network takes other inputs.
     """
     names = list(inputs)
     matched = {}

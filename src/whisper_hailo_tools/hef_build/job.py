@@ -1,12 +1,56 @@
-"""What is to be built: one JSON file, paths relative to it or absolute."""
+"""What is to be built, as one job file, and what can go wrong in a build."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from .fault import MODEL, BuildError
+OPTION, MODEL, DEVICE, OUTPUT, INTERRUPTED = 2, 4, 6, 7, 130
+"""Exit codes, the same as the command's own."""
+
+MARK = "hef-build failed: "
+"""Begins the line by which the build process tells its supervisor what went wrong."""
+
+
+class BuildError(Exception):
+    """A build cannot go on.
+
+    Attributes:
+        code: the exit code that goes with it.
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def one_line(error: BaseException) -> str:
+    """Return the first 300 characters of an error of the compiler, on one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def disk_error(what: object, error: OSError) -> BuildError:
+    """Return the error of a file that cannot be written."""
+    return BuildError(
+        OUTPUT,
+        f"cannot write {what} ({error.strerror or error}); give a writable place with enough free "
+        "space and start again: finished stages are kept",
+    )
+
+
+def file_sha256(path: Path) -> str:
+    """Return SHA-256 of a file in hexadecimal."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise BuildError(MODEL, f"cannot read {path} ({error.strerror or error})") from error
+    return digest.hexdigest()
+
 
 JOB_VERSION = 1
 
@@ -54,11 +98,7 @@ class BuildJob:
 
     @classmethod
     def load(cls, path: Path) -> BuildJob:
-        """Read a job; relative paths in it start at its folder.
-
-        Raises:
-            BuildError: not readable, or not a job.
-        """
+        """Read a job; relative paths in it start at its folder."""
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
             if raw.pop("version") != JOB_VERSION:
@@ -71,5 +111,5 @@ class BuildJob:
             raise BuildError(MODEL, f"{path} is no build job ({error}); make it again") from error
 
     def result(self, suffix: str) -> Path:
-        """Path of one result, such as `.hef` or `_optimized.har`."""
+        """Return path of one result, such as `.hef` or `_optimized.har`."""
         return Path(self.out) / f"{self.stem}{suffix}"

@@ -113,17 +113,17 @@ _ROWS = {
 
 
 def size_of(d_model: int, *, multilingual: bool) -> str:
-    """Row of a model: tiny up to width 384, base beyond it."""
+    """Return row of a model: tiny up to width 384, base beyond it."""
     return ("tiny" if d_model <= 384 else "base") + ("" if multilingual else ".en")
 
 
 def default_windows(part: str, size: str) -> int:
-    """Windows that a calibration set should hold."""
+    """Return windows that a calibration set should hold."""
     return ENCODER_WINDOWS[size.removesuffix(".en")] if part == "encoder" else DECODER_WINDOWS
 
 
 def recipe_of(part: str, size: str, arch: str) -> Recipe:
-    """The recipe of one part of one size on one chip."""
+    """Return the recipe of one part of one size on one chip."""
     recipe = _ROWS[part, size]
     if arch != "hailo10h":
         return recipe

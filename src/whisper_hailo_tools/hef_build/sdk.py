@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from .fault import DEVICE, MODEL, BuildError, one_line
+from .job import DEVICE, MODEL, BuildError, one_line
 
 VERSIONS = {"hailo8": ((3, 31), (4, 0)), "hailo8l": ((3, 31), (4, 0)), "hailo10h": ((5, 0), (6, 0))}
 """First version that compiles for the chip, and the first that no longer does."""
@@ -18,11 +18,7 @@ _DISTRIBUTION = "hailo_dataflow_compiler"
 
 
 def load_sdk() -> Any:  # noqa: ANN401 - a package without types
-    """Import the compiler's package.
-
-    Raises:
-        BuildError: it is not installed, or broken.
-    """
+    """Import the compiler's package."""
     try:
         import hailo_sdk_client
     except ModuleNotFoundError as error:
@@ -45,7 +41,7 @@ def load_sdk() -> Any:  # noqa: ANN401 - a package without types
 
 
 def compiler_version(sdk: Any, arch: str) -> str:  # noqa: ANN401
-    """The compiler's version, if it is one for this chip.
+    """Return the compiler's version, if it is one for this chip.
 
     Raises:
         BuildError: it cannot be told, or does not compile for the chip.
@@ -66,12 +62,9 @@ def compiler_version(sdk: Any, arch: str) -> str:  # noqa: ANN401
 
 
 def network_description(runner: Any) -> dict[str, Any]:  # noqa: ANN401
-    """The parsed network (HN) of a runner.
+    """Return the parsed network (HN) of a runner.
 
     Versions differ in what gives it: a dictionary or JSON text, of two names.
-
-    Raises:
-        BuildError: none of them does.
     """
     for name in ("get_hn_dict", "get_hn"):
         getter = getattr(runner, name, None)
@@ -88,7 +81,7 @@ def network_description(runner: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 def new_runner(sdk: Any, *, arch: str | None = None, har: Path | None = None) -> Any:  # noqa: ANN401
-    """A runner for a chip, or one that goes on from a HAR."""
+    """Return a runner for a chip, or one that goes on from a HAR."""
     return sdk.ClientRunner(hw_arch=arch) if har is None else sdk.ClientRunner(har=str(har))
 
 

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from .calibration import load_calibration, match_inputs
-from .fault import MODEL, BuildError, disk_error, file_sha256, one_line
-from .job import BuildJob
-from .network import read_network, renumbered
-from .script import model_script
+from .job import MODEL, BuildError, BuildJob, disk_error, file_sha256, one_line
+from .model_script import model_script, read_network, renumbered
 from .sdk import compiler_version, load_sdk, network_description, new_runner
 
 logger = logging.getLogger(__name__)
@@ -37,11 +35,7 @@ class Build:
     """One job on its way through the compiler."""
 
     def __init__(self, job: BuildJob) -> None:
-        """Look at everything that can be looked at before the compiler starts its hours.
-
-        Raises:
-            BuildError: compiler, graph, calibration set or script do not fit.
-        """
+        """Look at everything that can be looked at before the compiler starts its hours."""
         self._job = job
         self._sdk = load_sdk()
         self._version = compiler_version(self._sdk, job.arch)
@@ -82,11 +76,7 @@ class Build:
     def _stage(
         self, name: str, inputs: list[str], suffixes: list[str], work: Callable[[], None]
     ) -> str:
-        """Run a stage unless its results are there, whole, and from the same inputs.
-
-        Returns:
-            SHA-256 of its first result.
-        """
+        """Run a stage unless its results are there, whole, and from the same inputs."""
         key = hashlib.sha256("\n".join(inputs).encode()).hexdigest()
         record = self._state.get(name)
         if isinstance(record, dict) and record.get("inputs") == key and self._whole(record):
@@ -156,7 +146,7 @@ class Build:
         return file_sha256(self._job.result(SCRIPT))
 
     def _opened(self, suffix: str) -> Any:  # noqa: ANN401 - the compiler's runner
-        """The runner that has just made this stage, or a new one that goes on from its HAR."""
+        """Return the runner that made this stage, or a new one that goes on from its HAR."""
         if self._runner_at != suffix:
             self._runner = new_runner(self._sdk, har=self._job.result(suffix))
             self._runner_at = suffix
@@ -195,7 +185,7 @@ def _read_script(path: Path) -> str:
 
 
 def _read_state(path: Path) -> dict[str, Any]:
-    """What earlier runs did; nothing where the file is missing or broken."""
+    """Return what earlier runs did; nothing where the file is missing or broken."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

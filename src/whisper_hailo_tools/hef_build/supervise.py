@@ -7,25 +7,27 @@ takes an interrupt in the middle of its fine-tuning as a wish to go on with what
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from .fault import DEVICE, MARK, MODEL, BuildError, disk_error
-from .job import BuildJob
-from .stages import HEF, STARTED, STATE_SUFFIX, write_whole
+from .job import DEVICE, INTERRUPTED, MARK, MODEL, BuildError, BuildJob, disk_error
+from .stages import HEF, STARTED, STATE_SUFFIX, Build, write_whole
 
 RECORD_SUFFIX = ".hef.json"
 LOG_SUFFIX = ".log"
 JOB_SUFFIX = ".job.json"
 _START = (
-    "import sys; sys.path.append(sys.argv[1]); from hef_build.run import main; "
-    "sys.exit(main(sys.argv[2:]))"
+    "import sys; sys.path.append(sys.argv[1]); from hef_build.supervise import run_job; "
+    "sys.exit(run_job(sys.argv[2:]))"
 )
 _SNR = re.compile(r"(?:\S*/)?(output_layer\d+)\s+SNR:\s*(-?[\d.]+(?:e-?\d+)?)\s*dB")
 _CONTEXTS = re.compile(r"Applying selected partition to (\d+) contexts")
@@ -34,16 +36,10 @@ _CONTEXTS = re.compile(r"Applying selected partition to (\d+) contexts")
 def supervise(job_path: Path, say: Callable[[str], None], python: str | None = None) -> Any:  # noqa: ANN401
     """Run a job to its end.
 
-    Args:
-        job_path: the job's file.
-        say: takes each line of the log.
-        python: interpreter that has the compiler; `None` is this one.
+    `say` takes each line of the log; `python` has the compiler, `None` is this one.
 
     Returns:
         the record, as written to `<stem>.hef.json`.
-
-    Raises:
-        BuildError: the build failed.
     """
     job = BuildJob.load(job_path)
     try:
@@ -138,5 +134,47 @@ def _record(job: BuildJob) -> dict[str, Any]:
 
 
 def _last(log: str, stage: str) -> str:
-    """The log from the last beginning of a stage on: one that was kept says nothing again."""
+    """Return the log from a stage's last beginning on: one that was kept says nothing."""
     return log[max(log.rfind(f"{stage}{STARTED}"), 0) :]
+
+
+def run_job(arguments: list[str]) -> int:
+    """Run the job whose file is the only argument; returns the exit code."""
+    logging.basicConfig(format="%(message)s", stream=sys.stderr, level=logging.INFO)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    try:
+        Build(BuildJob.load(Path(arguments[0]))).run()
+    except BuildError as error:
+        sys.stderr.write(f"{MARK}{' '.join(str(error).split())}\n")
+        return error.code
+    return 0
+
+
+def _end_with(supervisor: int) -> None:
+    """End this process and its children when the supervisor has gone."""
+    while os.getppid() == supervisor:
+        time.sleep(1.0)
+    os.killpg(0, signal.SIGKILL)
+
+
+def build_bundle(folder: Path) -> int:
+    """Build the job of an unpacked bundle."""
+    if sys.version_info < (3, 10):
+        sys.stderr.write("build.py needs Python 3.10 or newer, the compiler's own\n")
+        return 2
+    try:
+        record = supervise(folder / "job.json", _say)
+    except BuildError as error:
+        _say(f"build.py: {error}")
+        return error.code
+    except KeyboardInterrupt:
+        _say("build.py: interrupted; start again: finished stages are kept")
+        return INTERRUPTED
+    snr = ", ".join(f"{name} {value:g} dB" for name, value in record["snr_db"].items())
+    _say(f"built {folder / 'out' / record['hef']}" + (f", SNR {snr}" if snr else ""))
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()

@@ -110,7 +110,7 @@ class InnerGraph:
             yield self.run(batch)
 
     def batches(self, names: Sequence[str]) -> Iterator[list[str]]:
-        """Names in groups whose values fit `BATCH_BYTES`."""
+        """Yield names in groups whose values fit `BATCH_BYTES`."""
         made = {output for node in self.nodes for output in node.output}
         unknown = max(self.sizes.values(), default=BATCH_BYTES)
         batch: list[str] = []
@@ -128,11 +128,11 @@ class InnerGraph:
             yield batch
 
     def run(self, names: Sequence[str]) -> dict[str, AnyArray]:
-        """These values at once."""
+        """Return these values at once."""
         return self.run_each(names, [self.feeds])[0]
 
     def run_each(self, names: Sequence[str], feeds: Sequence[Feeds]) -> list[dict[str, AnyArray]]:
-        """These values for several feeds, the graph loaded once."""
+        """Return these values for several feeds, the graph loaded once."""
         extra = [ValueInfoProto(name=name) for name in names if name not in self.outputs]
         # Protobuf joins messages that follow each other: more outputs, no copy of the weights.
         tail = ModelProto(graph=GraphProto(output=extra)).SerializeToString()
@@ -146,7 +146,7 @@ class InnerGraph:
 
 
 def _session(encoded: bytes, folder: Path) -> onnxruntime.InferenceSession:
-    """A session that computes every node as it is written: nothing fused, nothing folded."""
+    """Return a session that computes every node as it is written: nothing fused, nothing folded."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -168,7 +168,7 @@ def _drop_unnamed_outputs(nodes: Iterable[NodeProto]) -> None:
 
 
 def _sizes(model: ModelProto, feeds: Feeds) -> dict[str, int]:
-    """Bytes of each value once the inputs have the shapes of the feeds, where they follow."""
+    """Return bytes of each value, where they follow from the shapes of the feeds."""
     bare = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     bare.graph.node.extend(model.graph.node)
     bare.graph.input.extend(model.graph.input)
@@ -195,7 +195,7 @@ def _sizes(model: ModelProto, feeds: Feeds) -> dict[str, int]:
 
 
 def _without_values(item: onnx.TensorProto) -> onnx.TensorProto:
-    """A large weight's name and shape; inference reads only the small ones, such as targets."""
+    """Return a weight without its values if it is large: inference reads small ones only."""
     if len(item.raw_data) <= SMALL_BYTES and item.data_location != onnx.TensorProto.EXTERNAL:
         return item
     stub = onnx.TensorProto(name=item.name, data_type=item.data_type, dims=item.dims)
@@ -249,7 +249,7 @@ class EncoderRun(NamedEncoder):
     names: dict[str, str] = field(default_factory=dict)
 
     def inner(self, mel: FloatArray) -> InnerGraph:
-        """The graph, fed with one window."""
+        """Return the graph, fed with one window."""
         return self.open(self.feeds(mel))
 
 
@@ -268,7 +268,7 @@ class DecoderRun(NamedDecoder):
     names: dict[str, str] = field(default_factory=dict)
 
     def inner(self, tokens: IntArray, features: FloatArray) -> InnerGraph:
-        """The graph, fed with one row."""
+        """Return the graph, fed with one row."""
         return self.open(self.feeds(tokens, features))
 
 
@@ -333,7 +333,7 @@ def _label(file: str, quantization: str) -> str:
 def _step_feeds(
     directory: Path, spec: ModelSpec, tokens: IntArray, features: FloatArray, padding: Padding
 ) -> dict[str, AnyArray]:
-    """Inputs of the step graph for a first step of all tokens."""
+    """Return inputs of the step graph for a first step of all tokens."""
     dims = spec.dims
     with CachedDecoder(directory, spec) as decoder:
         state = decoder.start(features, (padding,))
@@ -345,7 +345,7 @@ def _step_feeds(
 
 
 def hailo_encoder_run(path: Path, encoded: bytes | None = None, name: str = "") -> EncoderRun:
-    """A graph with the Hailo-form encoder's input and output: a file, or serialised."""
+    """Return a graph with the Hailo-form encoder's input and output: a file, or serialised."""
     label, output = name or path.name, hailo_encoder.OUTPUT
 
     def feeds(mel: FloatArray) -> Feeds:
@@ -364,7 +364,7 @@ def hailo_encoder_run(path: Path, encoded: bytes | None = None, name: str = "") 
 
 
 def hailo_decoder_run(path: Path, encoded: bytes | None = None, name: str = "") -> DecoderRun:
-    """A graph with the Hailo-form decoder's inputs and output: a file, or serialised."""
+    """Return a graph with the Hailo-form decoder's inputs and output: a file, or serialised."""
     label, output = name or path.name, hailo_decoder.LOGITS
 
     def feeds(tokens: IntArray, features: FloatArray) -> Feeds:
@@ -386,7 +386,7 @@ def hailo_decoder_run(path: Path, encoded: bytes | None = None, name: str = "") 
 
 
 def find_hef(directory: Path, spec: ModelSpec, part: str) -> Path | str:
-    """The HEF of one part that this machine's chip takes, or why there is nothing to run."""
+    """Return the HEF of one part that this machine's chip takes, or why there is nothing to run."""
     arch, what = usable_chip()
     if arch is None:
         return f"{what}; validate on the device"
@@ -397,7 +397,7 @@ def find_hef(directory: Path, spec: ModelSpec, part: str) -> Path | str:
 
 
 def hef_encoder(path: Path, spec: ModelSpec, n_frames: int) -> NamedEncoder | str:
-    """An encoder on the chip, or why its window is not the one that is compared."""
+    """Return an encoder on the chip, or why its window is not the one that is compared."""
     encoder = HefEncoder(path, spec)
     if encoder.n_frames != n_frames:
         return f"{path.name} takes {encoder.n_frames} frames, the windows here have {n_frames}"
@@ -412,13 +412,9 @@ def hef_encoder(path: Path, spec: ModelSpec, n_frames: int) -> NamedEncoder | st
 def hef_decoder(
     path: Path, spec: ModelSpec, assets: Path, sizes: tuple[int, int]
 ) -> NamedDecoder | str:
-    """A decoder on the chip, or why its sizes are not those that are compared.
+    """Return a decoder on the chip, or why its sizes are not those that are compared.
 
-    Args:
-        path: the HEF.
-        spec: the model.
-        assets: folder with the arrays of its host.
-        sizes: encoder positions and tokens of what is compared.
+    `sizes` are encoder positions and tokens of what is compared, `assets` has the host's arrays.
     """
     runner = HefRunner(path, spec, assets)
     if (runner.n_positions, runner.length) != sizes:

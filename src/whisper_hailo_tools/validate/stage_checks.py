@@ -19,12 +19,23 @@ from whisper_hailo.core.files import inside
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo_tools.emulate.make import generated_script, load_form
 from whisper_hailo_tools.emulate.network import read_network
-from whisper_hailo_tools.emulate.plan import SCRIPT, PrecisionPlan, plan_of_script, preset
+from whisper_hailo_tools.emulate.plan import PrecisionPlan, plan_of_script, preset
 from whisper_hailo_tools.emulate.rewrite import emulated
-from whisper_hailo_tools.emulate.run import collect
-from whisper_hailo_tools.validate.difference import Difference, DifferenceTally, aligned, difference
-from whisper_hailo_tools.validate.options import EMULATED, FLOAT, HAILO, HEF, QUANTIZED, Limit
-from whisper_hailo_tools.validate.reference_model import Stores, Truth
+from whisper_hailo_tools.emulate.statistics import collect
+from whisper_hailo_tools.options import SCRIPT
+from whisper_hailo_tools.validate.limits import (
+    EMULATED,
+    FLOAT,
+    HAILO,
+    HEF,
+    QUANTIZED,
+    Difference,
+    DifferenceTally,
+    Limit,
+    aligned,
+    difference,
+)
+from whisper_hailo_tools.validate.reference import Stores, Truth
 from whisper_hailo_tools.validate.runs import (
     DecoderRun,
     EncoderRun,
@@ -122,7 +133,7 @@ class RungResult:
 
 
 def not_run(rung: str, part: str, why: str) -> RungResult:
-    """A rung that cannot be tried here, and why."""
+    """Return a rung that cannot be tried here, and why."""
     return RungResult(rung, part, NOT_RUN, why)
 
 
@@ -167,18 +178,18 @@ def try_decoder(rung: str, run: NamedDecoder, truth: Truth, limit: Limit) -> Run
 
 
 def encoder_layers(run: EncoderRun, truth: Truth) -> tuple[LayerResult, ...]:
-    """An encoder graph along its data path, first window."""
+    """Return an encoder graph along its data path, first window."""
     return tuple(_layers(run.inner(truth.mel[0]), truth.encoder_stages(), run.names))
 
 
 def decoder_layers(run: DecoderRun, truth: Truth) -> tuple[LayerResult, ...]:
-    """A decoder graph along its data path, first window."""
+    """Return a decoder graph along its data path, first window."""
     inner = run.inner(truth.shown.tokens[0], truth.features[0])
     return tuple(_layers(inner, truth.decoder_stages(run.pad_to), run.names))
 
 
 def agreement(got: AnyArray, expected: AnyArray, shown: ShownTokens) -> Agreement:
-    """Where both choose the same token, given the same ones before it."""
+    """Count places where both choose the same token, given the same ones before it."""
     places: Sequence[tuple[int, int]] = list(shown.deciding())
     same = sum(int(got[place].argmax()) == int(expected[place].argmax()) for place in places)
     return Agreement(same, len(places))
@@ -225,14 +236,9 @@ class EmulatedGraph:
 def emulated_graph(
     directory: Path, spec: ModelSpec, form: HailoForm, graph: InnerGraph, feeds: list[Feeds]
 ) -> EmulatedGraph:
-    """The graph with the chip's arithmetic.
+    """Return the graph with the chip's arithmetic.
 
-    Args:
-        directory: the model directory.
-        spec: its description.
-        form: the Hailo form.
-        graph: the form's graph, which makes what enters the chip.
-        feeds: its inputs for each window that the chip's scales are chosen by.
+    `feeds` are inputs of the form's graph for each window that the chip's scales are chosen by.
     """
     path = inside(directory, form.emulated_file)
     if path.is_file():
@@ -252,7 +258,7 @@ def emulated_graph(
 
 
 def _entries(entries: tuple[str, ...], graph: InnerGraph, feeds: list[Feeds]) -> Iterator[Feeds]:
-    """What enters the chip for each window: graph inputs, and values that the host makes."""
+    """Yield what enters the chip for each window: graph inputs, and values that the host makes."""
     made = [name for name in entries if name not in graph.feeds]
     runs = graph.run_each(made, feeds) if made else [{} for _ in feeds]
     for one, run in zip(feeds, runs, strict=True):
@@ -266,13 +272,7 @@ class LimitOf(Protocol):
 
 
 class Rungs:
-    """All rungs of one model directory.
-
-    Args:
-        stores: where their graphs lie.
-        truth: what they are compared with.
-        limit: what they are held to.
-    """
+    """All rungs of one model directory."""
 
     def __init__(self, stores: Stores, truth: Truth, limit: LimitOf) -> None:
         self._stores = stores
@@ -281,7 +281,7 @@ class Rungs:
         self._limit = limit
 
     def climb(self) -> Iterator[RungResult]:
-        """Every rung, encoder first, then decoder."""
+        """Yield every rung, encoder first, then decoder."""
         yield self._float("encoder")
         yield self._quantized_encoder()
         yield self._hailo_encoder()
@@ -310,7 +310,7 @@ class Rungs:
         return replace(found, layers=decoder_layers(run, self._truth))
 
     def _into(self, run: EncoderRun | DecoderRun) -> InnerGraph:
-        """A graph, fed with the first window."""
+        """Return a graph, fed with the first window."""
         if isinstance(run, EncoderRun):
             return run.inner(self._truth.mel[0])
         return run.inner(self._truth.shown.tokens[0], self._truth.features[0])

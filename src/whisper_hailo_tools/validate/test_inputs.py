@@ -18,7 +18,7 @@ from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
-from whisper_hailo_tools.calibrate.sources import Sources, draw, find_sources
+from whisper_hailo_tools.calibrate.windows import Sources, draw, find_sources
 
 SEED = 0
 
@@ -38,7 +38,7 @@ class Windows:
     sha256: dict[str, str]
 
     def split(self, count: int) -> tuple[Windows, Windows]:
-        """The first ones, and the others; where there are no others, the first ones again."""
+        """Return the first windows and the others; without others the first ones again."""
         first = replace(self, mel=self.mel[:count], used=self.used[:count])
         rest = replace(self, mel=self.mel[count:], used=self.used[count:])
         return first, rest if rest.used else first
@@ -59,7 +59,7 @@ class ShownTokens:
     n_known: tuple[int, ...]
 
     def deciding(self) -> Iterator[tuple[int, int]]:
-        """Row and position of every place whose logits choose a token of the transcript."""
+        """Yield row and position of every place whose logits choose a token of the transcript."""
         for row, n_known in enumerate(self.n_known):
             for position in range(self.n_prefix - 1, n_known - 1):
                 yield row, position
@@ -88,16 +88,9 @@ class Material:
 
 
 def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Windows:
-    """Windows from the recordings of a folder, speakers taking turns.
+    """Return windows from the recordings of a folder, speakers taking turns.
 
-    Args:
-        folder: recordings of speech.
-        plan: the window.
-        n_mels: mel bins of the model.
-        count: windows wanted; fewer come from a folder that has fewer.
-
-    Raises:
-        AudioError: no folder, or nothing usable in it.
+    A folder that has fewer gives fewer than `count`.
     """
     sources = find_sources(folder, SEED)
     mels, used, hashes = [], [], {}
@@ -116,7 +109,7 @@ def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Win
 
 
 def _drawn(sources: Sources, plan: WindowPlan) -> Iterator[tuple[str, int, FloatArray]]:
-    """One window of every file, then a second of each, until none gives any more."""
+    """Yield one window of every file, then a second of each, until none gives any more."""
     turn, found = 0, True
     while found:
         found = False
@@ -133,14 +126,9 @@ def _drawn(sources: Sources, plan: WindowPlan) -> Iterator[tuple[str, int, Float
 def decode_greedily(
     directory: Path, spec: ModelSpec, mel: FloatArray, length: int, language: str
 ) -> ShownTokens:
-    """What the model directory's own encoder and cached decoder make of windows.
+    """Return what the model directory's own encoder and cached decoder make of windows.
 
-    Args:
-        directory: the model directory.
-        spec: its description.
-        mel: `(n_windows, n_mels, n_frames)` float32.
-        length: tokens of a row.
-        language: what is spoken.
+    `mel` is `(n_windows, n_mels, n_frames)` float32; a row has `length` tokens.
     """
     options = DecodingOptions(language=language)
     prefix = _prefix(directory, spec, options)[:length]

@@ -18,7 +18,7 @@ from whisper_hailo.backends.select import select
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.emulate.make import emulate_part
-from whisper_hailo_tools.emulate.options import EmulateOptions
+from whisper_hailo_tools.options import EmulateOptions
 
 RNG = np.random.default_rng(3)
 

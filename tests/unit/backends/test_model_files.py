@@ -14,7 +14,7 @@ from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo_tools.emulate.make import emulate_part
-from whisper_hailo_tools.emulate.options import EmulateOptions
+from whisper_hailo_tools.options import EmulateOptions
 
 
 @pytest.fixture

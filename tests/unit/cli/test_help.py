@@ -35,10 +35,8 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_tools.calibrate.options import CalibrationOptions
-from whisper_hailo_tools.compile_options import CompileOptions
-from whisper_hailo_tools.emulate.options import EmulateOptions
-from whisper_hailo_tools.validate.options import ValidateOptions
+from whisper_hailo_tools.options import CalibrationOptions, CompileOptions, EmulateOptions
+from whisper_hailo_tools.validate.limits import ValidateOptions
 
 DECODING = (
     DecodingOptions,

@@ -12,9 +12,8 @@ from tests.standin import with_compiler
 from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.calibrate.make import calibrate
-from whisper_hailo_tools.calibrate.options import CalibrationOptions
 from whisper_hailo_tools.compile import adopt_hef, compile_part
-from whisper_hailo_tools.compile_options import CompileOptions
+from whisper_hailo_tools.options import CalibrationOptions, CompileOptions
 
 STEM = "micro_encoder_2s"
 

@@ -16,9 +16,8 @@ from tests.standin import with_compiler
 from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo_tools import hef_build
 from whisper_hailo_tools.calibrate.make import calibrate
-from whisper_hailo_tools.calibrate.options import CalibrationOptions
 from whisper_hailo_tools.compile import compile_part, write_bundle
-from whisper_hailo_tools.compile_options import CompileOptions
+from whisper_hailo_tools.options import CalibrationOptions, CompileOptions
 
 TARGET_PYTHON = (3, 10)
 

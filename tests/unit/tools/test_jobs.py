@@ -19,7 +19,7 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.compile import make_job, record_hef, write_bundle
-from whisper_hailo_tools.compile_options import CompileOptions
+from whisper_hailo_tools.options import CompileOptions
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_a_bundle_has_all_that_a_build_needs_and_the_same_bytes_again(
     assert (job["arch"], job["out"]) == ("hailo8", "out")
     assert "--arch hailo8 --part decoder --built out" in readme
     assert "3.31 or newer, below 4.0" in readme
-    assert {"build.py", "hef_build/alone.py", "hef_build/stages.py"} <= names
+    assert {"build.py", "hef_build/supervise.py", "hef_build/stages.py"} <= names
 
 
 def _facts(arch: str, part: str, sha256: str = "0") -> dict[str, Any]:

@@ -49,7 +49,7 @@ def load_binding() -> Any:  # noqa: ANN401 - a package without types
 
 
 def binding_version(binding: Any) -> str:  # noqa: ANN401
-    """The binding's version, or `unknown`."""
+    """Return the binding's version, or `unknown`."""
     version = getattr(binding, "__version__", None)
     if version is None:
         from importlib import metadata  # fifty milliseconds, which only its users should pay
@@ -62,19 +62,19 @@ def binding_version(binding: Any) -> str:  # noqa: ANN401
 
 
 def major(version: str) -> int | None:
-    """First number of a version."""
+    """Return first number of a version."""
     match = re.match(r"\d+", version)
     return int(match.group()) if match else None
 
 
 def knows_numpy_2(version: str) -> bool:
-    """Whether a binding of this version can take arrays of NumPy 2."""
+    """Return whether a binding of this version can take arrays of NumPy 2."""
     numbers = tuple(int(number) for number in re.findall(r"\d+", version))
     return not numbers or numbers >= _KNOWS_NUMPY_2 or sys.version_info >= (3, 13)
 
 
 def installed_version() -> str:
-    """Version of the binding that can be imported, by its file; empty if it is not there."""
+    """Return version of the binding that can be imported, by its file; empty if it is not there."""
     spec = find_spec(_PACKAGE)
     text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
     match = re.search(r"^__version__ = .([\d.]+)", text, re.MULTILINE)
@@ -99,7 +99,7 @@ def missing_wheel() -> str:
 
 
 def why_no_binding() -> str | None:
-    """Why there is no binding to import, `None` if there is one; imports nothing itself."""
+    """Return why there is no binding to import, `None` if there is one; imports nothing itself."""
     if find_spec(_PACKAGE) is not None:
         return None
     if system_binding() is not None:
@@ -108,7 +108,7 @@ def why_no_binding() -> str | None:
 
 
 def system_binding() -> Path | None:
-    """The binding among the system's packages, whether or not this environment sees it."""
+    """Return the binding among the system's packages, whether or not this environment sees it."""
     for place in _globbed(SYSTEM_PACKAGES):
         if (place / _PACKAGE).is_dir():
             return place / _PACKAGE
@@ -116,14 +116,14 @@ def system_binding() -> Path | None:
 
 
 def library_versions() -> list[str]:
-    """Versions of `libhailort` on this machine, by the names of its files."""
+    """Return versions of `libhailort` on this machine, by the names of its files."""
     names = {path.name for place in _globbed(LIBRARIES) for path in place.glob("libhailort.so.*")}
     versions = {name.removeprefix("libhailort.so.") for name in names}
     return sorted(version for version in versions if re.fullmatch(r"\d+\.\d+\.\d+", version))
 
 
 def one_line(error: BaseException) -> str:
-    """An error's text, short and in one line."""
+    """Return an error's text, short and in one line."""
     return (" ".join(str(error).split()) or type(error).__name__)[:200]
 
 
@@ -144,7 +144,7 @@ def _missing() -> NoBindingError:
 
 
 def _mismatch(error: BaseException) -> BindingMismatchError:
-    """Why a binding that is there cannot be imported."""
+    """Return why a binding that is there cannot be imported."""
     text = one_line(error)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     wanted = re.search(r"libhailort\.so\.(\d[\d.]*\d)", text)

@@ -12,9 +12,8 @@ from whisper_hailo.backends.hailo.binding import binding_version, load_binding, 
 from whisper_hailo.backends.hailo.faults import NO_DEVICE, Faults, wrong_chip
 from whisper_hailo.backends.hailo.network import ConfiguredNetwork, OpenDevice
 from whisper_hailo.backends.hailo.options import GROUP, ChipOptions
-from whisper_hailo.backends.hailo.preflight import check_versions
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
-from whisper_hailo.backends.hef.contract import RUNS_ON
+from whisper_hailo.backends.hef.contract import RUNS_ON, check_versions
 from whisper_hailo.backends.hef.read import HefFile
 from whisper_hailo.core.errors import BindingMismatchError, DeviceError, NoDeviceError
 
@@ -66,7 +65,7 @@ class Chip:
         return self._vdevice
 
     def network(self, hef: HefFile, group: str, options: ChipOptions) -> ConfiguredNetwork:
-        """A network of this chip, configured when it is first asked for."""
+        """Return a network of this chip, configured when it is first asked for."""
         key = (str(hef.path.resolve()), group, options)
         with self._lock:
             if key not in self._networks:
@@ -77,11 +76,7 @@ class Chip:
             return self._networks[key]
 
     def check(self, hef: HefFile) -> None:
-        """Refuse a HEF for another chip, and warn of one that is newer than this HailoRT.
-
-        Raises:
-            WrongChipError: it is for another chip.
-        """
+        """Refuse a HEF for another chip, and warn of one that is newer than this HailoRT."""
         if hef.arch not in RUNS_ON.get(self.facts.arch, {hef.arch}):
             raise wrong_chip(hef, self.facts.arch)
         newer = check_versions(hef, binding_version(self._binding))
@@ -89,7 +84,7 @@ class Chip:
             _LOG.warning("%s", newer)
 
     def temperature_c(self) -> float | None:
-        """Degrees Celsius of the chip now, if it says so."""
+        """Return degrees Celsius of the chip now, if it says so."""
         with bounded(ANSWER_S, "reading the chip's temperature"), contextlib.suppress(Exception):
             return chip_facts(self._binding, self.facts.device).temperature_c
         return None

@@ -11,8 +11,7 @@ import numpy as np
 from whisper_hailo.backends.hailo.binding import one_line
 from whisper_hailo.backends.hailo.lease import Lease
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
-from whisper_hailo.backends.hailo.preflight import check_decoder
-from whisper_hailo.backends.hef.contract import HOST
+from whisper_hailo.backends.hef.contract import HOST, check_decoder
 from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
@@ -59,7 +58,7 @@ def load_assets(directory: Path, sizes: tuple[int, int, int], *, positions: bool
 
 
 def _find(directory: Path) -> Path:
-    """The folder with the arrays, at or below the one that was named."""
+    """Return the folder with the arrays, at or below the one that was named."""
     for pattern in ("", _FOLDER, f"*/{_FOLDER}", f"decoder_assets/*/{_FOLDER}"):
         folders = sorted(directory.glob(pattern)) if pattern else [directory]
         found = [folder for folder in folders if any(folder.glob(f"{_EMBEDDING}*.npy"))]
@@ -77,7 +76,7 @@ def _find(directory: Path) -> Path:
 
 
 def _one(folder: Path, stem: str, length: int) -> Path:
-    """The file of a kind; some are stored once per length, as `..._seq_32.npy`."""
+    """Return the file of a kind; some are stored once per length, as `..._seq_32.npy`."""
     found = sorted(path for path in folder.glob(f"{stem}*.npy") if path.is_file())
     exact = [path for path in found if path.stem.endswith(f"_seq_{length}")]
     plain = [path for path in found if "_seq_" not in path.stem]
@@ -91,7 +90,7 @@ def _one(folder: Path, stem: str, length: int) -> Path:
 
 
 def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
-    """A table of at least these rows and exactly these columns; never a pickle."""
+    """Return a table of at least these rows and exactly these columns; never a pickle."""
     try:
         array: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -115,10 +114,6 @@ class HefRunner(Closing):
     """The decoder of a HEF on a Hailo chip; the host looks tokens up and joins the logits.
 
     Args:
-        path: the HEF.
-        spec: the model that it should be of.
-        assets: folder with the host's arrays.
-        options: how the chip is used.
         positions: `host` or `chip`, who adds the position rows; `None` goes by the file.
     """
 

@@ -12,8 +12,7 @@ import numpy as np
 from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.hailo.lease import Lease, LeasedRun
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
-from whisper_hailo.backends.hailo.preflight import check_encoder
-from whisper_hailo.backends.hef.contract import EncoderShape
+from whisper_hailo.backends.hef.contract import EncoderShape, check_encoder
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
@@ -23,13 +22,7 @@ _AT_ONCE: Final = 2
 
 
 class HefEncoder(Closing):
-    """The encoder of a HEF on a Hailo chip; one fixed window. Several threads may use it at once.
-
-    Args:
-        path: the HEF.
-        spec: the model that it should be of.
-        options: how the chip is used.
-    """
+    """The encoder of a HEF on a Hailo chip, of one fixed window; threads may share it."""
 
     def __init__(self, path: Path, spec: ModelSpec, options: ChipOptions = ALONE) -> None:
         hef, self._shape = check_encoder(path, spec)
@@ -91,8 +84,6 @@ class HefEncoding:
     """Windows on their way through the chip, a few at a time so that it never waits for the host.
 
     Args:
-        lease: of the network.
-        shape: of the network.
         mel: `(batch, n_mels, n_frames)` float32.
     """
 
@@ -115,6 +106,6 @@ class HefEncoding:
         return np.stack(features).reshape(shape)
 
     def _begin(self, mel: FloatArray) -> LeasedRun:
-        """One window `(n_mels, n_frames)`; the chip wants channels last."""
+        """Hand over one window `(n_mels, n_frames)`; the chip wants channels last."""
         channels_last = np.asarray(mel.T, np.float32)
         return self._lease.run_async({self._shape.input: channels_last}, (self._shape.output,))

@@ -110,7 +110,7 @@ _BROKEN_HEF: Final = {"HAILO_INVALID_HEF", "HAILO_HEF_FILE_CORRUPTED", "HAILO_HE
 
 
 def status_of(error: BaseException) -> str:
-    """Name of the HailoRT status behind an exception of the binding; empty if it has none."""
+    """Return the status behind an exception of the binding; empty if it has none."""
     for kind in type(error).__mro__:
         if kind.__name__ in _NAMES:
             return _NAMES[kind.__name__]
@@ -144,9 +144,6 @@ class Faults:
             what: what is being done, such as `opening the chip`.
             hef: the network that is being loaded or run.
             running: the network ran before, so that what fails is a loss.
-
-        Raises:
-            DeviceError, HefError: whatever happened.
         """
         try:
             yield
@@ -158,7 +155,7 @@ class Faults:
     def translated(
         self, error: BaseException, what: str, hef: HefFile | None, *, running: bool
     ) -> WhisperHailoError:
-        """The error of ours for one of the binding's."""
+        """Return the error of ours for one of the binding's."""
         status = status_of(error)
         if status in {"HAILO_OUT_OF_PHYSICAL_DEVICES", "HAILO_DEVICE_IN_USE"}:
             return self._none_or_busy()
@@ -223,7 +220,7 @@ class Faults:
 
 
 def wrong_chip(hef: HefFile, chip: str | None) -> WrongChipError:
-    """The error of a network for another chip."""
+    """Return the error of a network for another chip."""
     here = f"this chip is a {chip}" if chip else "this chip is another one"
     return WrongChipError(
         f"{shown(hef.path)} is compiled for {hef.arch}, {here}; an 8L file runs on an 8, not the "
@@ -233,7 +230,7 @@ def wrong_chip(hef: HefFile, chip: str | None) -> WrongChipError:
 
 
 def unreadable_nodes() -> list[str]:
-    """Device nodes that this user may not open."""
+    """Return device nodes that this user may not open."""
     nodes = [path for pattern in NODES for path in sorted(Path("/dev").glob(pattern))]
     return [str(path) for path in nodes if not os.access(path, os.R_OK | os.W_OK)]
 

@@ -37,11 +37,7 @@ _PIECE: Final = 1 << 16
 
 
 def download(address: str, target: Path) -> None:
-    """Copy what is at a web address into a file, no further than what a HEF can have.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+    """Copy what is at a web address into a file, no further than what a HEF can have."""
     folder = target.parent
     try:
         with target.open("wb") as file:
@@ -56,7 +52,7 @@ def download(address: str, target: Path) -> None:
 
 
 def _pieces(address: str, folder: Path) -> Iterator[bytes]:
-    """What comes, as it comes; `folder` is where the user may put it instead."""
+    """Yield what comes, as it comes; `folder` is where the user may put it instead."""
     size = 0
     try:
         with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answered:  # noqa: S310 - checked
@@ -101,15 +97,7 @@ class Sums:
             self._known = {match[2]: match[1] for match in found}
 
     def check(self, name: str, found: str) -> None:
-        """Compare a file's hash with what it should be; one that is not known passes.
-
-        Args:
-            name: path below the folder.
-            found: SHA-256 of the file, in hexadecimal.
-
-        Raises:
-            ModelError: it is another.
-        """
+        """Compare a file's hash with what it should be; one that is not known passes."""
         expected = self._known.get(name, found)
         if found != expected:
             raise ModelError(
@@ -145,15 +133,7 @@ class Fetched:
 
 
 def fetch(known: KnownHefs, place: str) -> Fetched:
-    """Fetch encoder, decoder and the decoder's arrays; what is there and whole stays.
-
-    Args:
-        known: what is published.
-        place: web address, with a `/` at its end.
-
-    Raises:
-        OptionError: no web address.
-    """
+    """Fetch encoder, decoder and the decoder's arrays; what is there and whole stays."""
     if not place.startswith(("https://", "http://")):
         raise OptionError(f"--from is {place!r}, expected an address that begins with https://")
     sums = Sums(known.folder)
@@ -199,7 +179,7 @@ class _Wanted:
             return self._checked(scratch)
 
     def _checked(self, path: Path) -> str:
-        """The hash of a file that is what it should be."""
+        """Return the hash of a file that is what it should be."""
         _check(path, self.target.name, self.known)
         found = sha256(path)
         self.sums.check(self.name, found)

@@ -122,11 +122,8 @@ KNOWN: Final = (*PAIRS, *TWO_PART)
 def find_known(arch: str, variant: str, release: str = "", hailort: str = "") -> KnownHefs | None:
     """Return what is published for a chip and a model: a pair, else a file of both halves.
 
-    Args:
-        arch: chip.
-        variant: model.
-        release: a file of both halves of this release, even where there is a pair.
-        hailort: version on this machine; files of newer releases are taken last.
+    A `release` asks for its file of both halves, even where there is a pair; of releases newer than
+    the installed `hailort` the oldest comes first, and last.
     """
     found = [known for known in KNOWN if (known.arch, known.variant) == (arch, variant)]
     if release:

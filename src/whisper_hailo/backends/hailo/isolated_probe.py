@@ -68,17 +68,11 @@ def run_apart(
 ) -> Any:  # noqa: ANN401 - JSON
     """Run a module of this package in a process of its own.
 
-    Args:
-        module: its full name; it calls `answer`.
-        words: of its command line.
-        wait: waits for its end, or raises when that takes too long.
-        keep_log: keep its standard error for `DiedError`; else it is this program's.
+    `wait` waits for its end, or raises when that takes too long. `keep_log` keeps its standard
+    error for `DiedError`; otherwise it is this program's.
 
     Returns:
         what its work returned.
-
-    Raises:
-        DiedError: it ended without an answer.
     """
     package = str(Path(__file__).resolve().parents[2])
     command = [sys.executable, "-P", "-c", _START, package, module, *words]
@@ -138,7 +132,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _in_memory(name: str) -> IO[bytes]:
-    """A file that is never full before the machine is, as an unread pipe would be."""
+    """Return a file that never fills up before the machine does, as an unread pipe would."""
     return open(os.memfd_create(name), "w+b")
 
 
@@ -168,7 +162,7 @@ _RUN_S: Final = 60.0
 
 
 def chips(timeout_s: float = ANSWER_S) -> list[ChipFacts]:
-    """Every chip that the binding sees, without opening one for inference."""
+    """Return every chip that the binding sees, without opening one for inference."""
     found = _ask(["look"], timeout_s, "looking for chips")
     return [ChipFacts(**facts) for facts in found]
 
@@ -179,7 +173,7 @@ def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
 
 
 def _ask(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
-    """What a process of this module says."""
+    """Return what a process of this module says."""
 
     def wait(process: Waitable) -> None:
         if not wait_at_most(process, timeout_s):

@@ -71,11 +71,7 @@ class ChipLease(Closing):
 
     @property
     def chip(self) -> Chip:
-        """The open chip; one that was lost is opened anew.
-
-        Raises:
-            DeviceError: it cannot be opened, or the lease is not open.
-        """
+        """The open chip; one that was lost is opened anew."""
         if not self._open:
             raise DeviceError("the Hailo chip is not open; call open() or use a with block")
         with self._held.lock:
@@ -125,7 +121,6 @@ class Lease(ChipLease):
     Args:
         hef: the file; it was checked before.
         group: which of its networks.
-        options: how the chip is used.
     """
 
     def __init__(self, hef: HefFile, group: str, options: ChipOptions) -> None:
@@ -149,12 +144,9 @@ class Lease(ChipLease):
     def begin(
         self, inputs: dict[str, FloatArray], wanted: tuple[str, ...], lost: DeviceError | None
     ) -> tuple[AsyncRun, int]:
-        """A run under way, and the generation of the chip that it is on.
+        """Return a run under way, and the generation of the chip that it is on.
 
-        Args:
-            inputs: see `ConfiguredNetwork.run_async`.
-            wanted: likewise.
-            lost: what happened to the chip that is now waited for; `None` does not wait.
+        `lost` says what happened to a chip that is now waited for; `None` does not wait.
         """
         network, generation = self._network() if lost is None else self._again(lost)
         with self.guarded(generation):
@@ -223,9 +215,7 @@ class LeasedRun:
     A chip that does not answer in time is not waited for: that would only double the wait.
 
     Args:
-        lease: open.
         inputs: see `ConfiguredNetwork.run_async`.
-        wanted: likewise.
     """
 
     def __init__(

@@ -49,11 +49,11 @@ class Runner(Protocol):
         ...
 
     def failed(self, error: BaseException) -> Exception:
-        """What to raise for HailoRT's exception."""
+        """Return what to raise for HailoRT's exception."""
         ...
 
     def silent(self) -> DeviceTimeoutError:
-        """What to raise when no answer came."""
+        """Return what to raise when no answer came."""
         ...
 
 
@@ -65,7 +65,6 @@ class AsyncRun:
     again.
 
     Args:
-        runner: the network.
         slot: buffers, the inputs filled.
         wanted: names of the outputs to give back.
         timeout_s: for the answer, from `begin` on.
@@ -233,11 +232,11 @@ class ConfiguredNetwork:
                 self._free.append(slot)
 
     def failed(self, error: BaseException) -> Exception:
-        """A run's failure as one of ours."""
+        """Return a run's failure as one of ours."""
         return self._faults.translated(error, self._what, self._hef, running=True)
 
     def silent(self) -> DeviceTimeoutError:
-        """A run timed out; closing the network does not wait for its callback."""
+        """Note that a run timed out; closing the network does not wait for its callback."""
         self._hangs = True
         return DeviceTimeoutError(
             f"the Hailo chip did not answer within {self._options.timeout_s:g} s while "
@@ -277,7 +276,7 @@ class ConfiguredNetwork:
             )
 
     def _still(self) -> Any:  # noqa: ANN401
-        """The configured model; called with the lock held, so that it does not end meanwhile."""
+        """Return the configured model; the lock is held, so that it does not end meanwhile."""
         if self._configured is None:
             raise DeviceLostError(
                 f"the Hailo chip was given up while running {shown(self._hef.path.name)}"

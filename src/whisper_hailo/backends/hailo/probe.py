@@ -71,7 +71,7 @@ class Throttling:
 
 
 def pci_devices(root: Path = ROOT) -> list[PciDevice]:
-    """Hailo chips on the PCIe bus, whether or not a driver has them."""
+    """Return Hailo chips on the PCIe bus, whether or not a driver has them."""
     found = []
     for folder in sorted(root.glob("sys/bus/pci/devices/*")):
         if _text(folder / "vendor") != _VENDOR:
@@ -90,13 +90,13 @@ def pci_devices(root: Path = ROOT) -> list[PciDevice]:
 
 
 def drivers(root: Path = ROOT) -> dict[str, str]:
-    """Loaded Hailo kernel modules, with their versions."""
+    """Return loaded Hailo kernel modules, with their versions."""
     places = {name: root / "sys" / "module" / name for name in _DRIVERS}
     return {n: _text(p / "version") or "unknown" for n, p in places.items() if p.is_dir()}
 
 
 def device_nodes(root: Path = ROOT) -> list[Path]:
-    """Device files: `hailo0`, ... of the 8 and 8L, `h1x-0`, ... of the 10H."""
+    """Return device files: `hailo0`, ... of the 8 and 8L, `h1x-0`, ... of the 10H."""
     patterns = ("hailo[0-9]*", "h1x-*")
     return sorted(path for pattern in patterns for path in root.glob(f"dev/{pattern}"))
 
@@ -154,7 +154,7 @@ def _has_device(process: Path) -> bool:
 
 
 def throttling(root: Path = ROOT) -> Throttling:
-    """From the Raspberry Pi's firmware, or from the kernel's counters."""
+    """Read what the Raspberry Pi's firmware or the kernel's counters say."""
     cpu_c = _cpu_temperature(root)
     bits = _throttled_bits(root)
     if bits is not None:
@@ -169,7 +169,7 @@ def throttling(root: Path = ROOT) -> Throttling:
 
 
 def service_state() -> str:
-    """Whether HailoRT's service runs: `active`, `inactive`, ...; empty where none can be asked."""
+    """Return the state of HailoRT's service, such as `active`; empty where none can be asked."""
     return _command("systemctl", "is-active", "hailort.service")
 
 
@@ -206,7 +206,7 @@ def _text(path: Path) -> str:
 
 
 def _command(*words: str) -> str:
-    """First line that a program prints; empty when it is not there or hangs."""
+    """Return first line that a program prints; empty when it is not there or hangs."""
     if shutil.which(words[0]) is None:
         return ""
     try:

@@ -11,8 +11,7 @@ from whisper_hailo.backends.hailo.binding import why_no_binding
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
 from whisper_hailo.backends.hailo.hef_catalog import fetched
 from whisper_hailo.backends.hailo.isolated_probe import chips
-from whisper_hailo.backends.hailo.preflight import check_encoder
-from whisper_hailo.backends.hef.contract import RUNS_ON
+from whisper_hailo.backends.hef.contract import RUNS_ON, check_encoder
 from whisper_hailo.core.errors import DeviceError, HefError, ModelError, NoDeviceError, shown
 from whisper_hailo.core.files import inside
 from whisper_hailo.core.spec import ModelSpec
@@ -35,7 +34,7 @@ class Wanted:
 
 
 def usable_chip() -> tuple[str | None, str]:
-    """Name of the chip, such as `hailo8l`, and what was found; `None` if none can be used."""
+    """Return the chip, such as `hailo8l`, and what was found; `None` if none can be used."""
     why = why_no_binding()
     if why is not None:
         return None, why
@@ -53,13 +52,7 @@ def usable_chip() -> tuple[str | None, str]:
 def fitting_encoder(
     directory: Path, spec: ModelSpec, arch: str, wanted: Wanted
 ) -> tuple[Path | None, str]:
-    """An encoder HEF for `auto`: one that this run can take as it is.
-
-    Args:
-        directory: the model directory.
-        spec: its description.
-        arch: chip of this machine.
-        wanted: by the rest of the run.
+    """Return an encoder HEF for `auto`: one that this run can take as it is.
 
     Returns:
         the file and nothing, or `None` and why there is none.
@@ -85,14 +78,7 @@ def fitting_encoder(
 
 
 def matching_hef(directory: Path, spec: ModelSpec, arch: str, part: str) -> Path | None:
-    """The first HEF of this model that the chip takes.
-
-    Args:
-        directory: the model directory.
-        spec: its description.
-        arch: chip of this machine.
-        part: `encoder` or `decoder`.
-    """
+    """Return the first HEF of this model that the chip takes."""
     return next(_hefs(directory, spec, arch, part), None)
 
 
@@ -110,7 +96,7 @@ def _hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Pa
 
 
 def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
-    """The HEF of this model for this machine's chip.
+    """Return the HEF of this model for this machine's chip.
 
     Raises:
         ModelError: there is no HEF of this model.

@@ -34,7 +34,7 @@ _TIMERS: Final = _C if hasattr(_C, "timer_create") else ctypes.CDLL("librt.so.1"
 
 
 def hangs(what: str, timeout_s: float) -> str:
-    """The message about a call that does not come back."""
+    """Return the message about a call that does not come back."""
     return (
         f"{what} did not end within {timeout_s:g} s; the chip or its driver hangs: reload the "
         "driver or reboot, and look at `dmesg | grep -i hailo`"

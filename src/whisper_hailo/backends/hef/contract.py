@@ -1,13 +1,15 @@
-"""Which half of Whisper a compiled network is, and what its host has to do."""
+"""Which half of Whisper a HEF's network is, what its host has to do, and if it fits a model."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, TypeAlias
 
-from whisper_hailo.backends.hef.read import HefFile, HefGroup, read_resource
+from whisper_hailo.backends.hef.read import HefFile, HefGroup, read_hef, read_resource
 from whisper_hailo.core.errors import HefError, shown
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, parse_json_object
 from whisper_hailo.core.types import FRAMES_PER_SECOND
 
@@ -130,7 +132,7 @@ class DecoderShape:
         return "10H: the chip adds the position rows"
 
     def logits(self, n_vocab: int) -> tuple[str, ...]:
-        """Names of the outputs that together are the logits, in the vocabulary's order.
+        """Return names of the outputs that together are the logits, in the vocabulary's order.
 
         Networks for the 10H give others, too; those of the vocabulary are a quarter each.
 
@@ -158,7 +160,7 @@ Shape: TypeAlias = EncoderShape | DecoderShape
 
 
 def recognise(group: HefGroup, arch: str) -> Shape | None:
-    """What a network is, by its inputs and outputs; `None` if it is no half of Whisper."""
+    """Return what a network is, by its inputs and outputs; `None` if it is no half of Whisper."""
     if len(group.inputs) == 1 and len(group.outputs) == 1:
         return _encoder(group)
     if len(group.inputs) == 2:
@@ -187,11 +189,7 @@ def find_part(hef: HefFile, part: str) -> Shape:
 
 
 def check_config(hef: HefFile, shape: EncoderShape) -> None:
-    """Compare an encoder with what a file of both halves states of it.
-
-    Raises:
-        HefError: they differ: the file is broken, or of a kind that is not known yet.
-    """
+    """Compare an encoder with what a file of both halves states of it."""
     config = read_speech_config(hef)
     if config is None:
         return
@@ -248,3 +246,71 @@ def _decoder(group: HefGroup, arch: str) -> DecoderShape | None:
         positions=HOST if ours or arch.startswith("hailo8") else CHIP,
         outputs=outputs,
     )
+
+
+def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
+    """Return a HEF's encoder, if it is one of this model.
+
+    Raises:
+        HefError: broken, no encoder, or one of another model.
+    """
+    hef = read_hef(path, verify=False)  # HailoRT compares the checksum when it loads the file
+    shape = find_part(hef, "encoder")
+    dims = spec.dims
+    if not isinstance(shape, EncoderShape):
+        raise HefError(f"{shown(path)} holds no Whisper encoder")
+    check_config(hef, shape)
+    _same(path, spec, {"mel bins": (shape.n_mels, dims.n_mels)})
+    _same(path, spec, {"width": (shape.d_model, dims.d_model)})
+    if shape.n_frames > dims.max_frames:
+        raise HefError(
+            f"{shown(path)} takes {shape.n_frames} frames, {spec.name} has {dims.max_frames}; "
+            "encoder and --model must be of one model"
+        )
+    return hef, shape
+
+
+def check_decoder(path: Path, spec: ModelSpec) -> tuple[HefFile, DecoderShape]:
+    """Return a HEF's decoder, if it is one of this model.
+
+    Raises:
+        HefError: broken, no decoder, or one of another model.
+    """
+    hef = read_hef(path, verify=False)
+    shape = find_part(hef, "decoder")
+    if not isinstance(shape, DecoderShape):
+        raise HefError(f"{shown(path)} holds no Whisper decoder")
+    _same(path, spec, {"width": (shape.d_model, spec.dims.d_model)})
+    shape.logits(spec.dims.n_vocab)
+    return hef, shape
+
+
+def check_versions(hef: HefFile, hailort: str) -> str | None:
+    """Return whether a HEF is newer than this HailoRT: a warning, or `None`.
+
+    Compiler 3.N belongs to HailoRT 4.(N - 10), compiler 5.N to HailoRT 5.N. Newer files may load.
+    """
+    compiler, library = _numbers(hef.compiler_version), _numbers(hailort)
+    if compiler is None or library is None:
+        return None
+    wanted = (4, compiler[1] - 10) if compiler[0] == 3 else compiler
+    if wanted <= library:
+        return None
+    return (
+        f"{hef.path.name} is of compiler {hef.compiler_version}, made for HailoRT "
+        f"{wanted[0]}.{wanted[1]}; HailoRT {hailort} may refuse it"
+    )
+
+
+def _same(path: Path, spec: ModelSpec, sizes: dict[str, tuple[int, int]]) -> None:
+    for what, (got, expected) in sizes.items():
+        if got != expected:
+            raise HefError(
+                f"{shown(path)} has {what} {got}, {spec.name} has {expected}; "
+                "HEF and --model must be of one model"
+            )
+
+
+def _numbers(version: str) -> tuple[int, int] | None:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match.group(1)), int(match.group(2))) if match else None

@@ -62,11 +62,9 @@ class Directions:
 
 
 def boundary_streams(context: Message, *, transposed: bool) -> Directions:
-    """Streams of a context that lead to or from the host.
+    """Return streams of a context that lead to or from the host.
 
-    Args:
-        context: of a network.
-        transposed: the whole network has height and width the other way round in the file.
+    `transposed`: the whole network has height and width the other way round in the file.
     """
     inputs: list[HefStream] = []
     outputs: list[HefStream] = []
@@ -80,7 +78,7 @@ def boundary_streams(context: Message, *, transposed: bool) -> Directions:
 
 
 def _edge(edge: Message, transposed: bool) -> list[HefStream]:
-    """A layer, or the layers that share one stream (`mux`)."""
+    """Return a layer, or the layers that share one stream (`mux`)."""
     layer = edge.message(3, _LAYER_FIELDS)
     if layer is not None:
         return [_stream(layer, transposed)]
@@ -159,11 +157,7 @@ class Header:
 
 
 def read_header(data: memoryview) -> Header:
-    """Read and check a file's header.
-
-    Raises:
-        HefError: no HEF, one of an unknown version, or one cut short.
-    """
+    """Read and check a file's header."""
     if len(data) < _COMMON.size:
         raise HefError(f"it has {len(data)} bytes, less than a HEF's header")
     magic, version, size = _COMMON.unpack_from(data)
@@ -186,7 +180,7 @@ def read_header(data: memoryview) -> Header:
 
 
 def check_sum(data: memoryview, header: Header) -> bool:
-    """Whether the file's content has the checksum of its header."""
+    """Return whether the file's content has the checksum of its header."""
     end = len(data) if header.whole else header.start + header.description_bytes
     covered = data[header.start : end]
     if header.version == 0:
@@ -304,9 +298,7 @@ class HefFile:
 def read_hef(path: Path, *, verify: bool = True) -> HefFile:
     """Read a HEF without the vendor's binding.
 
-    Args:
-        path: the file.
-        verify: compare its checksum; a hundred megabytes take about a second.
+    `verify` compares its checksum: a hundred megabytes take about a second.
 
     Raises:
         HefError: missing, unreadable, no HEF, cut short, changed, or made to mislead.
@@ -327,7 +319,7 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
 
 
 def is_hef(path: Path) -> bool:
-    """Whether a file begins as a HEF does."""
+    """Return whether a file begins as a HEF does."""
     try:
         with path.open("rb") as file:
             return file.read(4) == MAGIC.to_bytes(4, "big")
@@ -391,7 +383,7 @@ def read_resource(hef: HefFile, name: str, largest: int) -> bytes | None:
 
 
 def _group(group: Message) -> HefGroup:
-    """One network; what the host computes after it wraps it in a graph of operators."""
+    """Read one network; what the host computes after it wraps it in a graph of operators."""
     ops = [op.message(4, _CORE_FIELDS) for op in group.messages(8, _OP_FIELDS)]
     core = next((op for op in ops if op is not None), group)
     placements = _placements(core)
@@ -418,7 +410,7 @@ def _version(text: str) -> str:
 
 
 def _placements(core: Message) -> list[Message]:
-    """A network for a Hailo-8L comes once per placement on a chip, all with the same streams."""
+    """Return placements: a network for a Hailo-8L comes once for each, with the same streams."""
     wrapped = [part.message(1, _CORE_FIELDS) for part in core.messages(7, frozenset({1}))]
     return [part for part in wrapped if part is not None] or [core]
 
@@ -434,7 +426,7 @@ def _is_transposed(network: Message) -> bool:
 
 
 def _unique(found: list[Directions]) -> tuple[tuple[HefStream, ...], tuple[HefStream, ...]]:
-    """Each stream once: contexts and placements repeat them."""
+    """Return each stream once: contexts and placements repeat them."""
     inputs: dict[str, HefStream] = {}
     outputs: dict[str, HefStream] = {}
     for directions in found:
@@ -446,7 +438,7 @@ def _unique(found: list[Directions]) -> tuple[tuple[HefStream, ...], tuple[HefSt
 
 
 def _sorted_outputs(group: Message, core: Message) -> list[str]:
-    """The order that HailoRT gives outputs in; it looks at four places."""
+    """Return the order that HailoRT gives outputs in; it looks at four places."""
     fused = core.message(5, frozenset({1, 2}))
     if fused is not None and fused.number(1):
         return fused.texts(2)

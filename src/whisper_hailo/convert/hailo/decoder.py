@@ -121,7 +121,7 @@ def _cross_attention(b: GraphBuilder, x: str, features: str, name: str, context:
 
 
 def vocabulary_chunks(n_vocab: int) -> tuple[tuple[int, int], ...]:
-    """First and last row (exclusive) of each chunk: a quarter each, the last takes the rest."""
+    """Return first and last row (exclusive) of each quarter; the last takes the rest."""
     size = n_vocab // N_CHUNKS
     edges = [*(i * size for i in range(N_CHUNKS)), n_vocab]
     return tuple(pairwise(edges))

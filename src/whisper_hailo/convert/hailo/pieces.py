@@ -55,11 +55,7 @@ class FixedSizes:
 
 
 def fixed_sizes(options: HailoOptions, dims: Dimensions) -> FixedSizes:
-    """Check what the user chose and fill in the rest.
-
-    Raises:
-        OptionError: a window or a length that this model cannot have.
-    """
+    """Check what the user chose and fill in the rest."""
     if dims.max_window_s < 1 or dims.n_vocab < N_CHUNKS:
         raise OptionError(
             f"--hailo: a model with {dims.n_audio_ctx} encoder positions and {dims.n_vocab} tokens "
@@ -135,16 +131,10 @@ def _add_bias(b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint) -> str
 def fused_qkv(
     b: GraphBuilder, x: str, attention: str, checkpoint: Checkpoint
 ) -> tuple[str, str, str]:
-    """Query, key and value as one product and a Split; their biases follow it.
+    """Write query, key and value as one product and a Split; their biases follow it.
 
     The compiler's accepted encoder has this very form: the fused product stays at 8 bits in the
     vendor's scripts when all others go to 16, so it has to be one layer.
-
-    Args:
-        b: the graph.
-        x: `(1, n, d_model)`.
-        attention: stem of the weights' names.
-        checkpoint: where the arrays come from.
 
     Returns:
         query, key, value, each `(1, n, d_model)`.
@@ -167,15 +157,11 @@ def attend(
     shape: AttentionShape,
     mask: str | None = None,
 ) -> str:
-    """Eager softmax attention.
+    """Write eager softmax attention.
 
-    Args:
-        b: the graph.
-        name: stem of the values' names.
-        query_key_value: query `(1, n_queries, d_model)` without its scale, key and value
-            `(1, n_keys, d_model)`.
-        shape: sizes.
-        mask: additive `(1, 1, n_queries, n_keys)`, or `None`.
+    The query `(1, n_queries, d_model)` comes without its scale, key and value are `(1, n_keys,
+    d_model)`, `mask` is additive `(1, 1, n_queries, n_keys)`; `name` is the stem of the values'
+    names.
 
     Returns:
         `(1, n_queries, d_model)`.
@@ -208,7 +194,7 @@ def _split(
 def project(
     b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, *, bias: bool = True
 ) -> str:
-    """The product called `name` of `x (1, n, n_in)`."""
+    """Return the product called `name` of `x (1, n, n_in)`."""
     return linear(b, x, name, checkpoint_linear(checkpoint, name, bias=bias))
 
 
@@ -219,15 +205,7 @@ def feed_forward(b: GraphBuilder, normed: str, name: str, checkpoint: Checkpoint
 
 
 def written_out_norm(b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, stem: str) -> str:
-    """LayerNorm over the last of three axes, node by node: opset 13 has it in no other form.
-
-    Args:
-        b: the graph.
-        x: `(1, n, d_model)`.
-        name: name of the result.
-        checkpoint: where the arrays come from.
-        stem: stem of the weights' names.
-    """
+    """Write LayerNorm over the last of three axes node by node: opset 13 has no other form."""
     mean = b.op("ReduceMean", (x,), f"{name}.mean", axes=[2], keepdims=1)
     centred = b.op("Sub", (x, mean), f"{name}.centred")
     squares = b.op("Pow", (centred, b.constant(2.0)), f"{name}.squares")

@@ -32,11 +32,7 @@ def write_assets(
 ) -> dict[str, FileRecord]:
     """Write both arrays: `(n_vocab, d_model)` and `(length, d_model)`, float32.
 
-    Args:
-        checkpoint: where the arrays come from.
-        directory: the model directory.
-        variant: name of the model in file names, such as `tiny`.
-        length: text positions of the decoder.
+    `variant` names the model in file names, such as `tiny`.
 
     Returns:
         path in the model directory to size and hash.
@@ -77,13 +73,9 @@ Job: TypeAlias = Callable[[], dict[str, FileRecord]]
 def hailo_forms(
     checkpoint: Checkpoint, directory: Path, variant: str, sizes: FixedSizes
 ) -> tuple[tuple[HailoForm, ...], list[Job]]:
-    """What writes `hailo/encoder-<w>s.onnx`, `hailo/decoder-<w>s-<n>.onnx` and the host's arrays.
+    """Return what writes both graphs below `hailo/`, and the host's arrays.
 
-    Args:
-        checkpoint: where the arrays come from.
-        directory: the model directory.
-        variant: name of the model in file names, such as `tiny`.
-        sizes: window and length of both graphs.
+    `variant` names the model in file names, such as `tiny`.
 
     Returns:
         the two forms, and jobs that write their files in any order, the largest first.
@@ -102,7 +94,7 @@ def hailo_forms(
 
 
 def encoder_form(dims: Dimensions, sizes: FixedSizes) -> HailoForm:
-    """What the Hailo-form encoder of these sizes is."""
+    """Return what the Hailo-form encoder of these sizes is."""
     return HailoForm(
         part="encoder",
         file=f"{FOLDER}/encoder-{sizes.window_s}s.onnx",
@@ -118,7 +110,7 @@ def encoder_form(dims: Dimensions, sizes: FixedSizes) -> HailoForm:
 
 
 def decoder_form(dims: Dimensions, sizes: FixedSizes, variant: str) -> HailoForm:
-    """What the Hailo-form decoder of these sizes is."""
+    """Return what the Hailo-form decoder of these sizes is."""
     features = (1, sizes.n_positions, dims.d_model)
     return HailoForm(
         part="decoder",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.standin.hef_file import Wish, hef_bytes
-from tests.unit.backends.hailo.test_preflight import encoder
+from tests.unit.backends.hef.test_contract import encoder
 from whisper_hailo.backends.hailo import faults, lease
 from whisper_hailo.backends.hailo.binding import one_line
 from whisper_hailo.backends.hailo.decoder import load_assets

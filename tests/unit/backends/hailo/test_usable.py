@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.backends.hailo.test_preflight import SPEC, encoder, written
+from tests.unit.backends.hef.test_contract import SPEC, encoder, written
 from whisper_hailo.backends.hailo import hef_catalog, select_hef
 from whisper_hailo.backends.hailo.chip import ChipFacts
 from whisper_hailo.backends.hailo.hef_catalog import KNOWN, KnownHefs, fetched, find_known

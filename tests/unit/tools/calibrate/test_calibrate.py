@@ -22,8 +22,8 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo_tools.calibrate import make
 from whisper_hailo_tools.calibrate.make import calibrate
-from whisper_hailo_tools.calibrate.options import CalibrationOptions
-from whisper_hailo_tools.calibrate.sources import find_sources
+from whisper_hailo_tools.calibrate.windows import find_sources
+from whisper_hailo_tools.options import CalibrationOptions
 
 TEN = CalibrationOptions(count=10)
 

@@ -25,8 +25,8 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import SPEC_FILE
 from whisper_hailo_tools.check import rules
-from whisper_hailo_tools.check.finding import Severity
 from whisper_hailo_tools.check.report import TINY_ENCODER_WEIGHTS, check_file
+from whisper_hailo_tools.check.rules import Severity
 
 HAILO = ConvertOptions("none", hailo=HailoOptions(window_s=2, decoder_length=7))
 

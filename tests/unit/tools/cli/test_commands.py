@@ -12,16 +12,19 @@ import pytest
 from tests.unit.cli.commands.asked import Asked
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.spec import HefRecord
-from whisper_hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
-from whisper_hailo_tools.check.finding import Finding, Severity
 from whisper_hailo_tools.check.graph import Section
 from whisper_hailo_tools.check.report import Report, WeightSizes
+from whisper_hailo_tools.check.rules import Finding, Severity
 from whisper_hailo_tools.compile import Hef
-from whisper_hailo_tools.compile_options import CompileOptions
 from whisper_hailo_tools.emulate.make import Emulation
 from whisper_hailo_tools.emulate.noise import LayerNoise, Noise
-from whisper_hailo_tools.emulate.options import EmulateOptions
 from whisper_hailo_tools.emulate.plan import PrecisionPlan
+from whisper_hailo_tools.options import (
+    CalibrationOptions,
+    CalibrationSet,
+    CompileOptions,
+    EmulateOptions,
+)
 
 TOOLS = "whisper_hailo_tools"
 

@@ -11,11 +11,11 @@ import pytest
 
 from tests.unit.cli.commands.asked import Asked
 from whisper_hailo.cli.app import run
-from whisper_hailo_tools.validate.difference import Difference
-from whisper_hailo_tools.validate.options import Limit, ValidateOptions
-from whisper_hailo_tools.validate.report import ParityReport
+from whisper_hailo_tools.validate.limits import Difference, Limit, ValidateOptions
 from whisper_hailo_tools.validate.stage_checks import Agreement, LayerResult, RungResult, not_run
+from whisper_hailo_tools.validate.validate import ParityReport
 
+VALIDATE = "whisper_hailo_tools.validate.validate"
 FAR = Difference(0.25, 0.0125, 0.1, 0.987654321, 12.34, 23.45)
 SAME = Difference(0.0, 0.0, 0.0, 1.0, math.inf, math.inf)
 STRICT = Limit("relative", 1e-4)
@@ -40,7 +40,9 @@ def validated(
     """Exit code, standard output, and what was asked for."""
     asked = Asked(report).patched(monkeypatch, "whisper_hailo_tools.validate.validate.validate")
     files = Path("parity.json"), Path("parity.svg")
-    written = Asked(files).patched(monkeypatch, "whisper_hailo_tools.validate.report.write_report")
+    written = Asked(files).patched(
+        monkeypatch, "whisper_hailo_tools.validate.validate.write_report"
+    )
     code = run(["validate", ".", *words.split()])
     return code, capsys.readouterr().out, asked.with_ + written.with_
 
@@ -103,7 +105,7 @@ def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_computed(
     looked: list[Path] = []
     monkeypatch.setattr("whisper_hailo.core.files.expect_folder", lambda at, _: looked.append(at))
     asked = Asked(found()).patched(monkeypatch, "whisper_hailo_tools.validate.validate.validate")
-    Asked(("a", "b")).patched(monkeypatch, "whisper_hailo_tools.validate.report.write_report")
+    Asked(("a", "b")).patched(monkeypatch, "whisper_hailo_tools.validate.validate.write_report")
     for words in ("model", "model --out there", "missing", "missing --out there"):
         assert run(["validate", *words.split()]) == 0
     assert looked == [Path("model"), Path("there"), Path("there")]

@@ -9,8 +9,7 @@ import pytest
 
 from tests.standin import FOLDER
 from whisper_hailo_tools.calibrate.make import calibrate
-from whisper_hailo_tools.calibrate.options import CalibrationOptions
-from whisper_hailo_tools.compile_options import CompileOptions
+from whisper_hailo_tools.options import CalibrationOptions, CompileOptions
 
 STEM = "micro_encoder_2s"
 

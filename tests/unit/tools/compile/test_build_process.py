@@ -17,7 +17,7 @@ from whisper_hailo.core.privacy import RUNTIME_SWITCH
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools import compile as compiling
 from whisper_hailo_tools.compile import compile_part
-from whisper_hailo_tools.compile_options import CompileOptions
+from whisper_hailo_tools.options import CompileOptions
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from tests.unit.tools.compile.conftest import STEM
 from whisper_hailo.core.errors import DeviceError, ModelError, OutputError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.compile import compile_part
-from whisper_hailo_tools.compile_options import CompileOptions
+from whisper_hailo_tools.options import CompileOptions
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 from whisper_hailo.core.errors import DeviceError, ModelError, OptionError
 from whisper_hailo_tools.compile import compile_part
-from whisper_hailo_tools.compile_options import CompileOptions
+from whisper_hailo_tools.options import CompileOptions
 
 
 @pytest.mark.slow

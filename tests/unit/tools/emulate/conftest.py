@@ -10,7 +10,7 @@ import pytest
 from tests.shared import converted, made_once
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo_tools.calibrate.make import calibrate
-from whisper_hailo_tools.calibrate.options import CalibrationOptions
+from whisper_hailo_tools.options import CalibrationOptions
 
 ROOT = Path(__file__).parents[4]
 MICRO = ROOT / "src" / "whisper_hailo" / "assets" / "micro"

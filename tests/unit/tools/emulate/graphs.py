@@ -8,8 +8,7 @@ import numpy as np
 import onnxruntime
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from whisper_hailo_tools.emulate.run import LayerStatistics
-from whisper_hailo_tools.emulate.scales import Histogram
+from whisper_hailo_tools.emulate.statistics import Histogram, LayerStatistics
 
 WEIGHT = np.array([[1.0, 0.03], [-0.5, 0.01]], np.float32)
 BIAS = np.array([0.1234567, -0.7654321], np.float32)

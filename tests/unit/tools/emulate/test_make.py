@@ -17,10 +17,10 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.emulate import make
 from whisper_hailo_tools.emulate.make import WindowFile, emulate_part, split
 from whisper_hailo_tools.emulate.network import read_network
-from whisper_hailo_tools.emulate.options import EmulateOptions
 from whisper_hailo_tools.emulate.plan import PrecisionPlan
 from whisper_hailo_tools.emulate.rewrite import emulated
-from whisper_hailo_tools.emulate.run import collect
+from whisper_hailo_tools.emulate.statistics import collect
+from whisper_hailo_tools.options import EmulateOptions
 
 
 def snr_db(micro: Path, sets: dict[str, Path], part: str, plan: str, scales: str = "mse") -> float:

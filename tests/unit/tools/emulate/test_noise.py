@@ -13,8 +13,7 @@ from whisper_hailo_tools.emulate.network import read_network
 from whisper_hailo_tools.emulate.noise import NoiseSums, measure_noise
 from whisper_hailo_tools.emulate.plan import PrecisionPlan
 from whisper_hailo_tools.emulate.rewrite import emulated
-from whisper_hailo_tools.emulate.run import collect
-from whisper_hailo_tools.emulate.scales import scale_of
+from whisper_hailo_tools.emulate.statistics import collect, scale_of
 
 RNG = np.random.default_rng(5)
 WINDOWS = [{"x": RNG.standard_normal((1, 2, 2)).astype(np.float32)} for _ in range(40)]

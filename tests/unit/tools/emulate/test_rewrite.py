@@ -11,7 +11,7 @@ from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo_tools.emulate.network import read_network
 from whisper_hailo_tools.emulate.plan import PrecisionPlan, plan_of_script
 from whisper_hailo_tools.emulate.rewrite import emulated, tensor_bits
-from whisper_hailo_tools.emulate.scales import rounded_weights, scale_of
+from whisper_hailo_tools.emulate.statistics import rounded_weights, scale_of
 
 X = np.array([[[0.31, -0.9], [1.7, 0.05]]], np.float32)
 RANGES = {"x": (-1.0, 2.0), "linear": (-1.5, 2.5), "y": (-2.0, 5.0)}

@@ -25,7 +25,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.emulate import make
 from whisper_hailo_tools.emulate.make import WindowFile, emulate_part
 from whisper_hailo_tools.emulate.noise import Noise
-from whisper_hailo_tools.emulate.options import EmulateOptions
+from whisper_hailo_tools.options import EmulateOptions
 
 RNG = np.random.default_rng(0)
 SIZES = FixedSizes(2, 7)

@@ -12,11 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from tests.unit.tools.hef_build.test_script import job_for, parsed
+from tests.unit.tools.hef_build.test_model_script import job_for, parsed
 from whisper_hailo_tools.hef_build import stages
 from whisper_hailo_tools.hef_build.calibration import load_calibration, match_inputs
-from whisper_hailo_tools.hef_build.fault import BuildError
-from whisper_hailo_tools.hef_build.job import BuildJob
+from whisper_hailo_tools.hef_build.job import BuildError, BuildJob
 from whisper_hailo_tools.hef_build.sdk import compiler_version
 from whisper_hailo_tools.hef_build.stages import Build
 from whisper_hailo_tools.hef_build.supervise import _record

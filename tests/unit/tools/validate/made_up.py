@@ -10,7 +10,7 @@ import numpy as np
 
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo_tools.validate.reference_model import ReferenceValues, Stages, Truth
+from whisper_hailo_tools.validate.reference import ReferenceValues, Stages, Truth
 from whisper_hailo_tools.validate.test_inputs import Material, ShownTokens, Windows
 
 N_TOKENS, N_VOCAB = 5, 4

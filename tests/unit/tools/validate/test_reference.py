@@ -12,9 +12,8 @@ from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo_tools.validate.difference import difference
-from whisper_hailo_tools.validate.reference import Reference
-from whisper_hailo_tools.validate.reference_model import stage_names
+from whisper_hailo_tools.validate.limits import difference
+from whisper_hailo_tools.validate.reference import Reference, stage_names
 
 RNG = np.random.default_rng(0)
 MEL = RNG.standard_normal((2, 80, 120)).astype(np.float32)

@@ -18,9 +18,7 @@ from tests.unit.tools.validate.made_up import (
     best,
     made_up_truth,
 )
-from whisper_hailo_tools.validate.difference import difference
-from whisper_hailo_tools.validate.options import Limit, ValidateOptions, default_limit
-from whisper_hailo_tools.validate.report import ParityReport
+from whisper_hailo_tools.validate.limits import Limit, ValidateOptions, default_limit, difference
 from whisper_hailo_tools.validate.stage_checks import (
     Agreement,
     LayerResult,
@@ -30,6 +28,7 @@ from whisper_hailo_tools.validate.stage_checks import (
     try_decoder,
     try_encoder,
 )
+from whisper_hailo_tools.validate.validate import ParityReport
 
 TRUE = best([0, 1, 2, 3, 0], [1, 2, 0, 0, 0])
 WITHIN = Limit("relative", 0.1)

@@ -15,8 +15,8 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.protocols import SilenceKeys
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_tools.validate import reference_model, test_inputs
-from whisper_hailo_tools.validate.reference_model import Stores
+from whisper_hailo_tools.validate import reference, test_inputs
+from whisper_hailo_tools.validate.reference import Stores
 from whisper_hailo_tools.validate.test_inputs import decode_greedily, draw_windows
 
 
@@ -89,7 +89,7 @@ def test_what_is_quantised_is_compared_with_floats_made_of_the_checkpoint(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec, ours, made = ModelSpec.load(toy_model), Path("ours"), Path("made")
-    monkeypatch.setattr(reference_model, "convert_checkpoint", lambda *_, **__: None)
+    monkeypatch.setattr(reference, "convert_checkpoint", lambda *_, **__: None)
     for decoder, encoder in (("none", "int8"), ("int8", "none"), ("none", "none")):
         kinds = replace(spec, quantization=decoder, encoder_quantization=encoder)
         checkpoint: Any = SimpleNamespace(directory=Path("checkpoint"))

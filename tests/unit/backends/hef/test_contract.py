@@ -10,8 +10,14 @@ import pytest
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.shapes import TINY, toy_spec
 from whisper_hailo.backends.hailo.hef_catalog import PAIRS, find_known
-from whisper_hailo.backends.hailo.preflight import check_decoder, check_encoder, check_versions
-from whisper_hailo.backends.hef.contract import RUNS_ON, DecoderShape, recognise
+from whisper_hailo.backends.hef.contract import (
+    RUNS_ON,
+    DecoderShape,
+    check_decoder,
+    check_encoder,
+    check_versions,
+    recognise,
+)
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import HefError
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from whisper_hailo_tools.calibrate.make import Manifest, RowsFile, holds_rows
-from whisper_hailo_tools.calibrate.sources import (
+from whisper_hailo_tools.calibrate.windows import (
     _is_usable,
     find_sources,
     quota_per_turn,

@@ -18,11 +18,10 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.spec import FileRecord, ModelSpec
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_tools.calibrate import rows as making
+from whisper_hailo_tools.calibrate import windows as making
 from whisper_hailo_tools.calibrate.make import _settings
-from whisper_hailo_tools.calibrate.options import CalibrationOptions
-from whisper_hailo_tools.calibrate.rows import DecoderRows, EncoderRows
-from whisper_hailo_tools.calibrate.sources import Sources
+from whisper_hailo_tools.calibrate.windows import DecoderRows, EncoderRows, Sources
+from whisper_hailo_tools.options import CalibrationOptions
 
 RATE_HZ = 16_000
 SOUND = (np.random.default_rng(0).standard_normal(RATE_HZ) * 0.1).astype(np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo_tools.emulate.scales import (
+from whisper_hailo_tools.emulate.statistics import (
     N_BINS,
     Histogram,
     Scale,

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo_tools.hef_build.fault import BuildError
-from whisper_hailo_tools.hef_build.job import BuildJob
-from whisper_hailo_tools.hef_build.network import read_network, renumbered
+from whisper_hailo_tools.hef_build.job import BuildError, BuildJob
+from whisper_hailo_tools.hef_build.model_script import model_script, read_network, renumbered
 from whisper_hailo_tools.hef_build.recipe import default_windows, size_of
-from whisper_hailo_tools.hef_build.script import model_script
 
 WIDTH = {"tiny": (384, 4), "tiny.en": (384, 4), "base": (512, 6), "base.en": (512, 6)}
 ALL = [(part, size) for part in ("encoder", "decoder") for size in WIDTH]

@@ -1,15 +1,25 @@
-"""From what a tensor's values are like to the scale they are rounded with."""
+"""What tensors within the chip's part of a graph hold, and the scales they are rounded with."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.backends.session import open_graph, running
+from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo_tools.emulate.network import EmulatedNetwork
+from whisper_hailo_tools.options import METHODS
+
+if TYPE_CHECKING:
+    import onnxruntime
+
 
 N_BINS: Final = 8192
 """Of the whole span; at least a quarter of them cover what the values really take."""
@@ -61,7 +71,7 @@ class Histogram:
         return middles, self._counts[used]
 
     def quantiles(self, lower: float, upper: float) -> tuple[float, float]:
-        """Values that these shares of all values lie below, to the width of a bin."""
+        """Return values that these shares of all values lie below, to the width of a bin."""
         middles, counts = self.centres()
         if counts.size == 0:
             return 0.0, 0.0
@@ -84,8 +94,6 @@ class Histogram:
             self._counts[quarter : quarter + N_BINS // 2] = pairs
             self._span *= 2
 
-
-METHODS: Final = ("minmax", "percentile", "mse")
 
 PERCENTILE: Final = 99.99
 """Share of the values, in percent, that `percentile` keeps within the range at each end."""
@@ -112,7 +120,7 @@ class Scale:
     high: int
 
     def rounded(self, x: FloatArray) -> FloatArray:
-        """What is left of `x` after rounding."""
+        """Return what is left of `x` after rounding."""
         step = np.float32(self.step)
         whole = np.clip(np.round(x / step), np.float32(self.low), np.float32(self.high))
         result: FloatArray = whole.astype(np.float32) * step
@@ -120,12 +128,9 @@ class Scale:
 
 
 def scale_of(low: float, high: float, bits: int) -> Scale:
-    """The scale that spans a range.
+    """Return the scale that spans a range.
 
-    Args:
-        low: lower end; the range is widened to hold 0.
-        high: upper end.
-        bits: of the integers.
+    The range is widened to hold 0.
     """
     low, high = min(low, 0.0), max(high, 0.0)
     largest = 2**bits - 1
@@ -137,13 +142,10 @@ def scale_of(low: float, high: float, bits: int) -> Scale:
 
 
 def choose_scale(histogram: Histogram, bits: int, method: str) -> Scale:
-    """The scale for a tensor whose values are like this.
+    """Return the scale for a tensor whose values are like this.
 
-    Args:
-        histogram: of its values.
-        bits: 8 or 16.
-        method: `minmax` spans all values, `percentile` all but the outermost 0.01 % at each end,
-            `mse` the fraction of the range that loses least in the mean square.
+    `minmax` spans all values, `percentile` all but the outermost 0.01 % at each end, `mse` the
+    fraction of the range that loses least in the mean square.
     """
     check_method(method)
     if method == "percentile":
@@ -170,7 +172,7 @@ def expected_error(values: NDArray[np.float64], counts: NDArray[np.int64], scale
 
 
 def rounded_weights(weights: FloatArray, bits: int, axis: int) -> FloatArray:
-    """Weights rounded with one symmetric scale per output channel: -(2^(b-1) - 1) to 2^(b-1) - 1.
+    """Round weights symmetrically per output channel, to -(2^(b-1) - 1) to 2^(b-1) - 1.
 
     Args:
         weights: any shape, float32.
@@ -186,10 +188,128 @@ def rounded_weights(weights: FloatArray, bits: int, axis: int) -> FloatArray:
 
 
 def check_method(method: str) -> None:
-    """Refuse ways of choosing scales that do not exist.
-
-    Raises:
-        OptionError: no such method.
-    """
+    """Refuse ways of choosing scales that do not exist."""
     if method not in METHODS:
         raise OptionError(f"--scales is {method!r}, expected one of: {', '.join(METHODS)}")
+
+
+class Probe(Closing):
+    """A graph cut to what lies between some of its values, opened in the runtime.
+
+    Args:
+        entries: values that are fed, inputs or not.
+        tensors: values that are wanted.
+    """
+
+    def __init__(
+        self,
+        model: ModelProto,
+        entries: tuple[str, ...],
+        tensors: tuple[str, ...],
+        threads: int = 0,
+    ) -> None:
+        self._model = model
+        self._entries = entries
+        self._tensors = tensors
+        self._threads = threads
+        self._session: onnxruntime.InferenceSession | None = None
+
+    def open(self) -> Self:
+        """Load the graph."""
+        inner = [name for name in self._tensors if name not in self._entries]
+        part = _cut(self._model, self._entries, inner)
+        self._session = open_graph(part.SerializeToString(), "the graph", self._threads)
+        return self
+
+    def close(self) -> None:
+        self._session = None
+
+    def run(self, feeds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        """Run one window through the graph.
+
+        Returns:
+            tensor to its array, for every tensor that is wanted.
+        """
+        if self._session is None:
+            raise ModelError("the graph is not open; use it in a with block")
+        if set(feeds) != set(self._entries):
+            raise ModelError(
+                f"a window has {', '.join(sorted(feeds))}, the chip takes "
+                f"{', '.join(sorted(self._entries))}; make the calibration set for this model"
+            )
+        inner = [name for name in self._tensors if name not in self._entries]
+        arrays = {k: np.ascontiguousarray(v, np.float32) for k, v in feeds.items()}
+        with running("the graph"):
+            results = self._session.run(inner, arrays)
+        found = dict(zip(inner, results, strict=True))
+        return {name: found[name] if name in found else arrays[name] for name in self._tensors}
+
+
+def _cut(model: ModelProto, entries: tuple[str, ...], tensors: list[str]) -> ModelProto:
+    """Return the nodes that lead from `entries` to `tensors`, as a graph of its own."""
+    nodes = list(model.graph.node)
+    producers = {name: i for i, node in enumerate(nodes) for name in node.output}
+    found: set[int] = set()
+    waiting = [producers[name] for name in tensors if name in producers]
+    while waiting:
+        i = waiting.pop()
+        if i in found:
+            continue
+        found.add(i)
+        reads = [name for name in nodes[i].input if name not in entries]
+        waiting += [producers[name] for name in reads if name in producers]
+    kept = [nodes[i] for i in sorted(found)]
+    read = {name for node in kept for name in node.input}
+    part = ModelProto(ir_version=model.ir_version)
+    part.opset_import.extend(model.opset_import)
+    part.graph.name = model.graph.name
+    part.graph.node.extend(kept)
+    part.graph.initializer.extend(item for item in model.graph.initializer if item.name in read)
+    shapes = {value.name: value for value in model.graph.input}
+    for name in entries:
+        part.graph.input.append(shapes.get(name, _unshaped(name)))
+    part.graph.output.extend(_unshaped(name) for name in tensors)
+    return part
+
+
+def _unshaped(name: str) -> ValueInfoProto:
+    value: ValueInfoProto = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+    return value
+
+
+Feeds = Mapping[str, FloatArray]
+"""Value that enters the chip to its array, for one window."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerStatistics:
+    """What the tensors of a graph are like over a calibration set.
+
+    Attributes:
+        tensors: tensor to the histogram of its values.
+        n_windows: windows they are from.
+    """
+
+    tensors: Mapping[str, Histogram]
+    n_windows: int
+
+
+def collect(
+    model: ModelProto, network: EmulatedNetwork, windows: Iterable[Feeds], *, threads: int = 0
+) -> LayerStatistics:
+    """Run the exact graph over windows, one at a time; memory does not grow with their number.
+
+    `windows` holds what enters the chip, as the graph's values (not NHWC).
+    """
+    tensors = {name: Histogram() for name in network.tensors}
+    n_windows = 0
+    with Probe(model, network.entries, tuple(tensors), threads) as probe:
+        for feeds in windows:
+            for name, array in probe.run(feeds).items():
+                tensors[name].add(array)
+            n_windows += 1
+    if n_windows == 0:
+        raise ModelError(
+            "the calibration set is empty; make one of real speech with: whisper-hailo calibrate"
+        )
+    return LayerStatistics(tensors, n_windows)

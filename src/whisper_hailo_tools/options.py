@@ -1,0 +1,146 @@
+"""What is asked of calibration sets, emulations and builds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import expect, expect_choices, flag, needed
+from whisper_hailo.core.languages import language_code
+from whisper_hailo.core.spec import ARCHES, PARTS
+
+SCRIPT: Final = "script"
+"""The plan that the model script generated for the compiler describes."""
+
+PLANS: Final = ("all8", "adds16", "norms16", SCRIPT)
+"""Bits of an emulation's layers: all at 8, residual adds at 16, layer norms too."""
+
+METHODS: Final = ("minmax", "percentile", "mse")
+"""How an emulation's scales are chosen."""
+
+MAX_LEVEL: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationOptions:
+    """What kind of set is wanted.
+
+    Attributes:
+        part: `encoder` or `decoder`.
+        count: windows; `None` takes what the size's recipe works with.
+        seed: of the sampling.
+        language: what is spoken, for decoders.
+    """
+
+    part: str = flag("encoder", "Of the model", choices=PARTS)
+    count: int | None = flag(None, "Windows.", shown="as the size needs")
+    seed: int = flag(0, "Seed for sampling.")
+    language: str = flag("en", "What is spoken, for decoders.", short="-l", metavar="LANG")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "language", language_code(self.language))
+        expect_choices(self)
+        expect(self, "count", self.count is None or self.count >= 1, "1 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationSet:
+    """A finished set.
+
+    Attributes:
+        path: the `.npy` or `.npz`.
+        manifest: path of its manifest.
+        n_windows: rows in it.
+        n_wanted: rows that were asked for.
+        n_files: recordings used.
+        n_speakers: speakers that the folder's layout tells apart.
+        skipped: recordings that could not be used, and why.
+        resumed: whether an interrupted or finished run was found.
+    """
+
+    path: Path
+    manifest: Path
+    n_windows: int
+    n_wanted: int
+    n_files: int
+    n_speakers: int
+    skipped: dict[str, str]
+    resumed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EmulateOptions:
+    """What is emulated, and how.
+
+    Attributes:
+        part: `encoder` or `decoder`.
+        plan: `all8`, `adds16`, `norms16`, or `script` for the generated model script.
+        script: a model script of one's own, in the place of `plan`.
+        arch: chip that the generated script is for.
+        scales: `minmax`, `percentile` or `mse`.
+        calibration: a set from `whisper-hailo calibrate`.
+        audio: a folder of recordings to draw windows from instead.
+        count: windows for the statistics.
+        language: what is spoken, for decoders and `audio`.
+        threads: threads per operator; 0 lets the runtime choose.
+    """
+
+    part: str = flag("encoder", "Of the model", choices=PARTS)
+    plan: str = flag(SCRIPT, "Bits of its layers; script: as compile has them", choices=PLANS)
+    script: Path | None = flag(None, "Model script to follow instead.", metavar="FILE")
+    arch: str = flag("hailo8l", "Chip that the script is for", choices=ARCHES)
+    scales: str = flag("mse", "How they are chosen", choices=METHODS)
+    calibration: Path | None = flag(
+        None, "Set of whisper-hailo calibrate, for --audio.", metavar="FILE"
+    )
+    audio: Path | None = flag(None, "Folder of recordings of speech.", metavar="DIR")
+    count: int = flag(64, "Windows that scales are chosen by.")
+    language: str = flag("en", "What is spoken, for decoders.", short="-l", metavar="LANG")
+    threads: int = flag(0, "0 lets the runtime choose.", short="-t")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "language", language_code(self.language))
+        expect_choices(self)
+        if self.script is not None and self.plan != SCRIPT:
+            raise OptionError(f"--plan {self.plan} and --script exclude each other; give one")
+        expect(self, "count", self.count >= 1, "1 or more")
+        if (self.calibration is None) == (self.audio is None):
+            raise OptionError(
+                "give the speech that scales are chosen by: either --audio DIR or --calibration "
+                "FILE, from whisper-hailo calibrate"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """What is compiled, and how.
+
+    Attributes:
+        arch: `hailo8`, `hailo8l` or `hailo10h`.
+        part: `encoder` or `decoder`.
+        calibration: the set, from `whisper-hailo calibrate`.
+        script: a model script of one's own; `None` generates one.
+        optimization_level: 0 to 4; `None` takes the recipe's 2.
+        out: folder of the results; `None` is `hailo/<arch>` in the model directory.
+        python: interpreter that has the compiler; `None` is this one.
+    """
+
+    arch: str = needed("Chip", choices=ARCHES)
+    part: str = needed("Of the model", choices=PARTS)
+    calibration: Path = needed("From whisper-hailo calibrate.", metavar="FILE")
+    script: Path | None = flag(None, "Model script to use instead of ours.", metavar="FILE")
+    optimization_level: int | None = flag(None, "0 (minutes) to 4.", shown="2")
+    out: Path | None = flag(
+        None, "Folder of the results.", metavar="DIR", shown="MODEL_DIR/hailo/ARCH"
+    )
+    python: str | None = flag(None, "Interpreter that has the compiler.", metavar="PYTHON")
+
+    def __post_init__(self) -> None:
+        expect_choices(self)
+        level = self.optimization_level
+        fits = level is None or 0 <= level <= MAX_LEVEL
+        expect(self, "optimization_level", fits, f"0 to {MAX_LEVEL}")
+        if level is not None and self.script is not None:
+            raise OptionError("--optimization-level belongs to generated scripts; edit --script")
