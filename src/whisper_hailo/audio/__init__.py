@@ -20,14 +20,14 @@ AUDIO_SUFFIXES: Final = (
     *(".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".m4a", ".mp4", ".mkv", ".webm", ".aac"),
     *(".aif", ".aiff", ".caf", ".wma", ".au"),
 )
-"""In lower case, the first ones preferred; a file that is named is taken whatever it is called."""
+"""Files of a folder that are recordings, preferred ones first; a named file may have any suffix."""
 
 MEDIA_SUFFIXES: Final = frozenset({".m4a", ".mp4", ".mkv", ".webm", ".aac", ".wma"})
-"""Those of them that only the extra `media` reads."""
+"""Those that need the extra `media`."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - of the interface
-    """Import the interface when it is asked for: the decoding process needs no NumPy."""
+    """Import the interface on first use: the decoding process needs no NumPy."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from whisper_hailo.audio import stream

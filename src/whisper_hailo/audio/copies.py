@@ -1,4 +1,4 @@
-"""Temporary files of what cannot be sought in; they are nameless, and gone when they are closed."""
+"""Nameless temporary files for input that cannot be sought in."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import BinaryIO, Final
 from whisper_hailo.core.errors import AudioError
 
 MOST_BYTES: Final = 16 << 30
-"""Of one recording: a day of sound as on a CD has 14.2 GiB."""
+"""Of one recording: a day of CD sound has 14.2 GiB."""
 
 SPARED_SHARE: Final = 0.05
 SPARED_BYTES: Final = 1 << 30
-"""So much of the temporary folder's file system, or that share if it is less, is left to others."""
+"""This much of the temporary folder's file system, or that share if it is less, stays free."""
 
 SMALL_BYTES: Final = 64 << 20
-"""What has no more may have all the space there is."""
+"""Smaller input may take all the space there is."""
 
 PIECE_BYTES: Final = 1 << 20
-"""So many are copied at a time."""
+"""Copied at a time."""
 
 
 def with_descriptor(file: BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
-    """The file, or a copy of one that another process could not read, from its start."""
+    """Return the file, or a copy if another process could not read it, at its start."""
     try:
         file.fileno()
     except io.UnsupportedOperation:
@@ -39,7 +39,7 @@ def with_descriptor(file: BinaryIO, label: str, resources: ExitStack) -> BinaryI
 
 
 def new_copy(label: str, resources: ExitStack) -> io.FileIO:
-    """An empty temporary file."""
+    """Create an empty temporary file."""
     try:
         return resources.enter_context(tempfile.TemporaryFile(buffering=0))
     except OSError as error:
@@ -47,20 +47,20 @@ def new_copy(label: str, resources: ExitStack) -> io.FileIO:
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:
-    """All of a file, from where it is."""
+    """Yield the rest of a file."""
     return iter(partial(file.read, PIECE_BYTES), b"")
 
 
 def append(
     copy: io.FileIO, content: Iterator[bytes], label: str, enough: int = MOST_BYTES + PIECE_BYTES
 ) -> None:
-    """Write to a copy, whose place is its end.
+    """Write to a copy.
 
     Args:
-        copy: of `new_copy`.
-        content: what comes, which may have no end; what was not taken is still in it.
+        copy: of `new_copy`, at its end.
+        content: may have no end; what was not taken stays in it.
         label: for messages.
-        enough: bytes that the copy is to have, or a piece more; all there are if those are less.
+        enough: stop when the copy has so many bytes.
     """
     try:
         while copy.tell() < enough and (piece := next(content, b"")):
@@ -73,7 +73,7 @@ def append(
 
 
 def _check_size(copy: io.FileIO, size: int, label: str) -> None:
-    """Refuse what has no end, and what would leave no space to other programs."""
+    """Refuse input without an end, or that would leave no space to other programs."""
     if size > MOST_BYTES:
         raise AudioError(
             f"{label} has more than {MOST_BYTES / (1 << 30):g} GiB, expected a recording that "

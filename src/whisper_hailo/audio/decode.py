@@ -1,15 +1,15 @@
-"""A program that decodes one recording, by FFmpeg or libsndfile: what crashes them ends it alone.
+"""A program that decodes one recording, by FFmpeg or libsndfile, which bad files may crash.
 
-`ForeignReader` runs it. The argument is the processor time in seconds after which a decoder that
-gave nothing is ended; standard input is the recording, standard output what it holds: messages of a
-letter, the size of what follows in 4 bytes (little-endian) and so many bytes.
+`ForeignReader` runs it. The argument is the processor time in seconds after which a decoder without
+output is ended. Standard input is the recording, standard output messages: a letter, the size of
+the payload in 4 bytes (little-endian) and the payload.
 
 - `HEADER`: JSON, `[sample_rate_hz, n_channels, n_frames or null]`
-- `AUDIO`: float32 samples, channels side by side
-- `END`: why the decoder cannot go on, in UTF-8; nothing when all is decoded
+- `AUDIO`: float32 samples, interleaved
+- `END`: why the decoder cannot go on, in UTF-8; empty when all is decoded
 - `REFUSED`, instead of all these: JSON, `{"why": ..., "lacks_ffmpeg": ...}`
 
-NumPy is not imported, as FFmpeg does not need it: half the time of the start.
+NumPy is not imported, as FFmpeg does not need it: half the start-up time.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ READ_FRAMES: Final = 8192
 """Of libsndfile at a time."""
 
 _MESSAGE_BYTES: Final = 1 << 15
-"""At least; frames of FFmpeg are smaller. So much is lost when the decoder crashes."""
+"""Least size; frames of FFmpeg are smaller. This much is lost when the decoder crashes."""
 
 UNKNOWN_LENGTH: Final = 2**62
-"""What libsndfile gives for one is more, any real one less."""
+"""libsndfile gives more for unknown lengths; any real one is less."""
 
 
 class SharedFile(io.RawIOBase):
-    """A file with a read position of its own; seeking cannot fail."""
+    """A view of a file with its own read position; seeking cannot fail."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -51,21 +51,18 @@ class SharedFile(io.RawIOBase):
         return True
 
     def fileno(self) -> int:
-        """The file's, whose own place is another."""
         return self._file.fileno()
 
     def tell(self) -> int:
-        """The place, in bytes from the start."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move; what lies before the start, as broken headers ask for, is the start."""
+        """Move; positions before the start, as broken headers ask for, are the start."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
         self._at = max(0, offset + (self._end() if base is None else base))
         return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # so it is called
-        """Read on from the place, into as much of a buffer as there is."""
         n_read = self._read(buffer)
         self._at += n_read
         return n_read
@@ -78,7 +75,7 @@ class SharedFile(io.RawIOBase):
 
 
 def _by_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
-    """What FFmpeg is not asked to open, or all there is where it is not installed."""
+    """Open what FFmpeg does not, or everything where it is not installed."""
     import soundfile
 
     opened = soundfile.SoundFile(file)
@@ -97,7 +94,7 @@ def _by_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
 
 
 def _reason(error: Exception) -> str:
-    """The decoder's own words, as short as it has them."""
+    """Return the decoder's own message, as short as it has it."""
     said = getattr(error, "strerror", None) or getattr(error, "error_string", None) or str(error)
     return str(said).strip().rstrip(".") or type(error).__name__
 
@@ -121,9 +118,9 @@ class _Sender:
 
 
 def _decode(file: SharedFile, send: _Sender) -> None:
-    """Open the file with the first library that can, and send what it holds.
+    """Open the file with the first library that can, and send its samples.
 
-    Whatever these libraries raise is about the file, and they raise everything.
+    Any error that these libraries raise is about the file.
     """
     whys, lacks_ffmpeg = [], False
     for name, reader in (("FFmpeg", open_media), ("libsndfile", _by_libsndfile)):
@@ -143,7 +140,7 @@ def _decode(file: SharedFile, send: _Sender) -> None:
 
 
 def _send_all(blocks: Blocks, send: _Sender) -> str:
-    """Send the samples; why not all of them, or nothing."""
+    """Send the samples; return why not all of them, or an empty text."""
     pieces: list[bytes] = []
     size, why = 0, ""
     try:
@@ -161,7 +158,7 @@ def _send_all(blocks: Blocks, send: _Sender) -> str:
 
 
 def _limit(kind: int, most: int) -> None:
-    """Take no more than this, or less where the program that started this one has less."""
+    """Lower a resource limit."""
     hard = resource.getrlimit(kind)[1]
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(kind, (most, most))

@@ -1,4 +1,4 @@
-"""What the caller names or hands over, as a file that is read from its start and sought in."""
+"""Opens paths, pipes and file objects as seekable files at their start."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from whisper_hailo.audio.readers import open_reader
 from whisper_hailo.core.errors import AudioError, shown
 
 PIPE_PATIENCE_S: Final = 10.0
-"""So long a named pipe may give nothing."""
+"""Time-out of a named pipe without data."""
 
 LOOK_BYTES: Final = 64 << 20
-"""After so many of a pipe it is seen whether they begin a recording; some have pictures first."""
+"""After this much of a pipe, check that it starts a recording; some have pictures first."""
 
 _INDEX_LAST: Final = (b"FORM", b"caff", b"ftyp", b"free", b"mdat", b"moov", b"skip", b"wide")
-"""First bytes, or those after a length, of AIFF, CAF and MP4: not opened by their beginning."""
+"""First bytes, or those after a length, of AIFF, CAF and MP4, whose start cannot be opened
+alone."""
 
 
 class _PlaceInObject(SharedFile):
-    """The same of what is no file of the system's, such as `BytesIO` or an open archive."""
+    """The same for objects that are not system files, such as `BytesIO` or an open archive."""
 
     def fileno(self) -> int:
-        """There is none, or one of what this object unpacks."""
         raise io.UnsupportedOperation("fileno")
 
     def _end(self) -> int:
@@ -43,15 +43,15 @@ class _PlaceInObject(SharedFile):
 
 
 def open_file(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
-    """Open what is named, or what was opened by the caller, to whom it stays to be closed.
+    """Open a path, or wrap an open binary file, which stays the caller's.
 
     Args:
         source: a path, or an open binary file.
         label: for messages.
-        resources: keeps what is opened here.
+        resources: close what is opened here.
 
     Returns:
-        a raw file at its start, not empty: one of its own, or a place of its own in the caller's.
+        a raw file at its start, not empty, with its own read position.
     """
     file = kept(source, label, resources)
     if file is source:
@@ -69,7 +69,7 @@ def _expect_content(file: BinaryIO | io.FileIO, label: str) -> None:
 
 
 def fault_of(path: Path, label: str) -> AudioError | None:
-    """Return what is wrong with a file without reading it; `None` for a pipe or a device."""
+    """Return the error of a file without reading it; `None` for a pipe or a device."""
     if os.path.exists(path) and not os.path.isfile(path):
         return None
     try:
@@ -81,7 +81,7 @@ def fault_of(path: Path, label: str) -> AudioError | None:
 
 
 def kept(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
-    """A file that can be read several times: the opened one, or a temporary copy of a pipe."""
+    """Return a file that can be read several times: the opened one, or a copy of a pipe."""
     if not isinstance(source, str | Path):
         return source if source.seekable() else _copy_of_pipe(pieces(source), label, resources)
     file = resources.enter_context(_open_path(source, label))
@@ -89,7 +89,7 @@ def kept(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> Bin
 
 
 def _copy_of_pipe(content: Iterator[bytes], label: str, resources: ExitStack) -> io.FileIO:
-    """A temporary file of what comes; what is no recording is given up soon, it may have no end."""
+    """Copy a pipe to a temporary file; refuse early what is not a recording."""
     copy = new_copy(label, resources)
     append(copy, content, label, LOOK_BYTES)
     if copy.tell() >= LOOK_BYTES:
@@ -103,7 +103,7 @@ def _copy_of_pipe(content: Iterator[bytes], label: str, resources: ExitStack) ->
 
 
 def _named_pipe(file: BinaryIO, label: str) -> Iterator[bytes]:
-    """What others write to it, to its end: it has one when it once had a writer."""
+    """Yield what is written to a named pipe, until its writer closes it."""
     coming = select.poll()
     coming.register(file, select.POLLIN)
     while coming.poll(1000 * PIPE_PATIENCE_S):
@@ -118,7 +118,7 @@ def _named_pipe(file: BinaryIO, label: str) -> Iterator[bytes]:
 
 
 def _open_path(path: str | Path, label: str) -> io.FileIO:
-    """Without waiting for a named pipe's writer."""
+    """Open a path without waiting for a named pipe's writer."""
     cause: OSError
     try:
         return io.FileIO(path, opener=_at_once)

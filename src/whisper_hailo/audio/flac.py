@@ -13,11 +13,11 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 
 class FlacBytes:
-    """Encodes 16 kHz mono into bytes, for a file that somebody else writes.
+    """Encodes 16 kHz mono into bytes, for a file that the caller writes.
 
     Attributes:
-        fresh: bytes that are to be appended to the file.
-        patches: what is to be written over, and where: the header, when all is known.
+        fresh: bytes to append to the file.
+        patches: bytes to overwrite, and where: the header, at the end.
     """
 
     def __init__(self) -> None:
@@ -31,15 +31,15 @@ class FlacBytes:
         self._encoder.date = datetime.now().astimezone().isoformat(timespec="milliseconds")
 
     def add(self, samples: NDArray[np.int16]) -> None:
-        """Encode `(n_samples,)`; up to 4095 of them become bytes with those that follow."""
+        """Encode `(n_samples,)`; up to 4095 of them are buffered."""
         self._encoder.write(samples)
 
     def finish(self) -> None:
-        """Encode what is left, and complete the header."""
+        """Encode the rest, and complete the header."""
         self._encoder.close()
 
     def note_written(self) -> None:
-        """What was fresh is in the file."""
+        """Clear the bytes that were written to the file."""
         self._n_done += len(self.fresh)
         self.fresh.clear()
 
@@ -67,7 +67,7 @@ class FlacBytes:
 
 
 def recorded_s(path: Path) -> float | None:
-    """When a recording began, in seconds since 1970; `None` where it does not say."""
+    """Return when a recording started, in seconds since 1970, by its date."""
     try:
         with soundfile.SoundFile(path) as file:
             began = datetime.fromisoformat(file.date)

@@ -1,4 +1,4 @@
-"""Decoding in a process of its own, which bad files may crash."""
+"""Reads audio that another process decodes, which bad files may crash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray
 
 PATIENCE_S: Final = 10.0
-"""Processor time after which a decoder that has given nothing more is ended."""
+"""Processor time after which a decoder without output is ended."""
 
 
 class BrokenOffError(Exception):
@@ -28,10 +28,10 @@ class BrokenOffError(Exception):
 
 
 class ForeignReader:
-    """What is not safely read in this process, or only by FFmpeg: `decode` does it in another.
+    """Reads formats that are not safe in this process, or need FFmpeg, through `decode`.
 
-    That one is as far ahead as a pipe holds, and has bounds of its own: memory, and processor time
-    without a sample. If it crashes, the file breaks off.
+    That process has limits of memory, and of processor time without a sample. If it crashes, the
+    file breaks off.
     """
 
     def __init__(self, file: BinaryIO, label: str) -> None:
@@ -55,7 +55,7 @@ class ForeignReader:
             ) from error
 
     def _message(self) -> tuple[bytes, bytes]:
-        """Kind and content of the next one."""
+        """Read the kind and payload of the next message."""
         pipe: IO[bytes] = self._process.stdout  # type: ignore[assignment] # there is one
         head = pipe.read(5)
         size = int.from_bytes(head[1:], "little")
@@ -69,7 +69,7 @@ class ForeignReader:
         raise BrokenOffError(f"the decoder crashed, {how}")
 
     def blocks(self) -> Iterator[FloatArray]:
-        """Yield `(n, n_channels)` float32; raises `BrokenOffError` where the file does."""
+        """Yield `(n, n_channels)` float32; raises `BrokenOffError` where the file breaks off."""
         while True:
             kind, payload = self._message()
             if kind == decode.AUDIO:
@@ -85,7 +85,7 @@ class ForeignReader:
 
 
 def _start(file: BinaryIO, label: str, resources: ExitStack) -> subprocess.Popen[bytes]:
-    """The decoding process; it ends with the resources."""
+    """Start the decoding process; it ends with the resources."""
     # The file of the program, not its name: importing our packages would import NumPy.
     command = [sys.executable, "-P", decode.__file__, str(PATIENCE_S)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

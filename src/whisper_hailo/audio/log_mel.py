@@ -1,12 +1,10 @@
-"""Log-mel spectrogram, exactly as Whisper hears it, in numpy alone.
+"""Whisper's log-mel spectrogram in NumPy, for run time, calibration, training and benchmarks.
 
-One implementation serves run time, calibration, training and benchmarks. The formula is that of
-`log_mel_spectrogram` in OpenAI's Whisper (Radford et al., 2022); the filters are computed here
-from their definition in Slaney's Auditory Toolbox (1998), which `librosa.filters.mel` also follows.
+The formula is that of `log_mel_spectrogram` in OpenAI's Whisper (Radford et al., 2022); the filters
+are computed from their definition in Slaney's Auditory Toolbox (1998), as in `librosa.filters.mel`.
 
-Who pads: `log_mel` gives one frame per whole 160 samples it is handed and adds nothing that can be
-seen in the result. A caller that wants a window of fixed length pads the *audio* with zeros first,
-by `pad_or_trim`; padding the mel instead would leave the maximum, and so every value, different.
+`log_mel` gives one frame per whole 160 samples. To pad a window, pad the *audio* with zeros, by
+`pad_or_trim`: padding the mel would change the maximum, and so every value.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ N_FREQS = N_FFT // 2 + 1
 """Bins of the one-sided spectrum (201, 40 Hz apart)."""
 
 _BLOCK_FRAMES = 32
-"""What a block needs is then too small for the C library to ask the system for it (`core/heap.py`):
+"""A block is small enough for the C library not to ask the system for memory (`core/process.py`):
 with 128, the mel of four seconds took 10.2 ms of a server's processor instead of 5.7."""
 
 _POWER_FLOOR = 1e-10
@@ -41,7 +39,7 @@ _MEL_LOG_STEP = np.log(6.4) / 27.0
 
 
 def _mel_to_hz(mels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Slaney's mel scale to Hz: linear below 1 kHz, logarithmic above."""
+    """Convert Slaney's mel scale to Hz: linear below 1 kHz, logarithmic above."""
     break_mel = _MEL_BREAK_HZ / _MEL_LINEAR_HZ
     logarithmic = _MEL_BREAK_HZ * np.exp(_MEL_LOG_STEP * (mels - break_mel))
     return np.where(mels < break_mel, _MEL_LINEAR_HZ * mels, logarithmic)
@@ -49,16 +47,9 @@ def _mel_to_hz(mels: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @cache
 def mel_filters(n_mels: int) -> NDArray[np.float64]:
-    """Triangular mel filters from 0 to 8 kHz, each of unit area per Hz (Slaney's norm).
+    """Return triangular mel filters from 0 to 8 kHz, each of unit area per Hz (Slaney's norm).
 
-    Args:
-        n_mels: number of filters: 80 (up to large-v2) or 128 (large-v3 and turbo).
-
-    Returns:
-        `(n_mels, n_freqs)` float64, read-only, `n_freqs` = 201.
-
-    Raises:
-        ShapeError: `n_mels` is not positive.
+    `(n_mels, 201)` float64, read-only; Whisper has 80 (up to large-v2) or 128 (large-v3 and turbo).
     """
     if n_mels < 1:
         raise ShapeError(f"{n_mels} mel bins asked for; give 80 or 128, as the model's config says")
@@ -77,22 +68,22 @@ def mel_filters(n_mels: int) -> NDArray[np.float64]:
 
 @cache
 def _hann_window() -> NDArray[np.float64]:
-    """Hann window `(n_fft,)`, periodic as in OpenAI Whisper: its last value is not 0."""
+    """Return the periodic Hann window `(n_fft,)`: its last value is not 0."""
     return 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(N_FFT) / N_FFT)
 
 
 def log_mel(audio: FloatArray, n_mels: int = 80) -> FloatArray:
-    """Whisper's log-mel spectrogram.
+    """Return Whisper's log-mel spectrogram.
 
     25 ms frames every 10 ms, centred (the ends are reflected), periodic Hann window, power
     spectrum, mel filters, log10 with a floor at 1e-10 and at 8 decades below the largest value of
-    the whole input, then `(x + 4) / 4`. The Fourier transform is double: beside a tone, single
+    the whole input, then `(x + 4) / 4`. The Fourier transform is double: next to a tone, single
     precision keeps three digits of what lies eight decades below. Its powers are all positive, so
     from there on single precision is enough and twice as fast.
 
     Args:
-        audio: `(n_samples,)` float32 mono at 16 kHz, nominally in [-1, 1] but not clipped; finite
-            (the audio stage sees to that). Below 201 samples, too few to reflect, zeros follow.
+        audio: `(n_samples,)` float32 mono at 16 kHz, nominally in [-1, 1] but not clipped; finite.
+            Below 201 samples, too few to reflect, zeros follow.
         n_mels: number of mel bins, 80 or 128.
 
     Returns:
@@ -134,14 +125,9 @@ def log_mel(audio: FloatArray, n_mels: int = 80) -> FloatArray:
 
 
 def pad_or_trim(audio: FloatArray, n_samples: int) -> FloatArray:
-    """Audio of exactly `n_samples` samples: cut at the end, or zeros appended.
+    """Return audio of exactly `n_samples`: cut at the end, or with zeros appended.
 
-    Args:
-        audio: `(n,)` float32.
-        n_samples: wanted length, not negative.
-
-    Returns:
-        `(n_samples,)` float32; a view of `audio` when nothing is appended.
+    `(n_samples,)` float32; a view of `audio` when nothing is appended.
     """
     missing = n_samples - audio.shape[0]
     return np.pad(audio, (0, missing)) if missing > 0 else audio[:n_samples]

@@ -1,7 +1,7 @@
-"""FFmpeg's reading, through PyAV, on the timeline of the container.
+"""Reads containers with FFmpeg, through PyAV, on their timeline.
 
-The container starts with its earliest track, as in players. A track that starts later has silence
-before it, and a gap in its timestamps is silence: times of the text are those of the picture.
+A container starts with its earliest track, as in players. A track that starts later has silence
+before it, and a gap in its timestamps is silence: times of the text match the picture.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _FORMATS: Final = (
 
 _PROBED_BYTES: Final = 50_000_000
 _PROBED_S: Final = 60
-"""As much is read to find the rate of a track that starts late; FFmpeg alone gives up after 5 s."""
+"""Enough to find the rate of a track that starts late; FFmpeg's default is 5 s."""
 
 _MATROSKA: Final = "matroska,webm"
 _OWN_LENGTH: Final = ("mov,mp4,m4a,3gp,3g2,mj2", "mpegts")
-"""Formats whose tracks have lengths of their own; others give each track that of the container."""
+"""Formats whose tracks have their own length; others give that of the container."""
 
 _TAG: Final = re.compile(r"(\d+):(\d+):(\d+(?:\.\d+)?)")
 """Matroska's `DURATION` of a track: where it ends."""
 
 _LEAST_GAP_S: Final = 0.1
-"""Less between two timestamps is jitter; FFmpeg's `aresample=async=1` has the same number."""
+"""Smaller gaps are jitter, as in FFmpeg's `aresample=async=1`."""
 
 _MOST_GAP_S: Final = 86_400.0
 _MOST_GAP_OF_UNKNOWN_S: Final = 3600.0
-"""More is a broken timestamp: of a container, and of one that does not say how long it is."""
+"""Larger gaps are broken timestamps, in containers of known and unknown length."""
 
 _BROADCAST: Final = ("mpegts", "mpeg")
 _MOST_BROADCAST_GAP_S: Final = 10.0
-"""More is another clock in these formats; FFmpeg's own program has the same number."""
+"""A larger gap is another clock in these formats, as in FFmpeg's program."""
 
 _TRUNCATED_S: Final = 0.5
 _SILENT_FRAMES: Final = 8192
@@ -52,11 +52,11 @@ def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
     """Open any container with sound.
 
     Returns:
-        rate, channels and frames (`None` where no header says how many) of the first track that can
-        be read, and its float32 samples.
+        rate, channels and frames (`None` if unknown) of the first readable track, and its float32
+        samples.
 
     Raises:
-        ValueError: there is no such track; PyAV has more kinds of errors.
+        ValueError: no readable track; PyAV has more kinds of errors.
     """
     import av
 
@@ -78,7 +78,7 @@ def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
 
 
 def _length_s(container: Any, track: Any) -> float | None:  # noqa: ANN401 - classes without types
-    """Seconds from the start of the container to the end of the track, by the file's headers."""
+    """Return seconds from the start of the container to the end of the track, by headers."""
     start_s, name = _seconds(container.start_time, 0.0), container.format.name
     whole_s, end_s = _seconds(container.duration, math.inf), math.inf
     is_alone = len(container.streams) == 1
@@ -100,10 +100,10 @@ def _seconds(microseconds: int | None, unknown_s: float) -> float:
 
 
 def _samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - classes without types
-    """Samples in the track's rate and channels, whatever those of a frame are.
+    """Yield samples in the track's rate and channels, whatever those of a frame are.
 
-    Packed, not planar: PyAV finds the end of a frame's planes by a null pointer, and there is none
-    behind eight of them.
+    Packed, not planar: PyAV finds the end of a frame's planes by a null pointer, which is missing
+    after eight of them.
     """
     import av
 
@@ -121,7 +121,6 @@ def _samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - classes wi
 
 
 def _decoded(container: Any, track: Any) -> Iterator[Any]:  # noqa: ANN401 - classes without types
-    """Frames of a track."""
     if container.format.name != _MATROSKA or _length_s(container, track) is not None:
         yield from container.decode(track)
         return
@@ -156,8 +155,8 @@ class _Timeline:
         """Take the next frame.
 
         Returns:
-            seconds of silence up to it, of all gaps together, and what a resampler takes: streams
-            that were joined change it in the middle.
+            seconds of silence up to it, of all gaps together, and the resampler's key: joined
+            streams change it in the middle.
         """
         if self._end_s is not None:
             start_s = self._end_s if frame.time is None else frame.time

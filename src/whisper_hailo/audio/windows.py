@@ -1,4 +1,4 @@
-"""The windows that an encoder takes: their sizes, and a stretch of audio that fills one."""
+"""Encoder windows: their sizes, and the audio of one."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ from whisper_hailo.core.types import (
 )
 
 DEFAULT_WINDOW_S: Final = 20.0
-"""Of encoders that take any window: as few errors as 30 s in less time (docs/accuracy.md)."""
+"""As few errors as 30 s in less time (docs/accuracy.md)."""
 
 DEFAULT_MARGIN_S: Final = 1.0
-"""With less silence behind speech the decoder runs on (docs/accuracy.md)."""
+"""With less silence after speech the decoder runs on (docs/accuracy.md)."""
 
 TRIM_MARGIN_S: Final = 2.0
-"""Silence behind the audio of a window that is shorter than the encoder's; see the same page."""
+"""Silence after the audio of a trimmed window; see the same page."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
     """How much audio each window takes and how much of it stays free.
 
-    Speech cut hard at the edge of a short window makes the decoder run on, so its last second is
-    left silent. A full 30 s window takes all of its audio, as Whisper was trained.
+    Speech cut at the edge of a short window makes the decoder run on, so its last second is silent.
+    A full 30 s window takes all of its audio, as Whisper was trained.
 
     Attributes:
         window_s: encoder input in seconds, a whole number of encoder positions.
         margin_s: seconds kept free at the end.
-        trim_window: a window that is not full is cut two seconds behind its audio; the silence
-            keys stand for the rest.
+        trim_window: cut a window two seconds after its audio; silence keys stand for the rest.
     """
 
     window_s: float
@@ -51,8 +50,8 @@ class WindowPlan:
 
         Args:
             dims: the model's sizes.
-            window_s: seconds of the window; `None` is 20 s, or the model's context when shorter.
-            margin_s: seconds kept free; `None` is 1 s, or none for the full context.
+            window_s: `None` is 20 s, or the model's context when shorter.
+            margin_s: `None` is 1 s, or none for the full context.
 
         Raises:
             OptionError: the window is not a whole number of positions within the context, or the
@@ -80,7 +79,6 @@ class WindowPlan:
 
     @property
     def window_samples(self) -> int:
-        """Samples of the whole window."""
         return round(self.window_s * SAMPLE_RATE_HZ)
 
     @property
@@ -89,9 +87,9 @@ class WindowPlan:
         return max(1, round((self.window_s - self.margin_s) * SAMPLE_RATE_HZ))
 
     def samples_for(self, n_samples: int) -> int:
-        """Samples of the window around so many samples of audio.
+        """Return the samples of a window for so many of audio.
 
-        One that is trimmed has whole seconds, so that the runtime meets few shapes.
+        Trimmed windows have whole seconds, so that the runtime sees few shapes.
         """
         if not self.trim_window:
             return self.window_samples
@@ -102,11 +100,11 @@ class WindowPlan:
 
 @dataclass(frozen=True, slots=True)
 class PackedPiece:
-    """A stretch of the recording within a window that was packed from several.
+    """A stretch of the recording within a packed window, in seconds.
 
     Attributes:
-        at_s: where it lies in the window, in seconds.
-        start_s: where it starts in the recording.
+        at_s: position in the window.
+        start_s: position in the recording.
         duration_s: its length.
     """
 
@@ -121,10 +119,10 @@ class Window:
 
     Attributes:
         audio: `(n_samples,)` float32 16 kHz mono, at most the plan's content.
-        start_s: where it starts in the recording, in seconds.
-        pieces: for windows packed from several stretches, these in order; else empty.
-        is_sought: the next window begins where this one's last whole segment ends.
+        start_s: start in the recording, in seconds.
+        pieces: of a window packed from several stretches; else empty.
         needs_words: joining this window to its neighbours needs word times.
+        is_sought: the next window starts where this one's last whole segment ends.
     """
 
     audio: FloatArray
@@ -139,16 +137,14 @@ class Window:
 
     @property
     def end_s(self) -> float:
-        """Where it ends in the recording, in seconds."""
+        """End in the recording, in seconds."""
         return self.locate(self.content_s)
 
     def locate(self, at_s: float, *, is_start: bool = False) -> float:
-        """Seconds from the start of the recording for seconds from the start of the window.
+        """Convert a time in the window to the recording's, in seconds.
 
-        Args:
-            at_s: within the window.
-            is_start: where two pieces meet, the start of the later one is meant, else the end of
-                the earlier one.
+        Where two pieces meet, `is_start` selects the start of the later one, else the end of the
+        earlier one.
         """
         if not self.pieces:
             return self.start_s + at_s

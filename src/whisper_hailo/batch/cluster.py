@@ -1,8 +1,8 @@
 """A job on a Ray cluster: reading, transcribing and collecting as stages of one stream.
 
-Only this file knows Ray. Groups are read by tasks wherever there is a core, their audio goes
-through Ray's object store, which slows readers down where workers are behind, and each actor of the
-pool has a model. Only the driver writes, so that what a lost node did twice is noted once.
+Only this file imports Ray. Groups are read by tasks wherever there is a core; their audio goes
+through Ray's object store, which slows readers down where workers are slower, and each actor of the
+pool has a model. Only the driver writes, so that work repeated after a lost node is recorded once.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ _AT_HOME: Final = {
     "RAY_enable_metrics_collection": "0",
     "RAY_task_events_report_interval_ms": "0",
 }
-"""Of a cluster of our own: Ray listens on the loopback device only, as it does where firewalls
-would ask (see its `services.get_node_ip_address`), and gathers nothing for a dashboard."""
+"""For a cluster of our own: Ray listens on the loopback device only, as where firewalls would ask
+(see its `services.get_node_ip_address`), and collects nothing for a dashboard."""
 
 WORKERS_PER_READER: Final = 4
-"""Reading takes a seventh of the time of transcribing with the quickest model, a hundredth with
-others. It asks for no core: where actors have taken all of them it would never begin."""
+"""Reading takes a seventh of the time of transcribing with the fastest model. It reserves no core:
+where actors have taken all of them it would never start."""
 
 _INIT: Final[dict[str, Any]] = {"logging_level": logging.ERROR, "log_to_driver": False}
 _MOST_BLOCKS: Final = 2000
 _PATIENCE_S: Final = 10.0
 
 Rows: TypeAlias = dict[str, NDArray[Any]]
-"""A column of pickled objects, of this program's own processes."""
+"""A column of pickled objects, from this program's own processes."""
 
 
 def run_on_ray(
     setup: Setup, groups: Iterable[Group], address: str | None, n_workers: int | None
 ) -> Iterator[Outcome]:
-    """Outcomes of all tasks of some groups, as they come.
+    """Yield the outcomes of all tasks of some groups, as they come.
 
     Args:
-        setup: of the job; the model has to be there, or to be had, on every node.
-        groups: what is to be done.
-        address: of a cluster that runs; `None` starts one on this machine that accepts no other.
-        n_workers: actors at most; `None` is one per chip, or per core where there are no chips.
+        setup: of the job; every node needs the model, or access to it.
+        groups: to be done.
+        address: of a running cluster; `None` starts one on this machine that accepts no other.
+        n_workers: most actors; `None` is one per chip, or per core where there are no chips.
 
     Raises:
         DeviceError: there is no cluster at the address, or it broke.
@@ -83,7 +83,7 @@ def _stages(
     setup: Setup,
     n_workers: int | None,
 ) -> Any:  # noqa: ANN401 - Ray's `Dataset`
-    """The job as a stream of Ray's: nothing is done before somebody takes its rows."""
+    """Return the job as a lazy Ray dataset."""
     chips = int(ray.cluster_resources().get(CHIP, 0))
     n_workers = n_workers or chips or max(1, int(ray.cluster_resources().get("CPU", 1)))
     context = ray.data.DataContext.get_current()
@@ -113,7 +113,7 @@ def _stages(
 
 @contextmanager
 def _connected(address: str | None) -> Iterator[Any]:
-    """Ray's module, connected."""
+    """Yield Ray's module, connected."""
     for name, value in (_QUIET if address else _QUIET | _AT_HOME).items():
         os.environ.setdefault(name, value)
     import ray
@@ -138,11 +138,11 @@ def _connected(address: str | None) -> Iterator[Any]:
 
 @contextmanager
 def _nobody_asked() -> Iterator[None]:
-    """Start Ray without the process that would have the dashboard.
+    """Start Ray without its dashboard's process.
 
-    What that does without one is to report Ray's use. Where this is switched off it still asks the
-    metadata servers of three clouds whether it runs there, and Ray has no option for that.
-    `Node` is none of Ray's interface: pyproject.toml names the versions that have it.
+    Without a dashboard it only reports Ray's use. Even with reports off, it asks the metadata
+    servers of three clouds whether it runs there, and Ray has no option for that. `Node` is not
+    part of Ray's interface: pyproject.toml pins the versions that have it.
     """
     from ray._private.node import Node
 
@@ -155,17 +155,17 @@ def _nobody_asked() -> Iterator[None]:
 
 
 def _no_process(*_: object, **__: object) -> None:
-    """In the place of the start of one."""
+    """Replace the start of a process."""
 
 
 def _expect_listener(address: str) -> None:
-    """Ray itself waits for minutes at an address without a listener."""
+    """Fail fast: Ray itself waits for minutes at an address without a listener."""
     host, _, port = address.rpartition(":")
     socket.create_connection((host, int(port)), _PATIENCE_S).close()
 
 
 def _read(batch: Rows) -> Iterator[Rows]:
-    """A stage: groups to tasks with their audio."""
+    """Stage: groups to tasks with their audio."""
     for group in batch["group"]:
         for task in _reader().tasks(pickle.loads(group)):  # noqa: S301 - of our own driver
             yield {"task": _column(pickle.dumps(task))}
@@ -173,15 +173,15 @@ def _read(batch: Rows) -> Iterator[Rows]:
 
 @cache
 def _reader() -> GroupReader:
-    """Of this process of Ray's, which reads many groups: beginning one takes a second."""
+    """Return this Ray process's reader, which takes a second to start."""
     return GroupReader()
 
 
 class _Actor:
-    """A stage: tasks to outcomes, by a worker process that may die of them.
+    """Stage: tasks to outcomes, by a worker process that may crash.
 
     Attributes:
-        setup: of the job; the class carries it, since what Ray stores may be lost with a node.
+        setup: of the job; stored in the class, since Ray's object store may be lost with a node.
     """
 
     setup: bytes

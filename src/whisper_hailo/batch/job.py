@@ -1,13 +1,13 @@
-"""A job in its folder: what is left to do, and the results of the rest.
+"""A job in its folder: pending work, and the results of the rest.
 
     job.sqlite          the ledger: settings, recordings, results, runs
-    transcripts/        the results, 256 items to a file, in the order in which the job got them:
-                        JSON lines or Parquet
-    srt/, vtt/ ...      files of the items, where they were asked for
+    transcripts/        the results, 256 items to a file, in the order of the job: JSON lines or
+                        Parquet
+    srt/, vtt/ ...      files of the items, if asked for
     failures.jsonl      items that could not be transcribed, and why: a manifest of its own
 
-Whatever the engine, the number of workers, the order in which they finish and how often a run is
-killed: `transcripts/` has the same bytes in the end.
+`transcripts/` has the same bytes in the end, whatever the engine, the number of workers, their
+order, and however often a run is killed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ FAILURES_FILE: Final = "failures.jsonl"
 TRANSCRIPTS: Final = "transcripts"
 
 _EARLIER_FILE: Final = "job.json"
-"""Of jobs of layout 1, whose state lay in many small files."""
+"""Of jobs of layout 1, whose state was in many small files."""
 
 _PUBLISH_S: Final = 5.0
 _PUBLISH_SHARE: Final = 20.0
-"""A bucket gets the ledger each five seconds; a large one less often, so that a twentieth of the
-time goes there at most."""
+"""A bucket gets the ledger every five seconds; a large one less often, so that this takes at most a
+twentieth of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,8 @@ class JobSettings:
 
     Attributes:
         identity: hash of program, model and options.
-        settings: for the results' own.
-        task: `transcribe` or `translate`.
         formats: of files for each item.
         results: `jsonl` or `parquet`.
-        layout: of subtitles.
     """
 
     identity: str
@@ -67,10 +64,7 @@ class JobSettings:
 class BatchJob(Closing):
     """Takes outcomes in any order, and writes results in that of the items.
 
-    Args:
-        store: its place.
-        settings: what shapes the results.
-        items: recordings; those that the job does not have are added.
+    New `items` are added to the job.
     """
 
     def __init__(
@@ -84,10 +78,10 @@ class BatchJob(Closing):
         self._publishing_s = 0.0
 
     def open(self) -> Self:
-        """Go on where earlier runs ended, or begin.
+        """Resume the job, or start it.
 
         Raises:
-            OptionError: what is there is a job of other settings.
+            OptionError: the folder holds a job of other settings.
         """
         items = list(self._items)  # before anything is written: a manifest may be wrong
         with ExitStack() as opened:
@@ -118,11 +112,11 @@ class BatchJob(Closing):
         return head
 
     def groups(self) -> Iterator[Group]:
-        """Yield what is left to do, in order."""
+        """Yield the pending groups, in order."""
         return self._ledger.pending_groups()
 
     def take(self, outcome: Outcome) -> None:
-        """Record a task's outcome; a second one of the same task changes nothing."""
+        """Record a task's outcome; repeated ones change nothing."""
         n_done = self._ledger.add(outcome)
         if n_done is not None:
             self.n_done += n_done
@@ -147,7 +141,7 @@ class BatchJob(Closing):
         self._ledger.mark_written(number, len(results), self._formats)
 
     def _publish(self, *, at_once: bool = False) -> None:
-        """Put the ledger where the results are, if that is not this machine."""
+        """Copy the ledger to a remote store."""
         begin_s = monotonic()
         wait_s = max(_PUBLISH_S, _PUBLISH_SHARE * self._publishing_s)
         if self._store.is_local or (begin_s - self._published_s < wait_s and not at_once):
@@ -166,17 +160,16 @@ class BatchJob(Closing):
 
     @property
     def record(self) -> RunRecord:
-        """Progress of this run."""
         return self._ledger.record
 
     @property
     def left_s(self) -> float | None:
-        """Estimated seconds of this run to its end, if what is left is as long as what it did."""
+        """Estimated seconds of this run to its end, by its speed so far."""
         new = self.n_done - self._n_known
         return (self.n_items - self.n_done) * self.record.seconds / new if new else None
 
     def close(self) -> None:
-        """Write the list of failures, and give back the place."""
+        """Write the list of failures, and release the store."""
         if self._stack is not None:
             with self._stack:
                 if failures := self.failures:

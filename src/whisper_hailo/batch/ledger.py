@@ -3,10 +3,10 @@
     job         settings, which a later run must share
     items       recordings, and the result of each that is done
     outcomes    tasks of groups that are not whole yet
-    parts       files of results, as far as they are written
+    parts       result files written so far
     runs        how long each run worked, and how far it came
 
-What one task changes is one transaction: a run may be killed at any moment.
+Each task is one transaction: a run may be killed at any moment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 PART_ITEMS: Final = 256
-"""Recordings of one file of results."""
+"""Recordings per result file."""
 
 _VERSION: Final = 2
 _SCHEMA: Final = (
@@ -56,14 +56,7 @@ _ADVICE: Final = "free some space, or make it writable, and run the same command
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Settings of a job.
-
-    Attributes:
-        identity: hash of program, model and options.
-        formats: of files for each item.
-        results: `jsonl` or `parquet`.
-        layout: of subtitles.
-    """
+    """Settings of a job; see `JobSettings`."""
 
     identity: str
     formats: tuple[str, ...] = ()
@@ -77,9 +70,9 @@ class RunRecord:
 
     Attributes:
         begin: time of day, RFC 3339.
-        seconds: that it worked so far.
-        audio_s: seconds of audio that it transcribed.
-        tasks: that it did.
+        seconds: elapsed.
+        audio_s: seconds of audio transcribed.
+        tasks: done.
         worker_s: seconds of all its workers together.
     """
 
@@ -91,7 +84,7 @@ class RunRecord:
 
     @property
     def speed(self) -> float:
-        """Seconds of audio in a second."""
+        """Seconds of audio per second."""
         return self.audio_s / self.seconds if self.seconds else 0.0
 
 
@@ -100,13 +93,12 @@ class Status:
     """Progress of a job.
 
     Attributes:
-        items: recordings of the job.
         done: with a transcript.
         failed: without one, for good.
-        audio_s: seconds of audio that were transcribed.
-        speed: seconds of audio in a second, of the last run; 0 if nothing is known.
-        left_s: estimated seconds to the end at that speed; `None` if nothing is known.
-        failures: how many of each kind.
+        audio_s: seconds of audio transcribed.
+        speed: seconds of audio per second in the last run; 0 if unknown.
+        left_s: estimated seconds to the end at that speed; `None` if unknown.
+        failures: number by kind.
     """
 
     items: int
@@ -119,17 +111,14 @@ class Status:
 
     @property
     def remaining(self) -> int:
-        """Items that were not tried, or not to their end."""
+        """Items without a final result."""
         return self.items - self.done - self.failed
 
 
 class Ledger(Closing):
     """Reads and writes a job's file.
 
-    Args:
-        path: of the file.
-        place: the job's folder or address, for messages.
-        read_only: look, also while another run works.
+    `place` names the job in messages; `read_only` works also while another run writes.
     """
 
     def __init__(self, path: Path, place: str, *, read_only: bool = False) -> None:
@@ -140,7 +129,7 @@ class Ledger(Closing):
         self.record = RunRecord(datetime.now(UTC).isoformat(timespec="microseconds"))
 
     def open(self) -> Self:
-        """Connect, and make the tables of a new job."""
+        """Connect, and create the tables of a new job."""
         with self._wrapped_errors():
             self._db = self._connect(read_only=self._read_only)
             try:
@@ -184,7 +173,7 @@ class Ledger(Closing):
             self._db.close()
 
     def snapshot(self) -> bytes:
-        """Return the whole file, for places that have no files."""
+        """Return the whole file, for remote stores."""
         return self._db.serialize()
 
     @contextmanager
@@ -223,7 +212,7 @@ class Ledger(Closing):
             ) from error
 
     def head(self) -> Head | None:
-        """Return the settings of the job; `None` before it has any."""
+        """Return the settings of the job; `None` for a new one."""
         with self._wrapped_errors():
             if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'job'").fetchone():
                 return None
@@ -231,7 +220,7 @@ class Ledger(Closing):
         return None if row is None else self._decoded(Head, row[0])
 
     def begin(self, head: Head, candidates: Iterable[Candidate]) -> None:
-        """Keep the settings, and add the recordings that the job does not have yet."""
+        """Store the settings, and add new recordings."""
         with self._transaction():
             self._db.execute("DELETE FROM job")
             self._db.execute("INSERT INTO job VALUES (?)", (_json(head),))
@@ -250,7 +239,7 @@ class Ledger(Closing):
                 )
 
     def _new_item(self, candidate: Candidate) -> Item | None:
-        """Return an item under an id that no other has; `None` if the job has it."""
+        """Return an item under a unique id; `None` if the job has it."""
         if candidate.folder and self._has_audio(candidate.item.audio):
             return None  # found through another folder
         for item in candidate.spellings():
@@ -271,7 +260,7 @@ class Ledger(Closing):
         return row.fetchone() is not None
 
     def pending_groups(self) -> Iterator[Group]:
-        """Yield what is left to do, in order; another thread may take them."""
+        """Yield the pending groups, in order; another thread may take them."""
         with self._wrapped_errors(), closing(self._connect(read_only=True)) as db:
             pending = db.execute(
                 "SELECT DISTINCT grp FROM items WHERE result IS NULL ORDER BY grp"
@@ -289,7 +278,7 @@ class Ledger(Closing):
         """Store a task's outcome in one transaction.
 
         Returns:
-            how many recordings are done with it; `None` if it was known.
+            how many recordings it completes; `None` if it was known.
         """
         group = outcome.group
         last_place = max((result.item for result in outcome.results), default=-1)
@@ -306,7 +295,7 @@ class Ledger(Closing):
             return self._settle(group)
 
     def _settle(self, group: int) -> int:
-        """Keep the results of the items of a group that are over with the tasks that are known."""
+        """Store the results of a group's items that the known tasks complete."""
         known = self._db.execute(
             "SELECT task, is_last, last_place FROM outcomes WHERE grp = ? ORDER BY task", (group,)
         )
@@ -357,7 +346,7 @@ class Ledger(Closing):
         )
 
     def due_parts(self, formats: tuple[str, ...], group: int | None = None) -> list[int]:
-        """Return the files of results that are whole, and not written as they are now."""
+        """Return the complete result files that are not written in these formats."""
         query = "SELECT min(number), max(number) FROM items"
         with self._wrapped_errors():
             if group is None:
@@ -378,7 +367,7 @@ class Ledger(Closing):
         return [part for part, n_items in whole if written.get(part) != (n_items, now)]
 
     def part(self, number: int) -> list[tuple[Item, PieceResult]]:
-        """Return the recordings of a whole file of results, in order."""
+        """Return the recordings of a complete result file, in order."""
         with self._wrapped_errors():
             rows = self._db.execute(
                 "SELECT item, result FROM items WHERE number BETWEEN ? AND ? ORDER BY number",
@@ -389,7 +378,7 @@ class Ledger(Closing):
         ]
 
     def mark_written(self, part: int, n_items: int, formats: tuple[str, ...]) -> None:
-        """Note that a file of results is whole."""
+        """Record that a result file is written."""
         with self._transaction():
             self._db.execute(
                 "INSERT OR REPLACE INTO parts VALUES (?, ?, ?)",
@@ -405,14 +394,13 @@ class Ledger(Closing):
                 yield self._decoded(Item, item), self._decoded(PieceResult, data)
 
     def counts(self) -> tuple[int, int, int]:
-        """Return how many items there are, how many were tried, and how many failed."""
+        """Return the numbers of items, of tried ones, and of failed ones."""
         with self._wrapped_errors():
             row = self._db.execute("SELECT count(*), count(result), count(failure) FROM items")
             n_items, n_tried, n_failed = row.fetchone()
         return n_items, n_tried, n_failed
 
     def status(self) -> Status:
-        """Return the progress of the job, also while another process works on it."""
         n_items, n_tried, n_failed = self.counts()
         with self._wrapped_errors():
             kinds = dict(
@@ -437,7 +425,7 @@ class Ledger(Closing):
 
 
 def _key(name: str) -> bytes:
-    """Return a name as bytes: names of files need not be UTF-8."""
+    """Return a name as bytes: file names need not be UTF-8."""
     return name.encode("utf-8", "surrogatepass")
 
 

@@ -1,4 +1,7 @@
-"""Inputs of a job: lines of JSON, folders of recordings, and recordings."""
+"""Items of a job, the tasks that they are split into, and the inputs that name them.
+
+Inputs are lines of JSON, folders of recordings, and recordings.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 from whisper_hailo.core.types import FloatArray, Segment
 
 GROUP_ITEMS: Final = 16
-"""Items that are read one behind the other. Their tasks are the same whoever reads them, so that
-no result depends on the number of workers, nor on what an earlier run did."""
+"""Items read in sequence. Their tasks are the same whoever reads them, so that no result depends on
+the number of workers or on earlier runs."""
 
 PIECE_S: Final = 300.0
 """Most seconds of a piece, and of all pieces of a task together unless it is one piece."""
 
 MOST_PIECES: Final = 32
-"""Short recordings that are decoded together."""
+"""Most short recordings that are decoded together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +36,10 @@ class Item:
     """One recording of the manifest.
 
     Attributes:
-        id: names its results; unique.
+        id: unique; names its results.
         audio: path or address.
-        language: code; `None` as the options say.
-        metadata: whatever else the manifest has of it.
+        language: code; `None` is that of the options.
+        metadata: other fields of the manifest.
     """
 
     id: str
@@ -47,12 +50,12 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Items that follow one another in the manifest.
+    """Consecutive items of the manifest.
 
     Attributes:
-        index: of the group; its first item is number `index * GROUP_ITEMS`.
+        index: its first item is number `index * GROUP_ITEMS`.
         items: at most `GROUP_ITEMS`.
-        done: tasks of it whose outcomes are known.
+        done: tasks whose outcomes are known.
     """
 
     index: int
@@ -62,12 +65,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an item has no transcript.
-
-    Attributes:
-        kind: name of the error's class.
-        message: what was got, what was expected, what to do.
-    """
+    """Why an item has no transcript: the error's class and message."""
 
     kind: str
     message: str
@@ -81,13 +79,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some of a recording.
+    """Part of a recording.
 
     Attributes:
         item: its place in the group.
-        start_s: where the piece begins in the recording, in seconds.
+        start_s: start in the recording, in seconds.
         samples: `(n_samples,)` float32 16 kHz mono; `None` if it failed.
-        language: of the item.
         failure: why it could not be read from here on.
     """
 
@@ -104,11 +101,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Pieces that are transcribed together, by whichever worker is free.
+    """Pieces that are transcribed together, by any worker.
 
     Attributes:
-        group: that it is of.
-        index: counts the tasks of the group.
+        group: its group.
+        index: in the group.
         pieces: in order.
         is_last: of its group.
     """
@@ -121,12 +118,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PieceResult:
-    """What came of a piece; its audio is not needed any more.
+    """The result of a piece, without its audio.
 
     Attributes:
         item: its place in the group.
-        end_s: where the piece ends in the recording.
-        language: code.
+        end_s: end in the recording.
         segments: timed in the recording.
         failure: why there are none.
     """
@@ -140,12 +136,9 @@ class PieceResult:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a task: one line of the ledger.
+    """The result of a task.
 
     Attributes:
-        group: as in `Task`.
-        index: likewise.
-        is_last: likewise.
         results: one per piece.
         took_s: seconds of its worker.
         audio_s: seconds of its audio.
@@ -164,15 +157,14 @@ _NAMES: Final = ("audio", "audio_filepath", "path")
 
 _LONGEST_ID: Final = 1024
 _LONGEST_PART: Final = 250
-"""Bytes between two slashes: the system takes 255, and a format's name comes behind."""
+"""Bytes between two slashes: the system takes 255, and a format's name follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A recording that a job may have already, or have another one of its id.
+    """A recording that the job may have, or another one of its id.
 
     Attributes:
-        item: as it is called by its input.
         folder: name of the folder that it was found in; empty where a manifest gives the id.
     """
 
@@ -180,7 +172,7 @@ class Candidate:
     folder: str = ""
 
     def spellings(self) -> Iterator[Item]:
-        """Yield the item under its id; if it was found, also as `talks/ID`, `talks-2/ID` ..."""
+        """Yield the item under its id; if found in a folder, also as `talks/ID`, `talks-2/ID`."""
         yield self.item
         if self.folder:
             for number in count(1):
@@ -189,10 +181,10 @@ class Candidate:
 
 
 def read_sources(sources: Sequence[Path]) -> Iterator[Candidate]:
-    """Yield the recordings of manifests, of folders in order of their names, and single ones.
+    """Yield the recordings of manifests, of folders sorted by name, and single ones.
 
     Raises:
-        AudioError: there is none, or nothing to transcribe in it.
+        AudioError: there is none.
     """
     for source in sources:
         is_empty = True
@@ -275,7 +267,7 @@ def _item(raw: Any, folder: Path) -> Item:  # noqa: ANN401 - any JSON
 
 
 def _checked_id(own: str) -> str:
-    """Files are named by it."""
+    """Return an id that files can be named by."""
     path = PurePosixPath(own.rpartition("://")[2].lstrip("/"))
     name = str(path)  # of two spellings of one path the second is refused as the same
     try:

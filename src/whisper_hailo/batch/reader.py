@@ -1,4 +1,4 @@
-"""Recordings are read in a process of its own: where a library crashes, one item is lost."""
+"""Reads recordings in another process: where a library crashes, one item is lost."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 _PATIENCE_S: Final = 5.0
 
 Target = Callable[..., None]
-"""Takes its end of the pipe, and what `Child` was given; ends when the pipe does."""
+"""Function of a child process: takes its end of the pipe and arguments."""
 
 
 class Child:
-    """A process, and a pipe to it. It ends when this one does, however that happens."""
+    """A child process with a pipe, which ends when this process does."""
 
     def __init__(self, target: Target, *args: object) -> None:
         # Nothing of this process is shared: sessions of the runtime do not survive a fork.
@@ -39,23 +39,14 @@ class Child:
         theirs.close()
 
     def send(self, message: object) -> None:
-        """Hand it something.
-
-        Raises:
-            EOFError: it died.
-        """
+        """Send a message; raises `EOFError` if the process died."""
         try:
             self.pipe.send(message)
         except OSError as error:
             raise EOFError from error
 
     def receive(self) -> Any:  # noqa: ANN401 - whatever its target sends
-        """Wait for something.
-
-        Raises:
-            EOFError: it died.
-            Exception: its target did.
-        """
+        """Wait for a message; raises `EOFError` if the process died, or the error it sends."""
         try:
             message = self.pipe.recv()
         except OSError as error:
@@ -72,7 +63,7 @@ class Child:
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
     def end(self) -> None:
-        """Have it end, at once."""
+        """Kill it."""
         self.pipe.close()
         self._process.kill()
         self._process.join(_PATIENCE_S)
@@ -90,7 +81,7 @@ def _begin(target: Target, pipe: Connection, *args: object) -> None:
 
 
 LOOKED_AT_S: Final = 60.0
-"""Of a piece that is full so many seconds at its end are looked at for a pause."""
+"""Seconds at the end of a full piece that are searched for a pause."""
 
 _PAUSE_S: Final = 0.5
 _FRAME: Final = SAMPLE_RATE_HZ // 50
@@ -100,18 +91,18 @@ Broken: Final = Failure(
     "AudioError",
     "the library that reads it crashed on it; record or export the file again",
 )
-"""Of an item at which the reading process died, more than once."""
+"""Failure of an item that crashed the reading process repeatedly."""
 
 
 def tasks_of(
     group: Group, broken: Mapping[int, int] | None = None, at: Callable[[int], object] = id
 ) -> Iterator[Task]:
-    """The tasks of a group, those that are done among them.
+    """Yield the tasks of a group, also those that are done.
 
     Args:
         group: read from its first item on.
-        broken: items that cannot be read without a crash, with the pieces that come before it.
-        at: told each item's place before it is opened.
+        broken: items that cannot be read without a crash, with the number of pieces before it.
+        at: called with each item's place before it is opened.
     """
     pieces: list[Piece] = []
     index, n_samples = 0, 0
@@ -148,7 +139,7 @@ def _pieces(
 
 
 def cut(stream: AudioStream) -> Iterator[tuple[float, FloatArray]]:
-    """A recording in pieces of at most `PIECE_S`, each with its start in seconds."""
+    """Yield pieces of at most `PIECE_S`, each with its start in seconds."""
     start, held = 0, np.zeros(0, np.float32)
     for block in stream.blocks(10 * SAMPLE_RATE_HZ):
         held = np.concatenate([held, block])
@@ -161,15 +152,9 @@ def cut(stream: AudioStream) -> Iterator[tuple[float, FloatArray]]:
 
 
 def quiet_place(samples: FloatArray) -> int:
-    """Where a full piece is cut: in the middle of the quietest half second near its end.
+    """Return the sample in the middle of the quietest half second near a full piece's end.
 
     Sums are of whole numbers, so that every processor cuts at the same place.
-
-    Args:
-        samples: `(n_samples,)` float32, more than `LOOKED_AT_S`.
-
-    Returns:
-        samples before the cut.
     """
     first = samples.size - round(LOOKED_AT_S * SAMPLE_RATE_HZ)
     n_frames = (samples.size - first) // _FRAME
@@ -183,18 +168,18 @@ def quiet_place(samples: FloatArray) -> int:
 
 
 def audio_s(task: Task) -> float:
-    """Seconds of a task's audio."""
+    """Return the seconds of a task's audio."""
     return sum(piece.n_samples for piece in task.pieces) / SAMPLE_RATE_HZ
 
 
 _TRIES: Final = 2
-"""An item at which the process died so often is given up: once, it may have been killed."""
+"""Crashes at an item before it is given up: once, the process may have been killed."""
 
 _MOST_TRIES: Final = 9
-"""A process that dies more often at one place does not die of what it reads."""
+"""Crashes at one place that are not caused by what is read."""
 
 _NOWHERE: Final = -1
-"""Before the first item: a place that no item has."""
+"""The place before the first item."""
 
 
 class GroupReader(Closing):
@@ -204,14 +189,13 @@ class GroupReader(Closing):
         self._child: Child | None = None
 
     def open(self) -> GroupReader:
-        """Nothing begins before there is something to read."""
         return self
 
     def tasks(self, group: Group) -> Iterator[Task]:
-        """The tasks of a group that are not done.
+        """Yield the tasks of a group that are not done.
 
         Raises:
-            DeviceError: the process dies whatever it reads.
+            DeviceError: the process crashes whatever it reads.
         """
         crashes: Counter[int] = Counter()
         broken: dict[int, int] = {}
@@ -258,12 +242,12 @@ def _without_sound(task: Task) -> Task:
 
 
 def _pieces_of(item: int, given: Mapping[int, Task]) -> int:
-    """So many pieces of an item were read before its process died."""
+    """Return how many pieces of an item were read before the crash."""
     return sum(piece.item == item for task in given.values() for piece in task.pieces)
 
 
 def _read(pipe: Connection) -> None:
-    """The process: groups in, tasks out; those that are done without their sound."""
+    """Run the reading process: groups in, tasks out; those that are done without samples."""
     while True:
         group, broken = pipe.recv()
         for task in tasks_of(group, broken, pipe.send):

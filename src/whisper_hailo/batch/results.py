@@ -1,6 +1,6 @@
-"""What a job writes: each item's transcript, as lines of JSON or as rows of Parquet.
+"""Results of a job: each item's transcript, as JSON lines or Parquet rows.
 
-Only this file knows pyarrow.
+Only this file imports pyarrow.
 """
 
 from __future__ import annotations
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """What a job has of an item.
-
-    Attributes:
-        item: of the manifest.
-        transcript: `None` if it failed.
-        failure: why there is none.
-    """
+    """An item with its transcript, or its failure."""
 
     item: Item
     transcript: Transcript | None
@@ -41,7 +35,7 @@ class ItemResult:
         return 0.0 if self.transcript is None else self.transcript.duration_s
 
     def record(self) -> dict[str, Any]:
-        """For JSON and Parquet: nothing in it tells when, where or how quickly it was made."""
+        """Return the record for JSON and Parquet, which does not depend on time or machine."""
         record: dict[str, Any] = {"version": JSON_VERSION, "id": self.item.id}
         record["audio"] = self.item.audio
         if self.transcript is None:
@@ -51,7 +45,7 @@ class ItemResult:
         return record | {"metadata": self.item.metadata}
 
     def failure_line(self) -> str:
-        """As a line of a manifest, with which the item can be tried again."""
+        """Return a line of a manifest, with which the item can be retried."""
         record: dict[str, Any] = {"id": self.item.id, "audio": self.item.audio}
         if self.item.language is not None:
             record["language"] = self.item.language
@@ -67,12 +61,7 @@ def _dumped(record: dict[str, Any]) -> str:
 
 
 def shard(results: Sequence[ItemResult], layout: str) -> bytes:
-    """A whole file of results.
-
-    Args:
-        results: in the order of the manifest.
-        layout: `jsonl` or `parquet`.
-    """
+    """Return a result file, `jsonl` or `parquet`, of results in order."""
     records = [result.record() for result in results]
     if layout == "parquet":
         return as_parquet(records)
@@ -80,9 +69,9 @@ def shard(results: Sequence[ItemResult], layout: str) -> bytes:
 
 
 def join_pieces(pieces: Sequence[PieceResult]) -> PieceResult:
-    """Return the pieces of one item, in order, as one.
+    """Join the pieces of one item, in order.
 
-    If any of them failed the item has: some of a transcript would be taken for all of it.
+    If any of them failed the item has: part of a transcript would be taken for all of it.
     """
     failure = next((piece.failure for piece in pieces if piece.failure), None)
     if failure is not None or not pieces:
@@ -95,14 +84,7 @@ def join_pieces(pieces: Sequence[PieceResult]) -> PieceResult:
 
 
 def item_result(item: Item, result: PieceResult, settings: Settings, task: str) -> ItemResult:
-    """Return the transcript of an item, or its failure.
-
-    Args:
-        item: the recording.
-        result: of `join_pieces`.
-        settings: of the job.
-        task: `transcribe` or `translate`.
-    """
+    """Return the transcript of an item, or its failure."""
     if result.failure is not None:
         return ItemResult(item, None, result.failure)
     transcript = Transcript(
@@ -112,7 +94,7 @@ def item_result(item: Item, result: PieceResult, settings: Settings, task: str) 
 
 
 def later(segments: Sequence[Segment], start_s: float) -> tuple[Segment, ...]:
-    """Segments of a piece with their times in the recording."""
+    """Shift segments of a piece to their times in the recording."""
     if not start_s:
         return tuple(segments)
     return tuple(
@@ -135,7 +117,7 @@ def later(segments: Sequence[Segment], start_s: float) -> tuple[Segment, ...]:
 
 
 def files_of(result: ItemResult, formats: Sequence[str], layout: Layout) -> list[tuple[str, bytes]]:
-    """Names and contents of an item's own files, such as `srt/a.flac.srt`."""
+    """Return names and contents of an item's own files, such as `srt/a.flac.srt`."""
     if result.transcript is None:
         return []
     return [
@@ -145,7 +127,7 @@ def files_of(result: ItemResult, formats: Sequence[str], layout: Layout) -> list
 
 
 def schema() -> pa.Schema:
-    """Of every file of results, whatever it holds; `docs/archives.md` tells what the columns are.
+    """Return the Parquet schema; `docs/archives.md` describes the columns.
 
     Only `metadata` is not as in the JSON lines: a text of JSON, since its shape is the manifest's.
     """
@@ -171,11 +153,7 @@ def schema() -> pa.Schema:
 
 
 def as_parquet(records: Sequence[dict[str, Any]]) -> bytes:
-    """A whole file: the same bytes for the same records and the same version of pyarrow.
-
-    Args:
-        records: of `ItemResult.record`; what one lacks is null.
-    """
+    """Return a Parquet file, deterministic for one version of pyarrow."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -187,7 +165,7 @@ def as_parquet(records: Sequence[dict[str, Any]]) -> bytes:
 
 
 def _texts(record: dict[str, Any]) -> dict[str, str]:
-    """Of a record: what is other text here."""
+    """Return the fields of a record that are other text in Parquet."""
     metadata = json.dumps(record["metadata"], ensure_ascii=False, sort_keys=True)
     texts = {"id": record["id"], "audio": record["audio"], "metadata": metadata}
     return {name: without_halves(text) for name, text in texts.items()}

@@ -1,4 +1,4 @@
-"""Places of recordings and jobs: paths, and addresses such as `s3://bucket/name` by fsspec."""
+"""Stores of recordings and jobs: folders, and addresses such as `s3://bucket/name` by fsspec."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _LARGEST_BYTES: Final = 1 << 30
 
 
 def is_address(audio: str) -> bool:
-    """Return whether it is no path of this machine."""
+    """Return whether it is an address and not a path."""
     return _ADDRESS.match(audio) is not None
 
 
 class Store(Protocol):
-    """Files of a job by name; a name may have slashes. Each is whole or not there."""
+    """Files of a job by name; a name may have slashes. Writes are atomic."""
 
     @property
     def name(self) -> str:
@@ -39,39 +39,23 @@ class Store(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether the ledger is used where it lies, not as a copy."""
+        """Whether the ledger is used in place, not as a copy."""
         ...
 
     def read(self, name: str) -> bytes | None:
-        """A file's content; `None` if there is none.
-
-        Raises:
-            OutputError: it cannot be read.
-        """
+        """Read a file; `None` if there is none."""
         ...
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, in the place of one that is there.
-
-        Raises:
-            OutputError: it cannot be written; what was there is as before.
-        """
+        """Write or replace a file."""
         ...
 
     def hold(self, resources: ExitStack) -> None:
-        """Be the only run that works there, until `resources` are given back.
-
-        Raises:
-            OutputError: another run does.
-        """
+        """Lock the store for one run, until `resources` are closed."""
         ...
 
     def ledger(self, resources: ExitStack) -> Path:
-        """Return where the job's ledger is on this machine; it may not exist yet.
-
-        Args:
-            resources: hold a copy, where the place is no folder.
-        """
+        """Return the local path of the ledger, which need not exist; `resources` hold a copy."""
         ...
 
 
@@ -116,11 +100,7 @@ class Folder:
 
 @contextmanager
 def opened(audio: str) -> Iterator[Path | BinaryIO]:
-    """A recording as `open_audio` takes it.
-
-    Raises:
-        AudioError: an address that cannot be reached.
-    """
+    """Open a recording for `open_audio`."""
     if not is_address(audio):
         yield Path(audio)
         return
@@ -134,23 +114,12 @@ def opened(audio: str) -> Iterator[Path | BinaryIO]:
 
 
 def store_of(place: str) -> Store:
-    """The store of a folder or an address.
-
-    Raises:
-        OptionError: no such kind of address here.
-    """
+    """Return the store of a folder or an address."""
     return Bucket(place) if is_address(place) else Folder(Path(place))
 
 
 class Bucket:
-    """A place of a file system that fsspec knows.
-
-    Args:
-        address: such as `s3://bucket/job`; settings are those of fsspec's own files and variables.
-
-    Raises:
-        OptionError: no such kind of address here.
-    """
+    """A store that fsspec knows, such as `s3://bucket/job`, with fsspec's own settings."""
 
     is_local = False
 
@@ -174,7 +143,7 @@ class Bucket:
             raise self._unreachable("write", name, error) from error
 
     def hold(self, resources: ExitStack) -> None:
-        """Buckets have no locks: two drivers do some work twice, and results stay the same."""
+        """Do nothing: buckets have no locks. Two drivers get the same results."""
         del resources
 
     def ledger(self, resources: ExitStack) -> Path:

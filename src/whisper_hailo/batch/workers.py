@@ -1,4 +1,4 @@
-"""Tasks to outcomes with one loaded model."""
+"""Worker processes of a job on this machine, each with one loaded model."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Setup:
 
     Attributes:
         model: arguments of `Transcriber.from_model`.
-        options: language, search, cures.
-        long: how pieces longer than a window are taken apart.
+        options: decoding options.
+        long: how pieces longer than a window are cut.
         batch_size: windows decoded together; the same for all workers, since a batch may change a
             close choice.
     """
@@ -42,14 +42,13 @@ class Setup:
 
 
 class BatchWorker(Closing):
-    """One model, loaded."""
+    """Transcribes tasks with one loaded model."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._transcriber = Transcriber.from_model(**setup.model)
 
     def open(self) -> Self:
-        """Load the model."""
         self._transcriber.open()
         return self
 
@@ -92,7 +91,6 @@ class BatchWorker(Closing):
 
 
 def _result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
-    """The outcome of a piece."""
     if isinstance(outcome, Exception):
         if isinstance(outcome, WhisperHailoError) and not isinstance(outcome, AudioError):
             raise outcome
@@ -106,14 +104,14 @@ def _failed(piece: Piece, failure: Failure) -> PieceResult:
 
 
 def work(pipe: Connection, setup: Setup) -> None:
-    """A process of a worker: tasks in, outcomes out."""
+    """Run a worker process: tasks in, outcomes out."""
     with BatchWorker(setup) as worker:
         while True:
             pipe.send(worker.do(pipe.recv()))
 
 
 _TRIES: Final = 3
-"""Workers that a task may cost: they may have been killed by somebody else."""
+"""Workers that a task may cost: something else may have killed them."""
 
 _LOOK_S: Final = 0.02
 
@@ -122,12 +120,11 @@ Coming: TypeAlias = "queue.Queue[Task | BaseException | None]"
 
 @dataclass(slots=True)
 class _Attempt:
-    """A task on its way.
+    """A task in progress.
 
     Attributes:
-        task: what is to be done.
         tries: workers that died of it.
-        whole: the task that it is a piece of, where that one cost too many.
+        whole: the task that it is a piece of, if that one cost too many.
         place: of the piece.
     """
 
@@ -137,7 +134,7 @@ class _Attempt:
     place: int = 0
 
     def apart(self) -> list[_Attempt]:
-        """Its pieces one by one: one of them is what the workers died of."""
+        """Split into pieces: one of them kills the workers."""
         whole = _Whole(self.task)
         return [
             _Attempt(replace(self.task, pieces=(piece,)), whole=whole, place=place)
@@ -145,7 +142,7 @@ class _Attempt:
         ]
 
     def given_up(self, why: str) -> Outcome:
-        """The outcome of a piece that no worker survives."""
+        """Return the outcome of a piece that kills every worker."""
         (piece,) = self.task.pieces
         failure = Failure("Crash", f"{_TRIES} workers died of it ({why}); report it")
         result = PieceResult(piece.item, piece.start_s, failure=failure)
@@ -160,7 +157,7 @@ class _Whole:
     results: dict[int, Outcome] = field(default_factory=dict)
 
     def take(self, place: int, outcome: Outcome) -> Outcome | None:
-        """The whole task's outcome, once all pieces have theirs."""
+        """Return the whole task's outcome, once all pieces have theirs."""
         self.results[place] = outcome
         if len(self.results) < len(self.task.pieces):
             return None
@@ -176,12 +173,7 @@ class _Whole:
 
 
 class LocalEngine:
-    """Worker processes of this machine.
-
-    Args:
-        setup: of the job.
-        n_workers: how many at most; each begins when there is something for it.
-    """
+    """Worker processes of this machine, started as needed."""
 
     def __init__(self, setup: Setup, n_workers: int) -> None:
         self._setup = setup
@@ -191,11 +183,11 @@ class LocalEngine:
         self._again: deque[_Attempt] = deque()
 
     def prepare(self) -> None:
-        """Have a worker load its model before there is something for it."""
+        """Start a worker, so that it loads its model before there is a task."""
         self._idle.append(Child(work, self._setup))
 
     def run(self, groups: Iterable[Group]) -> Iterator[Outcome]:
-        """Outcomes of all tasks of some groups, as they come."""
+        """Yield the outcomes of all tasks of some groups, as they come."""
         stop = threading.Event()
         coming: Coming = queue.Queue(maxsize=1)
         threading.Thread(target=_read_ahead, args=(groups, coming, stop), daemon=True).start()
@@ -211,7 +203,7 @@ class LocalEngine:
                 child.end()
 
     def do(self, task: Task) -> Outcome:
-        """One task; the worker stays for the next."""
+        """Transcribe one task; the worker stays for the next."""
         self._again.append(_Attempt(task))
         while True:
             if not self._busy:
@@ -220,7 +212,7 @@ class LocalEngine:
                 return outcome
 
     def _hand_out(self, coming: Coming) -> bool:
-        """Give a worker the next task, if there is one already; whether there may be more."""
+        """Give a worker the next task, if any is ready; return whether there may be more."""
         if self._again:
             self._begin(self._again.popleft())
             return True
@@ -241,7 +233,7 @@ class LocalEngine:
             child.send(attempt.task)
 
     def _collect(self, patience_s: float | None = _LOOK_S) -> Iterator[Outcome]:
-        """What workers have done meanwhile."""
+        """Yield what workers have finished."""
         pipes = {child.pipe: child for child in self._busy}
         for pipe in wait(list(pipes), timeout=patience_s):
             child = pipes[pipe]  # type: ignore[index]
@@ -262,7 +254,7 @@ class LocalEngine:
                 yield outcome
 
     def _died(self, child: Child) -> Outcome | None:
-        """Try a task again with another worker; what is known of a task that is given up."""
+        """Retry a task with another worker, or return the outcome of one that is given up."""
         attempt = self._busy.pop(child)
         why = child.died_of
         child.end()
@@ -278,7 +270,7 @@ class LocalEngine:
 
 
 def _read_ahead(groups: Iterable[Group], coming: Coming, stop: threading.Event) -> None:
-    """Reads while workers work; one waiting task is enough."""
+    """Read while workers work; one waiting task is enough."""
 
     def put(what: Task | BaseException | None) -> bool:
         while not stop.is_set():

@@ -1,8 +1,7 @@
 """A Whisper checkpoint directory: its config, and its arrays by name, one at a time.
 
-It is in the form of Hugging Face or of CTranslate2. Arrays stay in their files until asked for, and
-large ones are read some rows at a time. Pickles (`pytorch_model.bin`) can run code and are never
-opened.
+In the format of Hugging Face or CTranslate2. Arrays stay in their files until asked for, and large
+ones are read some rows at a time. Pickles (`pytorch_model.bin`) can run code and are never opened.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ CONV_WIDTH = 3
 
 
 def expected_shapes(dims: Dimensions, encoder_ffn: int, decoder_ffn: int) -> Shapes:
-    """Name (without `model.`) to shape of every array that the graphs are made of."""
+    """Return name (without `model.`) to shape of every array that the graphs need."""
     d = dims.d_model
     shapes: Shapes = {
         "encoder.conv1.weight": (d, dims.n_mels, CONV_WIDTH),
@@ -56,14 +55,14 @@ def expected_shapes(dims: Dimensions, encoder_ffn: int, decoder_ffn: int) -> Sha
 
 
 def _attention(name: str, d: int) -> Shapes:
-    """One attention block with the norm before it; keys have no bias."""
+    """Return one attention block with the norm before it; keys have no bias."""
     shapes: Shapes = {f"{name}.{part}_proj.weight": (d, d) for part in ("q", "k", "v", "out")}
     shapes |= {f"{name}.{part}_proj.bias": (d,) for part in ("q", "v", "out")}
     return shapes | _norm(f"{name}_layer_norm", d)
 
 
 def _mlp(layer: str, d: int, inner: int) -> Shapes:
-    """The two products after attention with the norm before them."""
+    """Return the two products after attention with the norm before them."""
     return {
         f"{layer}.fc1.weight": (inner, d),
         f"{layer}.fc1.bias": (inner,),
@@ -80,15 +79,13 @@ MAX_LISTED = 3
 COMPARED_ROWS = 4096
 
 STRIP_BYTES = 1 << 20
-"""Arrays larger than that are read, hashed and written in strips of rows, which fit the cache."""
+"""Larger arrays are read, hashed and written in strips of rows, which fit the cache."""
 
 
 class Checkpoint:
     """A Whisper checkpoint, opened and checked; arrays are read when asked for.
 
-    Args:
-        directory: holds `config.json` and one or several safetensors files, or a `model.bin` of
-            CTranslate2.
+    `directory` holds `config.json` and safetensors files, or CTranslate2's `model.bin`.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -107,7 +104,7 @@ class Checkpoint:
         self._check()
 
     def _index(self, path: Path) -> None:
-        """Note the arrays of one file; a leading `model.` is optional."""
+        """Add the arrays of one file; a leading `model.` is optional."""
         for stored, array in stored_arrays(path).items():
             if array.dtype not in DTYPES:
                 raise ModelError(
@@ -118,7 +115,7 @@ class Checkpoint:
             self._where[stored.removeprefix("model.")] = array
 
     def _check(self) -> None:
-        """Every array that the graphs need is there and has the config's shape."""
+        """Check that every array that the graphs need is there, in the config's shape."""
         expected = expected_shapes(
             self.config.dims, self.config.encoder_ffn, self.config.decoder_ffn
         )
@@ -154,12 +151,12 @@ class Checkpoint:
             )
 
     def weight(self, name: str) -> Weight:
-        """A promise of an array as float32; `name` is without the `model.` prefix."""
+        """Return an array (named without `model.`) as a lazy float32 weight."""
         shape = self._shapes[name]
         return Weight(shape, "float32", lambda: self.read(name), lambda: self._strips(name))
 
     def _strips(self, name: str) -> Iterator[AnyArray]:
-        """An array from its first row to its last, some at a time."""
+        """Yield an array in strips of rows."""
         stored = self._where[name]
         n_rows = stored.shape[0]
         row_bytes = 4 * int(np.prod(stored.shape[1:], dtype=np.int64))
@@ -168,7 +165,7 @@ class Checkpoint:
             yield stored.rows(start, min(start + step, n_rows))
 
     def rows(self, name: str, start: int, stop: int) -> Weight:
-        """A promise of some rows of an array as float32; only they are ever read."""
+        """Return some rows of an array as a lazy float32 weight; only they are ever read."""
         shape = (stop - start, *self._shapes[name][1:])
         return Weight(shape, "float32", lambda: self._where[name].rows(start, stop))
 
@@ -177,17 +174,16 @@ class Checkpoint:
         return self._where[name].read()
 
     def projection(self) -> Weight:
-        """Vocabulary projection `(n_vocab, d_model)`: the token embedding, unless untied."""
+        """Return the vocabulary projection `(n_vocab, d_model)`: mostly the token embedding."""
         return self.weight(self.projection_name)
 
     @property
     def projection_name(self) -> str:
-        """Name of the array that projects to the vocabulary."""
         return "decoder.embed_tokens.weight" if self.tied else "proj_out.weight"
 
     @cached_property
     def tied(self) -> bool:
-        """Whether the vocabulary projection is the token embedding itself."""
+        """Whether the vocabulary projection is the token embedding."""
         if "proj_out.weight" not in self._where:
             return True
         pairs = zip(
@@ -196,13 +192,13 @@ class Checkpoint:
         return all(np.array_equal(a, b) for a, b in pairs)
 
     def _rows(self, name: str) -> Iterator[AnyArray]:
-        """The rows of a matrix, some thousands at a time."""
+        """Yield the rows of a matrix, some thousands at a time."""
         stored = self._where[name]
         for start in range(0, stored.shape[0], COMPARED_ROWS):
             yield stored.rows(start, min(start + COMPARED_ROWS, stored.shape[0]))
 
     def generation_config(self) -> dict[str, Any]:
-        """`generation_config.json`, or an empty dict; of CTranslate2 what stands for it."""
+        """Return `generation_config.json`, or CTranslate2's counterpart; may be empty."""
         if is_ctranslate2(self.directory):
             return read_settings(self.directory)[1]
         path = self.directory / "generation_config.json"
@@ -210,7 +206,7 @@ class Checkpoint:
 
 
 def _find_arrays(directory: Path) -> tuple[Path, ...]:
-    """The safetensors files of a checkpoint."""
+    """Return the safetensors files of a checkpoint."""
     index = directory / INDEX_FILE
     if (directory / SINGLE_FILE).is_file():
         return (directory / SINGLE_FILE,)

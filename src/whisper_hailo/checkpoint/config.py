@@ -15,27 +15,23 @@ SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 LARGEST_FFN = 1 << 18
 ENGLISH_N_VOCAB = 51_864
-"""Vocabulary size of `.en` checkpoints; used only where no config says if one is multilingual."""
+"""Vocabulary size of `.en` checkpoints; used only where no config tells if one is multilingual."""
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
 
 ADAPTER: Final = "adapter_config.json"
 MERGE: Final = (
     "load it with its model in peft, then merge_and_unload() and save_pretrained(DIR), and give DIR"
 )
-"""What to do with an adapter."""
+"""Advice for adapters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What of `config.json` shapes the graphs.
+    """The part of `config.json` that shapes the graphs.
 
     Attributes:
-        dims: sizes of both halves.
         encoder_ffn: inner width of the encoder's MLPs.
         decoder_ffn: inner width of the decoder's MLPs.
-
-    Raises:
-        ModelError: an MLP is wider than any of a Whisper.
     """
 
     dims: Dimensions
@@ -54,7 +50,7 @@ def read_config(directory: Path) -> Config:
     """Read and check `config.json`.
 
     Raises:
-        ModelError: no checkpoint, another architecture, or a variant that is not supported.
+        ModelError: not a checkpoint, another architecture, or an unsupported variant.
     """
     if not directory.is_dir():
         raise ModelError(
@@ -94,7 +90,7 @@ def read_config(directory: Path) -> Config:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The entries of `config.json` that are read, as Transformers calls them."""
+    """The used entries of `config.json`, as Transformers names them."""
 
     num_mel_bins: int
     max_source_positions: int
@@ -132,23 +128,16 @@ Pairs = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """What is read of `generation_config.json`."""
+    """The used entries of `generation_config.json`."""
 
     alignment_heads: Pairs | None = None
 
 
 def alignment_heads(generation: dict[str, Any], dims: Dimensions) -> Pairs:
-    """`(layer, head)` pairs in order, from the generation config if it has good ones.
+    """Return sorted `(layer, head)` pairs of the generation config, if they exist.
 
-    Without them: all heads of the upper half of the decoder, as in OpenAI's Whisper. Distilled
+    Otherwise all heads of the upper half of the decoder, as in OpenAI's Whisper. Distilled
     checkpoints often carry the list of their teacher, whose layers they do not have.
-
-    Args:
-        generation: `generation_config.json`, may be empty.
-        dims: the model's sizes.
-
-    Raises:
-        ModelError: the list is not made of pairs of numbers.
     """
     try:
         listed = decode(_Listed, generation).alignment_heads

@@ -1,6 +1,6 @@
-"""CTranslate2 Whisper directories as checkpoints: their arrays and settings under other names.
+"""CTranslate2 Whisper directories as checkpoints: their arrays and settings by our names.
 
-faster-whisper and its like publish models in this form: `model.bin`, `config.json`, and mostly
+faster-whisper and others publish models in this format: `model.bin`, `config.json`, and mostly
 `tokenizer.json`. Nothing is copied: an array is a range of `model.bin`. Queries, keys and values
 are one product there, whose keys have a bias of zero.
 """
@@ -41,7 +41,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "ffn/linear_1": ("fc2",),
     "ffn/layer_norm": ("final_layer_norm",),
 }
-"""CTranslate2's name of a layer's part, and the names of those of a checkpoint that it joins."""
+"""CTranslate2's name of a layer's part, and the names of the modules that it joins."""
 
 _ENDINGS: Final = {"weight": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
 _OUTSIDE_LAYERS: Final = {
@@ -64,19 +64,14 @@ _ATTRIBUTES: Final = {"decoder/activation": 3, "decoder/pre_norm": 1, "decoder/s
 
 @dataclass(frozen=True, slots=True)
 class ConvertedCheckpoint:
-    """What a CTranslate2 directory holds, in a checkpoint's terms.
-
-    Attributes:
-        config: sizes, by the shapes of the arrays.
-        arrays: by Hugging Face's names, without `model.`.
-    """
+    """Sizes and arrays of a CTranslate2 directory, by Hugging Face's names without `model.`."""
 
     config: Config
     arrays: dict[str, CheckpointArray]
 
 
 def is_ctranslate2(directory: Path) -> bool:
-    """Tell whether a directory has its arrays in CTranslate2's form."""
+    """Return whether a directory has its arrays in CTranslate2's format."""
     own = any(os.path.isfile(directory / name) for name in (SINGLE_FILE, INDEX_FILE))
     return os.path.isfile(directory / MODEL_FILE) and not own
 
@@ -85,7 +80,7 @@ def open_ctranslate2(directory: Path) -> ConvertedCheckpoint:
     """Find the arrays of a CTranslate2 directory and derive the sizes from them.
 
     Raises:
-        ModelError: not a Whisper model, truncated, or of a variant that is not supported.
+        ModelError: not a Whisper model, truncated, or an unsupported variant.
     """
     path = directory / MODEL_FILE
     variables = read_variables(path)
@@ -105,12 +100,9 @@ def open_ctranslate2(directory: Path) -> ConvertedCheckpoint:
 
 
 def read_settings(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the entries about tokens of `config.json` and `generation_config.json`.
+    """Return the token entries of `config.json` and `generation_config.json`.
 
     CTranslate2's own `config.json` has them under other names, some of them only in its tokenizer.
-
-    Raises:
-        ModelError: no `config.json`, or one of another kind.
     """
     path = directory / CONFIG_FILE
     if not path.is_file():
@@ -141,7 +133,7 @@ def read_settings(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The entries of CTranslate2's `config.json` for a Whisper."""
+    """The used entries of CTranslate2's `config.json`."""
 
     suppress_ids: tuple[int, ...] | None = None
     suppress_ids_begin: tuple[int, ...] | None = None

@@ -1,7 +1,7 @@
-"""Variables in a CTranslate2 `model.bin`, read straight from where they lie.
+"""Reads the variables of a CTranslate2 `model.bin` in place.
 
 The layout is that of CTranslate2's `python/ctranslate2/specs/model_spec.py`. Every count and length
-is compared with what is left of the file before anything is read or skipped.
+is checked against the rest of the file before anything is read or skipped.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from whisper_hailo.checkpoint.weights import DTYPES, STORED_DTYPES, AnyArray, St
 from whisper_hailo.core.errors import ModelError, shown
 
 BINARY_VERSION: Final = 6
-"""Of all CTranslate2 since 2022."""
+"""Of CTranslate2 since 2022."""
 SPEC_NAME: Final = "WhisperSpec"
 SPEC_REVISION: Final = 3
-"""Of all Whisper models since CTranslate2 3.6 (2023)."""
+"""Of Whisper models since CTranslate2 3.6 (2023)."""
 TYPES: Final = ("F32", "I8", "I16", "I32", "F16", "BF16")
 """In the order of CTranslate2's numbers for them."""
 
 SCALE_SUFFIX: Final = "_scale"
 _GLOBAL_INT16_SCALE: Final = 1000.0
-"""For int16 arrays without a scale of their own."""
+"""For int16 arrays without their own scale."""
 _LEAST_SCALE: Final = 1e-7
-"""So small a divisor belongs to weights of a million and more."""
+"""A smaller divisor would make weights of a million and more."""
 _MOST_VARIABLES: Final = 1 << 14
 """Eight times those of large-v3 with scales."""
 _MOST_AXES: Final = 3
@@ -37,19 +37,13 @@ _MOST_AXES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class QuantizedArray:
-    """Whole numbers, to be divided by scales.
-
-    Attributes:
-        stored: the whole numbers.
-        scale: one number for each row, one for all, or a constant.
-    """
+    """Whole numbers, to be divided by scales: one per row, one for all, or a constant."""
 
     stored: StoredArray
     scale: StoredArray | float
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of its axes."""
         return self.stored.shape
 
     @property
@@ -58,15 +52,11 @@ class QuantizedArray:
         return self.stored.dtype
 
     def read(self) -> AnyArray:
-        """Return all of it as float32."""
+        """Read all of it as float32."""
         return self.rows(0, self.shape[0])
 
     def rows(self, start: int, stop: int) -> AnyArray:
-        """Return some rows as float32; only they are read.
-
-        Raises:
-            ModelError: the file has become unreadable, or a scale is not a positive number.
-        """
+        """Read some rows as float32."""
         values = self.stored.rows(start, stop)
         scale = self._scale(start, stop)
         if not scale.min() > _LEAST_SCALE:
@@ -88,7 +78,7 @@ CheckpointArray: TypeAlias = StoredArray | QuantizedArray
 
 
 def slice_rows(array: CheckpointArray, start: int, stop: int) -> CheckpointArray:
-    """Return some rows as an array of their own, without reading them."""
+    """Return some rows as an array, without reading them."""
     if isinstance(array, QuantizedArray):
         has_rows = isinstance(array.scale, StoredArray) and array.scale.shape
         return QuantizedArray(
@@ -105,10 +95,7 @@ def _slice(array: StoredArray, start: int, stop: int) -> StoredArray:
 
 
 def read_variables(path: Path) -> dict[str, CheckpointArray]:
-    """Return the variables of a Whisper model by name, aliases too, each with its scales.
-
-    Args:
-        path: a `model.bin`.
+    """Return the variables of a `model.bin` by name, with scales and aliases.
 
     Raises:
         ModelError: unreadable, truncated, or not a Whisper model of CTranslate2.
@@ -132,11 +119,11 @@ def read_variables(path: Path) -> dict[str, CheckpointArray]:
 
 
 class _FormatError(Exception):
-    """The file has another content than it should; says which, and what to do."""
+    """The file has unexpected content; says which, and what to do."""
 
 
 class _Reader:
-    """The fields of a `model.bin` from its beginning to its end."""
+    """Reads the fields of a `model.bin` in order."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
         self._file = file
@@ -210,7 +197,7 @@ class _Reader:
         return StoredArray(self._path, name, dtype, shape, offset)
 
     def _text(self) -> str:
-        """Return a string: its length with the null byte at its end, then its bytes."""
+        """Read a string: its length with the null byte at its end, then its bytes."""
         raw = self._take(self._number("H"))
         try:
             if not raw.endswith(b"\0"):
@@ -236,7 +223,7 @@ class _Reader:
 
 
 def _with_scale(array: StoredArray, stored: dict[str, StoredArray]) -> CheckpointArray:
-    """Return a variable with its scales, where it has whole numbers."""
+    """Return a variable with its scales, if it has whole numbers."""
     if array.dtype in DTYPES or not array.shape:
         return array
     scale = stored.get(array.name + SCALE_SUFFIX)

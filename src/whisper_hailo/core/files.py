@@ -1,4 +1,4 @@
-"""Files: names from strangers, hashes, the cache's place, atomic writes, locks, folders."""
+"""Files: safe names, hashes, the cache, atomic writes, locks, overwrite protection."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ANOTHER_CACHE: Final = f"set {CACHE_VARIABLE} to a writable folder with free spa
 _LONGEST_PART: Final = 255
 """Bytes of a name between slashes, on all common file systems."""
 _LONGEST_NAME: Final = 1024
-"""Less than the 4096 bytes of a path, in which the directory's own comes first."""
+"""Less than the 4096 bytes of a path, which starts with the directory."""
 
 LARGEST_TEXT: Final = 1 << 28
-"""Bytes. A run over all of LibriSpeech is a twentieth of it."""
+"""Bytes; a run over all of LibriSpeech has a twentieth."""
 
 
 def cache_root() -> Path:
-    """`$WHISPER_HAILO_CACHE`, or `whisper-hailo` in the user's cache folder."""
+    """Return `$WHISPER_HAILO_CACHE`, or `whisper-hailo` in the user's cache folder."""
     if own := os.environ.get(CACHE_VARIABLE):
         return Path(own)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -38,19 +38,16 @@ def cache_root() -> Path:
 
 
 def at_home(name: str) -> str:
-    """A path as it was typed: the `~` that shells leave in `--output-dir=~/x` is the home.
-
-    What is there by that very name is meant itself.
-    """
+    """Expand a leading `~`, as in `--output-dir=~/x`, unless a file has that name."""
     return name if os.path.lexists(name) else os.path.expanduser(name)
 
 
 def inside(directory: Path, name: str) -> Path:
-    """Path of a file that a file of a directory names: in that directory, also behind links.
+    """Return the path of a file that a directory's file names, also behind links.
 
     Args:
         directory: such as a model directory.
-        name: relative, parted by `/`; what it names need not be there yet.
+        name: relative, separated by `/`; the file need not exist.
 
     Raises:
         ModelError: it names nothing, or leads elsewhere.
@@ -67,10 +64,10 @@ def inside(directory: Path, name: str) -> Path:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name of a file that lies outside of the directory that it is read in.
+    """Refuse a file name that leads outside of the directory that it is read in.
 
     Raises:
-        ModelError: absolute, upwards, empty, too long, or nothing that a path can be.
+        ModelError: absolute, upwards, empty, too long, or not a path.
     """
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.name or set(name) & {"\\", "\0"}:
@@ -88,10 +85,10 @@ def check_name(name: str) -> None:
 
 
 def read_plain(path: Path, most_bytes: int) -> bytes:
-    """What a file holds; devices and pipes, which may have no end, are not read.
+    """Read a regular file; devices and pipes, which may have no end, are refused.
 
     Raises:
-        ValueError: no plain file, too large, or a name that no file has.
+        ValueError: not a regular file, or too large.
     """
     if path.exists() and not path.is_file():
         raise ValueError("it is no plain file")
@@ -103,17 +100,17 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that a user names: a reference, a script, results."""
+    """Read a text file that a user names: a reference, a script, results."""
     return read_plain(path, LARGEST_TEXT).decode("utf-8-sig")
 
 
 def json_lines(text: str) -> list[str]:
-    """Lines of JSON; a text in it may hold U+2028 and others that Python takes for line ends."""
+    """Split JSON lines; a text may hold U+2028, which `splitlines` would split at."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal.
+    """Return the SHA-256 of a file in hexadecimal.
 
     Raises:
         ModelError: the file cannot be read.
@@ -128,30 +125,23 @@ def sha256(path: Path) -> str:
 def write_file(
     path: Path, content: str | bytes, advice: str = "free some space or give another place"
 ) -> None:
-    """Write a file that is either whole, on the disk itself, or as before.
+    """Write a file atomically and durably; its folder is created.
 
-    Args:
-        path: target; its folder is made when missing.
-        content: text is written as UTF-8.
-        advice: for the message: what to do if it cannot be written.
+    Text is written as UTF-8. `advice` ends the message if it cannot be written.
     """
     with unwritable(path, advice):
         replace_file(path, content.encode() if isinstance(content, str) else content)
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """As `write_file`, for callers that have words of their own for failures."""
+    """Write atomically, for callers that handle `OSError` themselves."""
     with written_whole(path) as scratch:
         scratch.write_bytes(data)
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """An empty file beside another, whose place it takes at the end of the block; or it vanishes.
-
-    Args:
-        path: target; its folder is made when missing.
-    """
+    """Yield a scratch file that replaces `path` at the end of the block, or is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with scratch_file(path.parent) as scratch:
         yield scratch
@@ -161,10 +151,10 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 def expect_folder(folder: Path, advice: str) -> None:
-    """Refuse a folder that nothing can be written to, before there is something to write.
+    """Refuse a folder that cannot be written, before there is something to write.
 
     Raises:
-        OutputError: it is none, or it belongs to others.
+        OutputError: not a folder, or no permission.
     """
     there = folder.absolute()
     while not os.path.lexists(there) and there != there.parent:
@@ -179,11 +169,7 @@ def expect_folder(folder: Path, advice: str) -> None:
 
 
 def expect_file(path: Path, advice: str = "give another place") -> None:
-    """Refuse the place of a file before there is something to write.
-
-    Raises:
-        OutputError: it is a folder, or its own folder is not to be written to.
-    """
+    """Refuse a file that cannot be written, before there is something to write."""
     if path.is_dir():
         raise OutputError(f"cannot write {shown(path)} (it is a folder); {advice}")
     expect_folder(path.parent, advice)
@@ -191,11 +177,7 @@ def expect_file(path: Path, advice: str = "give another place") -> None:
 
 @contextmanager
 def unwritable(path: Path, advice: str) -> Iterator[None]:
-    """What the system says of a place that cannot be written, as one of our errors.
-
-    Raises:
-        OutputError: in the place of an `OSError` of the block.
-    """
+    """Raise an `OSError` of the block as `OutputError`."""
     try:
         yield
     except OSError as error:
@@ -206,14 +188,11 @@ def unwritable(path: Path, advice: str) -> Iterator[None]:
 
 @contextmanager
 def alone_with(path: Path, advice: str) -> Iterator[None]:
-    """Alone among the processes that ask for the same; others wait until the block has ended.
+    """Hold an exclusive lock on a path in the block; other processes wait.
 
     Args:
-        path: a folder, or a file that is only there to be locked; made when missing.
-        advice: for the message: what to do if it cannot be locked.
-
-    Raises:
-        OutputError: it cannot be made, or its place has no locks.
+        path: a folder, or a lock file, which is created.
+        advice: ends the message if it cannot be locked.
     """
     from filelock import lock_descriptor  # slow, not needed by every start
 
@@ -232,13 +211,13 @@ def alone_with(path: Path, advice: str) -> Iterator[None]:
 
 
 def sync_tree(folder: Path) -> None:
-    """Have the disk hold all files of a folder, so that a rename after it names whole ones."""
+    """Flush all files of a folder to the disk, so that a later rename is durable."""
     for path in (*folder.rglob("*"), folder):
         sync(path)
 
 
 def sync(path: Path) -> None:
-    """Have the disk hold a file, or the names in a folder."""
+    """Flush a file, or the names in a folder, to the disk."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -247,18 +226,18 @@ def sync(path: Path) -> None:
 
 
 def ordinary_mode(mode: int) -> int:
-    """Permissions that the user's umask leaves of `mode`; temporary files are made private."""
+    """Return the permissions that the umask leaves of `mode`; temporary files are private."""
     mask = os.umask(0)  # it can only be read by setting it
     os.umask(mask)
     return mode & ~mask
 
 
 def files_below(folder: Path, unreadable: Callable[[Path, str], None]) -> list[Path]:
-    """All that is no folder, at any depth, in order of the names.
+    """Return all files at any depth, sorted.
 
     Args:
         folder: where to look; links to other folders are not followed.
-        unreadable: told a folder that cannot be looked into, and why.
+        unreadable: called with a folder that cannot be read, and why.
     """
 
     def note(error: OSError) -> None:
@@ -270,13 +249,9 @@ def files_below(folder: Path, unreadable: Callable[[Path, str], None]) -> list[P
 
 @contextmanager
 def sole(path: Path, advice: str) -> Iterator[bool]:
-    """Try to hold a file's lock until the block ends; yields whether it is held.
+    """Try to lock a file until the block ends; yield whether it is locked.
 
-    The system gives it back when a process dies, however that happens.
-
-    Args:
-        path: only there to be locked; made when missing.
-        advice: for the message: what to do if it cannot be made.
+    The system releases the lock when a process dies.
     """
     with unwritable(path, advice):
         number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -307,7 +282,7 @@ _BEGINNINGS: Final[Mapping[str, bytes]] = MappingProxyType(
 
 
 def file_id(file: str | Path | IO[Any]) -> FileId | None:
-    """Which file this is; `None` for what cannot be written over: nothing, or a device."""
+    """Return the identity of a file; `None` for what cannot be overwritten."""
     try:
         status = os.stat(file if isinstance(file, str | Path) else file.fileno())
     except (OSError, ValueError):
@@ -316,15 +291,12 @@ def file_id(file: str | Path | IO[Any]) -> FileId | None:
 
 
 def refuse_foreign(path: Path, fmt: str, beginning: bytes | None = None) -> None:
-    """Refuse to replace a file of another format; an empty one and an earlier result may be.
+    """Refuse to overwrite a file of another format; empty files and earlier results may be.
 
     Args:
         path: where the output is to go.
-        fmt: what it will be.
-        beginning: regular expression of how such files begin; `None` looks in `_BEGINNINGS`.
-
-    Raises:
-        OutputError: something else is there.
+        fmt: its format.
+        beginning: regular expression of the start of such files; `None` looks it up.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):

@@ -1,7 +1,7 @@
-"""How a field of an options dataclass is typed on a command line, declared where the field is.
+"""Command-line flags of options dataclasses, declared with their fields.
 
 A field made with `flag` has its default, its name, its help and its topic in one place. The command
-line is built from them, and messages about a field name it as it is typed.
+line is built from them, and messages name a field as it is typed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from whisper_hailo.core.errors import OptionError
 T = TypeVar("T")
 
 ENGINE: Final = "Engine"
-"""Topic of what chooses encoder and decoder."""
+"""Topics of help."""
 
 CHIP: Final = "Hailo chip"
-"""Topic of how a chip is used."""
 
 CHANNELS: Final = ("mix", "split")
-"""What becomes of the channels of a recording; split: each is a speaker."""
+"""All channels mixed, or each as a speaker."""
 
 _FLAG: Final = "flag"
 _ONLY: Final = "only"
@@ -33,16 +32,14 @@ class Flag:
 
     Attributes:
         help: a line; the default and the choices are added to it.
-        panel: topic that help shows it under; empty: among the everyday options.
-        name: with its hyphens; empty: the field's or the parameter's own name.
+        panel: topic in help; empty: among the everyday options.
+        name: with its hyphens; empty: the field's own name.
         short: one letter for it, with its hyphen.
-        also: names that users of other programs know.
-        metavar: what stands for the value in help.
-        shown: what stands for the default in help; empty: the default itself, and nothing for
-            `None` and `False`.
-        choices: the values that are taken; empty: any.
-        parse: makes the value from what was typed; its `ValueError` says what is expected.
-        settings_only: a key of settings files and the environment, not an option that is typed.
+        also: aliases that users of other programs know.
+        metavar: placeholder of the value in help.
+        shown: the default in help; empty: the default itself, and nothing for `None` and `False`.
+        choices: allowed values; empty: any.
+        parse: converts the typed value; its `ValueError` says what is expected.
     """
 
     help: str
@@ -58,21 +55,21 @@ class Flag:
 
 
 def flag(default: T, help: str, panel: str = "", **how: Any) -> T:  # noqa: A002, ANN401
-    """Return a field of a dataclass that has a flag; see `Flag`."""
+    """Return a dataclass field with a flag; see `Flag`."""
     return field(default=default, metadata={_FLAG: Flag(help, panel, **how)})
 
 
 def needed(help: str, **how: Any) -> Any:  # noqa: A002, ANN401
-    """Return a field of a dataclass that has a flag and no default; see `Flag`."""
+    """Return a required dataclass field with a flag; see `Flag`."""
     return field(metadata={_FLAG: Flag(help, **how)})
 
 
 def group(make: Callable[[], T], *only: str) -> T:
-    """A field that holds options of its own.
+    """Return a field that holds a group of options.
 
     Args:
         make: its default.
-        only: those of its fields that have flags here; all of them, where none is named.
+        only: fields of the group that have flags here; empty: all.
     """
     return field(default_factory=make, metadata={_ONLY: only})
 
@@ -95,10 +92,7 @@ def only_of(one: Field[Any]) -> tuple[str, ...]:
 
 
 def typed_name(one: Field[Any]) -> str:
-    """Return how a field is typed, such as `--beam-size`, or `seed` for a key of settings files.
-
-    A field without a flag keeps its own name.
-    """
+    """Return how a field is typed, such as `--beam-size`."""
     how = flag_of(one)
     if how is None:
         return one.name
@@ -107,11 +101,7 @@ def typed_name(one: Field[Any]) -> str:
 
 
 def expect(options: object, name: str, fits: bool, expected: str) -> None:
-    """Refuse the value of a field unless it `fits`; `expected` says what it should be.
-
-    Raises:
-        OptionError: it does not fit.
-    """
+    """Raise `OptionError` for the value of a field unless it `fits`."""
     if not fits:
         value = getattr(options, name)
         given = f"{value:g}" if isinstance(value, float) else repr(value)
@@ -121,11 +111,7 @@ def expect(options: object, name: str, fits: bool, expected: str) -> None:
 
 
 def refuse_idle(options: object, name: str, serves: bool, of: str) -> None:
-    """Refuse a field that was given and has no effect, since it goes with `of`.
-
-    Raises:
-        OptionError: it was given in vain.
-    """
+    """Raise `OptionError` for a field that was given without the option it belongs to."""
     one = _field(options, name)
     if not serves and getattr(options, name) != one.default:
         raise OptionError(f"{typed_name(one)} goes with {of} and has no effect here; leave it out")
@@ -136,13 +122,13 @@ def _field(options: Any, name: str) -> Field[Any]:  # noqa: ANN401 - a dataclass
 
 
 def expect_choices(options: Any) -> None:  # noqa: ANN401 - a dataclass
-    """Refuse names that are none of the choices of their fields."""
+    """Refuse values that are not among the choices of their fields."""
     for one in fields(options):
         expect_choice(one, getattr(options, one.name))
 
 
 def expect_choice(one: Field[Any], value: object) -> None:
-    """Refuse a name that is none of the choices of a field."""
+    """Refuse a value that is not among the choices of a field."""
     how = flag_of(one)
     if how is not None and how.choices and isinstance(value, str) and value not in how.choices:
         known = ", ".join(how.choices)
@@ -165,11 +151,7 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
 
 
 def number_or_none(text: str) -> float | None:
-    """Parse a number; `none`, in any case, switches off what it is for.
-
-    Raises:
-        ValueError: neither.
-    """
+    """Parse a number, or `none`, which switches a threshold off."""
     if text.strip().casefold() == "none":
         return None
     try:

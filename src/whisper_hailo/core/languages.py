@@ -1,4 +1,4 @@
-"""Names of the languages that Whisper knows, for people who do not think in codes."""
+"""Names and codes of the languages that Whisper knows."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ _OTHER_CODES: Final = {
     "cmn": "zh", "zh-yue": "yue", "nb": "no", "jv": "jw", "iw": "he", "in": "id", "ji": "yi",
     "fil": "tl", "mo": "ro",
 }  # fmt: skip
-"""What tags have for languages that Whisper calls otherwise."""
+"""Tags of languages that Whisper calls otherwise."""
 
 _MODIFIER: Final = "Lm"
-"""Category of signs that look like an apostrophe, for which people type one."""
+"""Category of letters that look like an apostrophe."""
 
 _TAG: Final = re.compile(r"([a-z]{2,3})(-[a-z0-9]{1,8})*")
-"""Of BCP 47: a language, then script, region and so on."""
+"""A BCP 47 tag: a language, then script, region and so on."""
 
 
 def _names() -> dict[str, str]:
-    """Codes by the names of languages, in lower case."""
+    """Return codes by the names of languages, in lower case."""
     names: dict[str, str] = {}
     for entry in " ".join(_CODES.split()).split("; "):
         code, listed = entry.split(" ", 1)
@@ -64,7 +64,7 @@ def _names() -> dict[str, str]:
 
 
 def _letters(name: str) -> str:
-    """What is left of a name without accents and marks, which not every keyboard has."""
+    """Strip accents and marks, which not every keyboard has."""
     letters = (
         char for char in unicodedata.normalize("NFKD", name) if char.isalnum() or char == " "
     )
@@ -73,22 +73,22 @@ def _letters(name: str) -> str:
 
 @cache
 def _by_letters() -> dict[str, str]:
-    """Codes by those; only whoever names no code waits for two hundred names to be taken apart."""
+    """Return codes by stripped names; computed only when no code is given."""
     return {_letters(name): code for name, code in _NAMES.items()}
 
 
 _NAMES: Final = _names()
 KNOWN_LANGUAGES: Final = frozenset(_NAMES.values())
-"""Codes of those that Whisper was made for."""
+"""Codes of Whisper's languages."""
 
 
 def language_code(language: str) -> str:
-    """The code of a language that was named.
+    """Return the code of a language.
 
     Args:
         language: its English name or its own (`German`, `deutsch`), its code in any case (`DE`), a
-            tag (`de-AT`, `zh_Hans`), or `auto`. What is none of these is given back as it is: only
-            a model knows which languages it takes.
+            tag (`de-AT`, `zh_Hans`), or `auto`. Anything else is returned as it is: only a model
+            knows its languages.
     """
     text = language.strip().casefold()
     if text == AUTO_LANGUAGE or text in KNOWN_LANGUAGES:
@@ -106,13 +106,13 @@ def language_code(language: str) -> str:
 
 
 def language_name(code: str) -> str:
-    """English name of a language, such as `German` for `de`; the code where there is none."""
+    """Return the English name of a language code, such as `German` for `de`."""
     names = (name for name, known in _NAMES.items() if known == code)
     return next(names, code).title()
 
 
 def similar_language(language: str, known: Iterable[str]) -> str | None:
-    """The language among the codes `known` that was likely meant, such as `German (de)`."""
+    """Return the known language that was likely meant, such as `German (de)`."""
     codes = set(known)
     names = [name for name, code in _NAMES.items() if code in codes]
     found = get_close_matches(language.strip().casefold(), names)

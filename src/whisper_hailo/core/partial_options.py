@@ -1,4 +1,4 @@
-"""Options that a caller gave, on a command line or as Python keywords, without the defaults."""
+"""Options that a caller gave, on a command line or as keywords, without the defaults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PartialOptions(Generic[T]):
     Attributes:
         kind: the dataclass.
         typed: values of its fields, by name.
-        groups: the same of its fields that are dataclasses.
+        groups: the same for its fields that are dataclasses.
     """
 
     kind: type[T]
@@ -36,7 +36,7 @@ class PartialOptions(Generic[T]):
         """Return `base`, or the defaults, with these values.
 
         Raises:
-            OptionError: a value out of range, or one that is of use with another option only.
+            OptionError: a value out of range, or one that needs another option.
         """
         changes = dict(self.typed)
         for one in fields(self.kind):  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ class PartialOptions(Generic[T]):
 
 
 def default_of(one: Field[Any]) -> Any:  # noqa: ANN401 - of any field
-    """Return the default of a field; `None` where there is none."""
+    """Return the default of a field; `None` without one."""
     if one.default_factory is not MISSING:
         return one.default_factory()
     return None if one.default is MISSING else one.default
@@ -76,19 +76,14 @@ def inner_type(hint: Any) -> Any:  # noqa: ANN401 - a type
 
 @cache
 def hints_of(kind: type[Any]) -> Mapping[str, Any]:
-    """Return the types of the fields, which Python compiles on every request: 5 ms a call."""
+    """Return the types of the fields, cached: Python takes 5 ms a call."""
     return get_type_hints(kind)
 
 
 def option_fields(
     kind: type[Any], only: tuple[str, ...] = ()
 ) -> Iterator[tuple[Field[Any], Any, type[Any] | None]]:
-    """Yield fields with their types, and with the dataclass that a field holds, if it does.
-
-    Args:
-        kind: the dataclass.
-        only: names of its fields; empty: all.
-    """
+    """Yield fields (all, or `only` some), their types, and the dataclass that a field holds."""
     hints = hints_of(kind)  # type: ignore[arg-type]  # every class has a hash
     for one in fields(kind):
         if not only or one.name in only:
@@ -113,7 +108,7 @@ def from_typed(
 def from_keywords(
     kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()
 ) -> PartialOptions[T]:
-    """Take a dataclass's options out of Python keywords: names of fields, or typed ones.
+    """Take a dataclass's options out of keywords: names of fields, or typed ones.
 
     Raises:
         OptionError: a value of another type.
@@ -140,11 +135,7 @@ def _take(
 
 
 def refuse_unknown(values: Mapping[str, Any], peers: Mapping[str, str], *kinds: type[Any]) -> None:
-    """Refuse keywords that no dataclass took.
-
-    Raises:
-        OptionError: there is one; with the name that was probably meant.
-    """
+    """Refuse keywords that no dataclass took, suggesting a similar one."""
     for name in values:
         if name in peers:
             raise OptionError(f"{name} is of another program; {peers[name]}")
@@ -164,14 +155,14 @@ def _typed_identifiers(one: Field[Any]) -> tuple[str, ...]:
 
 
 def names_of(one: Field[Any]) -> tuple[str, ...]:
-    """Return the keywords of a field: its own name, and the long ones that are typed."""
+    """Return the keywords of a field: its own name, and the long typed ones."""
     how = flag_of(one)
     others = [] if how is None else [identifier(name) for name in how.also if name[:2] == "--"]
     return tuple(dict.fromkeys((one.name, *_typed_identifiers(one), *others)))
 
 
 def keyword_names(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield all keywords of a dataclass and of those within it."""
+    """Yield all keywords of a dataclass and of its groups."""
     for one, _, held in option_fields(kind, only):
         yield from names_of(one)
         if held is not None:
@@ -179,7 +170,7 @@ def keyword_names(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def _checked(one: Field[Any], hint: Any, name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
-    """Return a value of a field, once it is of the right type."""
+    """Return a value of a field, converted to its type."""
     from whisper_hailo.core.strict_json import MismatchError, decode
 
     kind, how = inner_type(hint), flag_of(one)

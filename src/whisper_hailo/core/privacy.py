@@ -1,4 +1,4 @@
-"""Keeps libraries from reporting on their users; it has to run before they are imported."""
+"""Turns telemetry of libraries off; it has to run before they are imported."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ SWITCHES: Final = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""Environment variables that turn reporting off.
-
-ONNX Runtime (1.29 and later) keeps an id of the device and a list of events on disk from its import
-on, and sends them to its maker. The hub's client and its `hf_xet` tell the hub about each fetch.
-Ray tells its maker about each cluster.
-"""
+"""Environment variables that turn telemetry off. ONNX Runtime (1.29 and later) stores a device id
+and a list of events at import, and sends them to its maker. The hub's client and its `hf_xet` tell
+the hub about each fetch. Ray tells its maker about each cluster."""
 
 
 def keep_private() -> None:
-    """Turn reporting off for this process and those that it starts.
+    """Turn telemetry off for this process and its children, unless the user has set it.
 
-    What the user has set stays. In a program that imported ONNX Runtime first nothing more is
-    gathered, but what it gathered at its import will be sent: that cannot be taken back.
+    In a program that imported ONNX Runtime first, what it gathered at its import will still be
+    sent.
     """
     chosen = bool(os.environ.get(RUNTIME_SWITCH))
     for switch, off in SWITCHES.items():

@@ -16,15 +16,15 @@ from whisper_hailo.core.errors import OptionError
 
 CPUINFO: Final = Path("/proc/cpuinfo")
 HALF_LANES: Final = "asimdhp"
-"""Linux's name for vectors of float16 on ARM: from the Cortex-A55 and A76 (Raspberry Pi 5) on."""
+"""Linux's name for float16 vectors on ARM: Cortex-A55 and A76 (Raspberry Pi 5) and later."""
 
 
 @cache
 def computes_in_half() -> bool:
-    """Whether the runtime computes float16 as such here, twice as quickly as float32.
+    """Return whether ONNX Runtime has float16 kernels here, twice as fast as float32.
 
-    ONNX Runtime has kernels for it on 64-bit ARM with Linux. Elsewhere it computes in float32, and
-    what it converts back and forth takes longer than float32 from the start.
+    It has them on 64-bit ARM with Linux. Elsewhere it computes in float32, and converting costs
+    more than that.
     """
     if (platform.system(), platform.machine()) != ("Linux", "aarch64"):
         return False
@@ -36,7 +36,7 @@ def computes_in_half() -> bool:
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -44,11 +44,7 @@ MOST_THREADS: Final = 256
 
 
 def checked_threads(threads: int) -> int:
-    """Threads per operator.
-
-    Raises:
-        OptionError: no such number.
-    """
+    """Return a number of threads, or refuse it."""
     if not isinstance(threads, int) or not 0 <= threads <= MOST_THREADS:
         raise OptionError(f"threads is {threads!r}, expected 0 (automatic) to {MOST_THREADS}")
     return threads
@@ -56,22 +52,21 @@ def checked_threads(threads: int) -> int:
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
-"""Of `mallopt`, see its manual page."""
+"""See `mallopt(3)`."""
 
 _LARGE_BYTES: Final = 128 << 10
-"""What the C library begins with."""
+"""The C library's initial threshold."""
 
 
 def give_back_what_is_free() -> bool:
-    """Have large blocks given back when they are freed, whatever was freed before.
+    """Have large blocks returned to the system when they are freed.
 
-    glibc takes a block that was freed for a sign that others as large will come, and from then on
-    keeps up to twice its size, and the holes that smaller blocks leave in it. A model's file is
-    enough of a sign: captions grew by 35 MiB in a quarter of an hour, as audio, mel and features
-    lay between small things (docs/measurements/captions.md).
+    After a large block is freed, glibc keeps up to twice its size, and the holes that smaller
+    blocks leave in it. Captions grew by 35 MiB in a quarter of an hour that way
+    (docs/measurements/captions.md).
 
     Returns:
-        whether the C library can be told so.
+        whether the C library supports it.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
@@ -80,11 +75,14 @@ def give_back_what_is_free() -> bool:
 
 
 _IN_TIME: Final = 3.0
-"""So often within the time after which the manager gives the program up."""
+"""Notifications per watchdog period."""
 
 
 class Supervisor:
-    """The service manager of the environment, if there is one."""
+    """Notifies the service manager of the environment, if there is one.
+
+    The protocol is that of `sd_notify(3)`: datagrams of `NAME=value` lines to `NOTIFY_SOCKET`.
+    """
 
     def __init__(
         self, environment: Mapping[str, str] = os.environ, now: Callable[[], float] = time.monotonic
@@ -97,21 +95,21 @@ class Supervisor:
         self._told_s = float("-inf")
 
     def ready(self, status: str) -> None:
-        """It does its work from now on."""
+        """Report that the service has started."""
         self._tell("READY=1", "STATUS=" + " ".join(status.split()))
 
     def alive(self) -> None:
-        """It is not stuck; called at each turn of the main loop, told as often as is needed."""
+        """Feed the watchdog; called at each turn of the main loop, sent as often as needed."""
         if self._every_s is not None and self._now() - self._told_s >= self._every_s:
             self._told_s = self._now()
             self._tell("WATCHDOG=1")
 
     def stopping(self) -> None:
-        """It ends of its own accord: what follows is no failure."""
+        """Report a regular stop."""
         self._tell("STOPPING=1")
 
     def _tell(self, *lines: str) -> None:
-        """Send lines; a manager that does not listen is no reason to fail."""
+        """Send lines; a manager that does not listen is ignored."""
         if not self._address.startswith(("/", "@")):
             return
         address = self._address.replace("@", "\0", 1) if self._address[0] == "@" else self._address

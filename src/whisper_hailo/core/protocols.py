@@ -1,4 +1,4 @@
-"""The narrow protocols between the stages. Backends implement them, the pipeline joins them."""
+"""Protocols between the stages: backends implement them, the pipeline joins them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from whisper_hailo.core.types import FloatArray, IntArray
 
 
 class Closing:
-    """A `with` block opens and closes; each class says how."""
+    """Base of resources: a `with` block opens and closes them."""
 
     def open(self) -> Self:
         """Acquire what is needed; by default nothing."""
         return self
 
     def close(self) -> None:
-        """Give it back; harmless when there is nothing to give."""
+        """Release it; harmless when nothing is open."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -38,7 +38,7 @@ class Closing:
 
 @dataclass(frozen=True, eq=False)
 class SilenceKeys:
-    """What a checkpoint's encoder makes of silence behind speech, as a few rows of audio features.
+    """A checkpoint's encoder output for silence after speech, as a few rows.
 
     A decoder was trained on 30 s windows, whose end is mostly silence, and rests its attention
     there. A row whose cross-attention score is raised by ln n weighs as much as n equal rows.
@@ -58,7 +58,7 @@ class SilenceKeys:
         return logarithms
 
     def repeat_rows(self, n_rows: int) -> FloatArray:
-        """Return `(n_rows, d_model)`: each row as often as its share asks for."""
+        """Return `(n_rows, d_model)`: each row repeated by its share."""
         middles = (np.arange(n_rows) + 0.5) / max(1, n_rows)
         rows = np.searchsorted(np.cumsum(self.shares), middles)
         repeated: FloatArray = self.features[np.minimum(rows, len(self.features) - 1)]
@@ -67,36 +67,32 @@ class SilenceKeys:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """What follows the audio features of a row in cross-attention, and for how long.
+    """What follows the audio features of a row in cross-attention, and up to where.
 
     Attributes:
-        pad_to: target number of positions, or `None` for no padding. Features are never cut:
-            a target below their length adds nothing.
-        silence: keys that stand for the positions added; `None` adds zero rows. A zero row has
-            key 0 (no bias in `k_proj`) and value `b_v`, so any number P of them together is one
-            extra key with score ln P.
+        pad_to: target number of positions, or `None` for no padding; features are never cut.
+        silence: keys that stand for the positions added; `None` adds zero rows. A zero row has key
+            0 (no bias in `k_proj`) and value `b_v`, so P of them are one extra key with score ln P.
     """
 
     pad_to: int | None
     silence: SilenceKeys | None = None
 
     def n_added(self, n_positions: int) -> int:
-        """Return the number of positions P = max(0, target - positions) that this policy adds."""
+        """Return the number of positions that are added."""
         return 0 if self.pad_to is None else max(0, self.pad_to - n_positions)
 
 
 @dataclass(frozen=True, slots=True)
 class StepOutput:
-    """What one decoder pass gives, for the K positions that were asked for.
-
-    The arrays are the caller's until the next pass: the rules change logits in place.
+    """The result of one decoder pass at K positions; arrays are valid until the next pass.
 
     Attributes:
-        logits: `(batch, K, n_vocab)` float32.
-        logsumexp: `(batch, K)` float32, natural log of the sum of exponentials of each logits row,
-            so that `logits[b, k, t] - logsumexp[b, k]` is the log-probability of token t.
+        logits: `(batch, K, n_vocab)` float32; the rules change them in place.
+        logsumexp: `(batch, K)` float32: `logits[b, k, t] - logsumexp[b, k]` is the log-probability
+            of t.
         alignment: `(batch, n_alignment_heads, n_tokens, n_positions)` float32 cross-attention
-            weights of the alignment heads over the real positions, when asked for, else `None`.
+            weights over the real positions, if asked for.
     """
 
     logits: FloatArray
@@ -106,11 +102,11 @@ class StepOutput:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a decoder's graph can and cannot do, known before it is opened.
+    """What a decoder's graph can do, known before it is opened.
 
     Attributes:
-        n_positions: the one number of encoder positions of a fixed graph; shorter features are
-            padded to it with zero rows, and that is all the padding there can be. `None`: any.
+        n_positions: the only number of encoder positions of a fixed graph; shorter features are
+            padded to it with zero rows. `None`: any.
         free_padding: zero rows cost one position (our graphs); otherwise they are really there.
         aligns: `step` can give the alignment heads' weights.
     """
@@ -124,15 +120,13 @@ StateT = TypeVar("StateT")
 
 
 class Closeable(Protocol):
-    """Constructors are cheap; `open` or a `with` block acquires, `close` gives back."""
+    """Constructors are cheap; `open` or a `with` block acquires, `close` releases."""
 
     def open(self) -> Self:
         """Load the artefacts; raises `ModelError` when they are missing or broken."""
         ...
 
-    def close(self) -> None:
-        """Give everything back; harmless when not open."""
-        ...
+    def close(self) -> None: ...
 
     def __enter__(self) -> Self: ...
 
@@ -148,9 +142,7 @@ class Encoder(Closeable, Protocol):
     """Log-mel in, audio features out."""
 
     @property
-    def spec(self) -> ModelSpec:
-        """The model that this encoder belongs to."""
-        ...
+    def spec(self) -> ModelSpec: ...
 
     @property
     def name(self) -> str:
@@ -159,7 +151,7 @@ class Encoder(Closeable, Protocol):
 
     @property
     def n_frames(self) -> int | None:
-        """The one number of log-mel frames that a fixed graph takes; `None`: any even one."""
+        """The only number of log-mel frames of a fixed graph; `None`: any even one."""
         ...
 
     def encode(self, mel: FloatArray) -> FloatArray:
@@ -178,41 +170,32 @@ class Encoder(Closeable, Protocol):
 
 
 class Encoding(Protocol):
-    """Windows on their way through an encoder that is a machine of its own."""
+    """Windows that are being encoded asynchronously."""
 
     @property
     def took_ms(self) -> float:
-        """Time on that machine, once the result is there."""
+        """Time on the device, once the result is there."""
         ...
 
     def result(self) -> FloatArray:
-        """Wait for the audio features, or raise what went wrong; to be called once."""
+        """Wait for the audio features, or raise the error; to be called once."""
         ...
 
 
 @runtime_checkable
 class AsyncEncoder(Encoder, Protocol):
-    """An encoder that works while the caller does something else."""
+    """An encoder that runs on its own device while the caller works."""
 
     def encode_async(self, mel: FloatArray) -> Encoding:
-        """Begin to encode log-mel windows.
-
-        Args:
-            mel: as for `encode`; not to be changed before the result is there.
-
-        Raises:
-            ShapeError: the window does not fit this encoder.
-        """
+        """Start encoding; `mel` may not be changed until the result is there."""
         ...
 
 
 class Decoder(Closeable, Protocol[StateT]):
-    """Autoregressive decoder whose state is explicit and whose batch dimension is real."""
+    """Autoregressive decoder with explicit state and a real batch dimension."""
 
     @property
-    def spec(self) -> ModelSpec:
-        """The model that this decoder belongs to."""
-        ...
+    def spec(self) -> ModelSpec: ...
 
     @property
     def name(self) -> str:
@@ -220,13 +203,11 @@ class Decoder(Closeable, Protocol[StateT]):
         ...
 
     @property
-    def limits(self) -> Limits:
-        """What its graph can do."""
-        ...
+    def limits(self) -> Limits: ...
 
     @property
     def silence_keys(self) -> SilenceKeys | None:
-        """What the model's encoder makes of silence; `None` pads with zero rows."""
+        """The encoder's output for silence; `None` pads with zero rows."""
         ...
 
     def start(
@@ -235,15 +216,12 @@ class Decoder(Closeable, Protocol[StateT]):
         paddings: tuple[Padding, ...],
         n_positions: IntArray | None = None,
     ) -> StateT:
-        """Begin decoding a batch.
+        """Start decoding a batch; return a state with an empty self-attention cache.
 
         Args:
             audio_features: `(batch, n_audio_ctx, d_model)` float32.
             paddings: one policy per row.
             n_positions: `(batch,)` int64 true number of positions per row; `None` means all.
-
-        Returns:
-            a state with an empty self-attention cache.
 
         Raises:
             ShapeError: the features do not fit this decoder.
@@ -259,14 +237,14 @@ class Decoder(Closeable, Protocol[StateT]):
         first: IntArray | None = None,
         alignment: bool = False,
     ) -> tuple[StepOutput, StateT]:
-        """Append one or many tokens to the cache and look at some of their positions.
+        """Append tokens to the cache and project some of their positions to the vocabulary.
 
         Args:
             tokens: `(batch, n_tokens)` int64, the same number for every row.
-            state: from `start` or the last `step`; it is not changed, and may be used again.
-            positions: `(K,)` int64 indices into this step's tokens to project to the vocabulary.
-            first: `(batch,)` int64, only on the first step: rows with shorter prompts are padded on
-                the left, `first[b]` is the column of row b's first real token. `None` means 0.
+            state: from `start` or the last `step`; unchanged, and may be used again.
+            positions: `(K,)` int64 indices into this step's tokens.
+            first: `(batch,)` int64, only on the first step: shorter prompts are padded on the left,
+                `first[b]` is the column of row b's first real token. `None` means 0.
             alignment: also return the alignment heads' cross-attention weights.
 
         Raises:
@@ -275,20 +253,20 @@ class Decoder(Closeable, Protocol[StateT]):
         ...
 
     def batch_size(self, state: StateT) -> int:
-        """Number of rows of a state."""
+        """Return the number of rows of a state."""
         ...
 
     def select(self, state: StateT, rows: IntArray) -> StateT:
-        """State of the given rows `(n,)` int64, in that order, repeats allowed (beams)."""
+        """Return the state of rows `(n,)` int64, in that order, repeats allowed (beams)."""
         ...
 
     def rewind(self, state: StateT, n_tokens: int) -> StateT:
-        """State cut back to its first `n_tokens` cached tokens (rejected drafts).
+        """Return the state cut back to its first `n_tokens` cached tokens (rejected drafts).
 
-        The given state is used up by that, and so are those between the two.
+        The given state, and those between the two, may not be used again.
         """
         ...
 
 
 AnyDecoder = Decoder[Any]
-"""A decoder whose state type the caller passes through without looking inside."""
+"""A decoder with a state type that the caller passes through."""

@@ -1,7 +1,7 @@
-"""Scratch files and directories: each takes the place of another when it is whole, or vanishes.
+"""Scratch files and directories, which replace another file when complete, or vanish.
 
-Its creator holds a lock on it. What a killed program left is unlocked, and the next
-one that works in the same place removes it.
+Their creator holds a lock on them. What a killed program left is unlocked, and the next program
+that works in the same folder removes it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ PREFIX: Final = ".whisper-hailo.writing."
 
 @contextmanager
 def scratch_file(folder: Path) -> Iterator[Path]:
-    """An empty file, to be written and renamed; it is removed if it was not.
+    """Yield an empty file to be written and renamed; it is removed if it was not.
 
     Args:
-        folder: where it is to end; what killed programs left there is removed.
+        folder: of the target; leftovers of killed programs there are removed.
     """
     _sweep_once(folder)
     with _held(folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False)) as path:
@@ -33,26 +33,26 @@ def scratch_file(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch_directory(folder: Path, prefix: str) -> Iterator[Path]:
-    """A directory, to be filled and renamed; it is removed if it was not.
+    """Yield a directory to be filled and renamed; it is removed if it was not.
 
     Args:
-        folder: where it is to end; `sweep` removes what killed programs left there.
-        prefix: begins its name.
+        folder: of the target; `sweep` removes leftovers of killed programs there.
+        prefix: of its name.
     """
     with _held(folder, prefix, lambda path: path.mkdir(0o700)) as path:
         yield path
 
 
 def scratch_path(folder: Path, prefix: str) -> Path:
-    """A unique name: 64 random bits."""
+    """Return a unique name, with 64 random bits."""
     return folder / f"{prefix}{secrets.token_hex(8)}"
 
 
 @contextmanager
 def temporary_directory() -> Iterator[Path]:
-    """A directory among the system's temporary files.
+    """Yield a directory among the system's temporary files.
 
-    It lies in the one that is locked, since who works in it may lock it, too: a conversion does.
+    It is inside the locked one, so that its user may lock it too: a conversion does.
     """
     folder = Path(tempfile.gettempdir())
     _sweep_once(folder)
@@ -63,12 +63,12 @@ def temporary_directory() -> Iterator[Path]:
 
 
 def sweep(folder: Path, prefix: str, keep: Callable[[Path], bool] | None = None) -> None:
-    """Remove what killed programs left; what cannot be locked or removed stays.
+    """Remove leftovers of killed programs; what cannot be locked or removed stays.
 
     Args:
         folder: where they worked.
         prefix: of names.
-        keep: says what stays all the same.
+        keep: returns whether to keep a path anyway.
     """
     with suppress(OSError):
         left = [Path(entry) for entry in os.scandir(folder) if entry.name.startswith(prefix)]
@@ -79,7 +79,7 @@ def sweep(folder: Path, prefix: str, keep: Callable[[Path], bool] | None = None)
 
 @cache
 def _sweep_once(folder: Path) -> None:
-    """A folder may have a thousand files, each of which is written by way of another."""
+    """Sweep once per folder: it may have a thousand files, each written through a scratch file."""
     sweep(folder, PREFIX)
 
 
@@ -93,9 +93,9 @@ def _remove_if_left(path: Path) -> None:
 
 @contextmanager
 def _held(folder: Path, prefix: str, make: Callable[[Path], None]) -> Iterator[Path]:
-    """What is made, locked; made again where another program's sweep came in between.
+    """Create and lock a path; retry if another program's sweep removed it in between.
 
-    It has its name, and somebody to remove it, before it is there: a signal may come at any time.
+    The removal is registered before the path exists: a signal may come at any time.
     """
     with ExitStack() as opened:
         while True:
@@ -108,7 +108,6 @@ def _held(folder: Path, prefix: str, make: Callable[[Path], None]) -> Iterator[P
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a directory, if it is there."""
     try:
         path.unlink()
     except OSError:
@@ -116,14 +115,14 @@ def _remove(path: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock an open file or directory, unless another has it."""
+    """Lock an open file or directory, unless another process has it."""
     from filelock import lock_descriptor  # slow, not needed by every start
 
     return lock_descriptor(descriptor, blocking=False)
 
 
 def _is_locked(path: Path, opened: ExitStack) -> bool:
-    """Lock what was just made; not if a sweep was quicker."""
+    """Lock what was just created; False if a sweep was faster."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""`ModelSpec`: what a model directory holds, read from and written to its `model.json`."""
+"""`ModelSpec`: the content of a model directory, stored in its `model.json`."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ class HailoForm:
         opset: version of the ONNX operators.
         inputs: graph input to shape, in the graph's order.
         outputs: graph output to shape.
-        start_nodes: nodes or graph inputs at which the compiler is told to start.
-        end_nodes: nodes at which it is told to end.
+        start_nodes: nodes or graph inputs where the compiler starts.
+        end_nodes: nodes where it ends.
         chip_inputs: shape of each start on the chip, `(batch, height, width, channels)`.
-        assets: `token_embedding` and `position_rows` to paths of the arrays that the host of a
-            decoder needs; empty for an encoder.
+        assets: `token_embedding` and `position_rows` to paths of a decoder's host arrays.
     """
 
     part: str
@@ -71,21 +70,18 @@ class HailoForm:
 
 @dataclass(frozen=True, slots=True)
 class HefRecord:
-    """One compiled network, and what it was made of.
+    """One compiled network, and its sources.
 
     Attributes:
         part: `encoder` or `decoder`.
-        arch: chip it was compiled for.
         file: path in the model directory.
         bytes: its size.
-        sha256: its hash.
-        graph_sha256: hash of the Hailo-form graph.
-        script_sha256: hash of the model script, which lies beside the HEF.
-        calibration_sha256: hash of the calibration set.
+        graph_sha256: of the Hailo-form graph.
+        script_sha256: of the model script, which is stored with the HEF.
+        calibration_sha256: of the calibration set.
         compiler_version: the Dataflow Compiler's.
-        snr_db: output layer to signal-to-noise ratio after quantisation, in dB, where the compiler
-            gave it.
-        contexts: how many times the chip is loaded within one run, where the compiler said it.
+        snr_db: output layer to signal-to-noise ratio after quantisation in dB, if known.
+        contexts: how many times the chip is loaded within one run, if known.
     """
 
     part: str
@@ -102,7 +98,7 @@ class HefRecord:
 
 
 GROUPED_WIDTH = 8
-"""The runtime's "grouped" attention takes heads that are so many numbers wide, or a multiple."""
+"""The runtime's "grouped" attention needs heads of a multiple of this width."""
 
 _LARGEST = {
     "n_mels": 1024,
@@ -134,7 +130,7 @@ class AudioForm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Dimensions:
-    """Sizes of a Whisper model, in the vocabulary of the original paper's code.
+    """Sizes of a Whisper model, named as in the original code.
 
     Attributes:
         n_audio_ctx: encoder positions of the full 30 s context (1500).
@@ -153,7 +149,7 @@ class Dimensions:
     n_vocab: int
 
     def __post_init__(self) -> None:
-        """Refuse sizes that no Whisper has, before anything is built or waited for."""
+        """Refuse sizes that no Whisper has, before anything is built."""
         for name, largest in _LARGEST.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= largest:
@@ -171,25 +167,17 @@ class Dimensions:
 
     @property
     def encoder_head_size(self) -> int:
-        """Width of one encoder attention head."""
         return self.d_model // self.n_encoder_heads
 
     @property
     def cache_head_size(self) -> int:
-        """Width of a head in the decoder's cache, which "grouped" attention reads.
-
-        Every published Whisper's heads are 64 wide.
-        """
+        """Width of a head in the decoder's cache; every published Whisper's heads are 64 wide."""
         return -(-self.head_size // GROUPED_WIDTH) * GROUPED_WIDTH
 
     def audio_form(self, *, quantized: bool, half: bool) -> AudioForm:
-        """How a decoder holds the keys and values of the audio.
+        """Return how a decoder holds the keys and values of the audio.
 
-        "Grouped" attention reads what is not float32.
-
-        Args:
-            quantized: whether its weights are.
-            half: whether it computes in float16 what is not.
+        "Grouped" attention reads what is not float32. `half`: what is not quantised is float16.
         """
         if not quantized or self.head_size % GROUPED_WIDTH:
             return AudioForm.FLOAT
@@ -212,26 +200,27 @@ CROSS_KV_FILE = "cross_kv.onnx"
 DECODER_FILE = "decoder.onnx"
 SILENCE_FILE = "silence.safetensors"
 PARITY_FILES = ("parity.json", "parity.svg")
-"""What `validate` leaves in a model directory; a new conversion makes it void."""
+"""Reports of `validate`, which a new conversion removes."""
 
 SPEC_VERSION = 8
 READABLE_VERSIONS = (6, 7, 8)
-"""Directories of version 7 are those of 8 whose pairs do not fit, those of 6 have no float16, too.
-Before 6 decoder graphs took no self-attention bias that is longer than the text."""
+"""Version 7 lacks `pairs_fit`, version 6 also float16. Before 6 decoder graphs took no
+self-attention bias longer than the text."""
 _SINCE = {"half": 7, "pairs_fit": 8}
-"""Version that each such entry came with, and has to have from then on."""
+"""Version that introduced each such entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
-    """Control token ids, from the checkpoint's tokenizer and generation config, never literals.
+    """Control token ids, from the checkpoint's tokenizer and generation config.
 
-    An id that neither file gives is `None`; English-only checkpoints have no languages or tasks.
+    Missing ids are `None`; English-only checkpoints have no languages or tasks.
 
     Attributes:
         languages: language code to token id, such as `{"en": 50259}`.
         timestamp_begin: id of `<|0.00|>`; each further id is 0.02 s later.
-        suppress: ids never sampled; `begin_suppress`: ids never sampled first.
+        suppress: ids never sampled.
+        begin_suppress: ids never sampled first.
     """
 
     sot: int
@@ -248,7 +237,7 @@ class SpecialTokens:
     begin_suppress: tuple[int, ...] = ()
 
     def ids(self) -> tuple[int, ...]:
-        """All ids there are, in no order."""
+        """Return all ids, unordered."""
         single = (
             self.sot,
             self.eot,
@@ -279,8 +268,7 @@ class ModelSource:
     Attributes:
         name: directory name or hub id of the checkpoint.
         revision: hub commit; `None` for a local directory.
-        package: packages of the Python package registry that it came in, with their versions;
-            `None` if it came from elsewhere.
+        package: packages of the Python package registry, with versions, if it came from there.
         sha256: file name to SHA-256 of the checkpoint's files.
     """
 
@@ -292,21 +280,19 @@ class ModelSource:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """Everything about a converted model that running it needs to know.
+    """All that is needed to run a converted model.
 
     Attributes:
         name: short name for results, such as `tiny`.
-        quantization: decoder weights: `none`, `int8` or `int4`; of a graph of another program, what
-            that made of them.
+        quantization: decoder weights: `none`, `int8` or `int4`, or what another program calls them.
         encoder_quantization: encoder weights: `none`, `int8` or `int4`.
-        half: what its quantised graphs do not compute in 8 bits is in float16 where that is safe,
-            for processors that compute in it.
-        pairs_fit: two neighbours' products in 8 bits fit 16 bits together, so that every processor
-            computes them exactly; where they do not, some need slower kernels for that.
+        half: quantised graphs use float16 where they are not 8-bit and it is safe.
+        pairs_fit: two neighbouring 8-bit products fit 16 bits together, so that every processor
+            computes them exactly; otherwise some need slower kernels.
         alignment_heads: `(layer, head)` pairs whose cross-attention follows the audio.
         files: file name to size and hash.
         hailo: graphs for the Hailo compiler.
-        hefs: what that compiler made of them.
+        hefs: compiled networks.
     """
 
     name: str
@@ -323,7 +309,7 @@ class ModelSpec:
     pairs_fit: bool = False
 
     def __post_init__(self) -> None:
-        """Token ids lie in the vocabulary, alignment heads in the decoder, files in the folder."""
+        """Check that ids, alignment heads and file names are in range."""
         for token in self.tokens.ids():
             if not 0 <= token < self.dims.n_vocab:
                 raise ModelError(
@@ -340,11 +326,7 @@ class ModelSpec:
             check_name(name)
 
     def record(self, file: str) -> FileRecord:
-        """Size and hash of a file of the model directory.
-
-        Raises:
-            ModelError: it is not listed.
-        """
+        """Return size and hash of a file of the model directory."""
         try:
             return self.files[file]
         except KeyError:
@@ -354,11 +336,7 @@ class ModelSpec:
             ) from None
 
     def hailo_form(self, part: str) -> HailoForm:
-        """The graph of fixed sizes that `convert --hailo` made of one part.
-
-        Raises:
-            ModelError: there is none.
-        """
+        """Return the graph of fixed sizes that `convert --hailo` made of one part."""
         for form in self.hailo:
             if form.part == part:
                 return form
@@ -375,18 +353,18 @@ class ModelSpec:
 
     @property
     def multilingual(self) -> bool:
-        """Whether the model knows languages and tasks (`.en` checkpoints do not)."""
+        """Whether the model knows languages and tasks."""
         return bool(self.tokens.languages)
 
     def to_json(self) -> str:
-        """Canonical JSON text: same spec, same bytes."""
+        """Return canonical JSON text: same spec, same bytes."""
         return (
             json.dumps({"version": SPEC_VERSION, **asdict(self)}, indent=2, sort_keys=True) + "\n"
         )
 
     @classmethod
     def from_json(cls, text: bytes, where: str) -> ModelSpec:
-        """Parse `model.json`.
+        """Parse `model.json`; `where` names it in messages.
 
         Raises:
             ModelError: not JSON, another version, fields missing, or values out of range.
@@ -413,11 +391,7 @@ class ModelSpec:
 
     @classmethod
     def load(cls, directory: Path) -> ModelSpec:
-        """Read `directory/model.json`.
-
-        Raises:
-            ModelError: no such file, or it is broken.
-        """
+        """Read `directory/model.json`."""
         path = directory / SPEC_FILE
         if not path.is_file():
             raise ModelError(
@@ -429,6 +403,6 @@ class ModelSpec:
 
 @dataclass(frozen=True, slots=True)
 class _Versioned:
-    """What a description of any version begins with."""
+    """The common start of all versions."""
 
     version: int

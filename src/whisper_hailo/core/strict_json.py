@@ -1,7 +1,7 @@
-"""JSON from strangers: size, depth, numbers and types are looked at before anything is believed.
+"""Strict JSON from untrusted files: size, depth, numbers and types are checked first.
 
 Everything that describes a model comes through here: `model.json`, the configs and tokenizers of
-checkpoints, headers and indices of their arrays, and records beside graphs.
+checkpoints, headers of their arrays, and records of graphs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 LARGEST_BYTES: Final = 1 << 24
 """Four times the largest tokenizer of a Whisper."""
 MOST_CONTAINERS: Final = 1 << 20
-"""Lists and objects in one file: each takes twenty times the memory that it takes on disk."""
+"""Lists and objects in one file: each takes twenty times its size on disk."""
 DEEPEST: Final = 64
 LARGEST_NUMBER: Final = 2**63 - 1
 
@@ -32,11 +32,11 @@ _NAMES: Final = {int: "a whole number", float: "a number", str: "a text", bool: 
 
 
 class MismatchError(ValueError):
-    """A value is not of the type that it should be; says where, what is there, what is expected."""
+    """A value has another type than expected; says where, what is there, what is expected."""
 
 
 def read_json(path: Path, kind: type[ModelError] = ModelError) -> Any:  # noqa: ANN401 - any JSON
-    """What a JSON file holds.
+    """Read a JSON file.
 
     Raises:
         ModelError: (or `kind`) unreadable, or see `parse_json`.
@@ -48,11 +48,7 @@ def read_json(path: Path, kind: type[ModelError] = ModelError) -> Any:  # noqa: 
 
 
 def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[str, Any]:
-    """A JSON object from a file.
-
-    Raises:
-        ModelError: (or `kind`) as `read_json`, or no object.
-    """
+    """Read a JSON object from a file."""
     raw = read_json(path, kind)
     if not isinstance(raw, dict):
         raise kind(f"{shown(path)} holds a {type(raw).__name__}, expected a JSON object")
@@ -60,10 +56,10 @@ def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[st
 
 
 def read_bounded(path: Path, kind: type[ModelError] = ModelError) -> bytes:
-    """A file that is known to be small.
+    """Read a file of at most 16 MiB.
 
     Raises:
-        ModelError: (or `kind`) no plain file, unreadable, or over 16 MiB.
+        ModelError: (or `kind`) not a regular file, unreadable, or too large.
     """
     try:
         return read_plain(path, LARGEST_BYTES)
@@ -73,11 +69,11 @@ def read_bounded(path: Path, kind: type[ModelError] = ModelError) -> bytes:
 
 
 def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON
-    """What JSON text, in UTF-8, says.
+    """Parse JSON text in UTF-8.
 
     Raises:
-        MismatchError: no UTF-8, no JSON, numbers that are none or infinite, too many lists and
-            objects, or nested too deeply.
+        MismatchError: not UTF-8, not JSON, NaN or infinite numbers, too many lists and objects, or
+            nested too deeply.
     """
     try:
         if raw.count(b"[") + raw.count(b"{") > MOST_CONTAINERS:
@@ -93,11 +89,7 @@ def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON
 
 
 def parse_json_object(raw: bytes) -> dict[str, Any]:
-    """Return the JSON object of a message, whose texts can be encoded as UTF-8.
-
-    Raises:
-        MismatchError: see `parse_json`; or no object, or half a character in it.
-    """
+    """Parse the JSON object of a message, without half surrogates."""
     value = parse_json(raw)
     if not isinstance(value, dict):
         raise MismatchError("no JSON object")
@@ -109,17 +101,16 @@ def parse_json_object(raw: bytes) -> dict[str, Any]:
 
 
 def without_halves(text: str) -> str:
-    """JSON that a file can hold: half characters, which names may have, as JSON writes them."""
+    """Escape half surrogates, which file names may have, so that a file can hold them."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def decode(wanted: type[T], value: object, where: str = "") -> T:
-    """A JSON value as what a type annotation says: dataclasses, tuples, dicts, plain values.
+    """Convert a JSON value to a type: dataclasses, tuples, dicts, plain values.
 
     Args:
-        wanted: the type; of dataclasses all fields without a default have to be there, and
-            keys that they do not have are passed over.
-        value: what `parse_json` gave.
+        wanted: the type; dataclass fields without a default are required, unknown keys ignored.
+        value: from `parse_json`.
         where: name of the value, for messages.
     """
     result: T = _decode(wanted, value, where)
@@ -164,7 +155,7 @@ def _plain(wanted: type, value: object, where: str) -> object:
 
 
 def _all_are(wanted: type, values: Collection[Any]) -> bool:
-    """Whether values are all plain ones as wanted, found out at once: vocabularies are large."""
+    """Return whether values are all plain ones of a type, quickly: vocabularies are large."""
     if wanted not in (int, str) or not {*map(type, values)} <= {wanted}:
         return False
     return (
@@ -185,7 +176,7 @@ def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:  
 
 
 def _either(kinds: tuple[Any, ...], value: Any, where: str) -> Any:  # noqa: ANN401
-    """The first kind that fits; the message is about the first, which is the usual one."""
+    """Return the value as the first type that fits; errors are about the first, the usual one."""
     if value is None and NoneType in kinds:
         return None
     first: MismatchError | None = None
@@ -229,7 +220,7 @@ def _say(where: str, value: object, expected: str) -> str:
 
 
 def _finite(text: str) -> float:
-    """A number; `NaN`, `Infinity` and what is as large are none in JSON."""
+    """Parse a number, which must be finite."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text[:20]} is no finite number")
@@ -237,7 +228,7 @@ def _finite(text: str) -> float:
 
 
 def _is_deep(value: object) -> bool:
-    """Whether lists and objects are nested deeper than any model file needs."""
+    """Return whether lists and objects are nested deeper than any model file needs."""
     level: list[Any] = [value]
     for _ in range(DEEPEST):
         level = [inner for outer in level for inner in _containers(outer)]

@@ -14,14 +14,14 @@ STAGES = ("load", "mel", "encode", "cross_kv", "decode", "total")
 
 
 class StageClock:
-    """Adds up wall-clock time per stage."""
+    """Sums wall-clock time per stage."""
 
     def __init__(self) -> None:
         self._ms = dict.fromkeys(STAGES, 0.0)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time a `with` block under one of `STAGES`; time is kept when the block raises."""
+        """Time a block under one of `STAGES`, also when it raises."""
         begin = perf_counter()
         try:
             yield
@@ -29,7 +29,7 @@ class StageClock:
             self._ms[name] += (perf_counter() - begin) * 1000.0
 
     def note(self, name: str, ms: float) -> None:
-        """Add time that something else measured to one of `STAGES`."""
+        """Add time that was measured elsewhere."""
         self._ms[name] += ms
 
     def add(self, other: StageClock, share: float = 1.0) -> None:
@@ -38,7 +38,6 @@ class StageClock:
             self._ms[stage] += ms * share
 
     def timings(self) -> Timings:
-        """What was measured so far."""
         return Timings(**{f"{stage}_ms": ms for stage, ms in self._ms.items()})
 
 
@@ -47,10 +46,10 @@ _LONGEST_S: Final = 30.0
 
 
 class GrowingWait:
-    """When something that failed is to be tried again: after 0.5 s, 1 s, 2 s, and so on to 30 s.
+    """Exponential back-off: 0.5 s, 1 s, 2 s, and so on to 30 s.
 
     Attributes:
-        n_failures: on end.
+        n_failures: consecutive ones.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -60,14 +59,13 @@ class GrowingWait:
 
     @property
     def is_over(self) -> bool:
-        """Whether it may be tried."""
+        """Whether to retry now."""
         return self._now() >= self._again_s
 
     def fail(self) -> None:
-        """It failed: wait twice as long as the last time."""
         self._again_s = self._now() + min(_LONGEST_S, _FIRST_S * 2 ** min(self.n_failures, 16))
         self.n_failures += 1
 
     def succeed(self) -> None:
-        """It did not: the next failure is a first one."""
+        """Reset the wait."""
         self._again_s, self.n_failures = float("-inf"), 0

@@ -1,4 +1,4 @@
-"""What the stages hand to each other and what a caller gets back: frozen, slotted, typed."""
+"""Results and values that the stages pass on: frozen, slotted, typed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 """int64 array; the docstring that uses it names the axes."""
 
 SAMPLE_RATE_HZ = 16_000
-"""Every model here hears 16 kHz mono."""
+"""All models take 16 kHz mono."""
 
 FRAMES_PER_SECOND = 100
 """Log-mel frames per second of audio: a hop of 160 samples."""
@@ -29,10 +29,10 @@ SECONDS_PER_TIMESTAMP = FRAMES_PER_POSITION / FRAMES_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Wall-clock milliseconds per stage, added up over all windows of one input.
+    """Wall-clock milliseconds per stage, summed over all windows of one input.
 
-    `total_ms` is the whole call from opened audio to text; `load_ms` (model loading) is not in it.
-    Windows are encoded ahead of the decoder, so the stages can add up to more than the total.
+    `total_ms` is the whole call from opened audio to text, without `load_ms`. Windows are encoded
+    ahead of the decoder, so the stages can add up to more than the total.
     """
 
     load_ms: float = 0.0
@@ -44,7 +44,7 @@ class Timings:
 
 
 UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
-"""Written without blanks between words."""
+"""Written without spaces between words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,9 @@ class Word:
     """A timed word.
 
     Attributes:
-        start_s: start in seconds from the beginning of the input.
-        end_s: end in seconds.
-        text: the word with its punctuation and its leading blank, if it has one.
+        start_s: from the beginning of the input, like `end_s`.
+        text: with its punctuation and its leading space, if it has one.
         probability: mean probability in [0, 1] of its tokens among all text.
-        tokens: its token ids.
     """
 
     start_s: float
@@ -71,20 +69,19 @@ class Segment:
     """A timed stretch of text.
 
     Attributes:
-        start_s: start in seconds from the beginning of the input.
-        end_s: end in seconds.
-        text: the text, without surrounding blanks.
-        tokens: token ids that gave it, without prompt and end-of-transcript.
-        avg_logprob: mean natural-log probability per token, end-of-transcript counted, of the
-            window that the segment was heard in.
+        start_s: from the beginning of the input, like `end_s`.
+        text: without surrounding spaces.
+        tokens: token ids, without prompt and end-of-transcript.
+        avg_logprob: mean natural-log probability per token of the segment's window,
+            end-of-transcript counted.
         no_speech_prob: probability in [0, 1] that the window holds no speech.
         runaway: the token budget was used up without an end-of-transcript token.
-        temperature: at which the tokens were found; 0 is greedy or beam search.
+        temperature: 0 is greedy or beam search.
         compression_ratio: of the window's text; above 2.4 it mostly repeats itself.
-        words: where asked for.
+        words: if asked for.
         language: of the window.
         speaker: channel of the input, where channels are transcribed apart.
-        window_start_s: where the window that it was heard in begins in the input, in seconds.
+        window_start_s: start of its window in the input.
     """
 
     start_s: float
@@ -104,10 +101,9 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What shaped a result, printed with it: model, window, padding policy and cures.
+    """What shaped a result, recorded with it.
 
     Attributes:
-        model: name of the model.
         encoder: name of the encoder backend, such as `onnx-fp32`.
         decoder: name of the decoder backend, such as `cached-int8`.
         window_s: fixed encoder input in seconds.
@@ -117,13 +113,12 @@ class Settings:
         eot_boost: in logits, 0.0 is off.
         quantization: decoder weights: `none`, `int8` or `int4`.
         threads: threads per operator; 0 lets the runtime choose.
-        reasons: why these backends were taken, one line each.
+        reasons: why these backends were chosen, one line each.
         windows: how the recording was cut into windows.
-        search: how tokens were chosen.
         timestamps: whether the model wrote times.
-        batch_size: windows that were decoded together, at most.
-        trim_window: windows that were not full were cut behind their audio.
-        draft_model: name of the model that decoded ahead; empty without one.
+        batch_size: most windows decoded together.
+        trim_window: windows that were not full were cut after their audio.
+        draft_model: empty without one.
     """
 
     model: str
@@ -147,17 +142,15 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The result of one input: text, segments, where the time went, with which settings.
+    """The result of one input.
 
     Attributes:
-        audio: name of the input as the caller gave it.
+        audio: name of the input as given.
         duration_s: length of the audio in seconds.
         language: language code such as `en`.
         task: `transcribe` or `translate`.
         segments: in order of time.
-        timings: stage times of this input.
-        settings: what shaped the text.
-        language_probs: language code to probability, likeliest first, where it was detected.
+        language_probs: language code to probability, likeliest first, if it was detected.
     """
 
     audio: str
@@ -171,26 +164,24 @@ class Transcript:
 
     @property
     def blank(self) -> str:
-        """What stands between two segments: nothing in languages that are written without it."""
+        """Separator of segments: none in unspaced languages."""
         return "" if self.language in UNSPACED_LANGUAGES else " "
 
     @property
     def text(self) -> str:
-        """The texts of all segments, joined by blanks where the language has them."""
+        """The texts of all segments, joined."""
         return self.blank.join(segment.text for segment in self.segments if segment.text)
 
 
 @dataclass(frozen=True, slots=True)
 class BufferWord:
-    """A word of a buffer.
+    """A word of live audio.
 
     Attributes:
-        text: as it is joined to the words before, so with its leading blank where the language has
-            blanks.
+        text: with its leading space, in languages with spaces.
         tokens: its ids; empty for engines that only give text.
-        probability: mean over its tokens in [0, 1]; `None` for engines that do not say.
-        start_s: seconds from the buffer's start, where times were asked for.
-        end_s: likewise.
+        probability: mean over its tokens in [0, 1]; `None` if unknown.
+        start_s: seconds from the buffer's start, if asked for; likewise `end_s`.
     """
 
     text: str
@@ -202,15 +193,14 @@ class BufferWord:
 
 @dataclass(frozen=True, slots=True)
 class BufferText:
-    """Words of a buffer, and what they cost.
+    """The text of a buffer of live audio.
 
     Attributes:
-        words: in order.
-        language: code; the detected one where it was asked for.
+        language: code; the detected one if it was asked for.
         passes: decoder passes; 0 for engines with a loop of their own.
         runaway: the token budget was used up.
-        guess: ids that may follow, held back because more audio has to tell.
-        translation: all of it in English, where that was asked for and it is not English.
+        guess: ids that may follow, held back until more audio confirms them.
+        translation: in English, if asked for and the text is not English.
         timings: stage times of this buffer.
     """
 
@@ -224,10 +214,10 @@ class BufferText:
 
     @property
     def text(self) -> str:
-        """The words, joined, without surrounding blanks."""
+        """The words, joined, without surrounding spaces."""
         return "".join(word.text for word in self.words).strip()
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """Ids of all words: with the guess behind them the draft of the next buffer."""
+        """Ids of all words: with the guess after them the draft of the next buffer."""
         return tuple(token for word in self.words for token in word.tokens)

@@ -69,10 +69,11 @@ def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArr
 
 
 def median_filter(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the running median of seven values along the last axis, whose ends are reflected.
+    """Return the running median along the last axis, whose ends are reflected.
 
     Args:
-        values: `(..., n)` float64; left as it is when n is at most three.
+        values: `(..., n)` float64; unchanged when n is at most half the width.
+        width: odd number of values.
     """
     n, reach = values.shape[-1], MEDIAN_WIDTH // 2
     if n <= reach:
@@ -88,9 +89,7 @@ def median_filter(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def warp(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
     """Return rows and columns `(n_steps,)` int64 of the cheapest monotonic path.
 
-    A cell costs its own cost and the least of its three neighbours'. Along a row, with S the
-    running sum of costs, that is `S[c] + min(best[i] - S[i - 1] for i <= c)`, best being the lesser
-    of the two neighbours above: a running minimum in the place of a loop over the columns.
+    The table is filled by anti-diagonals, whose cells do not depend on each other.
 
     Args:
         cost: `(n, m)` float64.
@@ -111,7 +110,6 @@ def warp(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
 
 
 def _path(trace: NDArray[np.int8]) -> tuple[IntArray, IntArray]:
-    """Follow the moves back from the last cell until one leaves the first row."""
     row, column = trace.shape[0] - 1, trace.shape[1] - 1
     cells: list[tuple[int, int]] = []
     while row >= 0:

@@ -15,7 +15,7 @@ from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Wor
 from whisper_hailo.text.subtitles import Cue, CueWriter, Layout, cue_time, srt_cue, tsv_row, vtt_cue
 
 JSON_VERSION: Final = 1
-"""Raised when a reader of the JSON before could go wrong."""
+"""Raised when a reader of the previous JSON could go wrong."""
 
 SCHEMA_FILE: Final = Path(__file__).with_name("transcript.schema.json")
 
@@ -24,22 +24,18 @@ JSON: Final = "json"
 FORMATS: Final = ("txt", "srt", "vtt", "tsv", JSON)
 
 ALL_FORMATS: Final = "all"
-"""Stands for every one of `FORMATS`."""
 
 _HEADINGS: Final = {"vtt": "WEBVTT\n\n", "tsv": "start\tend\ttext\n"}
 
 
 def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> str:
-    """The content of an output file.
+    """Return the content of an output file.
 
     Args:
         transcript: the result of one input.
-        fmt: one of `FORMATS`; `json` is the verbose layout of OpenAI's transcription API, `txt` a
-            line per segment.
+        fmt: one of `FORMATS`; `json` is the verbose layout of OpenAI's transcription API, `txt` has
+            a line per segment.
         layout: of subtitles.
-
-    Raises:
-        OptionError: no such format.
     """
     if fmt == JSON:
         return without_halves(json.dumps(as_json(transcript), ensure_ascii=False, indent=2)) + "\n"
@@ -100,27 +96,22 @@ class TextWriter:
 
 
 def text_line(segment: Segment, *, timed: bool = False) -> str:
-    """A segment as a line of plain text.
-
-    Args:
-        segment: with text.
-        timed: begin with its times, as OpenAI Whisper prints them.
-    """
+    """Return a segment as a line of text; `timed` prepends its times as OpenAI Whisper does."""
     times = f"[{_clock(segment.start_s)} --> {_clock(segment.end_s)}]  " * timed
     speaker = "" if segment.speaker is None else f"Speaker {segment.speaker + 1}: "
     return f"{times}{speaker}{segment.text}\n"
 
 
 def _clock(seconds: float) -> str:
-    """`mm:ss.mmm`, from an hour on with hours before it."""
+    """Format as `mm:ss.mmm`, with hours if any."""
     return cue_time(seconds, ".").removeprefix("00:")
 
 
 def verbose_json(transcript: Transcript) -> dict[str, Any]:
-    """The `verbose_json` layout of OpenAI's transcription API, words in their segments.
+    """Return the `verbose_json` layout of OpenAI's transcription API, words in their segments.
 
-    As there, and in OpenAI Whisper's own file, a segment's text begins with the blank that parts
-    it from the one before, and the whole text does not: programs put segments together by it.
+    As in OpenAI Whisper's own file, a segment's text starts with its separator, so that programs
+    can join segments.
     """
     return {
         "task": transcript.task,
@@ -144,7 +135,7 @@ def openai_json(transcript: Transcript) -> dict[str, Any]:
 
 
 def as_json(transcript: Transcript) -> dict[str, Any]:
-    """The result of one input: `verbose_json`, and beside it what that has no name for.
+    """Return the result of one input: `verbose_json` and our fields.
 
     `transcript.schema.json`, in this package, has all of it.
     """
@@ -157,19 +148,19 @@ def as_json(transcript: Transcript) -> dict[str, Any]:
 
 
 def timings_json(transcript: Transcript) -> dict[str, Any]:
-    """What is told of a run besides, which no two runs have in common: milliseconds by stage."""
+    """Return the milliseconds by stage, which differ in every run."""
     timings = asdict(transcript.timings)
     return {"timings_ms": {key.removesuffix("_ms"): round(ms, 3) for key, ms in timings.items()}}
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of what `as_json` makes, and of what stands for an input that failed."""
+    """Return the JSON Schema of `as_json` and `failure_json`."""
     schema: dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
     return schema
 
 
 def failure_json(audio: str, error: str, exit_code: int) -> dict[str, Any]:
-    """What stands for an input that failed."""
+    """Return the JSON of an input that failed."""
     return {"version": JSON_VERSION, "audio": audio, "error": error, "exit_code": exit_code}
 
 

@@ -1,6 +1,6 @@
-"""Subtitles: which words stand together on screen, for how long, in which notation.
+"""Subtitles: which words form a cue, for how long, in which notation.
 
-They are made while segments come: a cue is given as soon as nothing can be added to it.
+Cues are made while segments come: each as soon as nothing can be added to it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _CLAUSE_ENDS: Final = tuple(",;:—–、，；：")  # noqa: RUF001 - likewise
 
 
 def clauses(words: Sequence[Word], max_width: int, max_lines: int) -> Iterator[Sequence[Word]]:
-    """Words of each cue, in order.
+    """Yield the words of each cue, in order.
 
-    A cue ends where a sentence does, else where a clause does, else as late as it can, but is at
-    least half of what fits, so that none is a leftover.
+    A cue ends where a sentence does, else where a clause does, else as late as it can, but has at
+    least half of what fits.
 
     Args:
-        words: with their leading blanks.
-        max_width: characters of a line; a longer word has a line of its own.
+        words: with their leading spaces.
+        max_width: characters of a line; a longer word has its own line.
         max_lines: of a cue.
     """
     rest = list(words)
@@ -37,12 +37,7 @@ def clauses(words: Sequence[Word], max_width: int, max_lines: int) -> Iterator[S
 
 
 def lines(words: Sequence[Word], max_width: int) -> list[str]:
-    """Words of a cue as lines; two are parted at a clause, or about in the middle.
-
-    Args:
-        words: with their leading blanks.
-        max_width: characters of a line.
-    """
+    """Split the words of a cue into lines; two are split at a clause, or near the middle."""
     if len(_filled(words, max_width)) != 2:
         return [_text(line) for line in _filled(words, max_width)]
     fitting = [
@@ -60,7 +55,7 @@ def lines(words: Sequence[Word], max_width: int) -> list[str]:
 
 
 def _filled(words: Sequence[Word], max_width: int) -> list[list[Word]]:
-    """Words as lines, each as full as it can be."""
+    """Return words as lines, each as full as possible."""
     filled: list[list[Word]] = []
     for word in words:
         if filled and len(_text([*filled[-1], word])) <= max_width:
@@ -75,13 +70,13 @@ def _n_fitting(words: Sequence[Word], max_width: int, max_lines: int) -> int:
 
 
 def _best_end(words: Sequence[Word], n_fit: int) -> int:
-    """Behind which word of those that fit a cue ends."""
+    """Return after which word of those that fit a cue ends."""
     ends = range((n_fit + 1) // 2, n_fit + 1)
     return max(ends, key=lambda end: (_rank(words[end - 1]), end))
 
 
 def _rank(word: Word) -> int:
-    """2 for the end of a sentence, 1 for that of a clause."""
+    """Return 2 for the end of a sentence, 1 for that of a clause."""
     text = word.text.rstrip("\"'»”)] ")
     return 2 * text.endswith(_SENTENCE_ENDS) or 1 * text.endswith(_CLAUSE_ENDS)
 
@@ -98,17 +93,7 @@ _PAUSE_S: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How subtitles are set.
-
-    Attributes:
-        max_line_width: most characters per line.
-        max_line_count: most lines per cue; with a width, cues may then reach over segments.
-        max_words_per_line: most words per line; without a width, a cue is one line.
-        highlight_words: a cue per word, which is underlined.
-
-    Raises:
-        OptionError: a number below 1.
-    """
+    """How subtitles are set; with a line width and count, cues may span segments."""
 
     max_line_width: int | None = flag(None, "Characters of a line.", _SUBTITLES)
     max_line_count: int | None = flag(None, "Lines per cue.", _SUBTITLES)
@@ -130,14 +115,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """What is on screen at one time.
-
-    Attributes:
-        start_s: from when.
-        end_s: until when.
-        text: with its line ends.
-        speaker: channel of the recording, where they were transcribed apart.
-    """
+    """Text on screen at one time, with its line ends and its speaker's channel."""
 
     start_s: float
     end_s: float
@@ -146,13 +124,13 @@ class Cue:
 
 
 def srt_cue(cue: Cue) -> str:
-    """A cue without its number."""
+    """Format a cue without its number."""
     times = f"{cue_time(cue.start_s, ',')} --> {cue_time(cue.end_s, ',')}"
     return f"{times}\n{label(cue.speaker)}{_safe(cue.text)}\n\n"
 
 
 def vtt_cue(cue: Cue) -> str:
-    """A cue, the speaker as its voice."""
+    """Format a cue, the speaker as its voice."""
     times = f"{cue_time(cue.start_s, '.')} --> {cue_time(cue.end_s, '.')}"
     voice = "" if cue.speaker is None else f"<v Speaker {cue.speaker + 1}>"
     return f"{times}\n{voice}{_safe(cue.text)}\n\n"
@@ -199,7 +177,7 @@ class CueWriter:
 
 
 class _Page:
-    """A cue that is being set."""
+    """A cue that is being filled."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -209,7 +187,6 @@ class _Page:
         self.speaker: int | None = None
 
     def is_pause(self, word: Word) -> bool:
-        """Whether there is a long silence before a word."""
         return word.start_s - self.words[-1].end_s > _PAUSE_S
 
     def _fits_line(self, word: Word) -> bool:
@@ -219,13 +196,13 @@ class _Page:
         )
 
     def takes(self, word: Word) -> bool:
-        """Whether there is room, on this line or another."""
+        """Return whether there is room, on this line or another."""
         has_lines = self._layout.max_line_width is not None
         another = has_lines and self._n_lines != self._layout.max_line_count
         return another or self._fits_line(word)
 
     def add(self, word: Word, speaker: int | None) -> None:
-        """Set a word, on a new line where this one is full."""
+        """Add a word, on a new line where this one is full."""
         text = word.text.rstrip()
         if not self.words:
             text = text.lstrip()
@@ -240,14 +217,14 @@ class _Page:
 
 
 def words_of(segment: Segment) -> Sequence[Word]:
-    """A segment's words; without times of their own they share its time by their length."""
+    """Return a segment's words; without word times they share its time by their length."""
     if segment.words:
         return segment.words
     return spread([f" {text}" for text in segment.text.split()], segment.start_s, segment.end_s)
 
 
 def spread(texts: Sequence[str], start_s: float, end_s: float) -> list[Word]:
-    """Words that share a time by their length."""
+    """Return words that share a time by their length."""
     n_letters = max(1, sum(len(text) for text in texts))
     words, at, length_s = [], 0, end_s - start_s
     for text in texts:
@@ -258,7 +235,7 @@ def spread(texts: Sequence[str], start_s: float, end_s: float) -> list[Word]:
 
 
 def _highlighted(words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
-    """The same text as long as it is spoken, each word underlined in its time."""
+    """Yield the same text repeatedly, with each word underlined in its time."""
     shown_s = words[0].start_s
     for index, word in enumerate(words):
         if word.start_s > shown_s:
@@ -277,22 +254,17 @@ def _joined(words: Sequence[Word], underlined: int | None = None) -> str:
 
 
 def _safe(text: str) -> str:
-    """Without the arrow that separates times."""
+    """Remove the arrow that separates times."""
     return text.replace("-->", "->")
 
 
 def label(speaker: int | None) -> str:
-    """Who speaks, before what is said; nothing where that is not known."""
+    """Return the speaker's label; empty without one."""
     return "" if speaker is None else f"Speaker {speaker + 1}: "
 
 
 def cue_time(seconds: float, mark: str) -> str:
-    """A cue's time, such as `00:00:01,500`; WebVTT takes the hours as well.
-
-    Args:
-        seconds: from the beginning; what lies before it counts as 0.
-        mark: between seconds and milliseconds.
-    """
+    """Format a cue's time, such as `00:00:01,500`, with `mark` before the milliseconds."""
     ms = round(max(0.0, seconds) * 1000)
     hours, ms = divmod(ms, 3_600_000)
     minutes, ms = divmod(ms, 60_000)

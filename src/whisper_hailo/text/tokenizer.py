@@ -1,4 +1,4 @@
-"""Text to token ids and back, and the prefix that tells the decoder language and task."""
+"""Tokenizer: text to token ids and back, and the forced prefix of a transcript."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MERGES: Final = b'"merges":'
 
 
 def _byte_letters() -> dict[str, int]:
-    """The letter that stands for each byte in a byte-level vocabulary, as GPT-2 chose them.
+    """Return the byte of each letter in a byte-level vocabulary, as GPT-2 defined them.
 
     Bytes that print as one letter of Latin-1 stand for themselves, the others, in order, for the
     letters from 256 on.
@@ -35,11 +35,14 @@ _BYTES: Final = _byte_letters()
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The texts of a byte-level vocabulary, as one: a text for each token takes five times as much.
+    """The texts of a byte-level vocabulary in one string, which takes a fifth of the memory.
+
+    Reading a whole `tokenizer.json` takes four times as long and most of the memory for what only
+    encoding needs, the merges above all; most transcripts never encode anything.
 
     Attributes:
-        letters: that stand for the bytes of all tokens, in the order of their ids.
-        ends: by token id, how many letters there are up to the end of its own.
+        letters: of all tokens, in the order of their ids.
+        ends: by token id, the number of letters up to its end.
         added: ids of control tokens and others outside the vocabulary, by name.
     """
 
@@ -49,7 +52,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, letters: Sequence[str], added: dict[str, int]) -> Vocabulary:
-        """By the letters of each token; empty for ids that have none."""
+        """Build from the letters of each token; empty for ids without any."""
         return cls("".join(letters), array("L", accumulate(map(len, letters))), added)
 
     @classmethod
@@ -57,11 +60,8 @@ class Vocabulary:
         """Read a file that is laid out as the `tokenizers` library writes it.
 
         Returns:
-            nothing for a file that this does not understand, or that is damaged: the library, which
-            reads all of it, says more about that.
-
-        Raises:
-            TokenizerError: the file cannot be read, or is far too large.
+            `None` for another layout or a damaged file: the library, which reads all of it, has
+            better messages.
         """
         raw = read_bounded(path, TokenizerError)
         if not raw.rstrip().endswith(b"}"):
@@ -83,7 +83,7 @@ class Vocabulary:
             return None
 
     def text(self, tokens: Iterable[int]) -> str:
-        """Text of token ids; ids without a text give none, incomplete UTF-8 gives U+FFFD."""
+        """Return the text of ids; ids without a text give none, incomplete UTF-8 gives U+FFFD."""
         known = range(len(self.ends))
         parts = (_as_bytes(self._letters(token)) for token in tokens if token in known)
         return b"".join(parts).decode("utf-8", errors="replace")
@@ -93,7 +93,7 @@ class Vocabulary:
 
 
 def _as_bytes(letters: str) -> bytes:
-    """What a token stands for; one with a letter that is no byte stands for itself."""
+    """Return a token's bytes; one with a letter that is no byte stands for itself."""
     try:
         return bytes([_BYTES[letter] for letter in letters])
     except KeyError:
@@ -105,11 +105,7 @@ def _is_byte_level(around: dict[str, Any]) -> bool:
 
 
 def _by_id(vocabulary: dict[str, int]) -> list[str]:
-    """Names in the order of their ids.
-
-    Raises:
-        IndexError: none, or ids that are far from consecutive, or negative.
-    """
+    """Return names in the order of their ids; raises `IndexError` for implausible ids."""
     if min(vocabulary.values(), default=-1) < 0:
         raise IndexError("no id, or a negative one")
     letters: list[str] = [""] * (2 * len(vocabulary))
@@ -122,29 +118,23 @@ TASKS = ("transcribe", "translate")
 TOKENIZER_FILE = "tokenizer.json"
 
 _FEW_LANGUAGES = 10
-"""So many are listed in a message; Whisper's hundred would fill a screen."""
+"""Most languages that a message lists."""
 
 
 class Backend(Protocol):
-    """What is used of the `tokenizers` library's class."""
+    """The used part of the `tokenizers` library's class."""
 
-    def token_to_id(self, token: str) -> int | None:
-        """Id of a token by its name."""
+    def token_to_id(self, token: str) -> int | None: ...
 
     def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
-        """Ids of a text, in an object that has them as `ids`."""
+        """Return ids of a text, in an object that has them as `ids`."""
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
-        """Text of ids, special ones as `<|...|>` unless they are skipped."""
+        """Return the text of ids, special ones as `<|...|>` unless they are skipped."""
 
 
 class QuickBackend:
-    """Turns ids into text by a vocabulary alone; encoding loads the library's class.
-
-    Args:
-        vocabulary: with which ids are turned into text.
-        load: gives the library's class, when first needed.
-    """
+    """Decodes ids by a vocabulary alone; encoding loads the library's class."""
 
     def __init__(self, vocabulary: Vocabulary, load: Callable[[], Backend]) -> None:
         self._vocabulary = vocabulary
@@ -152,21 +142,15 @@ class QuickBackend:
         self._whole: Backend | None = None
 
     def token_to_id(self, token: str) -> int | None:
-        """Id of a control token by its name."""
         return self._vocabulary.added.get(token)
 
     def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
-        """Ids of a text.
-
-        Raises:
-            TokenizerError: the file is broken where only encoding needs it.
-        """
+        """Return ids of a text; a file may be broken where only encoding needs it."""
         if self._whole is None:
             self._whole = self._load()
         return self._whole.encode(sequence, add_special_tokens=add_special_tokens)
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
-        """Text of ids below those of control tokens, which have none."""
         return self._vocabulary.text(ids)
 
 
@@ -194,7 +178,7 @@ class Tokenizer:
         return tokenizer
 
     def _check(self, path: Path) -> None:
-        """Refuse the tokenizer of another model before it turns text into nonsense."""
+        """Refuse the tokenizer of another model."""
         for name, token in (
             ("<|startoftranscript|>", self.special.sot),
             ("<|endoftext|>", self.special.eot),
@@ -207,18 +191,14 @@ class Tokenizer:
                 )
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Token ids of plain text, without any control token."""
+        """Return token ids of plain text, without control tokens."""
         return tuple(self.backend.encode(text, add_special_tokens=False).ids)
 
     def encode_plain(self, option: str, text: str) -> tuple[int, ...]:
-        """Token ids of words within a text, a space before the first.
-
-        Args:
-            option: where the words come from, for the message.
-            text: without control tokens.
+        """Return token ids of words within a text, a space before the first.
 
         Raises:
-            OptionError: a text that has no plain tokens.
+            OptionError: a text without plain tokens; `option` is named in the message.
         """
         words = text.strip()
         # Bytes that are no UTF-8 come from a command line as lone surrogates, which no text has.
@@ -232,7 +212,7 @@ class Tokenizer:
         return tokens
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Text of token ids; control tokens and timestamps are left out.
+        """Return the text of ids, without control tokens and timestamps.
 
         Incomplete UTF-8 sequences give U+FFFD.
         """
@@ -240,12 +220,7 @@ class Tokenizer:
         return self.backend.decode(text_only, skip_special_tokens=True)
 
     def prefix(self, language: str, task: str, *, timestamps: bool = False) -> tuple[int, ...]:
-        """Forced ids that begin every transcript.
-
-        Args:
-            language: language code such as `en`.
-            task: `transcribe` or `translate`.
-            timestamps: leave out the id that asks for none.
+        """Return the forced ids that start every transcript.
 
         Raises:
             OptionError: the model does not know the language or the task.
@@ -287,7 +262,7 @@ class Tokenizer:
 
 
 def _quick(path: Path, special: SpecialTokens) -> Backend | None:
-    """By the vocabulary alone, where no token before the control tokens is outside of it."""
+    """Return a quick backend, if the vocabulary has all tokens before the control tokens."""
     vocabulary = Vocabulary.read(path)
     if vocabulary is None or any(token < special.eot for token in vocabulary.added.values()):
         return None

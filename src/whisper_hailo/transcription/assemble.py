@@ -16,7 +16,7 @@ from whisper_hailo.transcription.window import WindowResult
 
 @dataclass(frozen=True, slots=True)
 class TimedTokens:
-    """Ids of one segment, timestamps among them, and its times within the window."""
+    """Ids of one segment, timestamps included, and its times within the window."""
 
     start_s: float
     end_s: float
@@ -30,7 +30,7 @@ class Split:
     Attributes:
         segments: in order of time.
         advance_s: seconds from this window's start to the next one's.
-        ends_alone: the window ends with a single timestamp: nothing was said after it.
+        ends_alone: the window ends with a single timestamp: no speech follows it.
     """
 
     segments: tuple[TimedTokens, ...]
@@ -43,14 +43,14 @@ def split_at_timestamps(
 ) -> Split:
     """Split where one segment's end meets the next one's start.
 
-    Text after the last pair is an unfinished segment: it is left to the next window, which begins
+    Text after the last pair is an unfinished segment: it is left to the next window, which starts
     at that pair. Without pairs all of the window is one segment, and the next one follows it.
 
     Args:
         tokens: ids of the window.
         begin: id of `<|0.00|>`; `None` for models without timestamps.
         content_s: seconds of audio in the window.
-        keeps_rest: the next window begins elsewhere, so that an unfinished segment is kept.
+        keeps_rest: the next window starts elsewhere, so keep an unfinished segment.
 
     Source: OpenAI Whisper, `transcribe`.
     """
@@ -81,15 +81,7 @@ def split_at_timestamps(
 def assemble(
     window: Window, decoded: Decoded, language: str, tokenizer: Tokenizer, options: DecodingOptions
 ) -> WindowResult:
-    """Split a window's tokens at their timestamps; silence and empty segments are dropped.
-
-    Args:
-        window: the window.
-        decoded: its tokens.
-        language: spoken in it.
-        tokenizer: of the model.
-        options: thresholds, and whether there are timestamps.
-    """
+    """Split a window's tokens at their timestamps; silence and empty segments are dropped."""
     content_s = window.content_s
     begin = tokenizer.special.timestamp_begin if options.timestamps else None
     split = split_at_timestamps(decoded.tokens, begin, content_s, keeps_rest=not window.is_sought)
@@ -128,10 +120,9 @@ def _segment(
 
 
 def rounded(segment: Segment) -> Segment:
-    """A segment with its times to a tenth of a millisecond, as they are told.
+    """Return the segment with its times rounded to 0.1 ms, for output.
 
-    Before, they are left as they were computed: rules about words compare their differences, and
-    half a second more or less is a matter of the last bit.
+    Until then they stay exact: rules about words compare differences of times.
     """
     words = tuple(
         replace(word, start_s=round(word.start_s, 4), end_s=round(word.end_s, 4))
@@ -147,13 +138,9 @@ def rounded(segment: Segment) -> Segment:
 
 
 def spread_words(result: WindowResult, tokenizer: Tokenizer | None) -> WindowResult:
-    """Words of a decoder that cannot align them, their times by their number of letters.
+    """Add words to a result without alignment, timed by their number of letters.
 
     Good enough to join overlapping windows; these times are never shown.
-
-    Args:
-        result: a window's result.
-        tokenizer: of the model; `None` where there is text but no tokens.
     """
     segments = []
     for segment in result.segments:

@@ -1,4 +1,4 @@
-"""Windows to text with a decoder whose loop is ours."""
+"""The engine that decodes windows with an encoder's features and a decoder."""
 
 from __future__ import annotations
 
@@ -34,14 +34,9 @@ logger = logging.getLogger(__name__)
 
 
 class DecoderEngine:
-    """The decoding loop, languages, prompts and word times of a decoder.
+    """Decodes windows: languages, prompts, the decoding loop, word times.
 
-    Args:
-        decoder: open when its windows are decoded.
-        tokenizer: of the model.
-        options: what the caller asked for.
-        window_s: length of the encoder's window.
-        draft: what decodes ahead, open when the decoder is.
+    Decoder and draft model are open when `transcribe` is called.
 
     Raises:
         OptionError: prompts that the model cannot take, or word times without alignment.
@@ -75,7 +70,7 @@ class DecoderEngine:
         self._completer = SpeechCompleter(self._loop, decoder, tokenizer, options)
 
     def context(self) -> Context:
-        """Of a recording that has not begun."""
+        """Return the context of a new recording."""
         conditions = self._options.prompts.condition_on_previous_text
         starting = self._prompts.starting_context()
         tally = None if self._draft_model is None else self._draft_model.tally()
@@ -128,7 +123,7 @@ class DecoderEngine:
         return self._with_words(state, row, request, result)
 
     def _ahead(self, encoded: Encoded, context: Context) -> DraftState | None:
-        """The small model, which has heard this window."""
+        """Return the draft model with this window encoded, if it pays."""
         draft, tally = self._draft_model, context.tally
         if draft is None or tally is None or encoded.ahead is None or not tally.is_profitable:
             return None
@@ -154,9 +149,10 @@ class DecoderEngine:
         )
 
     def _draft(self, request: WindowRequest, ahead: DraftState | None) -> Draft | None:
-        """The draft with the first encoder position of the audio that is held back.
+        """Return the draft, with the first encoder position of the audio that is held back.
 
-        Where windows are decoded alone anyway, that of a recording is what the one before said.
+        With a draft model, the draft of a recording's window is the overlapping text of the
+        previous one.
         """
         if request.draft is None and ahead is not None:
             return Draft(request.context.said_from(request.window.start_s))
@@ -170,7 +166,7 @@ class DecoderEngine:
         state: Any,  # noqa: ANN401 - the decoder's own state type
         contexts: Sequence[Context],
     ) -> list[str]:
-        """Language of each window; detected once per recording, or for each window anew."""
+        """Return the language of each window, detected once per recording or for each window."""
         anew = self._options.detect_each_window
         if not anew and all(context.language != AUTO_LANGUAGE for context in contexts):
             return [context.language for context in contexts]
@@ -189,7 +185,7 @@ class DecoderEngine:
         request: WindowRequest,
         result: WindowResult,
     ) -> WindowResult:
-        """A window's result with the words that are wanted."""
+        """Return a window's result with the words that are needed."""
         aligns = self._decoder.limits.aligns
         if request.draft is not None:
             if not (request.word_times and aligns):

@@ -1,4 +1,4 @@
-"""A small model that decodes ahead of the one that is asked for: found, and fitted to it."""
+"""The draft model: found, converted and matched to the main model."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _PLAIN: Final = "onnx"
 
 @dataclass(frozen=True, slots=True)
 class DraftTarget:
-    """The model that another one is to decode ahead of.
+    """The main model of a draft model.
 
     Attributes:
-        draft_model: name of that other one, as for `Transcriber.from_model`.
-        spec: of this one.
+        draft_model: name of the draft model, as for `Transcriber.from_model`.
+        spec: of the main model.
         chosen: its encoder and decoder.
-        engine: what was asked for of it.
-        window_s: the window that both take, in seconds.
+        engine: its engine options.
+        window_s: the window of both, in seconds.
     """
 
     draft_model: str
@@ -38,7 +38,7 @@ class DraftTarget:
     window_s: float
 
     def has_same_encoder(self, own: ModelSpec, encoder: Encoder) -> bool:
-        """Whether both read one graph with the same arrays, by its hash, in one kind of engine."""
+        """Return whether both models have the same encoder graph, by its hash and engine."""
         files = [of.files.get(ENCODER_FILE) for of in (self.spec, own)]
         main = self.chosen.encoder
         if self.engine.encoder is not None or files[0] is None:
@@ -48,13 +48,11 @@ class DraftTarget:
 
 @dataclass(frozen=True, slots=True)
 class DraftModel:
-    """What decodes ahead.
+    """An encoder and decoder that decode ahead of the main model.
 
     Attributes:
-        name: of the model.
-        encoder: log-mel to its audio features; `None` where the model's own encoder is the same.
-        decoder: with a vocabulary that is the model's.
-        running: what it has brought audio that goes on, which is no recording.
+        encoder: `None` where the main model's encoder is the same.
+        running: statistics of live audio, which is not one recording.
     """
 
     name: str
@@ -66,13 +64,7 @@ class DraftModel:
     def of_model(
         cls, helped: DraftTarget, convert: ConvertOptions | None, threads: int
     ) -> tuple[DraftModel | None, str]:
-        """The draft model that was asked for, and how it runs; none where it promises no gain.
-
-        Args:
-            helped: the model that it decodes ahead of.
-            convert: how to convert a checkpoint.
-            threads: per operator.
-        """
+        """Find a draft model and describe it; `None` where it promises no gain."""
         name, spec = helped.draft_model, helped.spec
         directory, own = find_model(name, _form(name, spec, convert))
         _expect_one_vocabulary(name, spec, own)
@@ -91,12 +83,12 @@ class DraftModel:
         return draft, f"draft model {own.name}, {decoder.name}: {heard}"
 
     def tally(self) -> DraftStats:
-        """Of a recording that has not begun."""
+        """Return the statistics of a new recording."""
         return DraftStats(self.running.costs, self.running.always)
 
 
 def why_not_drafted(options: DecodingOptions, batch_size: int) -> str | None:
-    """Why windows are decoded without a draft model; `None` where they are not."""
+    """Return why windows are decoded without a draft model; `None` if with one."""
     if options.search.beam_size > 1:
         return f"a beam of {options.search.beam_size} takes no drafts"
     if options.search.temperatures[0] > 0:
@@ -115,10 +107,11 @@ def _left_out(own: ModelSpec, spec: ModelSpec, costs: Costs) -> str:
 
 
 def _form(name: str, spec: ModelSpec, convert: ConvertOptions | None) -> ConvertOptions | None:
-    """How a checkpoint is converted: its text is not what counts, so its decoder as is quickest.
+    """Return how to convert a checkpoint for drafts: a 4-bit decoder.
 
-    Four bits shorten the product with the vocabulary, which is most of a small decoder's step, and
-    cost it few right tokens. Its encoder as the model's, which may be the same one.
+    Four bits shorten the product with the vocabulary, which is most of a small decoder's step, at
+    the cost of few right tokens. The encoder is quantised as the main model's, which may be the
+    same one.
     """
     path = parse_name(name).path
     if path is not None and is_model_directory(path):
@@ -128,7 +121,7 @@ def _form(name: str, spec: ModelSpec, convert: ConvertOptions | None) -> Convert
 
 
 def _expect_one_vocabulary(name: str, spec: ModelSpec, own: ModelSpec) -> None:
-    """An id must be the same token in both."""
+    """Refuse a model whose ids mean other tokens."""
     got, wanted = own.dims.n_vocab, spec.dims.n_vocab
     if got != wanted or _ids(spec) != _ids(own):
         raise OptionError(
@@ -139,5 +132,5 @@ def _expect_one_vocabulary(name: str, spec: ModelSpec, own: ModelSpec) -> None:
 
 
 def _ids(spec: ModelSpec) -> SpecialTokens:
-    """Lists of what is never said may differ, for the model's own are what counts."""
+    """Return the control tokens without the suppress lists, which may differ."""
     return replace(spec.tokens, suppress=(), begin_suppress=())

@@ -1,4 +1,4 @@
-"""Python keywords of `Transcriber`, and the options that they stand for."""
+"""Keyword arguments of `Transcriber`, and the options that they set."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ _PEERS: Final[Mapping[str, str]] = {
     "download_root": "set WHISPER_HAILO_CACHE",
     "local_files_only": "set HF_HUB_OFFLINE=1",
 }
-"""Keywords of OpenAI Whisper and faster-whisper that stand for nothing here."""
+"""Keywords of OpenAI Whisper and faster-whisper that are not supported, with advice."""
 
 _MEANT: Final[Mapping[tuple[str, object], Mapping[str, Any]]] = {
     ("vad_filter", True): {"strategy": "vad"},
@@ -169,21 +169,16 @@ _MEANT: Final[Mapping[tuple[str, object], Mapping[str, Any]]] = {
     ("device", "auto"): {},
     ("device", "cpu"): {"encoder_backend": "onnx"},
 }
-"""Keywords of theirs with a value that does stand for something."""
+"""Values of their keywords that are supported, with our keywords for them."""
 
 
 def merge_transcribe_kwargs(
     options: DecodingOptions, long: LongOptions | str | None, keywords: Mapping[str, Any]
 ) -> tuple[DecodingOptions, LongOptions, Progress | None]:
-    """Put keywords of `transcribe` on options.
-
-    Args:
-        options: how to decode, but for the keywords.
-        long: options of long recordings; the name of a strategy stands for its options.
-        keywords: see `TranscribeKwargs`.
+    """Apply keywords of `transcribe` to options; `long` may be the name of a strategy.
 
     Returns:
-        both with the keywords, and what `log_progress=True` asks for.
+        both with the keywords, and the callback of `log_progress=True`.
 
     Raises:
         OptionError: an unknown keyword, or a value of a wrong type or out of range.
@@ -210,13 +205,7 @@ def merge_model_kwargs(
     threads: int,
     keywords: Mapping[str, Any],
 ) -> tuple[ConvertOptions, EngineOptions, int]:
-    """Put keywords of `from_model` on options.
-
-    Args:
-        convert: how to convert, but for the keywords; `None` is the defaults.
-        engine: which encoder and decoder.
-        threads: per operator; where it is 0, `cpu_threads` counts, as of faster-whisper.
-        keywords: see `ModelKwargs`.
+    """Apply keywords of `from_model` to options; `cpu_threads` counts where `threads` is 0.
 
     Raises:
         OptionError: an unknown keyword, or a value of a wrong type or out of range.
@@ -230,7 +219,7 @@ def merge_model_kwargs(
 
 
 def _as_ours(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return others' keywords with values that we know as ours, which go before them."""
+    """Replace others' keywords by ours, which take precedence."""
     meant: dict[str, Any] = {}
     left: dict[str, Any] = {}
     for name, value in keywords.items():
@@ -243,16 +232,11 @@ def _as_ours(keywords: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _log(done_s: float, duration_s: float | None) -> None:
-    """Log how far a recording is."""
     logger.info("%.0f s%s", done_s, "" if duration_s is None else f" of {duration_s:.0f} s")
 
 
 def at_rate(audio: AudioSource, sample_rate: int | None) -> AudioSource:
-    """Samples with their rate.
-
-    Raises:
-        OptionError: a rate of something that tells its own.
-    """
+    """Return samples with their rate; a file has its own."""
     if sample_rate is None or (sample_rate == SAMPLE_RATE_HZ and isinstance(audio, np.ndarray)):
         return audio
     if not isinstance(audio, np.ndarray):

@@ -1,9 +1,9 @@
-"""Windows whose text ends before their speech does are decoded on from there.
+"""Windows whose text ends before their speech does are decoded further.
 
 Whisper was trained on windows whose last sentence may be cut: it leaves that sentence to the next
-window, and with it, now and then, all that follows a pause. OpenAI Whisper seeks back to the end of
-the text. Windows that were cut in advance are completed instead: the decoder is shown its own text
-and the time at which speech goes on, and may not end there.
+window, and sometimes all that follows a pause. OpenAI Whisper seeks back to the end of the text.
+Windows cut in advance are completed instead: the decoder gets its own text and the time at which
+speech goes on, and may not end there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.window import WindowRequest
 
 _MIN_TAIL_S: Final = 1.0
-"""Less behind the text is the end of its last word."""
+"""Less audio after the text is the end of its last word."""
 
 _MIN_SPEECH_S: Final = 0.6
 _THRESHOLD: Final = 0.5
@@ -37,14 +37,7 @@ _MAX_ROUNDS: Final = 3
 
 
 class SpeechCompleter:
-    """Completes windows whose text ends too early.
-
-    Args:
-        loop: of the decoder.
-        decoder: open when `complete` is called.
-        tokenizer: of the model.
-        options: what the caller asked for.
-    """
+    """Completes windows whose text ends too early."""
 
     def __init__(
         self,
@@ -67,13 +60,9 @@ class SpeechCompleter:
         tasks: Sequence[DecodingTask],
         decoded: Sequence[Decoded],
     ) -> Steps[tuple[Decoded, ...]]:
-        """Return the windows' tokens, with those of speech that was left out.
+        """Return the windows' tokens, with those of missed speech.
 
-        Args:
-            state: from `Decoder.start`, one row per window.
-            requests: the windows.
-            tasks: as they were decoded.
-            decoded: their results.
+        `state` is from `Decoder.start`, one row per window; `tasks` are as they were decoded.
         """
         results = list(decoded)
         for row, (request, task) in enumerate(zip(requests, tasks, strict=True)):
@@ -95,7 +84,7 @@ class SpeechCompleter:
         task: DecodingTask,
         decoded: Decoded,
     ) -> Steps[Decoded | None]:
-        """Return a window's tokens with what was said behind them; `None`: nothing was."""
+        """Return a window's tokens with those of missed speech; `None` without any."""
         begin, tokens = self._begin, decoded.tokens
         if begin is None or not tokens or tokens[-1] < begin:
             return None
@@ -119,7 +108,7 @@ class SpeechCompleter:
         return self._joined(decoded, rest_only, found.tokens)
 
     def _joined(self, before: Decoded, rest: Decoded, tokens: tuple[int, ...]) -> Decoded:
-        """Return one result of two; probabilities weigh as many tokens as they are of."""
+        """Return one result of two; probabilities are weighted by tokens."""
         n_before, n_rest = len(before.tokens), len(rest.tokens)
         logprob = before.avg_logprob * n_before + rest.avg_logprob * n_rest
         return replace(
@@ -130,12 +119,7 @@ class SpeechCompleter:
         )
 
     def _find_speech(self, audio: FloatArray, end_s: float) -> float | None:
-        """Return where speech goes on behind a time, in seconds; `None` where it does not.
-
-        Args:
-            audio: `(n_samples,)` float32 16 kHz mono, of the window.
-            end_s: where its text ends.
-        """
+        """Return where speech goes on after `end_s` in the window, in seconds, or `None`."""
         tail = audio[round(end_s * SAMPLE_RATE_HZ) :]
         if tail.size < _MIN_TAIL_S * SAMPLE_RATE_HZ:
             return None

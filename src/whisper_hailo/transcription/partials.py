@@ -1,4 +1,4 @@
-"""The words of audio that goes on, as they are shown while it does."""
+"""Partials: the words of live audio while it goes on."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from whisper_hailo.transcription.window import Context, WindowRequest, WindowRes
 
 @dataclass(frozen=True, slots=True)
 class PartialBuffer:
-    """Audio that goes on, as far as it has come.
+    """Live audio as far as it has come.
 
     Attributes:
         audio: `(n_samples,)` float32 at 16 kHz mono.
-        draft: what its text may begin with.
-        word_times: find where each word is, where the decoder can.
-        hold_back_s: end the text where it is a guess at what follows; see `WindowRequest`.
+        draft: expected start of the text.
+        word_times: align words, where the decoder can.
+        hold_back_s: see `WindowRequest`.
     """
 
     audio: FloatArray
@@ -33,14 +33,14 @@ class PartialBuffer:
     hold_back_s: float = 0.0
 
     def request(self, context: Context, n_samples: int) -> WindowRequest:
-        """Its window."""
+        """Return its window."""
         context.n_windows = 1  # no recording begins here: what is for its first window is not
         window = Window(self.audio[:n_samples], 0.0)
         return WindowRequest(window, context, self.draft, self.word_times, self.hold_back_s)
 
 
 def in_english(options: DecodingOptions, language: str) -> DecodingOptions:
-    """Options by which the same audio is translated; what was said in its language is no prompt."""
+    """Return the options to translate the same audio, without prompts in its language."""
     return replace(
         options,
         task="translate",
@@ -51,7 +51,7 @@ def in_english(options: DecodingOptions, language: str) -> DecodingOptions:
 
 
 def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
-    """What one window of audio that goes on was transcribed as."""
+    """Return the text of one window of live audio."""
     decoded, language = result.decoded, result.language
     if not decoded.tokens:  # of an engine that gives text alone, or of nothing
         text = " ".join(segment.text for segment in result.segments)
@@ -73,12 +73,12 @@ def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
 def joined(
     pieces: Sequence[Word], language: str, probabilities: Sequence[float] | None = None
 ) -> tuple[BufferWord, ...]:
-    """Words as they are shown: marks without a blank before them belong to the word before.
+    """Join marks without a space before them to the previous word.
 
     Args:
         pieces: words and marks, with times where there are any.
-        language: code; languages without blanks keep every character apart.
-        probabilities: of each token, where the engine says.
+        language: unspaced languages keep every character apart.
+        probabilities: of each token, where the engine gives them.
     """
     words: list[BufferWord] = []
     begins: list[int] = []
@@ -111,5 +111,5 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def text_words(text: str) -> tuple[BufferWord, ...]:
-    """Words of plain text, without times, each with the blank before it."""
+    """Split plain text into words without times, each with its leading space."""
     return tuple(BufferWord(f" {word}") for word in text.split())

@@ -1,4 +1,4 @@
-"""Default batch size."""
+"""The pipeline of one model: its encoder, decoder and tokenizer, and what they refuse."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LINE: Final = "MemAvailable:"
 
 
 def available_bytes() -> int | None:
-    """What the system could give without swapping; `None` where it does not say."""
+    """Return the memory that the system has free without swapping; `None` if unknown."""
     try:
         lines = MEMINFO.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
@@ -51,28 +51,24 @@ def available_bytes() -> int | None:
 
 MAX_BATCH: Final = 256
 USUAL_BATCH: Final = 4
-"""Takes most of what there is to gain: a step reads the weights once for all of its windows."""
+"""Most of the possible gain: a step reads the weights once for all of its windows."""
 
 _SHARE: Final = 0.25
-"""Of the free memory; the model itself and other programs need some, too."""
+"""Of the free memory, which the model and other programs need too."""
 _ENCODER_COPIES: Final = 16
-"""Arrays of the size of the audio features that the encoder and its queue hold at once."""
+"""Arrays as large as the audio features that the encoder and its queue hold at once."""
 _FLOAT_BYTES: Final = 4
 
 
 def checked_batch(batch_size: int) -> int:
-    """A number of windows that was asked for.
-
-    Raises:
-        OptionError: none, or too many.
-    """
+    """Return a batch size, or refuse it."""
     if not 1 <= batch_size <= MAX_BATCH:
         raise OptionError(f"--batch-size is {batch_size}, expected 1 to {MAX_BATCH}")
     return batch_size
 
 
 def fitting_batch(dims: Dimensions) -> int:
-    """Return how many windows are worth it and fit a quarter of the free memory; at least one."""
+    """Return the default batch size that fits a quarter of the free memory; at least one."""
     free = available_bytes()
     if free is None:
         return 1
@@ -80,7 +76,7 @@ def fitting_batch(dims: Dimensions) -> int:
 
 
 def window_bytes(dims: Dimensions) -> int:
-    """Memory of one window on its way, at most: keys and values in float32, and the encoder's."""
+    """Return the most memory of one window: float32 keys and values, and the encoder's."""
     positions = dims.n_audio_ctx + 1 + dims.n_text_ctx
     cached = 2 * dims.n_decoder_layers * positions * dims.d_model
     encoded = _ENCODER_COPIES * dims.n_audio_ctx * dims.d_model
@@ -92,14 +88,10 @@ class Pipeline:
     """An encoder, a decoder and a tokenizer of one model.
 
     Attributes:
-        encoder: log-mel to audio features.
-        decoder: audio features to tokens, of the same model.
-        tokenizer: tokens to text.
         plan: the windows that the audio is cut into.
-        threads: recorded in the results' settings.
-        reasons: why these parts, recorded there too.
+        threads: recorded in the results' settings, like `reasons`.
         encode_ahead: encode the next windows while the last ones are decoded.
-        draft: a small model that decodes ahead of the decoder.
+        draft: a draft model.
     """
 
     encoder: Encoder
@@ -123,7 +115,7 @@ class Pipeline:
         threads: int,
         engine: EngineOptions,
     ) -> Pipeline:
-        """The parts of a model by its name: see `Transcriber.from_model`."""
+        """Build the pipeline of a model; see `Transcriber.from_model`."""
         directory, spec = find_model(model, convert, revision=revision, tokenizer=engine.tokenizer)
         chosen = select(directory, spec, engine, threads, window_s)
         window_s = engine_window_s(chosen, spec, window_s)
@@ -149,21 +141,19 @@ class Pipeline:
 
     @property
     def default_cures(self) -> Cures:
-        """Padding, where there can be any; a fixed decoder has all its positions already."""
+        """Padding, if possible; a fixed decoder already has all its positions."""
         return PRESETS["conservative"] if self.limits.n_positions is None else FIXED_CURES
 
     @property
     def default_fallback(self) -> float:
-        """OpenAI Whisper's step of temperature; 0 for decoders of a fixed length.
+        """Default temperature step of retries; 0 for decoders of a fixed length.
 
-        Without a cache each of the samples that a hotter try draws costs as many passes as it has
-        tokens.
+        Without a cache, each sample at a higher temperature costs as many passes as it has tokens.
         """
         return FALLBACK_STEP if self.limits.n_positions is None else 0.0
 
     @property
     def default_options(self) -> DecodingOptions:
-        """Return the default decoding options of this engine."""
         step = self.default_fallback
         return DecodingOptions(
             language=AUTO_LANGUAGE,
@@ -174,22 +164,20 @@ class Pipeline:
 
     @property
     def _writes_timestamps(self) -> bool:
-        """Whether text comes with times by default.
+        """Whether text has times by default.
 
-        With them no clause is left out of a window of several sentences. Decoders of a fixed
-        length have no room for them.
+        With them no clause is left out of a window of several sentences. Decoders of a fixed length
+        have no room for them.
         """
         if self.limits.n_positions is not None:
             return False
         return self.tokenizer.special.timestamp_begin is not None
 
     def batch_size(self, asked: int | None) -> int:
-        """Windows decoded together, at most.
+        """Return the most windows decoded together.
 
-        Args:
-            asked: by the caller; `None` takes what suits: several for graphs of ours. Others gain
-                nothing, or round what they know of one window by its neighbours; drafts are for one
-            window at a time.
+        By default several for our own graphs. Others gain nothing, or quantise one window by its
+        neighbours; drafts are for one window at a time.
         """
         if asked is not None:
             return checked_batch(asked)
@@ -198,7 +186,7 @@ class Pipeline:
         return fitting_batch(self.decoder.spec.dims) if self.limits.free_padding else 1
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
-        """Refuse options that these parts cannot honour: see `Transcriber.check`."""
+        """Refuse options that this pipeline cannot honour; see `Transcriber.check`."""
         decoder, pad_to = self.decoder, options.cures.pad_to or 0
         special = self.tokenizer.special
         if options.timestamps and special.timestamp_begin is None:
@@ -221,12 +209,11 @@ class Pipeline:
         self.window_engine(options)
 
     def window_engine(self, options: DecodingOptions, batch_size: int = 1) -> WindowEngine:
-        """What takes audio features to text."""
         draft = self._draft(options, batch_size)
         return DecoderEngine(self.decoder, self.tokenizer, options, self.plan.window_s, draft)
 
     def running_context(self, engine: WindowEngine) -> Context:
-        """Of audio that goes on, which is asked about again and again."""
+        """Return the context of live audio, which is transcribed again and again."""
         context = engine.context()
         if self.draft is not None:
             context.tally = self.draft.running
@@ -235,23 +222,17 @@ class Pipeline:
     def stages(
         self, options: DecodingOptions, *, trim_window: bool = False, batch_size: int = 1
     ) -> Stages:
-        """All that a window goes through.
-
-        Args:
-            options: checked before.
-            trim_window: encode only as much of a window as its audio fills.
-            batch_size: windows decoded together.
-        """
+        """Return the stages of windows with these options, checked before."""
         plan = replace(self.plan, trim_window=trim_window)
         draft = self._draft(options, batch_size)
         return Stages(self.encoder, self.window_engine(options, batch_size), plan, draft)
 
     def _draft(self, options: DecodingOptions, batch_size: int) -> DraftModel | None:
-        """What decodes ahead with these options, if anything does."""
+        """Return the draft model, if these options can use it."""
         return self.draft if why_not_drafted(options, batch_size) is None else None
 
     def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
-        """Windows that overlap are joined by the times of their words, which not all can tell."""
+        """Fill in the defaults; `auto` overlaps only where words can be aligned."""
         long = long or LongOptions()
         long = replace(long, trim_window=self.trims(options, long.trim_window))
         overlaps = strategy_of(options, long) == "overlap"
@@ -260,11 +241,9 @@ class Pipeline:
         return long
 
     def trims(self, options: DecodingOptions, asked: bool | None) -> bool:
-        """Whether windows are encoded only as far as their audio fills them.
+        """Return whether windows are encoded only as far as their audio fills them.
 
-        Args:
-            options: with the padding, whose silence keys stand for what is not encoded.
-            asked: by the caller; `None` trims wherever that costs no words.
+        By default wherever that costs no words: silence keys stand for the rest.
 
         Raises:
             OptionError: asked for, and the encoder takes windows of one length.
@@ -284,7 +263,7 @@ class Pipeline:
         return can and pads and shared and self.limits.free_padding
 
     def identity(self, options: DecodingOptions, long: LongOptions | None, batch_size: int) -> str:
-        """Tells what gives the same text from all else: see `Transcriber.identity`."""
+        """Return a hash of everything that affects the text."""
         settings = replace(self.settings(options, long, batch_size), reasons=())
         cut = self.long(long, options)
         return _identity(settings, self.decoder.spec.to_json(), options, cut)
@@ -292,7 +271,6 @@ class Pipeline:
     def settings(
         self, options: DecodingOptions, long: LongOptions | None, batch_size: int
     ) -> Settings:
-        """What shapes the results of these options."""
         spec, draft = self.decoder.spec, self._draft(options, batch_size)
         return Settings(
             model=spec.name,
@@ -320,7 +298,7 @@ def _identity(*parts: object) -> str:
 
 
 def _check_ids(options: DecodingOptions, n_vocab: int) -> None:
-    """An id that the model does not have would name no logit, or a negative one another's."""
+    """Refuse ids that the model does not have."""
     unknown = [token for token in options.limits.suppress or () if not 0 <= token < n_vocab]
     if unknown:
         raise OptionError(
@@ -330,14 +308,14 @@ def _check_ids(options: DecodingOptions, n_vocab: int) -> None:
 
 
 def _tokenizer_file(directory: Path, spec: ModelSpec) -> Path:
-    """The model's own; a directory of another program lists no files."""
+    """Return the model's tokenizer; a directory of another program lists no files."""
     if TOKENIZER_FILE in spec.files:
         return model_file(directory, spec, TOKENIZER_FILE)
     return directory / TOKENIZER_FILE
 
 
 def _check_silence(options: DecodingOptions, strategy: str) -> None:
-    """Silence is skipped by seeking behind it, which no other plan of windows does."""
+    """Refuse to skip silence without seeking, which no other strategy does."""
     words = options.words
     if words is not None and words.hallucination_silence_s is not None and strategy != "seek":
         raise OptionError(

@@ -1,4 +1,4 @@
-"""One recording on its way from windows to segments."""
+"""A recording on its way from windows to segments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _READ_SAMPLES = SAMPLE_RATE_HZ
 
 
 def strategy_of(options: DecodingOptions, long: LongOptions) -> str:
-    """The strategy that `auto` stands for."""
+    """Return the strategy, resolving `auto`."""
     if long.strategy != "auto":
         return long.strategy
     words = options.words
@@ -40,7 +40,7 @@ def strategy_of(options: DecodingOptions, long: LongOptions) -> str:
 def make_plan(
     buffer: AudioBuffer, plan: WindowPlan, options: DecodingOptions, long: LongOptions
 ) -> WindowPlanner:
-    """The windows of one recording."""
+    """Return the window planner of one recording."""
     strategy = strategy_of(options, long)
     sequential = options.prompts.condition_on_previous_text
     if strategy == "seek":
@@ -68,11 +68,7 @@ def _gate(long: LongOptions) -> SpeechGate | None:
 
 @dataclass(slots=True)
 class FairShare:
-    """What one of several clients has had.
-
-    Attributes:
-        n_windows: of all that one client's recordings were given.
-    """
+    """How many windows a client's recordings have been given."""
 
     n_windows: int = 0
 
@@ -82,18 +78,17 @@ class Recording(Closing):
 
     Args:
         source: a file or samples.
-        context: what its windows know of each other.
+        context: shared by its windows.
         plan: sizes of the windows.
-        options: what the caller asked for.
+        options: decoding options.
         long: how it is cut into windows.
-        priority: less goes first.
-        engine: takes its windows to text; `None` is the one of the schedule.
-        share: whose it is; of several with one priority the one who had least goes first.
+        priority: lower goes first.
+        engine: decodes its windows; `None` is that of the schedule.
+        share: of its client; within a priority the client that had least goes first.
 
     Attributes:
-        has_begun: a window of it was taken up.
-        segments: those that are final, as they come.
-        failure: what kept it from being transcribed.
+        segments: final segments so far.
+        failure: why it could not be transcribed.
     """
 
     def __init__(
@@ -125,7 +120,6 @@ class Recording(Closing):
         self.duration_s = 0.0
 
     def open(self) -> Self:
-        """Open the file."""
         with self.context.clock.stage("total"), ExitStack() as opened:
             self._stream = opened.enter_context(open_audio(self._source))
             self._buffer = AudioBuffer(self._stream.blocks(_READ_SAMPLES))
@@ -149,17 +143,17 @@ class Recording(Closing):
 
     @property
     def sequential(self) -> bool:
-        """Whether the next window depends on the result of the one before."""
+        """Whether the next window depends on the result of the previous one."""
         detects = self.context.language == AUTO_LANGUAGE and not self._options.detect_each_window
         return self._plan.sequential or detects
 
     @property
     def done(self) -> bool:
-        """Whether there is no window left, nor one whose result is not back."""
+        """Whether all windows are cut and their results are back."""
         return self._exhausted and not self._n_waiting
 
     def next(self) -> WindowRequest | None:
-        """The next window; `None` when there is none, or none before the last one's result."""
+        """Return the next window; `None` at the end, or before the last one's result."""
         if self._exhausted or (self._n_waiting and self.sequential):
             return None
         with self.context.clock.stage("total"):
@@ -185,25 +179,25 @@ class Recording(Closing):
                 )
 
     def take(self, result: WindowResult) -> None:
-        """Note the result of a window, in order."""
+        """Take the result of a window, in order."""
         self._n_waiting -= 1
         final = self._plan.take(result)
         self._give(final)
         self.context.remember(result, final, self._plan.pending)
 
     def _give(self, final: Sequence[Segment]) -> None:
-        """Add segments that are final; words only where their times were asked for."""
+        """Add final segments, with words only if asked for."""
         if self._options.words is None:
             final = [replace(segment, words=()) for segment in final]
         self.segments += map(rounded, final)
 
     def fail(self, error: Exception) -> None:
-        """Give up: this is what kept it from being transcribed."""
+        """Record the error and close the file."""
         self.failure = error
         self.close()
 
     def finish(self) -> None:
-        """All windows are transcribed, or it failed."""
+        """Add the last segments, unless it failed, and close the file."""
         if not self.failure:
             self._give(self._plan.finish())
         self.close()

@@ -1,4 +1,4 @@
-"""Recordings transcribed with the same parts and options."""
+"""A run: recordings transcribed with the same pipeline and options."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ RecordingT = TypeVar("RecordingT", bound=Recording)
 
 
 class TranscriptionRun:
-    """What all recordings of one call have in common.
+    """What all recordings of one call share.
 
     Args:
-        parts: of the engine.
+        parts: the pipeline.
         options: checked before.
-        long: how recordings longer than a window are taken apart.
+        long: how long recordings are cut.
         batch_size: windows decoded together.
-        progress: told after each batch how far its last recording has come.
-        load_ms: what it took to load the model.
-        memory: windows that need not be decoded again.
+        progress: called after each batch.
+        load_ms: time to load the model.
+        memory: cache of decoded windows.
     """
 
     def __init__(
@@ -63,7 +63,6 @@ class TranscriptionRun:
         self._settings = parts.settings(options, long, batch_size)
 
     def recording(self, source: AudioSource) -> Recording:
-        """A recording that has not begun."""
         return self.recording_of(Recording, source)
 
     def recording_of(
@@ -74,14 +73,7 @@ class TranscriptionRun:
         priority: int = 0,
         share: FairShare | None = None,
     ) -> RecordingT:
-        """A recording of some kind that has not begun.
-
-        Args:
-            kind: of recording.
-            source: a file or samples.
-            priority: less goes first.
-            share: whose it is; `None`: one for all recordings of the run.
-        """
+        """Return a new recording of some class; `share` defaults to one for the whole run."""
         engine, parts = self._stages.engine, self._parts
         return kind(
             source,
@@ -95,21 +87,20 @@ class TranscriptionRun:
         )
 
     def request(self, running: PartialBuffer) -> WindowRequest:
-        """The window of audio that goes on."""
+        """Return the window of live audio."""
         context = self._parts.running_context(self._stages.engine)
         return running.request(context, self._parts.plan.content_samples)
 
     def text(self, result: WindowResult) -> BufferText:
-        """What audio that goes on was transcribed as."""
+        """Return the text of a window of live audio."""
         return partial_text(result, self._parts.tokenizer)
 
     def schedule(self, source: WindowSource) -> Schedule:
-        """What transcribes the recordings of a source."""
         ahead = self._parts.encode_ahead
         return Schedule(source, self._stages, self._batch_size, self._progress, encode_ahead=ahead)
 
     def transcript(self, recording: Recording) -> Transcript:
-        """Of a recording that is done, or as far as it is."""
+        """Return the transcript of a recording, complete or as far as it is."""
         context = recording.context
         return Transcript(
             audio=recording.name,
@@ -124,7 +115,7 @@ class TranscriptionRun:
 
 
 class Segments(Iterator[Segment]):
-    """Gives each segment when it is final; the work is done while they are asked for."""
+    """Final segments, transcribed as they are asked for."""
 
     def __init__(self, run: TranscriptionRun, recording: Recording) -> None:
         self._run = run
@@ -132,32 +123,30 @@ class Segments(Iterator[Segment]):
         self._segments = _steps(run, recording)
 
     def __next__(self) -> Segment:
-        """The next one."""
         return next(self._segments)
 
     def close(self) -> None:
-        """End the work and give the file back; there are no more segments."""
+        """Stop the work and close the file."""
         self._segments.close()
 
     @property
     def language(self) -> str | None:
-        """Code; `None` until it was found out."""
+        """Code; `None` until it is detected."""
         language = self._recording.context.likeliest_language
         return None if language == AUTO_LANGUAGE else language
 
     @property
     def language_probs(self) -> dict[str, float]:
-        """Code to probability, likeliest first; empty where it was given, or is not known yet."""
+        """Code to probability, likeliest first; empty where it was given or is not known yet."""
         return self._recording.context.language_probs
 
     @property
     def transcript(self) -> Transcript:
-        """What there is so far: of the whole recording when all segments have come."""
+        """The transcript so far; complete when all segments have come."""
         return self._run.transcript(self._recording)
 
 
 def _steps(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
-    """A function that is independent of its caller and ends with it."""
     n_given = 0
     for _ in run.schedule(Listed([recording])).steps():
         new = recording.segments[n_given:]

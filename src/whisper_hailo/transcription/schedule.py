@@ -1,4 +1,4 @@
-"""Takes recordings from a source through the stages: turns, batches, encoding ahead."""
+"""The schedule: batches of windows from many recordings, encoded ahead of decoding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from whisper_hailo.transcription.stages import LazyFuture, Prefetch, Stages
 from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest, WindowResult
 
 PATIENCE: Final = 8
-"""So many batches on end what waits is passed over by what is more urgent; the next one is its."""
+"""Consecutive batches after which waiting work goes before more urgent work."""
 
 QUANTUM: Final = 48
 """Steps of a batch before another one may go first that is as urgent: some ten seconds of speech.
@@ -35,17 +35,16 @@ Hard speech takes hundreds: text that runs on, then a beam search, then samples.
 
 
 class PriorityScheduler:
-    """The most urgent goes first, and of several alike the one who had least.
+    """The lowest priority number goes first; within it, the client that had least.
 
-    No recording starves: however much comes that is urgent, of nine batches one is of what
-    waits behind it.
+    Nothing starves: however much urgent work comes, one of nine batches is of waiting work.
     """
 
     def __init__(self) -> None:
         self._passed: dict[int, int] = {}
 
     def note(self, served: Iterable[Recording], waiting: Collection[Recording]) -> None:
-        """A batch is decoded."""
+        """Count a decoded batch."""
         had = {recording.priority for recording in served}
         self._passed = {
             priority: self._passed.get(priority, 0) + 1
@@ -53,11 +52,11 @@ class PriorityScheduler:
         }
 
     def is_due(self, priority: int) -> bool:
-        """Whether what has this priority was passed over for long enough."""
+        """Return whether work of this priority was passed over for long enough."""
         return self._passed.get(priority, 0) >= PATIENCE
 
     def next_of(self, ready: Iterable[Recording]) -> Recording:
-        """Whose turn it is; of several alike, the one that came first."""
+        """Return the recording whose turn it is; of equal ones, the first."""
         return min(ready, key=self._rank)
 
     def _rank(self, recording: Recording) -> tuple[bool, int, int]:
@@ -69,12 +68,11 @@ class WindowSource(Protocol):
     """Where recordings come from; more may come while others are transcribed."""
 
     def next(self, *, n_free: int, idle: bool) -> Recording | None:
-        """The next recording, not opened yet.
+        """Return the next recording, not opened yet.
 
         Args:
-            n_free: rows of the batch that no recording under way fills; 0 where there are none, so
-                that only what is urgent should come.
-            idle: nothing is under way, so that it may be waited for.
+            n_free: free rows of the batch; with 0, only urgent recordings should come.
+            idle: nothing is under way, so that it may block.
 
         Returns:
             `None` when there is none now; when idle, that there will be none.
@@ -82,16 +80,16 @@ class WindowSource(Protocol):
         ...
 
     def rows(self, most: int) -> int:
-        """How many windows the next batch may have, of so many at most."""
+        """Return the most windows of the next batch, up to `most`."""
         ...
 
     def wait(self, coming: Future[Any]) -> bool:
-        """Wait until something is there, or a recording for `next`; whether it is a recording."""
+        """Wait for `coming` or for a new recording; return whether it is a recording."""
         ...
 
 
 class Listed:
-    """Recordings in the order of a list, the next one when there is room."""
+    """Recordings of a list, in order, as rows become free."""
 
     def __init__(self, recordings: Iterable[Recording]) -> None:
         self._recordings = iter(recordings)
@@ -101,11 +99,10 @@ class Listed:
         return next(self._recordings, None) if n_free else None
 
     def rows(self, most: int) -> int:
-        """As many as there are."""
         return most
 
     def wait(self, coming: Future[Any]) -> bool:
-        """No recording comes before there is room, so that the next batch need not wait either."""
+        """Return at once: no recording comes before a row is free."""
         del coming
         return False
 
@@ -113,12 +110,7 @@ class Listed:
 def in_order(
     recordings: Iterable[Recording], schedule: Callable[[WindowSource], Schedule]
 ) -> Iterator[Recording]:
-    """Transcribe a list of recordings; they come back in its order.
-
-    Args:
-        recordings: not opened yet; each is when its turn comes.
-        schedule: of a source.
-    """
+    """Transcribe a list of recordings; they come back in its order."""
     begun: deque[Recording] = deque()
 
     def noted() -> Iterator[Recording]:
@@ -142,7 +134,7 @@ Members: TypeAlias = list[tuple[Recording, WindowRequest]]
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Windows that are decoded together, and their audio features, which may still be coming."""
+    """Windows that are decoded together, and their audio features, which may be pending."""
 
     members: Members
     encoded: LazyFuture[Encoded]
@@ -154,7 +146,6 @@ class _Batch:
 
     @property
     def priority(self) -> int:
-        """That all of its windows have."""
         return self.members[0][0].priority
 
 
@@ -170,15 +161,12 @@ class Schedule:
     is encoded ahead of it. Recordings with different engines share a batch where the engines have
     the same `batch_key`.
 
-    What is more urgent is decoded before the next step of a batch. A batch that takes long lets
-    recordings go first that are as urgent and have not begun: they wait for `QUANTUM` steps.
-
     Args:
         source: of the recordings.
-        stages: take a batch of windows to text; all engines stand behind its encoder.
+        stages: of windows; all engines share its encoder.
         batch_size: most windows of a batch.
-        progress: told after each batch how far its last recording is.
-        encode_ahead: without it, encoder and decoder take turns.
+        progress: called after each batch.
+        encode_ahead: encode while decoding.
     """
 
     def __init__(
@@ -202,12 +190,7 @@ class Schedule:
         self._turns = PriorityScheduler()
 
     def run(self) -> Iterator[Recording]:
-        """Transcribe all that comes.
-
-        Yields:
-            recordings that are done, or that failed: whatever error one makes, foreseen or not, the
-            others have their turn.
-        """
+        """Yield recordings that are done or failed; an error in one does not stop the others."""
         for done in self.steps():
             yield from done
 
@@ -235,7 +218,7 @@ class Schedule:
                 recording.close()
 
     def _first(self, row: list[_Batch], ahead: _Ahead) -> _Batch:
-        """The batch that is decoded next: the row's first, or one that overtakes it."""
+        """Return the batch to decode next: the first in the row, or one that overtakes it."""
         while not self._turns.is_due(row[0].priority):
             if urgent := self._next_batch(ahead, partial(_overtakes, row[0].priority, False)):
                 return urgent
@@ -290,7 +273,7 @@ class Schedule:
     def _next_batch(
         self, ahead: _Ahead, goes_first: Callable[[Recording], bool] | None = None
     ) -> _Batch | None:
-        """What is to be decoded next; where a batch waits already, only of what goes first."""
+        """Return a new batch; where one waits already, only a more urgent one."""
         members = self._fill(goes_first)
         if not members:
             return None
@@ -299,7 +282,7 @@ class Schedule:
         return _Batch(members, encoded)
 
     def _fill(self, goes_first: Callable[[Recording], bool] | None) -> Members:
-        """Take windows of the recordings under way, in turns; then of new ones."""
+        """Take windows of the open recordings in turns, then of new ones."""
         batch: Members = []
         while self._begin(n_free=0) is not None:
             pass
@@ -319,7 +302,7 @@ class Schedule:
         return self._stages.engine_of(recording.engine)
 
     def _kind(self, recording: Recording) -> Hashable:
-        """Windows of one kind may be decoded together."""
+        """Return the key of windows that may be decoded together."""
         return recording.priority, self._engine(recording).batch_key
 
     def _begin(self, n_free: int) -> Recording | None:
@@ -335,7 +318,7 @@ class Schedule:
         return recording
 
     def _draw(self, recording: Recording, batch: Members) -> bool:
-        """Add the recording's next window to the batch, if it has one; none if it breaks."""
+        """Add the recording's next window to the batch; return whether there was one."""
         request = self._drawn.pop(recording, None) or self._next_window(recording)
         if recording.failure:
             batch[:] = [member for member in batch if member[0] is not recording]
@@ -361,7 +344,7 @@ class Schedule:
                 self._drawn[recording] = request
 
     def _done(self) -> list[Recording]:
-        """Recordings that are done or failed, which are under way no more."""
+        """Remove and finish the recordings that are done or failed."""
         done = [recording for recording in self._active if recording.failure or recording.done]
         self._active = [recording for recording in self._active if recording not in done]
         for recording in done:
@@ -373,11 +356,9 @@ class Schedule:
         return done
 
     def _transcribe(self, batch: _Batch, ahead: _Ahead) -> Iterator[list[Recording]]:
-        """Take a batch to text and hand out the results; its error is that of all in it.
+        """Decode a batch and hand out the results; an expected error fails all of it.
 
-        Yields recordings that were completed between its steps.
-
-        An unexpected error may come of one window, so each is tried again by itself.
+        An unexpected error may come from one window, so each is retried alone.
         """
         members = batch.members
         clock, requests = StageClock(), [request for _, request in members]
@@ -411,7 +392,7 @@ class Schedule:
             self._progress(request.window.end_s, recording.stream_duration_s)
 
     def _transcribe_each(self, members: Members, ahead: _Ahead) -> Iterator[list[Recording]]:
-        """Take the windows of a batch one by one, but for those of recordings that broke."""
+        """Decode the windows of a batch one by one, except those of failed recordings."""
         for recording, request in members:
             if not recording.failure:
                 encoded = LazyFuture(partial(self._stages.encode, [request]))
@@ -425,7 +406,7 @@ def _overtakes(priority: int, for_equals: bool, recording: Recording) -> bool:
 
 
 def _hand_out(recording: Recording, result: WindowResult) -> None:
-    """Give a recording its result, unless an earlier one of the batch broke it."""
+    """Give a recording its result, unless it has failed."""
     if recording.failure:
         return
     try:

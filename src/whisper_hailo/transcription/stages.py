@@ -1,4 +1,4 @@
-"""One pass of windows through the stages: log-mel, encoder, and the engine behind it."""
+"""The stages of a window before the decoder: log-mel and encoder."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequ
 
 
 class Stages:
-    """What batches of windows go through on their way to text.
+    """The stages that batches of windows go through.
 
     Args:
         encoder: log-mel to audio features, open.
         engine: audio features to segments.
         plan: sizes of the windows.
-        draft: what decodes ahead of the engine.
+        draft: a draft model of the engine.
 
     Attributes:
-        encoder: as given, like the others.
-        engine: likewise.
-        plan: likewise.
+        encoder: as given.
+        engine: as given.
+        plan: as given.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Stages:
         self.draft = draft
 
     def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
-        """Take at least one window from audio to audio features; it may run in a thread."""
+        """Encode at least one window; may run in a thread."""
         clock = StageClock()
         sizes = [self.plan.samples_for(request.window.audio.size) for request in requests]
         if len(set(sizes)) > 1:
@@ -78,12 +78,12 @@ class Stages:
         return Encoded(features, clock, n_positions=n_positions)
 
     def engine_of(self, own: WindowEngine | None) -> WindowEngine:
-        """What decodes for a recording: its own engine, or the one that all have in common."""
+        """Return a recording's own engine, or the common one."""
         return own or self.engine
 
     @property
     def start(self) -> Callable[[Sequence[WindowRequest]], Callable[[], Encoded]] | None:
-        """Begins `encode` and gives back what waits for it, where the encoder works by itself."""
+        """Starts `encode` and returns a function that waits for it, for asynchronous encoders."""
         encoder = self.encoder
         return partial(self._start, encoder) if isinstance(encoder, AsyncEncoder) else None
 
@@ -105,9 +105,9 @@ class Stages:
     def _ahead(
         self, mel: FloatArray, requests: Sequence[WindowRequest], clock: StageClock
     ) -> Callable[[FloatArray], FloatArray | None]:
-        """Begin to encode a window for what decodes ahead; what is given back waits for it.
+        """Start encoding a window for the draft model; the returned function waits for it.
 
-        Several windows are decoded together, without drafts, and so is what has no tally of them.
+        Batches of several windows are decoded without drafts.
         """
         draft, (first, *others) = self.draft, requests
         tally = first.context.tally
@@ -140,16 +140,15 @@ OutT = TypeVar("OutT")
 
 
 class Prefetch(Closing, Generic[InT, OutT]):
-    """Runs a function before its result is wanted.
+    """Runs a function before its result is needed.
 
-    By thread, a call that is alone waits until its result is asked for or another one comes behind
-    it: a recording of one window, or windows that wait for each other, need no thread.
+    In a thread, a single call waits until its result is asked for or another call follows it: a
+    recording of one window, or sequential windows, need no thread.
 
     Args:
-        function: what to run, one call after the other; beside it one that is `apart`.
-        start: does the same without waiting for it, where that needs no thread; it gives back what
-            waits.
-        enabled: without it, each call runs when its result is asked for.
+        function: called one at a time, except for calls that are `apart`.
+        start: does the same asynchronously and returns a function that waits.
+        enabled: otherwise each call runs when its result is asked for.
     """
 
     def __init__(
@@ -166,13 +165,12 @@ class Prefetch(Closing, Generic[InT, OutT]):
         self._last: LazyFuture[OutT] | None = None
 
     def begin(self, argument: InT, *, now: bool = False, apart: bool = False) -> LazyFuture[OutT]:
-        """Begin one call.
+        """Start one call.
 
         Args:
             argument: of the function.
-            now: by thread, it does not wait for another one.
-            apart: by thread, it is no part of the row: it runs where its result is asked for,
-                whatever the thread does meanwhile.
+            now: in a thread, start without waiting for another call.
+            apart: run when the result is asked for, whatever the thread does meanwhile.
         """
         if self._start is not None:
             try:
@@ -191,7 +189,7 @@ class Prefetch(Closing, Generic[InT, OutT]):
         return call
 
     def close(self) -> None:
-        """Drop what has not begun and wait for what has: nothing is taken away under its feet."""
+        """Cancel pending calls and wait for running ones."""
         if self._thread is not None:
             self._thread.shutdown(cancel_futures=True)
 
@@ -210,12 +208,10 @@ class LazyFuture(Generic[OutT]):
         self.asked = False
 
     def run_in(self, thread: ThreadPoolExecutor) -> None:
-        """Run it there, after what was begun before."""
         if self.coming is None:
             self.coming = thread.submit(self._function)
 
     def result(self) -> OutT:
-        """Its result, or its error."""
         self.asked = True
         return self._function() if self.coming is None else self.coming.result()
 

@@ -1,4 +1,4 @@
-"""The `Transcriber`: recordings and buffers in, text out."""
+"""`Transcriber`: recordings and live audio in, text out."""
 
 from __future__ import annotations
 
@@ -37,17 +37,13 @@ AudioInput: TypeAlias = AudioSource
 
 
 class Transcriber(Closing):
-    """An encoder, a decoder and a tokenizer of one model, ready to turn audio into text.
+    """A loaded model that turns audio into text.
 
     Use it in a `with` block, or call `open` and `close`.
     """
 
     def __init__(self, parts: Pipeline) -> None:
-        """From parts that fit each other; `from_model` finds them by a model's name.
-
-        Raises:
-            OptionError: a model's name instead of parts.
-        """
+        """Take a pipeline; `from_model` builds one from a model's name."""
         if isinstance(parts, str):
             raise OptionError(
                 f"Transcriber is given {parts!r}, expected its parts; "
@@ -58,7 +54,7 @@ class Transcriber(Closing):
         self._load_clock = StageClock()
 
     def open(self) -> Self:
-        """Load the model, as a `with` block does by itself."""
+        """Load the model."""
         self._load_clock = StageClock()
         with self._load_clock.stage("load"), ExitStack() as opened:
             for part in self.parts.values():
@@ -67,7 +63,7 @@ class Transcriber(Closing):
         return self
 
     def close(self) -> None:
-        """Free model and device, as a `with` block does by itself."""
+        """Free the model and the device."""
         self._stack.close()
 
     @classmethod
@@ -83,30 +79,28 @@ class Transcriber(Closing):
         engine: EngineOptions | None = None,
         **keywords: Unpack[ModelKwargs],
     ) -> Transcriber:
-        """Put a transcriber together from a model's name.
+        """Return a transcriber for a model.
 
         Args:
             model: `micro` (bundled), a model directory, a Hugging Face checkpoint directory, a hub
                 id such as `openai/whisper-tiny`, or a short name such as `tiny` or `base.en`.
-                Checkpoints are converted once and cached; a directory that Optimum exported is
-                used as it is.
+                Checkpoints are converted once and cached; a directory that Optimum exported is used
+                as it is.
             revision: hub commit, tag or branch; `None` is the main branch.
             convert: how to convert a checkpoint.
             window_s: encoder window in seconds; `None` is the encoder's own, or 20 s.
             margin_s: seconds kept free at the end of each window; `None` is 1 s, and 0 for 30 s.
             threads: threads per operator; 0 lets the runtime choose.
             engine: which encoder and decoder; `None` is the model directory's own.
-            keywords: any field of `EngineOptions`, of its `hailo`, and `quantize`,
-                `encoder_quantize` and `half` of `ConvertOptions`, in the place of what `engine`
-                and `convert` have: `quantize="none"`, `encoder_backend="onnx"`,
-                `draft_model="tiny"`.
+            keywords: any field of `EngineOptions` and of its `hailo`, and `quantize`,
+                `encoder_quantize` and `half` of `ConvertOptions`, which override `engine` and
+                `convert`: `quantize="none"`, `draft_model="tiny"`.
 
         Raises:
             ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
-            OptionError: a window that the model cannot take, a form that a model directory does
-                not have, an option that there is not.
-            ModelError, ShapeError, DeviceError: encoder and decoder that are not there, or that
-                do not fit the model or each other.
+            OptionError: unknown options, or ones that do not fit the model.
+            ModelError, ShapeError, DeviceError: encoder and decoder are missing, or do not fit the
+                model or each other.
         """
         convert, engine, threads = merge_model_kwargs(convert, engine, threads, keywords)
         return cls(
@@ -136,21 +130,19 @@ class Transcriber(Closing):
 
         Args:
             audio: a file, or `(n_samples,)` float32 samples in [-1, 1], mono.
-            options: language, task, search and cures; `None` is `default_options`.
-            progress: told after each window how far the work has come.
-            long: how recordings longer than a window are taken apart; the name of a strategy is
-                enough.
-            batch_size: windows decoded together, where none depends on the one before; `None` is
-                what is quick and fits memory.
-            sample_rate: of samples, in Hz; `None` is 16000. A file says its own.
-            keywords: any field of `DecodingOptions` and `LongOptions`, and of those within them, in
-                the place of what `options` and `long` have: `language="de"`, `words=True`,
-                `beam_size=5`, `initial_prompt="..."`, `overlap_s=3`. Names as they are typed on
-                the command line are taken, too: `word_timestamps=True`.
+            options: `None` is `default_options`.
+            progress: called after each window.
+            long: how long recordings are cut; the name of a strategy is enough.
+            batch_size: windows decoded together, where none depends on the previous one; `None` is
+                automatic.
+            sample_rate: of samples, in Hz; `None` is 16000. A file has its own.
+            keywords: any field of `DecodingOptions` and `LongOptions` and of their groups, which
+                override `options` and `long`: `language="de"`, `beam_size=5`, `overlap_s=3`. Names
+                of the command line work too: `word_timestamps=True`.
 
         Raises:
             AudioError: the audio cannot be read.
-            OptionError: options that the model cannot honour, or that there are not.
+            OptionError: unknown options, or ones that the model cannot honour.
         """
         run = self._run(options, long, batch_size, progress, keywords=keywords)
         recording = run.recording(at_rate(audio, sample_rate))
@@ -172,15 +164,15 @@ class Transcriber(Closing):
         memory: WindowCache | None = None,
         **keywords: Unpack[TranscribeKwargs],
     ) -> Segments:
-        """Transcribe one recording of any length, and give each segment when it is final.
+        """Transcribe one recording, yielding each segment when it is final.
 
-        Arguments are those of `transcribe`, and a `memory` of windows that need not be decoded
-        again, such as a `Journal` of a run that was interrupted. Options are checked at once;
-        the work ends when you stop asking for segments.
+        Arguments are those of `transcribe`, and a `memory` of decoded windows, such as a `Journal`
+        of an interrupted run. Options are checked at once; the work stops when you stop asking for
+        segments.
 
         Raises:
-            AudioError: the audio cannot be read; the segments before it were given.
-            OptionError: options that the model cannot honour, or that there are not.
+            AudioError: the audio cannot be read; the segments before the error were yielded.
+            OptionError: unknown options, or ones that the model cannot honour.
         """
         run = self._run(options, long, batch_size, progress, keywords=keywords, memory=memory)
         return Segments(run, run.recording(at_rate(audio, sample_rate)))
@@ -196,17 +188,13 @@ class Transcriber(Closing):
         sample_rate: int | None = None,
         **keywords: Unpack[TranscribeKwargs],
     ) -> Iterator[Transcript | Exception]:
-        """Transcribe recordings, the windows of several decoded together.
+        """Transcribe recordings, decoding the windows of several together.
 
-        Arguments are those of `transcribe`, but for `audio`: files or samples, of which each is
-        opened when its turn comes.
+        Arguments are those of `transcribe`, but `audio` is several files or samples; each is opened
+        when its turn comes.
 
         Returns:
-            the transcript of each recording, or the error that kept it from having one, foreseen or
-            not, in the order of the input.
-
-        Raises:
-            OptionError: options that the model cannot honour, or that there are not.
+            for each input, in order, the transcript or the error.
         """
         run = self._run(options, long, batch_size, progress, keywords=keywords)
         recordings = (run.recording(at_rate(one, sample_rate)) for one in audio)
@@ -238,11 +226,7 @@ class Transcriber(Closing):
         progress: Progress | None = None,
         memory: WindowCache | None = None,
     ) -> TranscriptionRun:
-        """What transcribes any recordings with the same options; arguments as of `transcribe`.
-
-        Raises:
-            OptionError: options that the model cannot honour.
-        """
+        """Return a run, which transcribes recordings with the same options; see `transcribe`."""
         parts = self._parts
         long = parts.long(long, options)
         self.check(options, long)
@@ -267,17 +251,16 @@ class Transcriber(Closing):
         hold_back_s: float = 0.0,
         translate: bool = False,
     ) -> BufferText:
-        """Transcribe audio that goes on: again and again, as more of it has come.
+        """Transcribe live audio, which is called again as more of it arrives.
 
         Args:
-            audio: `(n_samples,)` float32 at 16 kHz mono; at most `content_s` of it is looked at.
+            audio: `(n_samples,)` float32 at 16 kHz mono, of which at most `content_s` are used.
             options: checked before with `check`.
-            draft: what the text is expected to begin with: it saves time and changes nothing.
-            trim_window: encode only as much of the window as the audio fills; `None`: if the
-                encoder can.
-            word_times: find where each word is, where the decoder can; one pass more.
-            hold_back_s: end the text where it is a guess at what follows; see `WindowRequest`.
-            translate: decode what was encoded a second time, into English.
+            draft: expected start of the text: it saves time and changes nothing.
+            trim_window: encode only as much of the window as the audio fills; `None`: if possible.
+            word_times: align words, where the decoder can; one more pass.
+            hold_back_s: see `WindowRequest`.
+            translate: decode a second time, into English.
         """
         parts, clock = self._parts, StageClock()
         with clock.stage("total"):
@@ -306,13 +289,13 @@ class Transcriber(Closing):
         tokenizer: Tokenizer | None = None,
         encode_ahead: bool | None = None,
     ) -> Transcriber:
-        """The same with other parts, such as wrapped ones that are measured; open ones are shared.
+        """Return the same with other parts, such as wrapped ones; open ones are shared.
 
         Args:
-            encoder: in place of the encoder; `None` keeps it.
-            decoder: in place of the decoder; `None` keeps it.
-            tokenizer: in place of the tokenizer; `None` keeps it.
-            encode_ahead: whether encoder and decoder work at once; `None` keeps it.
+            encoder: `None` keeps the encoder, likewise for the others.
+            decoder: likewise.
+            tokenizer: likewise.
+            encode_ahead: whether encoder and decoder run concurrently.
         """
         own = self._parts
         changed = replace(
@@ -326,7 +309,7 @@ class Transcriber(Closing):
 
     @property
     def content_s(self) -> float:
-        """Seconds of audio that one window takes."""
+        """Seconds of audio per window."""
         return self._parts.plan.window_s - self._parts.plan.margin_s
 
     @property
@@ -343,32 +326,26 @@ class Transcriber(Closing):
 
     @property
     def default_cures(self) -> Cures:
-        """What keeps this decoder from repeating itself when the caller has no wish of their own.
-
-        Padding, where there can be any; a fixed decoder has all its positions already.
-        """
+        """The decoder's default against repetition: padding, or a penalty for fixed decoders."""
         return self._parts.default_cures
 
     @property
     def default_fallback(self) -> float:
-        """By how much hotter doubtful text is tried again by default; 0 is not at all.
-
-        `SearchOptions` says which temperatures.
-        """
+        """Default temperature step of retries; 0 is none."""
         return self._parts.default_fallback
 
     @property
     def default_options(self) -> DecodingOptions:
-        """What `transcribe` decodes by where the caller says nothing, as the command does.
+        """Default options of `transcribe` and of the command.
 
-        The language is found out, doubtful text is tried again where that can be had, and cures
-        are what suits the decoder.
+        The language is detected, doubtful text is retried where possible, and padding suits the
+        decoder.
         """
         return self._parts.default_options
 
     @property
     def parts(self) -> dict[str, Closeable]:
-        """What is open: encoder and decoder by these names, and likewise those of a draft model."""
+        """Open parts by name: `encoder`, `decoder`, `draft encoder`, `draft decoder`."""
         parts, draft = self._parts, self._parts.draft
         ahead = (None, None) if draft is None else (draft.encoder, draft.decoder)
         named = {
@@ -380,14 +357,7 @@ class Transcriber(Closing):
         return {name: part for name, part in named.items() if part is not None}
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
-        """Refuse options that this model cannot honour, before any audio is touched.
-
-        Raises:
-            OptionError: unknown language or task, padding beyond the model's context, prompts or
-                token ids that it cannot take, timestamps or alignment that it does not have, a rule
-                that the engine or the plan of windows does not have, or windows that the encoder
-                does not take.
-        """
+        """Refuse options that this model cannot honour, before any audio is read."""
         self._parts.check(options, long)
 
     def identity(
@@ -396,7 +366,7 @@ class Transcriber(Closing):
         long: LongOptions | None = None,
         batch_size: int | None = None,
     ) -> str:
-        """Tells runs that give the same text from all others: program, model, engine, options."""
+        """Return a hash of everything that affects the text: program, model, engine, options."""
         return self._parts.identity(options, long, self._parts.batch_size(batch_size))
 
     def settings(
@@ -405,5 +375,5 @@ class Transcriber(Closing):
         long: LongOptions | None = None,
         batch_size: int | None = None,
     ) -> Settings:
-        """What shapes the results of these options."""
+        """Return the settings that results record."""
         return self._parts.settings(options, long, self._parts.batch_size(batch_size))

@@ -1,4 +1,4 @@
-"""What is asked of one window, what came of it, and what its recording's next one is to know."""
+"""Requests and results of windows, and the context that a recording's windows share."""
 
 from __future__ import annotations
 
@@ -17,37 +17,35 @@ from whisper_hailo.decoding.search.loop import Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 
 _HOT = 0.5
-"""Text found at a higher temperature is not shown to the next window, as in OpenAI Whisper."""
+"""Text of a higher temperature is not shown to the next window, as in OpenAI Whisper."""
 
 _SURE: Final = 0.5
-"""A language less likely than that may be another one's by the next window."""
+"""A less likely language may change with the next window."""
 
 _MOST_TOKENS = 1024
-"""More earlier text than any text context holds."""
+"""More text than any text context holds."""
 
 
 @dataclass(slots=True)
 class Context:
-    """What a recording's windows know of those before them.
+    """What a recording's windows know of the previous ones.
 
     Attributes:
-        language: code; `auto` until it was detected.
-        previous: ids of the text so far, as far as the next window is to see it.
-        conditions: windows are shown what was before them.
-        n_open: so many ids at the end a plan may still change.
-        doubted: the text that a plan holds back is not to be shown.
+        language: code; `auto` until it is detected.
+        previous: ids of the text so far that the next window may see.
+        conditions: windows are shown the previous text.
+        n_open: ids at the end that a plan may still change.
+        doubted: do not show the text that a plan holds back.
         sequential: windows wait for each other; where they do not, only the first one is shown
-            what was before it, in whatever batch the others are.
+            earlier text, whatever batch the others are in.
         language_probs: of the detection, likeliest first: the mean of windows that were not sure.
         n_detections: windows whose language was detected.
         last_speech_s: end of the last word.
         n_windows: windows transcribed so far.
-        clock: where the time went.
-        prompts: what its windows are shown.
-        tally: what a model that decodes ahead has brought; `None` without one.
-        last_words: of the window before.
-        detects: the language is found out.
-        has_text: a window had some.
+        tally: of the draft model.
+        last_words: of the previous window.
+        detects: the language is detected.
+        has_text: a window had text.
     """
 
     language: str
@@ -68,9 +66,9 @@ class Context:
     has_text: bool = False
 
     def detect(self, probs: Mapping[str, float]) -> str:
-        """Return the language of a window by its own probabilities and those of the ones before.
+        """Return a window's language by its own probabilities and those of earlier windows.
 
-        One that is sure decides for all that follow.
+        A window that is sure decides for all that follow.
         """
         sure = max(probs.values()) >= _SURE
         n, before = (0, {}) if sure else (self.n_detections, self.language_probs)
@@ -89,7 +87,7 @@ class Context:
         return next(iter(self.language_probs))
 
     def said_from(self, start_s: float) -> tuple[int, ...]:
-        """Ids of what the window before said from a time on, which the next one hears again."""
+        """Return the previous window's ids from a time on, which the next one hears again."""
         return tuple(
             token for word in self.last_words if word.start_s >= start_s for token in word.tokens
         )
@@ -97,13 +95,7 @@ class Context:
     def remember(
         self, result: WindowResult, final: Sequence[Segment], pending: Sequence[Segment] = ()
     ) -> None:
-        """Note what the next window is to know.
-
-        Args:
-            result: of the last window.
-            final: segments that are final with it.
-            pending: segments that the plan holds back until the next window.
-        """
+        """Update by a window's result, its final segments, and those that are held back."""
         self.last_words = tuple(word for segment in result.segments for word in segment.words)
         if self.detects and result.silent and not self.has_text:
             # It was detected in what is no speech.
@@ -133,15 +125,15 @@ def _tokens(segments: Sequence[Segment]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WindowRequest:
-    """One window to transcribe, whatever brings it.
+    """One window to transcribe.
 
     Attributes:
         window: its audio.
-        context: of its recording; windows of one recording share one.
-        draft: of live audio: what its text may begin with; such a window is decoded alone.
-        word_times: of audio that goes on: find where each word is, where the engine can.
-        hold_back_s: of audio that goes on: the text ends where the decoder looks at the last so
-            many seconds, where it tells: what it says there is a guess. 0: nowhere.
+        context: of its recording.
+        draft: of live audio: expected start of the text; such a window is decoded alone.
+        word_times: of live audio: align words, where the engine can.
+        hold_back_s: of live audio: end the text where the decoder attends to the last seconds, so
+            many: what it writes there is a guess. 0 is off.
     """
 
     window: Window
@@ -152,25 +144,23 @@ class WindowRequest:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is decoded once: live audio, but for a whole segment that is all open."""
+        """Whether it is decoded once: live audio, except a whole segment without settled text."""
         draft = self.draft
         return draft is not None and not (self.word_times and draft.n_fixed == 0)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """What came of one window.
+    """The result of one window.
 
     Attributes:
-        window: the window.
-        decoded: its tokens and what they tell about themselves.
-        segments: timed in the recording, none of them empty; with words where asked for.
-        advance_s: seconds to where the next window begins, by the model's timestamps.
-        ends_alone: a single timestamp ends the window: nothing was said after it.
+        segments: timed in the recording, none empty; with words where needed.
+        advance_s: seconds to the next window's start, by the model's timestamps.
+        ends_alone: a single timestamp ends the window: no speech follows it.
         silent: the window holds no speech.
         end_s: end of the last segment in the recording, counting empty ones; `None` if unknown.
         language: code.
-        words: of audio that goes on, where their times were asked for.
+        words: of live audio, if asked for.
     """
 
     window: Window
@@ -184,7 +174,7 @@ class WindowResult:
     words: tuple[Word, ...] = ()
 
     def kept_tokens(self, eot: int) -> list[int]:
-        """Text ids that stay: those of silence are made up, but what is settled stays."""
+        """Return the text ids; of a silent window only the settled ones."""
         kept, drafted = self.decoded.tokens, self.decoded.drafted
         if self.silent:
             kept = kept[: drafted.n_fixed] if drafted is not None else ()
@@ -192,7 +182,7 @@ class WindowResult:
 
     @property
     def last_word_end_s(self) -> float | None:
-        """End of the last word, or of the last segment where there are no words.
+        """End of the last word, or of the last segment without words.
 
         A window without text but with a time leads there, as in OpenAI Whisper.
         """
@@ -202,7 +192,7 @@ class WindowResult:
 
 
 def last_word_end(segments: Sequence[Segment]) -> float | None:
-    """End of the last word of segments, or of the last one where there are no words."""
+    """Return the end of the last word, or of the last segment without words."""
     for segment in reversed(segments):
         if segment.words:
             return segment.words[-1].end_s
@@ -211,12 +201,12 @@ def last_word_end(segments: Sequence[Segment]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A batch of windows behind the encoder.
+    """A batch of encoded windows.
 
     Attributes:
         features: `(batch, n_audio_ctx, d_model)` float32.
-        clock: what that took.
-        ahead: the same by the encoder of the model that decodes ahead, where there is one.
+        clock: stage times.
+        ahead: the draft model's audio features.
         n_positions: `(batch,)` int64 true positions of each window; `None` means all.
     """
 
@@ -227,27 +217,25 @@ class Encoded:
 
 
 class WindowEngine(Protocol):
-    """Audio features, or audio, to text; one for each way to decode, with all its options.
+    """Decodes audio features to text, with its options.
 
     Attributes:
-        batch_key: engines that have the same one decode each other's windows alike, so that windows
-            of recordings with different engines may be one batch.
+        batch_key: engines with the same key decode each other's windows alike, so that their
+            windows may be one batch.
     """
 
     @property
     def batch_key(self) -> Hashable: ...
 
     def context(self) -> Context:
-        """Of a recording that has not begun."""
+        """Return the context of a new recording."""
         ...
 
     def steps(
         self, encoded: Encoded, requests: Sequence[WindowRequest]
     ) -> Steps[list[WindowResult]]:
-        """Take windows to text; yield before each step, when other windows may be decoded.
+        """Decode windows, one request per row; yield before each step, when others may be decoded.
 
-        Args:
-            encoded: what the encoder made of them; its clock is told where the time goes.
-            requests: one per row.
+        Stage times are added to `encoded.clock`.
         """
         ...

@@ -1,9 +1,8 @@
-"""Windows that were decoded before, in a run that did not come to its end.
+"""A cache of decoded windows, so that an interrupted run can be resumed.
 
-A recording that is transcribed again goes through all of its windows again: its plan cuts them,
-and what came of them leads on. Only what takes long, encoding and decoding, is not done a second
-time. So nothing has to be known of the state in which a run was interrupted, and the text is that
-of a run that was not.
+A resumed recording goes through all of its windows again: its plan cuts them, and their results
+lead on. Only encoding and decoding, which take long, are skipped. So no state of the interrupted
+run is needed, and the text is that of an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -39,19 +38,12 @@ from whisper_hailo.transcription.window import (
 
 @dataclass(frozen=True, slots=True)
 class CachedWindow:
-    """What came of a window.
+    """The result of a window, as in `WindowResult`.
 
     Attributes:
-        key: tells the window from others, see `window_key`.
-        decoded: its tokens.
-        segments: timed in the recording.
-        advance_s: as in `WindowResult`, like those that follow.
-        ends_alone: likewise.
-        silent: likewise.
-        end_s: likewise.
-        language: likewise.
-        recording_language: of its recording; `auto` while that is not sure.
-        language_probs: of its recording, where they were found out.
+        key: see `window_key`.
+        recording_language: `auto` while that is not sure.
+        language_probs: of the recording, where they were detected.
     """
 
     key: str
@@ -67,7 +59,6 @@ class CachedWindow:
 
     @classmethod
     def of(cls, request: WindowRequest, result: WindowResult) -> CachedWindow:
-        """What is to be known of a window that was decoded."""
         return cls(
             window_key(request),
             result.decoded,
@@ -82,7 +73,7 @@ class CachedWindow:
         )
 
     def again(self, request: WindowRequest) -> WindowResult:
-        """The result, and what its recording knows by it."""
+        """Return the result, and update the recording's context by it."""
         context = request.context
         context.n_windows += 1
         if context.language == AUTO_LANGUAGE:
@@ -102,22 +93,19 @@ class CachedWindow:
 
 
 class WindowCache(Protocol):
-    """Keeps what came of windows."""
+    """Stores results of windows."""
 
     def recall(self, key: str) -> CachedWindow | None:
-        """What came of a window; `None` if that is not known."""
+        """Return the result of a window; `None` if unknown."""
         ...
 
     def remember(self, batch: Sequence[CachedWindow]) -> None:
-        """Keep what came of windows that were decoded together: all of them or none."""
+        """Store windows that were decoded together: all of them or none."""
         ...
 
 
 def window_key(request: WindowRequest) -> str:
-    """Tells a window from all others: its samples, its place, and the text that it is shown.
-
-    What is the same for all windows of a run is not in it.
-    """
+    """Hash a window's samples, position and prompt; the run's settings are not in it."""
     window, context = request.window, request.context
     shown = context.previous if context.sequential else ()
     digest = blake2b(window.audio.tobytes(), digest_size=16)
@@ -126,10 +114,10 @@ def window_key(request: WindowRequest) -> str:
 
 
 class CachedStages(Stages):
-    """Stages that windows do not go through twice.
+    """Stages that skip cached windows.
 
-    Windows that were decoded together are known together, for what they are encoded as depends on
-    each other by a last bit.
+    Windows that were decoded together are cached together, since rounding in the encoder depends on
+    the batch.
     """
 
     def __init__(self, stages: Stages, memory: WindowCache) -> None:
@@ -137,12 +125,10 @@ class CachedStages(Stages):
         self._memory = memory
 
     def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
-        """See `Stages`; known windows are not encoded."""
         return self._known(requests) or super().encode(requests)
 
     @property
     def start(self) -> Callable[[Sequence[WindowRequest]], Callable[[], Encoded]] | None:
-        """See `Stages`; known windows are not encoded."""
         begin = super().start
         if begin is None:
             return None
@@ -154,7 +140,6 @@ class CachedStages(Stages):
         return begin_unknown
 
     def engine_of(self, own: WindowEngine | None) -> WindowEngine:
-        """See `Stages`; known windows are not decoded, others are known from now on."""
         return _CachedEngine(super().engine_of(own), self._memory)
 
     def _known(self, requests: Sequence[WindowRequest]) -> _Known | None:
@@ -189,11 +174,7 @@ class _CachedEngine:
 
 @dataclass(frozen=True, slots=True)
 class _Known(Encoded):
-    """Windows that need no encoding.
-
-    Attributes:
-        windows: what came of them.
-    """
+    """Cached windows, which need no encoding."""
 
     windows: tuple[CachedWindow, ...] = ()
 
@@ -202,7 +183,7 @@ _VERSION: Final = 1
 _ADVICE: Final = "free some space or give another place"
 
 BEGINNING: Final = rb'\{"unfinished": '
-"""Of such files, as a regular expression."""
+"""Start of journal files, as a regular expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +194,13 @@ class _Batch:
 
 
 class Journal(Closing):
-    """What is known of windows, on the disk as soon as it is.
+    """A window cache in a file, flushed at once.
 
-    A line that the end of a program or of the power tore is left out, and so is all behind it.
+    A line that the end of a program or a power failure truncated is ignored with all after it.
 
     Args:
-        path: of the file, which is made when there is something to keep.
-        settings: tell by which program, model and options; what others wrote is of no use.
+        path: of the file, which is created with the first entry.
+        settings: identify program, model and options; a file of others is ignored.
         go_on: use what an earlier run left.
     """
 
@@ -239,7 +220,7 @@ class Journal(Closing):
         return self
 
     def _read(self, file: BinaryIO) -> int:
-        """Take in the lines that are whole; where they end."""
+        """Read the complete lines; return where they end."""
         if file.readline() != self._header:
             return 0
         end = file.tell()
@@ -258,14 +239,13 @@ class Journal(Closing):
 
     @property
     def kept(self) -> bool:
-        """Whether there is something to go on with."""
+        """Whether there is something to resume from."""
         return bool(self._end)
 
     def recall(self, key: str) -> CachedWindow | None:
         return self._known.get(key)
 
     def remember(self, batch: Sequence[CachedWindow]) -> None:
-        """See `WindowCache`."""
         windows = [asdict(window) for window in batch]
         with unwritable(self._path, _ADVICE), contextlib.suppress(ValueError):  # no finite number
             line = json.dumps({"windows": windows}, allow_nan=False)
@@ -277,7 +257,7 @@ class Journal(Closing):
             self._end = file.tell()
 
     def _opened(self) -> BinaryIO:
-        """The file, behind what is of use."""
+        """Return the file, positioned after what is valid."""
         if self._file is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._path.open("r+b" if self._end else "wb")
@@ -286,20 +266,20 @@ class Journal(Closing):
         return self._file
 
     def close(self) -> None:
-        """Leave the file for a run that goes on."""
+        """Keep the file for a resumed run."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def remove(self) -> None:
-        """Nothing is left to go on with."""
+        """Delete the file."""
         self.close()
         self._end = 0
         self._path.unlink(missing_ok=True)
 
 
 def _whole(line: bytes) -> _Batch | None:
-    """What a line says; `None` if it is torn."""
+    """Parse a line; `None` if it is truncated."""
     if not line.endswith(b"\n"):
         return None
     try:

@@ -37,8 +37,6 @@ def decode_with_fallback(
 ) -> Steps[tuple[Decoded, ...]]:
     """Decode windows until each passes the thresholds.
 
-    Yields before each step, when other windows may be decoded.
-
     Text that repeats its prompt is decoded again without one. Unsure greedy text is searched again
     with a beam; what is still doubtful is sampled at rising temperatures. Where every attempt
     fails, the likeliest text that does not repeat itself is taken. Live audio is decoded once, and

@@ -44,6 +44,7 @@ def run_steps(steps: Steps[T]) -> T:
 
 
 _LAST = np.zeros(1, np.int64)
+"""Position of a one-token step; constant, so that the decoder binds it once."""
 _LAST.setflags(write=False)
 """Position of a one-token step; constant, so that the decoder binds it once."""
 
@@ -165,7 +166,14 @@ class DecodingLoop:
         temperature: float = 0.0,
         beam_size: int | None = None,
     ) -> tuple[Decoded, ...]:
-        """Decode every row of a started state; see `steps`."""
+        """Decode every row of a started state; return the best hypothesis of each.
+
+        Args:
+            state: from `Decoder.start`, with an empty self-attention cache; it stays usable.
+            tasks: one per row.
+            temperature: 0 is greedy or beam search, above 0 tokens are sampled.
+            beam_size: `None` is that of the options.
+        """
         return run_steps(self.steps(state, tasks, temperature, beam_size))
 
     def steps(

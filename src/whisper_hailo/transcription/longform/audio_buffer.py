@@ -1,4 +1,4 @@
-"""Samples of a stream by their position, held only as long as a window needs them."""
+"""A stream's samples by position, held only as long as a window needs them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 
 class AudioBuffer:
-    """Reads a stream forwards and forgets what lies behind.
-
-    Args:
-        blocks: consecutive pieces `(n,)` float32 of the stream.
-    """
+    """Reads `(n,)` float32 blocks of a stream forwards and drops what is passed."""
 
     def __init__(self, blocks: Iterator[FloatArray]) -> None:
         self._blocks = blocks
@@ -22,35 +18,19 @@ class AudioBuffer:
         self._start = 0
 
     def read(self, start: int, n_samples: int) -> FloatArray:
-        """Samples from a position on; what lies before it is forgotten.
-
-        Args:
-            start: position in samples, not before the last one read from.
-            n_samples: how many.
-
-        Returns:
-            `(n,)` float32, shorter than asked for at the end of the stream.
-        """
+        """Return up to `n_samples` float32 samples from `start`; drop those before it."""
         self.forget(start)
         return self.peek(start, n_samples).copy()
 
     def peek(self, start: int, n_samples: int) -> FloatArray:
-        """Look at samples from a position on; nothing is forgotten, and nothing copied.
-
-        Args:
-            start: position in samples that is not forgotten yet.
-            n_samples: how many.
-
-        Returns:
-            `(n,)` float32, shorter than asked for at the end of the stream.
-        """
+        """Return a view of up to `n_samples` float32 samples from `start`."""
         self._fill(start + n_samples)
         first = start - self._start
         audio: FloatArray = self._held[first : first + n_samples]
         return audio
 
     def reaches(self, position: int) -> bool:
-        """Whether there is a sample at this position."""
+        """Return whether there is a sample at this position."""
         self._fill(position + 1)
         return self.n_samples > position
 
@@ -70,7 +50,6 @@ class AudioBuffer:
         self.forget(self.n_samples)
 
     def _fill(self, end: int) -> None:
-        """Hold what there is up to a position."""
         blocks, n_missing = [], end - self.n_samples
         while n_missing > 0 and (block := next(self._blocks, None)) is not None:
             blocks.append(block)
@@ -79,7 +58,7 @@ class AudioBuffer:
             self._held = np.concatenate([self._held, *blocks])
 
     def forget(self, before: int) -> None:
-        """Drop what lies before a position, reading up to it where necessary."""
+        """Drop the samples before a position, reading up to it if necessary."""
         while self.n_samples < before and (block := next(self._blocks, None)) is not None:
             self._start, self._held = self.n_samples, block
         n_passed = min(before - self._start, self._held.size)

@@ -1,8 +1,8 @@
-"""Windows side by side or overlapping, for decoders that write no times.
+"""Windows that overlap or are adjacent, for decoders that write no times.
 
 Words at the edge of a window are cut and misheard, and a decoder makes up how they go on. So a
-window ends in a pause where there is one near its end. Elsewhere neighbours overlap, and both hear
-the words there, one of them whole; `merge` decides which to keep.
+window ends in a pause where there is one near its end. Elsewhere neighbours overlap: both contain
+the words there, one of them whole, and the splice point decides which to keep.
 """
 
 from __future__ import annotations
@@ -23,24 +23,21 @@ from whisper_hailo.transcription.window import WindowResult
 
 _FRAME: Final = SAMPLE_RATE_HZ // 50
 _SHORTEST_FRAMES: Final = 10
-"""0.2 s: the closure of a consonant, which is quiet too, is shorter."""
+"""0.2 s: the closure of a consonant is shorter."""
 
 _SHARE: Final = 0.25
-"""A pause is quieter than this way up from the window's quiet frames to its loud ones, in dB."""
+"""A pause is below this share of the way from quiet frames to loud ones, in dB."""
 
 _LEAST_DB: Final = 6.0
-"""Less between quiet and loud is no speech with pauses, but a steady sound."""
+"""A smaller range is a steady sound, not speech with pauses."""
 
 
 def find_silence(audio: FloatArray, start: int) -> int | None:
-    """The middle of the longest pause in the last part of a window.
+    """Return the middle of the longest pause after `start`, in samples; `None` without one.
 
     Args:
-        audio: `(n_samples,)` float32 of the window, whose own loudness is the measure.
-        start: position in samples from which on a pause is looked for.
-
-    Returns:
-        position in samples; `None` where there is no pause of 0.2 s.
+        audio: `(n_samples,)` float32 of the window, whose loudness is the measure.
+        start: first sample to consider.
     """
     frames = audio[: audio.size // _FRAME * _FRAME].reshape(-1, _FRAME).astype(np.float64)
     if len(frames) == 0:
@@ -61,7 +58,7 @@ def find_silence(audio: FloatArray, start: int) -> int | None:
 
 
 SLACK_S: Final = 1.0
-"""Times of words are that uncertain at the edge of a window."""
+"""Uncertainty of word times at the edge of a window."""
 
 NEAR_S: Final = 0.35
 """Two windows' times of one word mostly differ by less, and two words' times by more."""
@@ -69,12 +66,12 @@ NEAR_S: Final = 0.35
 _MIN_SHARE: Final = 0.3
 
 _OFF_S: Final = 0.1
-"""Two windows' times of one moment; what is left of a word at an edge is hardly longer."""
+"""Difference of two windows' times of one moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A word that both windows heard."""
+    """Indices of a word that both windows heard."""
 
     left: int
     right: int
@@ -83,16 +80,14 @@ class _Pair:
 def find_splice_point(
     left: Sequence[Word], right: Sequence[Word], start_s: float, end_s: float
 ) -> tuple[int, int]:
-    """How many words of the left window to keep, and at which of the right window to go on.
+    """Return how many words of the left window to keep, and where to go on in the right one.
 
-    Words that both heard are paired in order: by text and time; where no such pair is found by
-    text alone, two words in a row; at last by time alone, one of them misheard. The pair nearest
-    to the middle of the overlap, farthest from both edges, is the splice point: the left window's
-    words up to it, the right window's after it, the word itself from the one whose edge is farther
-    away.
-    Where a pair has nothing but its time in common, one window may have taken a whole sentence for
-    a word: what the better one heard where the other heard nothing goes on belonging to it.
-    Without any pair no word was heard twice, and all are kept.
+    Words that both heard are paired in order: by text and time; else two in a row by text alone;
+    else by time alone, one of them misheard. The pair nearest to the middle of the overlap is the
+    splice point: the left window's words up to it, the right window's after it, the word itself
+    from the window whose edge is farther away. Where a pair has only its time in common, one window
+    may have taken a whole sentence for a word: words of the better one where the other has none
+    still belong to it. Without any pair no word was heard twice, and all are kept.
 
     Args:
         left: words of the earlier window, in order.
@@ -125,15 +120,9 @@ def find_splice_point(
 def _paired(
     left: Sequence[Word], right: Sequence[Word], farthest_s: float
 ) -> tuple[list[_Pair], bool]:
-    """The best pairing that keeps the order of both sides, by the surest evidence there is.
+    """Return the best pairing in order by the surest evidence, and whether texts match.
 
-    Args:
-        left: words of the earlier window.
-        right: words of the later one.
-        farthest_s: however useless their times, two of one word are not farther apart.
-
-    Returns:
-        the pairs, and whether they read alike, or have only their times in common.
+    `farthest_s` is the most that two times of one word may differ, however wrong.
     """
     n, m = len(left), len(right)
     reads = [[_plain(a.text) == _plain(b.text) for b in right] for a in left]
@@ -169,12 +158,12 @@ def _paired(
 
 
 def _nearness(apart_s: float, limit_s: float) -> float:
-    """From 1 for the same time down to 0 at the limit; a little more inside it."""
+    """Return 1 for the same time down to 0 at the limit; a little more inside it."""
     return 0.1 + 1 - apart_s / limit_s if apart_s <= limit_s else 0.0
 
 
 def _best_in_order(likeness: list[list[float]]) -> list[_Pair]:
-    """Pairs of rising indices with the largest sum."""
+    """Return pairs of rising indices with the largest sum."""
     n, m = len(likeness), len(likeness[0]) if likeness else 0
     score = [[0.0] * (m + 1) for _ in range(n + 1)]
     for i in range(n - 1, -1, -1):
@@ -200,7 +189,7 @@ def _middle(word: Word) -> float:
 
 
 def _plain(text: str) -> str:
-    """Letters and digits in lower case; a mark alone is itself."""
+    """Return letters and digits in lower case; a mark alone is itself."""
     letters = "".join(c for c in text.casefold() if c.isalnum())
     return letters or text.strip()
 
@@ -208,7 +197,7 @@ def _plain(text: str) -> str:
 DEFAULT_OVERLAP_S: Final = 2.0
 
 _LOOKED_AT: Final = 1.5
-"""Pauses are looked for in so many overlaps before the end: on average no window is wasted."""
+"""Overlaps before the end that are searched for a pause: on average no window is wasted."""
 
 _HALF_SAMPLE_S: Final = 0.5 / SAMPLE_RATE_HZ
 
@@ -220,10 +209,9 @@ class OverlapPlan:
         buffer: the recording.
         clips: the stretches to transcribe.
         plan: sizes of the windows.
-        overlap_s: seconds that neighbours share where there is no pause between them; 0 for
-            windows side by side, pause or not.
-        gate: finds where speech begins; `None` takes everything.
-        sequential: each window is shown the text of the one before.
+        overlap_s: overlap where there is no pause; 0 for adjacent windows, pause or not.
+        gate: finds where speech starts; `None` takes everything.
+        sequential: each window is shown the previous text.
     """
 
     def __init__(
@@ -250,7 +238,7 @@ class OverlapPlan:
         return () if self._held is None else self._held.segments
 
     def windows(self) -> Iterator[Window]:
-        """Windows until each clip's end; only those that overlap need words."""
+        """Yield the windows of each clip; only those that overlap need words."""
         for clip in self._clips:
             at, shared, is_first = clip.start, 0, True
             while True:
@@ -279,7 +267,7 @@ class OverlapPlan:
         return (clip.end is None or clip.end >= end) and self._buffer.reaches(end - 1)
 
     def take(self, result: WindowResult) -> list[Segment]:
-        """Join with the window before; that one's segments are final then."""
+        """Splice with the previous window, whose segments are final then."""
         if self._overlap == 0:
             return list(result.segments)
         held, self._held = self._held, result
@@ -300,7 +288,7 @@ class OverlapPlan:
 
 
 def _cut(result: WindowResult, first: int, after: int | None) -> tuple[Segment, ...]:
-    """Segments of the window's words from the first up to another, counted over all segments."""
+    """Return the segments of words `first` to `after`, counted over all segments."""
     kept: list[Segment] = []
     at = 0
     for segment in result.segments:

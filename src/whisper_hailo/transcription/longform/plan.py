@@ -1,4 +1,4 @@
-"""What every plan of windows offers: windows out, results in, finished segments out."""
+"""Options of long recordings, clips, and the protocol of window planners."""
 
 from __future__ import annotations
 
@@ -28,15 +28,10 @@ class Clip:
 
 
 WHOLE = (Clip(0, None),)
-"""All of a recording."""
 
 
 def parse_clips(text: str) -> tuple[Clip, ...]:
-    """Clips from OpenAI Whisper's notation `start,end,start,end,...` in seconds.
-
-    Raises:
-        OptionError: no numbers, negative ones, or such that do not rise.
-    """
+    """Parse OpenAI Whisper's notation `start,end,start,end,...` in seconds."""
     try:
         times = [float(part) for part in text.split(",")] if text.strip() else []
     except ValueError:
@@ -45,7 +40,7 @@ def parse_clips(text: str) -> tuple[Clip, ...]:
 
 
 def clips_of(times_s: list[float] | tuple[float, ...]) -> tuple[Clip, ...]:
-    """Clips from starts and ends in turn.
+    """Return clips from alternating starts and ends.
 
     Raises:
         OptionError: negative times, or such that do not rise.
@@ -79,29 +74,19 @@ LONG: Final = "Long recordings"
 _VAD: Final = "Speech detection"
 
 MIN_SAMPLES: Final = 160
-"""One log-mel frame: less than that after other audio is not worth a window."""
+"""One log-mel frame: a shorter rest of audio gets no window."""
 
 
 @dataclass(frozen=True, slots=True)
 class LongOptions:
-    """How recordings longer than a window are taken apart.
+    """How recordings longer than a window are cut.
 
     Attributes:
-        strategy: one of `STRATEGIES`; `auto` ends windows in pauses and overlaps them where there
-            is none, but seeks where silence is to be skipped by its words.
-        overlap_s: seconds that neighbouring windows share; `None` is 2 s, at most a third of the
-            window's content.
-        clips: the stretches to transcribe.
-        skip_silence: windows begin where speech does; off, music and noise are decoded, too.
-        vad_threshold: probability above which a frame is speech.
-        min_silence_s: silence that ends a stretch of speech.
-        speech_pad_s: kept before and after each stretch of speech; behind it no more than the
-            silence that ended it.
-        trim_window: encode only as much of a window as its audio fills. `None`: where the
-            encoder can and silence keys stand for the rest.
-
-    Raises:
-        OptionError: a value out of range.
+        strategy: `auto` ends windows in pauses and overlaps them where there is none, but seeks to
+            skip silence.
+        overlap_s: `None` is 2 s, at most a third of the window's content.
+        speech_pad_s: after speech at most the silence that ended it.
+        trim_window: `None`: where the encoder can and silence keys stand for the rest.
     """
 
     strategy: str = flag("auto", "How windows are cut", LONG, name="--long", choices=STRATEGIES)
@@ -163,22 +148,22 @@ class WindowPlanner(Protocol):
 
     @property
     def sequential(self) -> bool:
-        """Whether each window depends on what came of the one before."""
+        """Whether each window depends on the result of the previous one."""
         ...
 
     @property
     def pending(self) -> Sequence[Segment]:
-        """Segments held back, of which the next window may change the end."""
+        """Segments held back, whose end the next window may change."""
         ...
 
     def windows(self) -> Iterator[Window]:
-        """The windows, in order; of a sequential plan, after `take` of the one before."""
+        """Yield the windows; those of a sequential plan after `take` of the previous one."""
         ...
 
     def take(self, result: WindowResult) -> list[Segment]:
-        """Take the result of the next window; gives the segments that are final now."""
+        """Take the result of the next window; return the segments that are final now."""
         ...
 
     def finish(self) -> list[Segment]:
-        """What is left after the last window."""
+        """Return the segments left after the last window."""
         ...

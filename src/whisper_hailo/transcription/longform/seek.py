@@ -1,4 +1,8 @@
-"""Seeking as Whisper does: the next window begins where the last whole segment ended."""
+"""Seeking as Whisper does: the next window starts where the last whole segment ended.
+
+Hallucinations are dropped by OpenAI Whisper's rules and numbers
+(`hallucination_silence_threshold`): odd words next to long silences, which are skipped.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +30,14 @@ _EDGE_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is left of a window.
-
-    Attributes:
-        segments: those that are believed.
-        seek_s: where the next window begins; `None` leaves it to the caller.
-    """
+    """Segments of a window that are kept, and where the next window starts, if decided."""
 
     segments: tuple[Segment, ...]
     seek_s: float | None = None
 
 
 def word_oddity(word: Word) -> float:
-    """How unlike speech a word is: improbable, very short or very long."""
+    """Score how unlike speech a word is: improbable, very short or very long."""
     length_s = word.end_s - word.start_s
     score = 1.0 if word.probability < _UNLIKELY else 0.0
     score += max(0.0, _SHORT_S - length_s) * _SHORT_WEIGHT
@@ -46,7 +45,7 @@ def word_oddity(word: Word) -> float:
 
 
 def is_odd(segment: Segment | None) -> bool:
-    """Whether a segment's first words are mostly odd."""
+    """Return whether a segment's first words are mostly odd."""
     if segment is None or not segment.words:
         return False
     words = [word for word in segment.words if word.text not in _MARKS][:_LOOKED_AT]
@@ -57,13 +56,13 @@ def is_odd(segment: Segment | None) -> bool:
 def drop_hallucinations(
     result: WindowResult, silence_s: float, *, last_speech_s: float, full_s: float
 ) -> Kept:
-    """Drop odd segments that stand beside silence.
+    """Drop odd segments next to silence.
 
     Args:
         result: a window's result, with words.
-        silence_s: a silence longer than this is suspicious.
+        silence_s: a longer silence is suspicious.
         last_speech_s: end of the last word before this window.
-        full_s: audio that a full window takes, in seconds; with less of it the recording ends.
+        full_s: seconds of audio in a full window; the last one has less.
     """
     start_s, segments = result.window.start_s, result.segments
     window_end_s = start_s + full_s
@@ -87,7 +86,7 @@ def drop_hallucinations(
 def _first_made_up(
     result: WindowResult, silence_s: float, last_speech_s: float, window_end_s: float
 ) -> int | None:
-    """Index of the first odd segment with silence, or more oddity, on both sides."""
+    """Return the index of the first odd segment with silence or odd text on both sides."""
     start_s, segments = result.window.start_s, result.segments
     before_s = last_speech_s
     for index, segment in enumerate(segments):
@@ -118,18 +117,18 @@ def _next_with_words(segments: Sequence[Segment]) -> Segment | None:
 
 _HOP: Final = SAMPLE_RATE_HZ // FRAMES_PER_SECOND
 _MIN_ADVANCE_FRAMES: Final = 2
-"""A model that closes segments of nothing would otherwise never get to the end."""
+"""Keeps a model that closes empty segments from staying in place."""
 
 
 class SeekPlan:
-    """Windows that begin at the end of the last segment.
+    """Windows that start at the end of the last segment.
 
     Args:
         buffer: the recording.
         clips: the stretches to transcribe.
         plan: sizes of the windows.
-        words: with words, the end of the last word is sought instead of the last timestamp.
-        gate: finds where speech begins; `None` takes everything.
+        words: with words, seek to the end of the last word instead of the last timestamp.
+        gate: finds where speech starts; `None` takes everything.
     """
 
     sequential = True
@@ -152,7 +151,6 @@ class SeekPlan:
         self._last_speech_s = 0.0
 
     def windows(self) -> Iterator[Window]:
-        """Windows from wherever the last one led to."""
         content = self._plan.content_samples
         for clip in self._clips:
             self._frame = max(self._frame, clip.start // _HOP)
@@ -171,7 +169,7 @@ class SeekPlan:
                 yield Window(self._buffer.read(at, wanted), at / SAMPLE_RATE_HZ, is_sought=True)
 
     def take(self, result: WindowResult) -> list[Segment]:
-        """Advance, and give the window's segments."""
+        """Advance, and return the window's segments."""
         window, before = result.window, self._frame
         whole = before + -(-window.audio.size // _HOP)
         if result.silent:

@@ -1,4 +1,8 @@
-"""Only where someone speaks: stretches of speech, packed into as few windows as they fit."""
+"""Speech detection: where windows start, or stretches of speech packed into windows.
+
+Whisper writes words for music, noise and silence. Audio that never reaches the encoder is never
+made into text, and costs a detector's pass instead of a window's decoding.
+"""
 
 from __future__ import annotations
 
@@ -27,34 +31,29 @@ _LEAD_SAMPLES: Final = SAMPLE_RATE_HZ // 2
 """Kept before speech: detectors miss soft first sounds."""
 
 _SHORT_SAMPLES: Final = SAMPLE_RATE_HZ
-"""So little silence before speech stays where it is: Whisper was trained with it."""
+"""A shorter silence before speech is kept: Whisper was trained with it."""
 
 _HELD_SAMPLES: Final = 2 * SAMPLE_RATE_HZ
-"""More than what is kept before speech and what confirms it together."""
+"""More than the lead and the confirmation of speech together."""
 
 _LOOKED_AT: Final = 16 * FRAME_SAMPLES
-"""Half a second at a time, most of which is speech from its first frame."""
+"""Half a second, mostly speech from its first frame."""
 
 
 class SpeechGate:
-    """Finds where the next window may begin.
-
-    Args:
-        detector: of speech; started afresh for each window.
-        threshold: probability above which a frame is speech.
-    """
+    """Finds where the next window may start."""
 
     def __init__(self, detector: SpeechDetector, threshold: float) -> None:
         self._detector = detector
         self._threshold = threshold
 
     def find_start(self, buffer: AudioBuffer, start: int, end: int | None = None) -> int | None:
-        """Return the position in samples where a window with speech begins; `None`: there is none.
+        """Return the sample where a window with speech starts, or `None`.
 
         Args:
-            buffer: the recording; what lies before the position found is forgotten.
-            start: position from which on speech is looked for.
-            end: position at which the search ends; `None` is the end of the recording.
+            buffer: the recording; samples before the position are dropped.
+            start: first sample to consider.
+            end: end of the search; `None` is the end of the recording.
         """
         self._detector.reset()
         onset = find_onset(self._probabilities(buffer, start, end), self._threshold)
@@ -64,7 +63,7 @@ class SpeechGate:
         return start if position - start <= _SHORT_SAMPLES else position - _LEAD_SAMPLES
 
     def _probabilities(self, buffer: AudioBuffer, start: int, end: int | None) -> Iterator[float]:
-        """Of each frame, raised where 30 s of audio are quiet."""
+        """Yield each frame's probability, amplified where 30 s of audio are quiet."""
         position, measured, gain = start, start, 1.0
         while end is None or position < end:
             buffer.forget(max(start, position - _HELD_SAMPLES))
@@ -79,7 +78,7 @@ class SpeechGate:
             position += audio.size
 
     def _probability(self, frame: FloatArray) -> float:
-        """Digital silence needs no model to be told from speech."""
+        """Return the probability; digital silence needs no model."""
         if not frame.any():
             return 0.0
         if frame.size < FRAME_SAMPLES:
@@ -90,17 +89,9 @@ class SpeechGate:
 class SpeechPlan:
     """Windows of speech without the silence between.
 
-    Stretches keep a little of the silence around them. One that is longer than a window is cut
-    where speech is least likely. Memory holds a window's audio and what the detector looks at, 30 s
-    for their level, however long the recording and its pauses are.
-
-    Args:
-        buffer: the recording.
-        clips: the stretches to transcribe.
-        plan: sizes of the windows.
-        options: threshold, silence, padding.
-        detector: of speech; one recording after the other, so that it needs no reset.
-        sequential: each window is shown the text of the one before.
+    Stretches keep a little of the silence around them. One longer than a window is cut where speech
+    is least likely. Memory holds a window's audio and 30 s for the level, however long the
+    recording and its pauses are.
     """
 
     pending: Sequence[Segment] = ()
@@ -128,7 +119,7 @@ class SpeechPlan:
             yield from self._pack(self._spans(clip))
 
     def _pack(self, spans: Iterator[tuple[int, FloatArray]]) -> Iterator[Window]:
-        """As many stretches per window as fit."""
+        """Put as many stretches into a window as fit."""
         held: list[tuple[int, FloatArray]] = []
         size = 0
         for start, audio in spans:
@@ -141,7 +132,7 @@ class SpeechPlan:
             yield _joined(held)
 
     def _spans(self, clip: Clip) -> Iterator[tuple[int, FloatArray]]:
-        """Start in samples and audio of each stretch, with the silence kept around it."""
+        """Yield start in samples and audio of each stretch, with silence around it."""
         longest = (self._content - 2 * self._pad) // FRAME_SAMPLES
         silence = round(self._options.min_silence_s * SAMPLE_RATE_HZ / FRAME_SAMPLES)
         recent = _Recent(clip.start, self._content + FRAME_SAMPLES)
@@ -154,13 +145,13 @@ class SpeechPlan:
             free_from = max(free_from, end)
 
     def _padded(self, speech: Speech, clip: Clip, free_from: int) -> tuple[int, int]:
-        """Sample positions; a stretch that was cut takes nothing from the one it goes on in."""
+        """Return sample positions; a stretch that was cut takes nothing from its rest."""
         start = clip.start + speech.start * FRAME_SAMPLES
         end = clip.start + speech.end * FRAME_SAMPLES
         return max(free_from, start - self._pad), end if speech.continues else end + self._pad
 
     def _probabilities(self, clip: Clip, recent: _Recent) -> Iterator[float]:
-        """Of each frame, raised where 30 s of audio are quiet."""
+        """Yield each frame's probability, amplified where 30 s of audio are quiet."""
         at, measured, gain = clip.start, clip.start, 1.0
         while clip.end is None or at < clip.end:
             if at == measured:
@@ -177,7 +168,7 @@ class SpeechPlan:
             at += FRAME_SAMPLES
 
     def take(self, result: WindowResult) -> list[Segment]:
-        """Windows do not overlap: their segments are final at once."""
+        """Return the segments: windows do not overlap."""
         return list(result.segments)
 
     def finish(self) -> list[Segment]:
@@ -185,11 +176,9 @@ class SpeechPlan:
 
 
 class _Recent:
-    """The last frames that the detector saw, of which stretches are cut.
+    """The last frames that the detector saw, from which stretches are cut.
 
-    Args:
-        start: position of the first sample.
-        n_samples: how many are held: no stretch with its padding is longer.
+    At most `n_samples` are held: no stretch with its padding is longer.
     """
 
     def __init__(self, start: int, n_samples: int) -> None:
@@ -199,20 +188,19 @@ class _Recent:
         self.end = start
 
     def add(self, audio: FloatArray) -> None:
-        """The next frame; the oldest go where there are too many."""
+        """Add the next frame and drop the oldest ones."""
         self._frames.append(audio)
         self.end += audio.size
         while self.end - self._start - self._frames[0].size > self._n_samples:
             self._start += self._frames.popleft().size
 
     def slice(self, start: int, end: int) -> FloatArray:
-        """Samples from one position to another."""
         audio: FloatArray = np.concatenate(self._frames)[start - self._start : end - self._start]
         return audio
 
 
 def _joined(spans: list[tuple[int, FloatArray]]) -> Window:
-    """One window of several stretches, which remembers where each came from."""
+    """Return one window of several stretches, with the position of each."""
     pieces, at = [], 0
     for start, audio in spans:
         pieces.append(
