@@ -3,35 +3,19 @@
 #   make test    unit tests, on every core
 #   make e2e     the real command, and unit tests that are slow
 #   make parity  against the references, with torch
-#   make test-aarch64  demo, tests and decoder steps as aarch64 programs, emulated
-#   make test-processors  demo and decoder steps on older x86-64 processors, emulated
-#   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
-#   make test-cluster  archives on a Ray cluster of this machine and in a bucket, with processes killed
-#   make dist    two wheels and an sdist in dist, tried in an empty environment
+#   make fuzz    100,000 broken inputs of all kinds, in processes with limits; ARGS="--target audio": some
+#   make mutants   small faults, one at a time: do the unit tests notice? ARGS="--area live --lines 200"
 #   make check   all that CI runs
-#   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
-#   make mutants   small faults, one at a time: do the unit tests notice? MUTANTS="--area live --lines 200"
-#   make fuzz-guided  inputs that find their way by coverage; GUIDED="hefs x.hef"
+#   make environments  those that make check needs
+#   make dist    wheels and sdist in dist, tried in an empty environment
 #   make docs    the site of these documents, in build/site
-#   make home-assistant  Home Assistant itself, for the tests of the server that need it
-#   make bench   everything that this machine can measure, and its report, in build/bench
-#   make bench-speed  ours against every rival on the same weights and core, with our targets
-#   make rivals  environments of the systems that ours is measured against
-#   make windows  short windows beside full ones, words against their true times
-#   make short-windows  windows as short as the audio beside 10 s: time and words
-#   make fallback  what trying doubtful text again costs and gives
-#   make drafts     a small model decodes ahead of a large one: the same text, and times; writes its tables
-#   make captions   live captions: drafts, settings, real time; CAPTIONS=hour: an hour of faults; writes their tables
-#   make real   real checkpoints on human speech beside other systems; writes the tables of docs/accuracy.md
-#   make emulation   what 8 and 16 bits cost the bundled model; writes its tables and picture
+#   make lab     experiments: NAME=drafts runs one, without NAME it lists them; ARGS are its arguments
+#   make clean   remove environments and what was built
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PARITY := .venv-parity
-HOME_ASSISTANT := .venv-homeassistant
-PYTHON_OF_HOME_ASSISTANT ?= python3.11
-CLUSTER := .venv-cluster
 DOCS := .venv-docs
 DEMO := src/whisper_hailo/assets/demo.flac
 JFK := src/whisper_hailo/assets/jfk.flac
@@ -49,9 +33,7 @@ OUR_PROJECTS := pyproject.toml src/whisper_hailo_tools/pyproject.toml
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test dist test-aarch64 test-processors test-hailort test-cluster e2e fuzz mutants fuzz-guided browser openapi docs \
-	home-assistant parity environments check bench \
-	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback drafts real lock clean
+.PHONY: demo test e2e parity fuzz mutants check environments dist docs lab clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
@@ -81,12 +63,13 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
 # Four modules of five are never imported. Those that are are compiled by one process, before several do the same;
 # what Python warns of when it compiles a module would be an error in a test.
 LOCKED_AS_IS := $(LOCKED) --no-compile
+OPENAI_SOURCE := benchmarks/rivals/requirements/openai-whisper-source.txt
 $(PARITY)/parity.stamp: requirements/dev.txt requirements/parity.txt requirements/torch.txt \
-		requirements/openai-whisper-source.txt requirements/build.txt $(OUR_PROJECTS)
+		$(OPENAI_SOURCE) requirements/build.txt $(OUR_PROJECTS)
 	$(PYTHON) -m venv $(PARITY)
 	$(PARITY)/bin/python $(LOCKED_AS_IS) -r requirements/dev.txt -r requirements/parity.txt
 	$(PARITY)/bin/python $(LOCKED_AS_IS) -r requirements/torch.txt
-	$(PARITY)/bin/python $(LOCKED_AS_IS) --no-build-isolation -r requirements/openai-whisper-source.txt
+	$(PARITY)/bin/python $(LOCKED_AS_IS) --no-build-isolation -r $(OPENAI_SOURCE)
 	$(PARITY)/bin/python $(LOCKED_AS_IS) -r requirements/build.txt
 	$(PARITY)/bin/python $(OURSELVES)
 	$(PARITY)/bin/python -W ignore -m compileall -q $(PARITY)/lib/python3.*/site-packages/whisper_normalizer
@@ -109,24 +92,11 @@ e2e: $(VENV)/dev.stamp
 
 # What fails is told with the command that runs it again; what ever failed runs first.
 fuzz: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.fuzz $(FUZZ)
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 # docs/testing.md says what comes of it.
 mutants: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.mutants $(MUTANTS)
-
-# Has wheels for few machines; goes on until it is interrupted.
-fuzz-guided: $(VENV)/dev.stamp
-	$(BIN)/python $(LOCKED) -r requirements/guided.txt
-	$(BIN)/python -m tests.fuzz.guided $(or $(GUIDED),models model.json)
-
-# Drives Debian's chromium; whoever has no browser has no use for it.
-browser: $(VENV)/dev.stamp
-	$(BIN)/python $(LOCKED) -r requirements/browser.txt
-
-# Makes requests of the server's own description, for a test of it.
-openapi: $(VENV)/dev.stamp
-	$(BIN)/python $(LOCKED) -r requirements/openapi.txt
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 # The site of the documents; a broken link or a page outside the navigation fails.
 $(DOCS)/stamp: requirements/docs.txt
@@ -137,41 +107,8 @@ $(DOCS)/stamp: requirements/docs.txt
 docs: $(DOCS)/stamp
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 
-# Home Assistant itself, for the tests of its Assist: one that runs on Python 3.11, in an environment of its own.
-home-assistant: $(HOME_ASSISTANT)/stamp
-
-$(HOME_ASSISTANT)/stamp: requirements/home-assistant.txt requirements/home-assistant-source.txt
-	$(PYTHON_OF_HOME_ASSISTANT) -m venv --clear $(HOME_ASSISTANT)
-	$(HOME_ASSISTANT)/bin/python $(LOCKED) -r requirements/home-assistant.txt
-	$(HOME_ASSISTANT)/bin/python $(LOCKED) --no-build-isolation -r requirements/home-assistant-source.txt
-	touch $@
-
-# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/measurements/processors.md.
-test-aarch64: $(VENV)/dev.stamp
-	scripts/test-aarch64 $(AARCH64)
-
-# Older x86-64 processors: docs/measurements/processors.md.
-test-processors: $(VENV)/dev.stamp
-	scripts/test-processors $(PROCESSORS)
-
-# From a git copy of hailo-ai/hailort, named by HAILORT_GIT: docs/hailo-device.md.
-test-hailort: $(VENV)/dev.stamp
-	scripts/test-hailort
-
 parity: $(PARITY)/parity.stamp
 	$(PARITY)/bin/python -m pytest tests/parity $(BESIDE)
-
-# Ray, and a bucket's server: an environment of its own.
-$(CLUSTER)/cluster.stamp: requirements/base.txt requirements/build.txt requirements/cluster.txt \
-		requirements/cluster-tests.txt $(OUR_PROJECTS)
-	$(PYTHON) -m venv $(CLUSTER)
-	$(CLUSTER)/bin/python $(LOCKED) -r requirements/base.txt -r requirements/build.txt
-	$(CLUSTER)/bin/python $(LOCKED) -r requirements/cluster.txt -r requirements/cluster-tests.txt
-	$(CLUSTER)/bin/python $(OURSELVES)
-	touch $@
-
-test-cluster: $(CLUSTER)/cluster.stamp
-	$(CLUSTER)/bin/python -m pytest tests/cluster -p no:randomly
 
 # Built by what is locked; tried outside of this checkout.
 dist: $(VENV)/dev.stamp
@@ -187,53 +124,8 @@ environments: $(VENV)/dev.stamp $(PARITY)/parity.stamp
 check: environments
 	scripts/check
 
-bench: $(VENV)/dev.stamp
-	$(BIN)/python -m whisper_hailo_lab.experiments.bench $(BENCH)
-
-# With weights or code changed: measures again, keeps the run, writes the tables of the documents.
-bench-tables: bench
-	mkdir -p benchmarks/results
-	cp build/bench/run.jsonl benchmarks/results/run.jsonl
-	$(BIN)/python -m whisper_hailo_lab.documents
-
-# The same weights in ours and in every rival that is there, in turns; the tables of docs/measurements/speed.md.
-bench-speed: $(VENV)/dev.stamp
-	$(BIN)/python -m whisper_hailo_lab.experiments.speed $(SPEED)
-
-rivals:
-	PYTHON=$(PYTHON) scripts/rivals
-
-# The device run book: docs/run-book.md.
-run-book: $(VENV)/dev.stamp
-	scripts/run-book $(RUN_BOOK)
-
-# NumPy's idle threads sleep, as in the command.
-captions: $(VENV)/dev.stamp
-	OPENBLAS_THREAD_TIMEOUT=4 $(BIN)/python -m whisper_hailo_lab.captions $(CAPTIONS)
-
-emulation: $(VENV)/dev.stamp
-	$(BIN)/python -m whisper_hailo_lab.emulation
-
-# Needs recordings and checkpoints: docs/accuracy.md says which. REAL="--part windows --peers DIR"
-real: $(VENV)/dev.stamp
-	$(BIN)/python -m whisper_hailo_lab.accuracy measure $(REAL)
-
-windows: $(VENV)/dev.stamp
-	$(BIN)/python -m whisper_hailo_lab.experiments.windows
-
-short-windows: $(VENV)/dev.stamp
-	$(BIN)/python -m whisper_hailo_lab.experiments.short_windows
-
-fallback: $(VENV)/dev.stamp
-	$(BIN)/python -m whisper_hailo_lab.experiments.fallback
-
-drafts: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.packed nano build/nano
-	$(BIN)/python -m whisper_hailo_lab.experiments.drafts --nano build/nano
-
-# Needs uv; writes versions and hashes for every supported Python.
-lock:
-	scripts/lock
+lab: $(VENV)/dev.stamp
+	@scripts/lab $(NAME) $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(PARITY) $(HOME_ASSISTANT) $(CLUSTER) $(DOCS) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PARITY) .venv-homeassistant .venv-cluster $(DOCS) build dist .mypy_cache .pytest_cache .ruff_cache

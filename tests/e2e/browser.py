@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.conftest import PATIENCE_S
 
 playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: make browser"
+    "playwright.sync_api", reason="playwright is not installed: requirements/e2e.txt"
 )
 CHROMIUM: Final = shutil.which("chromium") or ""
 if not CHROMIUM:

@@ -180,7 +180,9 @@ def test_speakers_and_translations_have_lines_of_their_own(chromium: Any, view: 
     "state", ["first", "microphone", "talk", "options", "control", "away", "overlay"]
 )
 def test_axe_finds_nothing(chromium: Any, state: str, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="make browser")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="requirements/e2e.txt"
+    )
     with stage(browser=BrowserSource() if state == "microphone" else None) as view:
         if state not in ("first", "microphone"):
             view.put(saying(give(view, 4 * SENTENCES), "And now the joke", "that nobody"))

@@ -94,7 +94,7 @@ def test_rivals_hear_the_same_with_the_same_weights(
 ) -> None:
     python = process.interpreter(system)
     if python is None:
-        pytest.skip(f"no environment of {system}: make rivals")
+        pytest.skip(f"no environment of {system}: make lab NAME=rivals")
     result = whisper_hailo(
         "evaluate", folder, "--model", "micro", "--row", "matched", "--threads", 1,
         "--system", "ours", "--system", system, "--window", 30, "--json",

@@ -18,7 +18,9 @@ from tests.e2e.home_assistant import PROGRAM, HomeAssistant, home_assistant
 from whisper_hailo.audio import load_audio
 
 if not PROGRAM.exists():
-    pytest.skip("Home Assistant is not installed: make home-assistant", allow_module_level=True)
+    pytest.skip(
+        "Home Assistant is not installed: make lab NAME=home-assistant", allow_module_level=True
+    )
 
 GERMAN = sorted((ROOT / "tests" / "data" / "micro" / "german").glob("*.ogg"))[0]
 ENGINE = "stt.whisper_hailo"

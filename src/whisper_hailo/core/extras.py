@@ -32,8 +32,9 @@ _TOOLS: Final = "src/whisper_hailo_tools"
 
 def to_add(extra: Extra) -> str:
     """Return the command that installs an extra; the clone has lock files with hashes."""
-    if (_ROOT / "requirements" / f"{extra}.txt").is_file():
-        return f"pip install -r requirements/{extra}.txt in the clone"
+    for folder in ("requirements", "benchmarks/rivals/requirements"):
+        if (_ROOT / folder / f"{extra}.txt").is_file():
+            return f"pip install -r {folder}/{extra}.txt in the clone"
     return f"pip install 'whisper-hailo[{extra}]'"
 
 

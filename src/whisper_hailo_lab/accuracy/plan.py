@@ -1,4 +1,4 @@
-"""Which settings `make real` measures, and on which recordings."""
+"""Which settings `make lab NAME=accuracy` measures, and on which recordings."""
 
 from __future__ import annotations
 

@@ -54,7 +54,9 @@ def _command(name: str) -> list[str]:
     python = process.interpreter(name)
     if name in SCRIPTS:
         if python is None:
-            raise OptionError(f"its environment is missing: make rivals makes .venv-rivals/{name}")
+            raise OptionError(
+                f"its environment is missing: make lab NAME=rivals makes .venv-rivals/{name}"
+            )
         return [str(python), str(process.script(SCRIPTS[name]))]
     return [str(python or sys.executable), "-m", "whisper_hailo_lab.compare.mel_worker", name]
 

@@ -15,7 +15,7 @@ RESULT: Final = RESULTS / "accuracy.json"
 
 Rows = Sequence[dict[str, Any]]
 
-MISSING: Final = "Not measured with this version: run `make real`.\n"
+MISSING: Final = "Not measured with this version: run `make lab NAME=accuracy`.\n"
 GROUP_ORDER: Final = ("English", "other languages", "long recordings")
 SILENT: Final = "no speech"
 _SYSTEM_LABELS: Final = {"openai-whisper": "OpenAI Whisper", "whisper-cpp": "whisper.cpp"}

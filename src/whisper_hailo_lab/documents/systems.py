@@ -1,4 +1,4 @@
-"""The tables of `make bench`: systems beside each other, and comparisons of one thing at a time."""
+"""Tables of `make lab NAME=bench`: systems beside each other, comparisons of single things."""
 
 from __future__ import annotations
 

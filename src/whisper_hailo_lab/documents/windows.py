@@ -47,7 +47,7 @@ def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
     limit, other = result["limit"], remark([result.get("weights", "")], weights)
     which = "all frozen clips" if limit is None else f"the first {limit} clips of each frozen set"
     text = (
-        f"`make windows`: `micro` on {which} of `tests/data/micro`, default settings with "
+        f"`make lab NAME=windows`: `micro` on {which} of `tests/data/micro`, default settings with "
         f"times of words; {result['machine']}{other}. The difference is in points, with a "
         "bootstrap interval over the clips, both windows drawn together.\n\n"
         f"{_rates(rows).markdown()}\n"

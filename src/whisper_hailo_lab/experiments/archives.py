@@ -1,6 +1,6 @@
 """An archive by one worker, by several and on Ray: the same bytes, how long, how much memory.
 
-    make test-cluster  # once: makes the environment that has Ray
+    make lab NAME=cluster  # once: makes the environment that has Ray
     .venv-cluster/bin/python -m whisper_hailo_lab.experiments.archives [--hours N] [--pairs N]
 
 A recording of hours, of the frozen clips of `micro` with silence and noise between them, goes

@@ -3,9 +3,9 @@
     python -m whisper_hailo_lab.experiments.bench [--plan machine|study] [--data DIR] [--limit N]
                                                   [--out DIR]
 
-`machine` runs ours and every rival whose environment is there (`make rivals`) on the bundled model
-and its frozen clips; rivals that are not there are named and left out. `study` is the device run
-book's matrix: see docs/run-book.md.
+`machine` runs ours and every rival whose environment is there (`make lab NAME=rivals`) on the
+bundled model and its frozen clips; rivals that are not there are named and left out. `study` is
+the device run book's matrix: see docs/run-book.md.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def runnable(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     there = {name for name in SYSTEMS if process.is_there(name)}
     for name in sorted({case.system for case in cases} - there):
         place = process.ENVIRONMENTS.name
-        logger.info("%s: left out, no %s/%s (make rivals)", name, place, name)
+        logger.info("%s: left out, no %s/%s (make lab NAME=rivals)", name, place, name)
     return tuple(case for case in cases if case.system in there)
 
 

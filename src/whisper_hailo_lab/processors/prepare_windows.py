@@ -2,8 +2,8 @@
 
     python -m whisper_hailo_lab.processors.prepare_windows OUT.jsonl
 
-Tiny's dimensions with random weights, as `make bench-speed` has them: ours, and each system that
-runs as aarch64 Python and whose environment is there to convert the weights for it.
+Tiny's dimensions with random weights, as `make lab NAME=bench-speed` has them: ours, and each
+system that runs as aarch64 Python and whose environment is there to convert the weights for it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m whisper_hailo_lab.processors.windows CASES.jsonl COUNTER LINE
 
-The systems of `make bench-speed`, whose clocks count instructions here: `time.perf_counter` gives
-billions of them instead of seconds, so milliseconds are millions. One case per process, which
-prints a line of JSON.
+The systems of `make lab NAME=bench-speed`, whose clocks count instructions here:
+`time.perf_counter` gives billions of them instead of seconds, so milliseconds are millions. One
+case per process, which prints a line of JSON.
 """
 
 from __future__ import annotations

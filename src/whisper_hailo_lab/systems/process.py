@@ -27,8 +27,8 @@ PYTHON_VARIABLE: Final = "WHISPER_HAILO_RIVALS"
 def command(system: str) -> list[str]:
     """Words that start the process of a system.
 
-    A system has an environment of its own when `make rivals` made one; those that only need a
-    package of ours also run where this program runs.
+    A system has an environment of its own when `make lab NAME=rivals` made one; those that only
+    need a package of ours also run where this program runs.
     """
     found = entry(system)
     python = interpreter(found.environment or system)
@@ -46,7 +46,7 @@ def needed(system: str, python: Path | None) -> Path:
     if python is None:
         raise OptionError(
             f"{system} needs torch and runs in an environment of its own, which is missing at "
-            f"{_root() / system}; make it in a clone with: make rivals"
+            f"{_root() / system}; make it in a clone with: make lab NAME=rivals"
         )
     return python
 

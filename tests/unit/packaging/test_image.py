@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[3]
 IMAGE = ROOT / "packaging" / "docker" / "Dockerfile"
 IGNORED = ROOT / "packaging" / "docker" / "Dockerfile.dockerignore"
 ADD_ON = ROOT / "packaging" / "home-assistant" / "whisper_hailo" / "Dockerfile"
+CHECKS = ROOT / ".github" / "workflows" / "ci.yml"
 RELEASE = ROOT / ".github" / "workflows" / "release.yml"
 
 
@@ -51,14 +52,25 @@ def test_the_image_is_built_of_what_the_wheel_is_made_of() -> None:
     assert {"src", "pyproject.toml", "README.md", "LICENSE", "packaging/share"} <= set(kept)
 
 
-def test_every_action_of_the_release_is_pinned_and_no_secret_is_stored() -> None:
-    text = RELEASE.read_text(encoding="utf-8")
+@pytest.mark.parametrize(("path", "n_least"), [(RELEASE, 9), (CHECKS, 4)], ids=["release", "ci"])
+def test_every_action_is_pinned_and_no_secret_is_stored(path: Path, n_least: int) -> None:
+    text = path.read_text(encoding="utf-8")
     used = re.findall(r"uses: (\S+)( # v[\d.]+)?", text)
-    assert len(used) > 8
+    assert len(used) >= n_least
     assert [
         name for name, version in used if not re.search("@[0-9a-f]{40}$", name) or not version
     ] == []
     assert "secrets." not in text
+
+
+def test_pull_requests_run_all_checks() -> None:
+    jobs = yaml.safe_load(CHECKS.read_text(encoding="utf-8"))["jobs"]
+    commands = {step.get("run") for job in jobs.values() for step in job["steps"]}
+    assert {"make test", ".ci/run"} <= commands
+
+
+def test_the_release_publishes_what_was_built_and_tried() -> None:
+    text = RELEASE.read_text(encoding="utf-8")
     jobs = yaml.safe_load(text)["jobs"]
     assert "make dist" in [step.get("run") for step in jobs["build"]["steps"]]
     assert jobs["publish"]["needs"] == "build"

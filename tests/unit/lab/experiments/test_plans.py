@@ -1,4 +1,4 @@
-"""Which cases `make bench` measures."""
+"""Which cases `make lab NAME=bench` measures."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ def test_an_environment_of_its_own_comes_first(root: Path) -> None:
 
 
 def test_rivals_that_need_torch_say_how_to_get_it(root: Path) -> None:
-    with pytest.raises(OptionError, match=f"missing at {root}/openai-whisper; .*make rivals"):
+    with pytest.raises(
+        OptionError, match=f"missing at {root}/openai-whisper; .*make lab NAME=rivals"
+    ):
         process.command("openai-whisper")
 
 
