@@ -11,7 +11,7 @@ from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.flags import Flag
-from whisper_hailo_tools.validate.limits import ValidateOptions
+from whisper_hailo_tools.options import ValidateOptions
 
 if TYPE_CHECKING:
     from whisper_hailo_tools.validate.stage_checks import RungResult

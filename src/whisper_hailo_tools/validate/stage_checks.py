@@ -16,25 +16,14 @@ from whisper_hailo.backends.onnx_message import read_graph_bytes
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import inside
-from whisper_hailo.core.spec import HailoForm, ModelSpec
+from whisper_hailo.core.spec import PARTS, HailoForm, ModelSpec
+from whisper_hailo_tools.difference import Difference, DifferenceTally, difference
 from whisper_hailo_tools.emulate.make import generated_script, load_form
 from whisper_hailo_tools.emulate.network import read_network
 from whisper_hailo_tools.emulate.plan import PrecisionPlan, plan_of_script, preset
 from whisper_hailo_tools.emulate.rewrite import emulated
 from whisper_hailo_tools.emulate.statistics import collect
-from whisper_hailo_tools.options import SCRIPT
-from whisper_hailo_tools.validate.limits import (
-    EMULATED,
-    FLOAT,
-    HAILO,
-    HEF,
-    QUANTIZED,
-    Difference,
-    DifferenceTally,
-    Limit,
-    aligned,
-    difference,
-)
+from whisper_hailo_tools.options import EMULATED, FLOAT, HAILO, HEF, QUANTIZED, SCRIPT, Limit
 from whisper_hailo_tools.validate.reference import Stores, Truth
 from whisper_hailo_tools.validate.runs import (
     DecoderRun,
@@ -204,9 +193,13 @@ def _layers(
     for values in graph.values(list(by_name)):
         for name, got in values.items():
             expected = references[by_name[name]]
-            if got.size == expected.size:
-                found = difference(aligned(got, expected), expected)
+            if _without_ones(got.shape) == _without_ones(expected.shape):
+                found = difference(got.reshape(expected.shape), expected)
                 yield LayerResult(by_name[name], found.snr_db)
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(axis for axis in shape if axis != 1)
 
 
 def _finite(value: float) -> float | None:
@@ -282,16 +275,12 @@ class Rungs:
 
     def climb(self) -> Iterator[RungResult]:
         """Yield every rung, encoder first, then decoder."""
-        yield self._float("encoder")
-        yield self._quantized_encoder()
-        yield self._hailo_encoder()
-        yield self._emulated_encoder()
-        yield self._hef_encoder()
-        yield self._float("decoder")
-        yield self._quantized_decoder()
-        yield self._hailo_decoder()
-        yield self._emulated_decoder()
-        yield self._hef_decoder()
+        for part in PARTS:
+            yield self._float(part)
+            yield self._quantized(part)
+            yield self._hailo(part)
+            yield self._emulated(part)
+            yield self._hef(part)
 
     @cached_property
     def _encoder(self) -> EncoderRun:
@@ -301,105 +290,77 @@ class Rungs:
     def _decoder(self) -> DecoderRun:
         return cached_decoder(self._stores.float_decoder)
 
-    def _try_encoder(self, rung: str, run: EncoderRun, limit: Limit) -> RungResult:
-        found = try_encoder(rung, run, self._truth, self._decoder, limit)
-        return replace(found, layers=encoder_layers(run, self._truth))
-
-    def _try_decoder(self, rung: str, run: DecoderRun, limit: Limit) -> RungResult:
+    def _try(self, rung: str, run: EncoderRun | DecoderRun, limit: Limit) -> RungResult:
+        if isinstance(run, EncoderRun):
+            found = try_encoder(rung, run, self._truth, self._decoder, limit)
+            return replace(found, layers=encoder_layers(run, self._truth))
         found = try_decoder(rung, run, self._truth, limit)
         return replace(found, layers=decoder_layers(run, self._truth))
-
-    def _into(self, run: EncoderRun | DecoderRun) -> InnerGraph:
-        """Return a graph, fed with the first window."""
-        if isinstance(run, EncoderRun):
-            return run.inner(self._truth.mel[0])
-        return run.inner(self._truth.shown.tokens[0], self._truth.features[0])
 
     def _float(self, part: str) -> RungResult:
         if self._stores.checkpoint is None:
             return not_run(FLOAT, part, "the reference here; --checkpoint gives a higher one")
-        limit = self._limit(FLOAT, part)
+        run = self._encoder if part == "encoder" else self._decoder
+        return self._try(FLOAT, run, self._limit(FLOAT, part))
+
+    def _quantized(self, part: str) -> RungResult:
+        of_encoder, directory = part == "encoder", self._stores.directory
+        spec = self._spec
+        quantization = spec.encoder_quantization if of_encoder else spec.quantization
+        if quantization == "none":
+            option = "--encoder-quantize" if of_encoder else "--quantize"
+            why = f"float32 here; convert with {option} to have another one judged"
+            return not_run(QUANTIZED, part, why)
+        run = cached_encoder(directory) if of_encoder else cached_decoder(directory)
+        return self._try(QUANTIZED, run, self._limit(QUANTIZED, part, quantization))
+
+    def _form_run(self, part: str) -> tuple[HailoForm, EncoderRun | DecoderRun] | None:
+        """Return the part's form for the compiler and what runs it, if there is one."""
+        form = next((form for form in self._spec.hailo if form.part == part), None)
+        if form is None:
+            return None
+        path = inside(self._stores.directory, form.file)
+        return form, hailo_encoder_run(path) if part == "encoder" else hailo_decoder_run(path)
+
+    def _hailo(self, part: str) -> RungResult:
+        if (found := self._form_run(part)) is None:
+            return not_run(HAILO, part, _NO_FORMS)
+        return self._try(HAILO, found[1], self._limit(HAILO, part))
+
+    def _emulated(self, part: str) -> RungResult:
+        if (found := self._form_run(part)) is None:
+            return not_run(EMULATED, part, _NO_FORMS)
+        form, run = found
+        truth, mel = self._truth, self._truth.material.calibration.mel
+        if isinstance(run, EncoderRun):
+            first = run.inner(truth.mel[0])
+            feeds = [run.feeds(window) for window in mel]
+        else:
+            first = run.inner(truth.shown.tokens[0], truth.features[0])
+            tokens = truth.material.decode(mel).tokens
+            rows = zip(tokens, self._encoder.encode(mel), strict=True)
+            feeds = [run.feeds(*row) for row in rows]
+        made = emulated_graph(self._stores.directory, self._spec, form, first, feeds)
+        make = hailo_encoder_run if part == "encoder" else hailo_decoder_run
+        chip = make(inside(self._stores.directory, form.file), made.encoded, made.label)
+        return self._try(EMULATED, chip, self._limit(EMULATED, part))
+
+    def _hef(self, part: str) -> RungResult:
+        directory, spec, truth = self._stores.directory, self._spec, self._truth
+        path = find_hef(directory, spec, part)
+        if isinstance(path, str):
+            return not_run(HEF, part, path)
+        limit = self._limit(HEF, part)
         if part == "encoder":
-            return self._try_encoder(FLOAT, self._encoder, limit)
-        return self._try_decoder(FLOAT, self._decoder, limit)
-
-    def _quantized_encoder(self) -> RungResult:
-        quantization = self._spec.encoder_quantization
-        if quantization == "none":
-            return not_run(QUANTIZED, "encoder", _NO_QUANTIZED.format("--encoder-quantize"))
-        limit = self._limit(QUANTIZED, "encoder", quantization)
-        run = cached_encoder(self._stores.directory)
-        return self._try_encoder(QUANTIZED, run, limit)
-
-    def _quantized_decoder(self) -> RungResult:
-        quantization = self._spec.quantization
-        if quantization == "none":
-            return not_run(QUANTIZED, "decoder", _NO_QUANTIZED.format("--quantize"))
-        limit = self._limit(QUANTIZED, "decoder", quantization)
-        run = cached_decoder(self._stores.directory)
-        return self._try_decoder(QUANTIZED, run, limit)
-
-    def _hailo_encoder(self) -> RungResult:
-        form = self._form("encoder")
-        if form is None:
-            return not_run(HAILO, "encoder", _NO_FORMS)
-        run = hailo_encoder_run(inside(self._stores.directory, form.file))
-        return self._try_encoder(HAILO, run, self._limit(HAILO, "encoder"))
-
-    def _hailo_decoder(self) -> RungResult:
-        form = self._form("decoder")
-        if form is None:
-            return not_run(HAILO, "decoder", _NO_FORMS)
-        run = hailo_decoder_run(inside(self._stores.directory, form.file))
-        return self._try_decoder(HAILO, run, self._limit(HAILO, "decoder"))
-
-    def _form(self, part: str) -> HailoForm | None:
-        return next((form for form in self._spec.hailo if form.part == part), None)
-
-    def _emulated_encoder(self) -> RungResult:
-        form = self._form("encoder")
-        if form is None:
-            return not_run(EMULATED, "encoder", _NO_FORMS)
-        path = inside(self._stores.directory, form.file)
-        run = hailo_encoder_run(path)
-        feeds = [run.feeds(window) for window in self._truth.material.calibration.mel]
-        made = emulated_graph(self._stores.directory, self._spec, form, self._into(run), feeds)
-        chip = hailo_encoder_run(path, made.encoded, made.label)
-        return self._try_encoder(EMULATED, chip, self._limit(EMULATED, "encoder"))
-
-    def _emulated_decoder(self) -> RungResult:
-        form = self._form("decoder")
-        if form is None:
-            return not_run(EMULATED, "decoder", _NO_FORMS)
-        path = inside(self._stores.directory, form.file)
-        run = hailo_decoder_run(path)
-        mel = self._truth.material.calibration.mel
-        rows = zip(self._truth.material.decode(mel).tokens, self._encoder.encode(mel), strict=True)
-        feeds = [run.feeds(*row) for row in rows]
-        made = emulated_graph(self._stores.directory, self._spec, form, self._into(run), feeds)
-        chip = hailo_decoder_run(path, made.encoded, made.label)
-        return self._try_decoder(EMULATED, chip, self._limit(EMULATED, "decoder"))
-
-    def _hef_encoder(self) -> RungResult:
-        path = find_hef(self._stores.directory, self._spec, "encoder")
-        if isinstance(path, str):
-            return not_run(HEF, "encoder", path)
-        run = hef_encoder(path, self._spec, self._truth.mel.shape[2])
-        if isinstance(run, str):
-            return not_run(HEF, "encoder", run)
-        limit = self._limit(HEF, "encoder")
-        return try_encoder(HEF, run, self._truth, self._decoder, limit)
-
-    def _hef_decoder(self) -> RungResult:
-        path = find_hef(self._stores.directory, self._spec, "decoder")
-        if isinstance(path, str):
-            return not_run(HEF, "decoder", path)
-        sizes = self._truth.features.shape[1], self._truth.shown.tokens.shape[1]
-        run = hef_decoder(path, self._spec, self._stores.directory, sizes)
-        if isinstance(run, str):
-            return not_run(HEF, "decoder", run)
-        return try_decoder(HEF, run, self._truth, self._limit(HEF, "decoder"))
+            encoder = hef_encoder(path, spec, truth.mel.shape[2])
+            if isinstance(encoder, str):
+                return not_run(HEF, part, encoder)
+            return try_encoder(HEF, encoder, truth, self._decoder, limit)
+        sizes = truth.features.shape[1], truth.shown.tokens.shape[1]
+        decoder = hef_decoder(path, spec, directory, sizes)
+        if isinstance(decoder, str):
+            return not_run(HEF, part, decoder)
+        return try_decoder(HEF, decoder, truth, limit)
 
 
 _NO_FORMS = "no graph for the Hailo compiler; convert with --hailo"
-_NO_QUANTIZED = "float32 here; convert with {} to have another one judged"

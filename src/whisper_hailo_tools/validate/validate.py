@@ -24,7 +24,7 @@ from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import PARITY_FILES, PARTS, ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.core.version import __version__
-from whisper_hailo_tools.validate.limits import ValidateOptions
+from whisper_hailo_tools.options import ValidateOptions
 from whisper_hailo_tools.validate.reference import Stores, Truth, from_checkpoint, from_graphs
 from whisper_hailo_tools.validate.stage_checks import FAILED, RungResult, Rungs
 from whisper_hailo_tools.validate.test_inputs import (

@@ -35,8 +35,12 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_tools.options import CalibrationOptions, CompileOptions, EmulateOptions
-from whisper_hailo_tools.validate.limits import ValidateOptions
+from whisper_hailo_tools.options import (
+    CalibrationOptions,
+    CompileOptions,
+    EmulateOptions,
+    ValidateOptions,
+)
 
 DECODING = (
     DecodingOptions,

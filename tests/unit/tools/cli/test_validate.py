@@ -11,7 +11,8 @@ import pytest
 
 from tests.unit.cli.commands.asked import Asked
 from whisper_hailo.cli.app import run
-from whisper_hailo_tools.validate.limits import Difference, Limit, ValidateOptions
+from whisper_hailo_tools.difference import Difference
+from whisper_hailo_tools.options import Limit, ValidateOptions
 from whisper_hailo_tools.validate.stage_checks import Agreement, LayerResult, RungResult, not_run
 from whisper_hailo_tools.validate.validate import ParityReport
 

@@ -10,25 +10,13 @@ import pytest
 from tests.unit.tools.emulate import graphs
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo_tools.emulate.network import read_network
-from whisper_hailo_tools.emulate.noise import NoiseSums, measure_noise
+from whisper_hailo_tools.emulate.noise import measure_noise
 from whisper_hailo_tools.emulate.plan import PrecisionPlan
 from whisper_hailo_tools.emulate.rewrite import emulated
 from whisper_hailo_tools.emulate.statistics import collect, scale_of
 
 RNG = np.random.default_rng(5)
 WINDOWS = [{"x": RNG.standard_normal((1, 2, 2)).astype(np.float32)} for _ in range(40)]
-
-
-def test_a_difference_by_hand() -> None:
-    difference = NoiseSums()
-    difference.add(np.array([3.0, 0.0], np.float32), np.array([3.0, 0.3], np.float32))
-    difference.add(np.array([0.0, -np.inf], np.float32), np.array([0.0, -np.inf], np.float32))
-    difference.add(np.array([0.0, 1.0], np.float32), np.array([0.0, np.nan], np.float32))
-    assert difference.snr_db == pytest.approx(20.0, abs=1e-5)  # 9 / 0.09
-    assert difference.cosine == pytest.approx(9 / math.sqrt(9 * 9.09), abs=1e-6)
-    assert NoiseSums(signal=1.0, rounded=1.0, product=1.0).snr_db == math.inf
-    assert NoiseSums(noise=1.0, rounded=1.0).snr_db == -math.inf
-    assert NoiseSums().cosine == 1.0
 
 
 def test_statistics_are_those_of_the_tensors() -> None:

@@ -15,7 +15,7 @@ from tests.standin.make_hef import write_hefs
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.spec import SPEC_FILE, HefRecord, ModelSpec
-from whisper_hailo_tools.validate.limits import ValidateOptions
+from whisper_hailo_tools.options import ValidateOptions
 from whisper_hailo_tools.validate.validate import validate
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo_tools.validate.limits import difference
+from whisper_hailo_tools.difference import difference
 from whisper_hailo_tools.validate.reference import Reference, stage_names
 
 RNG = np.random.default_rng(0)

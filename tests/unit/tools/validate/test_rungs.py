@@ -12,8 +12,8 @@ import pytest
 
 from tests.unit.tools.validate.made_up import FEATURES, OTHERS, SHOWN, WINDOWS, best, made_up_truth
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo_tools.options import ValidateOptions
 from whisper_hailo_tools.validate import stage_checks
-from whisper_hailo_tools.validate.limits import ValidateOptions
 from whisper_hailo_tools.validate.stage_checks import RungResult, Rungs
 
 

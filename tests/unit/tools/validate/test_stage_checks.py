@@ -18,7 +18,8 @@ from tests.unit.tools.validate.made_up import (
     best,
     made_up_truth,
 )
-from whisper_hailo_tools.validate.limits import Limit, ValidateOptions, default_limit, difference
+from whisper_hailo_tools.difference import difference
+from whisper_hailo_tools.options import Limit, ValidateOptions, default_limit
 from whisper_hailo_tools.validate.stage_checks import (
     Agreement,
     LayerResult,

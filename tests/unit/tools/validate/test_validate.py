@@ -18,7 +18,7 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import AudioError, ModelError, OptionError
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo_tools.validate.limits import ValidateOptions
+from whisper_hailo_tools.options import ValidateOptions
 from whisper_hailo_tools.validate.reference import stage_names
 from whisper_hailo_tools.validate.stage_checks import RungResult
 from whisper_hailo_tools.validate.validate import ParityReport, validate, write_report

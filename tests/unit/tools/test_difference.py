@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from whisper_hailo_tools.validate.limits import DifferenceTally, difference
+from whisper_hailo_tools.difference import DifferenceTally, difference
 
 
 def test_figures_of_a_known_difference() -> None:
