@@ -47,13 +47,7 @@ _ERRORS: Final = {OPTION: OptionError, DEVICE: DeviceError, OUTPUT: OutputError}
 
 @dataclass(frozen=True, slots=True)
 class Hef:
-    """A compiled network.
-
-    Attributes:
-        path: the HEF.
-        record: what it was made of.
-        recorded: whether `model.json` lists it; it does where the HEF lies in its directory.
-    """
+    """A compiled network."""
 
     path: Path
     record: HefRecord

@@ -26,14 +26,7 @@ MAX_LEVEL: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class CalibrationOptions:
-    """What kind of set is wanted.
-
-    Attributes:
-        part: `encoder` or `decoder`.
-        count: windows; `None` takes what the size's recipe works with.
-        seed: of the sampling.
-        language: what is spoken, for decoders.
-    """
+    """What kind of set is wanted."""
 
     part: str = flag("encoder", "Of the model", choices=PARTS)
     count: int | None = flag(None, "Windows.", shown="as the size needs")
@@ -51,12 +44,6 @@ class CalibrationSet:
     """A finished set.
 
     Attributes:
-        path: the `.npy` or `.npz`.
-        manifest: path of its manifest.
-        n_windows: rows in it.
-        n_wanted: rows that were asked for.
-        n_files: recordings used.
-        n_speakers: speakers that the folder's layout tells apart.
         skipped: recordings that could not be used, and why.
         resumed: whether an interrupted or finished run was found.
     """
@@ -73,20 +60,7 @@ class CalibrationSet:
 
 @dataclass(frozen=True, slots=True)
 class EmulateOptions:
-    """What is emulated, and how.
-
-    Attributes:
-        part: `encoder` or `decoder`.
-        plan: `all8`, `adds16`, `norms16`, or `script` for the generated model script.
-        script: a model script of one's own, in the place of `plan`.
-        arch: chip that the generated script is for.
-        scales: `minmax`, `percentile` or `mse`.
-        calibration: a set from `whisper-hailo calibrate`.
-        audio: a folder of recordings to draw windows from instead.
-        count: windows for the statistics.
-        language: what is spoken, for decoders and `audio`.
-        threads: threads per operator; 0 lets the runtime choose.
-    """
+    """What is emulated, and how."""
 
     part: str = flag("encoder", "Of the model", choices=PARTS)
     plan: str = flag(SCRIPT, "Bits of its layers; script: as compile has them", choices=PLANS)
@@ -116,17 +90,7 @@ class EmulateOptions:
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """What is compiled, and how.
-
-    Attributes:
-        arch: `hailo8`, `hailo8l` or `hailo10h`.
-        part: `encoder` or `decoder`.
-        calibration: the set, from `whisper-hailo calibrate`.
-        script: a model script of one's own; `None` generates one.
-        optimization_level: 0 to 4; `None` takes the recipe's 2.
-        out: folder of the results; `None` is `hailo/<arch>` in the model directory.
-        python: interpreter that has the compiler; `None` is this one.
-    """
+    """What is compiled, and how."""
 
     arch: str = needed("Chip", choices=ARCHES)
     part: str = needed("Of the model", choices=PARTS)
@@ -209,16 +173,7 @@ def parse_limits(words: tuple[str, ...]) -> dict[tuple[str, str], float]:
 
 @dataclass(frozen=True, slots=True)
 class ValidateOptions:
-    """What to validate with.
-
-    Attributes:
-        audio: folder of recordings; `None` is the bundled one.
-        checkpoint: directory, hub id or name of what the model was converted from; `None` finds
-            only the bundled one by itself.
-        windows: windows of audio to run.
-        language: what is spoken.
-        limits: `RUNG-PART=VALUE` words that replace limits.
-    """
+    """What to validate with."""
 
     audio: Path | None = flag(
         None, "Folder of speech.", metavar="DIR", shown="the bundled recording"

@@ -49,7 +49,6 @@ class Manifest:
             where all of it is the same.
         used: `{"file", "sha256", "windows"}` in the order of the rows.
         skipped: file to why it was not used.
-        n_rows: rows written.
         turn: which turn through the files comes next, and `position` which file of it.
         complete: whether the set is finished; `files` then holds names, sizes and hashes.
     """

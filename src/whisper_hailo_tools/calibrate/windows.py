@@ -40,7 +40,6 @@ class Sources:
     """The recordings of a folder.
 
     Attributes:
-        folder: where they lie.
         files: paths in the folder, speakers taking turns, both shuffled by the seed.
         n_speakers: speakers that the layout tells apart.
         listing_sha256: hash of every path, size and time: changes when the folder does.

@@ -61,12 +61,7 @@ class OnnxGraph:
     """A graph as the rules look at it.
 
     Attributes:
-        path: the file.
-        nodes: in the file's order.
-        ir_version: version of the file format.
         opsets: operator domain to version; the standard domain is the empty string.
-        inputs: graph inputs without initializers.
-        outputs: graph outputs.
         weights: initializer to what it is.
         tensors: every value to what is known of it.
         producers: value to the index of the node that makes it.

@@ -38,7 +38,6 @@ class WeightSizes:
     """Weights of a section.
 
     Attributes:
-        count: how many numbers.
         contexts: estimate of how many times the chip would have to be reloaded within one run,
             `None` where nothing is known to estimate from.
     """
@@ -81,7 +80,6 @@ class Report:
 
     Attributes:
         recorded: whether start and end come from the model directory.
-        n_nodes: nodes of the whole graph.
     """
 
     path: Path

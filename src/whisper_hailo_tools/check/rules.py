@@ -59,12 +59,9 @@ class Finding:
 
     Attributes:
         rule: name of the rule, as in `docs/reference/hailo-graphs.md`.
-        severity: how bad it is.
         node: the node's name, or the graph input's, or empty for the whole graph.
         operator: the node's operator, or empty.
         got: what is there, and what was expected.
-        mend: what to do.
-        source: who says so.
     """
 
     rule: str

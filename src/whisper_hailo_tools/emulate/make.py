@@ -170,16 +170,7 @@ NOISE_COUNT: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Emulation:
-    """An emulated graph.
-
-    Attributes:
-        path: the graph.
-        record: path of the JSON beside it.
-        plan: bits of its layers.
-        noise: what rounding costs.
-        n_windows: windows that the scales are from.
-        held_out: whether the noise was measured on other windows than those.
-    """
+    """An emulated graph."""
 
     path: Path
     record: Path

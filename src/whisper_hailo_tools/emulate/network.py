@@ -21,7 +21,6 @@ class LayerSlot:
     """One input of one node, at which a layer reads.
 
     Attributes:
-        node: index of the node in the graph.
         index: which of its inputs.
         origin: tensor between layers that arrives there, as it is or moved about; the constant
             itself where a constant is read as an activation.
@@ -41,10 +40,7 @@ class EmulatedLayer:
         kind: `conv` (also matrix products with constant weights), `matmul`, `ew_add`, `softmax`,
             `layer_normalization`, `normalization` (constant factors and sums on their own),
             `input_layer`, `output_layer`, or an operator's name in lower case.
-        nodes: indices of its nodes.
-        slots: where it reads.
         gives: tensors that other layers read; usually one.
-        weight: initializer with its weights.
         weight_axis: the weight's axis of output channels.
     """
 
@@ -64,7 +60,6 @@ class EmulatedNetwork:
     Attributes:
         layers: in the graph's order; inputs first, outputs last.
         moving: indices of nodes that belong to no layer, as they only move values.
-        shapes: weight to its shape.
     """
 
     layers: tuple[EmulatedLayer, ...]

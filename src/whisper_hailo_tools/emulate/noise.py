@@ -16,14 +16,7 @@ from whisper_hailo_tools.emulate.statistics import Feeds, Probe
 
 @dataclass(frozen=True, slots=True)
 class LayerNoise:
-    """Noise of what one layer gives, that of all layers before it included.
-
-    Attributes:
-        layer: name of the layer.
-        tensor: what it gives.
-        snr_db: signal-to-noise ratio in dB.
-        cosine: of exact and rounded values.
-    """
+    """Noise of what one layer gives, that of all layers before it included."""
 
     layer: str
     tensor: str
@@ -33,13 +26,7 @@ class LayerNoise:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Noise of an emulation.
-
-    Attributes:
-        layers: per layer, in the graph's order.
-        outputs: output layer to the noise of what leaves the chip there.
-        n_windows: windows it was measured on.
-    """
+    """Noise of an emulation."""
 
     layers: tuple[LayerNoise, ...]
     outputs: tuple[LayerNoise, ...]

@@ -32,7 +32,6 @@ class LayerPrecision:
 
     Attributes:
         reads: of the activations it reads.
-        weights: of its weights.
         gives: of the activations it gives; `None`: as many as the widest of its readers reads.
     """
 

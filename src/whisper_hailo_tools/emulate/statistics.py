@@ -283,12 +283,7 @@ Feeds = Mapping[str, FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class LayerStatistics:
-    """What the tensors of a graph are like over a calibration set.
-
-    Attributes:
-        tensors: tensor to the histogram of its values.
-        n_windows: windows they are from.
-    """
+    """What the tensors of a graph are like over a calibration set."""
 
     tensors: Mapping[str, Histogram]
     n_windows: int

@@ -15,11 +15,7 @@ MARK = "hef-build failed: "
 
 
 class BuildError(Exception):
-    """A build cannot go on.
-
-    Attributes:
-        code: the exit code that goes with it.
-    """
+    """A build cannot go on."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -61,19 +57,12 @@ class BuildJob:
 
     Attributes:
         arch: `hailo8`, `hailo8l` or `hailo10h`.
-        part: `encoder` or `decoder`.
         size: row of the recipe table: `tiny`, `tiny.en`, `base` or `base.en`.
         net_name: name of the network, which the calibration set's keys begin with.
-        graph: path of the ONNX graph.
-        start_nodes: where the compiler starts.
-        end_nodes: where it ends.
         chip_inputs: `(batch, height, width, channels)` of each start.
-        d_model: width of the network.
-        n_layers: layers of this part.
         calibration: path of the `.npy` or `.npz`.
         script: path of the user's own model script, or `None` to generate one.
         optimization_level: 0 to 4, or `None` for the recipe's.
-        out: directory of the results.
         stem: begins the name of every result.
     """
 

@@ -18,13 +18,7 @@ N_CHUNKS = 4
 
 @dataclass(frozen=True)
 class Product:
-    """A linear product of the network: a convolution of one by one.
-
-    Attributes:
-        name: layer name without the network's.
-        n_in: input channels.
-        n_out: output channels.
-    """
+    """A linear product of the network: a convolution of one by one."""
 
     name: str
     n_in: int

@@ -27,12 +27,10 @@ class Recipe:
         calib_batch: windows per batch of the statistics.
         calib_count: windows that statistics are taken from.
         tune_count: windows per epoch of the fine-tuning.
-        tune_epochs: epochs.
         tune_batch: windows per batch of the fine-tuning, `None` leaves the default.
         matmul_mending: zero-point compensation and equalisation of attention's own products.
         norm_decomposition: layer norms in pieces of one precision.
         small_first_add: the first residual add stays at 8 bits.
-        wide_outputs: outputs at 16 bits.
         first_wide: 1-based number of the first linear product that may be at 16 bits (decoders).
         extra_wide: further such numbers (decoders).
         max_utilization: how full a context may get, `None` leaves the default.

@@ -220,7 +220,6 @@ class ReferenceValues:
     """Where a reference's values come from.
 
     Attributes:
-        name: what it is.
         encode: audio features `(batch, n_positions, d_model)` of mel windows.
         logits: `(batch, n_tokens, n_vocab)` of tokens, features, and how far they are padded.
         encoder_stages: values along the encoder for the first of some windows.
@@ -239,8 +238,6 @@ class Truth:
     """A reference and what it makes of the material.
 
     Attributes:
-        source: where its values come from.
-        material: what every rung is given.
         features: `(n_windows, n_positions, d_model)` float32 audio features.
     """
 

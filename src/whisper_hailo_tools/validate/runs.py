@@ -47,11 +47,8 @@ class InnerGraph:
     Attributes:
         label: name for messages, such as the file's.
         nodes: in the file's order, which is one of the data path.
-        outputs: names of the graph outputs.
-        feeds: input to array.
         sizes: value to bytes, where they follow from the feeds.
         folder: where data files of the graph lie.
-        encoded: the whole model, serialised.
     """
 
     label: str
@@ -221,13 +218,7 @@ class NamedEncoder:
 
 @dataclass(frozen=True, slots=True)
 class NamedDecoder:
-    """A decoder of any kind.
-
-    Attributes:
-        graph: name for reports.
-        logits: runs it.
-        pad_to: how far it pads features, 0 for not at all.
-    """
+    """A decoder of any kind."""
 
     graph: str
     logits: Logits

@@ -50,12 +50,7 @@ _CEILING_DB: Final = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Places of the transcripts at which the best token is the reference's.
-
-    Attributes:
-        same: how many are.
-        of: how many there are.
-    """
+    """Places of the transcripts at which the best token is the reference's."""
 
     same: int
     of: int
@@ -74,15 +69,7 @@ class RungResult:
     """One part at one rung.
 
     Attributes:
-        rung: name of the rung.
-        part: `encoder` or `decoder`.
         status: `passed`, `failed` or `not run`.
-        graph: what was run; why not, where it was not.
-        reference: what it was compared with.
-        limit: what it was held to.
-        found: how far it is from the reference.
-        tokens: agreement of the tokens on the audio.
-        layers: along the data path.
     """
 
     rung: str
@@ -215,12 +202,7 @@ FALLBACK = "adds16"
 
 @dataclass(frozen=True, slots=True)
 class EmulatedGraph:
-    """An emulated graph.
-
-    Attributes:
-        label: file and plan.
-        encoded: the model, serialised.
-    """
+    """An emulated graph."""
 
     label: str
     encoded: bytes

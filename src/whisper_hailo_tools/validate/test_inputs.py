@@ -30,7 +30,6 @@ class Windows:
     Attributes:
         mel: `(n_windows, n_mels, n_frames)` float32.
         used: recording and number of the window in it, for each.
-        sha256: recording to hash.
     """
 
     mel: FloatArray
@@ -70,7 +69,6 @@ class Material:
     """What every rung is given.
 
     Attributes:
-        windows: what is compared.
         calibration: windows that the chip's scales are chosen by: others, unless there are none.
         heard: tokens that decoders are shown, for the windows that are compared.
         decode: gives those of other windows.

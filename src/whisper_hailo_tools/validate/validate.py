@@ -42,15 +42,9 @@ class ParityReport:
     """One climb of the ladder.
 
     Attributes:
-        model: its name.
-        directory: the model directory.
-        reference: what all rungs were compared with.
-        window_s: seconds of each window.
         used: recording and number of the window in it, for each window.
         calibrated_on: the same for the windows that an emulation's scales were chosen by.
-        audio_sha256: recording to hash.
         files: file of the model directory to hash.
-        results: every rung.
     """
 
     model: str

@@ -119,13 +119,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What was fetched, or was there.
-
-    Attributes:
-        files: in the pair's folder.
-        hashes: SHA-256 of each, in hexadecimal.
-        sums: where all are written down; what is fetched later has to be the same.
-    """
+    """What was fetched, or was there."""
 
     files: tuple[Path, ...]
     hashes: tuple[str, ...]

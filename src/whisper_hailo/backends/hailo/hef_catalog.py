@@ -28,9 +28,6 @@ class KnownHefs:
     """A published encoder and decoder.
 
     Attributes:
-        arch: chip.
-        variant: `tiny`, `tiny.en`, `base` or `small`.
-        encoder: file name of the encoder.
         decoder: file name of the decoder; the same where one file holds both halves.
         window_s: seconds of the encoder's window; `None`: the file says it.
         length: text positions of the decoder; `None`: the file says it.

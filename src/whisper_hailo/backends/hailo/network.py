@@ -132,13 +132,7 @@ _DRAIN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class OpenDevice:
-    """A device that networks can be put on.
-
-    Attributes:
-        binding: the vendor's package.
-        vdevice: its own object.
-        faults: makes the binding's failures ours.
-    """
+    """A device that networks can be put on."""
 
     binding: Any
     vdevice: Any

@@ -40,9 +40,7 @@ class PciDevice:
 
     Attributes:
         address: such as `0000:01:00.0`.
-        kind: by its PCI id.
         speed_gts: of the link now, in gigatransfers per second; 5 is Gen 2, 8 is Gen 3.
-        width: lanes.
         best_gts: what the chip can do.
     """
 
@@ -119,12 +117,7 @@ def is_home_assistant_os(root: Path = ROOT) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChipUser:
-    """Another program that uses a Hailo chip.
-
-    Attributes:
-        name: a known program's, or the process's own.
-        pid: of the process.
-    """
+    """Another program that uses a Hailo chip."""
 
     name: str
     pid: int

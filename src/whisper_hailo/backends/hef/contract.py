@@ -42,13 +42,7 @@ _OLD_CONFIG_KEY: Final = "embeddings_output_layers_names"
 
 @dataclass(frozen=True, slots=True)
 class SpeechConfig:
-    """Sizes that a file of both halves states of its encoder; HailoRT, `speech2text_server.cpp`.
-
-    Attributes:
-        window_s: seconds of the encoder's window.
-        n_mels: mel bins.
-        n_positions: encoder positions.
-    """
+    """Sizes that a file of both halves states of its encoder; HailoRT, `speech2text_server.cpp`."""
 
     window_s: int
     n_mels: int
@@ -82,13 +76,9 @@ class EncoderShape:
     """An encoder: mel in, features out.
 
     Attributes:
-        group: name of its network.
         input: name of its input, `(1, n_frames, n_mels)` on the chip.
         output: name of its output, `(1, n_positions, d_model)`.
         n_frames: log-mel frames of its window.
-        n_mels: mel bins.
-        n_positions: encoder positions.
-        d_model: width.
     """
 
     group: str
@@ -105,12 +95,9 @@ class DecoderShape:
     """A decoder without a cache: features and embeddings in, rows of logits out.
 
     Attributes:
-        group: name of its network.
         features: name of the input that takes audio features.
         embeddings: name of the input that takes token embeddings.
         n_positions: encoder positions that it takes, no more and no fewer.
-        length: text positions.
-        d_model: width.
         positions: `host` or `chip`: who adds the position rows.
         outputs: all outputs that have a row per text position, with their columns, sorted.
     """

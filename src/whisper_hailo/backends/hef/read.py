@@ -138,7 +138,6 @@ class Header:
     """What lies before the description.
 
     Attributes:
-        version: of the file format.
         start: where the description begins.
         description_bytes: its length.
         rest_bytes: what follows it: weights, and other resources.
@@ -240,10 +239,8 @@ class HefGroup:
     """One network of a HEF.
 
     Attributes:
-        name: of the network group.
         contexts: how many times the chip is loaded within one run; more than one means that
             weights go over PCIe at every run.
-        inputs: in the file's order.
         outputs: in the order of `get_sorted_output_names()`.
     """
 
@@ -258,9 +255,7 @@ class HefResource:
     """A file within a HEF, such as the configuration of the vendor's own server.
 
     Attributes:
-        name: such as `hailo-config.json`.
         start: where it begins in the HEF, in bytes.
-        bytes: its size.
         checksum: its XXH3; 0: not stated.
     """
 
@@ -275,14 +270,8 @@ class HefFile:
     """A HEF, as far as its header and description tell.
 
     Attributes:
-        path: the file.
-        bytes: its size.
-        version: of the file format, 0 to 3.
         arch: chip it was compiled for, or `unknown (N)`.
-        compiler_version: the Dataflow Compiler's.
         checksum: kind and value, such as `MD5 0123...`.
-        groups: its networks.
-        resources: files within it.
     """
 
     path: Path

@@ -33,12 +33,7 @@ size is not published; it gets the shortest window known, as the likeliest to fi
 
 @dataclass(frozen=True, slots=True)
 class FixedSizes:
-    """The sizes that every tensor of a Hailo-form graph follows from.
-
-    Attributes:
-        window_s: seconds of audio of one encoder run.
-        length: text positions of the decoder without cache.
-    """
+    """The sizes that every tensor of a Hailo-form graph follows from."""
 
     window_s: int
     length: int
@@ -102,14 +97,7 @@ def _length(wanted: int | None, known: int, dims: Dimensions) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
-    """Sizes of one attention.
-
-    Attributes:
-        n_queries: positions that ask.
-        n_keys: positions that are asked.
-        n_heads: number of heads.
-        head_size: width of each.
-    """
+    """Sizes of one attention."""
 
     n_queries: int
     n_keys: int
