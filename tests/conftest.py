@@ -8,11 +8,8 @@ import importlib
 import logging
 import os
 import shutil
-import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -28,21 +25,6 @@ if shutil.disk_usage(tempfile.gettempdir()).free < 2**30:
     ROOMY = Path(__file__).parents[1] / "build"
     ROOMY.mkdir(exist_ok=True)
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(ROOMY))
-
-# Environments that were made before the tools were a distribution do not know their commands.
-if not entry_points(group="whisper_hailo.commands", name="compile"):
-    ROOT = Path(__file__).parents[1]
-    METADATA = ROOT / "build" / "metadata" / "whisper_hailo_tools-0.dist-info"
-    METADATA.mkdir(parents=True, exist_ok=True)
-    PROJECT = tomllib.loads((ROOT / "src/whisper_hailo_tools/pyproject.toml").read_text())[
-        "project"
-    ]
-    for group, places in PROJECT["entry-points"].items():
-        lines = "".join(f"{name} = {place}\n" for name, place in places.items())
-        (METADATA / "entry_points.txt").write_text(f"[{group}]\n{lines}")
-    sys.path.append(str(METADATA.parent))
-    paths = (os.environ.get("PYTHONPATH"), str(METADATA.parent))
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 
 import whisper_hailo  # noqa: E402, F401 - before a test imports ONNX Runtime by itself
 from whisper_hailo.core.files import CACHE_VARIABLE  # noqa: E402

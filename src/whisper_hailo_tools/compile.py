@@ -32,11 +32,10 @@ from whisper_hailo.core.spec import SPEC_FILE, HefRecord, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo_tools import hef_build
 from whisper_hailo_tools.calibrate.windows import add_file, add_text, net_name
-from whisper_hailo_tools.hef_build.calibration import load_calibration
 from whisper_hailo_tools.hef_build.job import DEVICE, OPTION, OUTPUT, BuildError, BuildJob
 from whisper_hailo_tools.hef_build.recipe import size_of
 from whisper_hailo_tools.hef_build.sdk import VERSIONS
-from whisper_hailo_tools.hef_build.stages import HEF, SCRIPT
+from whisper_hailo_tools.hef_build.stages import HEF, SCRIPT, load_calibration
 from whisper_hailo_tools.hef_build.supervise import JOB_SUFFIX, RECORD_SUFFIX, supervise
 from whisper_hailo_tools.options import CompileOptions
 

@@ -18,8 +18,7 @@ from whisper_hailo_tools.calibrate.make import calibrate
 from whisper_hailo_tools.emulate.make import WindowFile, generated_script, load_form
 from whisper_hailo_tools.emulate.network import EmulatedNetwork, read_network
 from whisper_hailo_tools.emulate.noise import Noise, measure_noise
-from whisper_hailo_tools.emulate.plan import plan_of_script, preset
-from whisper_hailo_tools.emulate.rewrite import emulated
+from whisper_hailo_tools.emulate.rewrite import emulated, plan_of_script, preset
 from whisper_hailo_tools.emulate.statistics import LayerStatistics, collect
 from whisper_hailo_tools.options import CalibrationOptions
 

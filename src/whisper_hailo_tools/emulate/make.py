@@ -26,8 +26,7 @@ from whisper_hailo_tools.calibrate.make import calibrate
 from whisper_hailo_tools.compile import as_program_error
 from whisper_hailo_tools.emulate.network import EmulatedNetwork, read_network
 from whisper_hailo_tools.emulate.noise import LayerNoise, Noise, measure_noise
-from whisper_hailo_tools.emulate.plan import PrecisionPlan, plan_of_script, preset
-from whisper_hailo_tools.emulate.rewrite import emulated
+from whisper_hailo_tools.emulate.rewrite import PrecisionPlan, emulated, plan_of_script, preset
 from whisper_hailo_tools.emulate.statistics import Feeds, collect
 from whisper_hailo_tools.hef_build.job import BuildError, BuildJob
 from whisper_hailo_tools.hef_build.model_script import model_script

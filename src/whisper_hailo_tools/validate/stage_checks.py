@@ -20,8 +20,7 @@ from whisper_hailo.core.spec import PARTS, HailoForm, ModelSpec
 from whisper_hailo_tools.difference import Difference, DifferenceTally, difference
 from whisper_hailo_tools.emulate.make import generated_script, load_form
 from whisper_hailo_tools.emulate.network import read_network
-from whisper_hailo_tools.emulate.plan import PrecisionPlan, plan_of_script, preset
-from whisper_hailo_tools.emulate.rewrite import emulated
+from whisper_hailo_tools.emulate.rewrite import PrecisionPlan, emulated, plan_of_script, preset
 from whisper_hailo_tools.emulate.statistics import collect
 from whisper_hailo_tools.options import EMULATED, FLOAT, HAILO, HEF, QUANTIZED, SCRIPT, Limit
 from whisper_hailo_tools.validate.reference import Stores, Truth

@@ -17,8 +17,7 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.emulate import make
 from whisper_hailo_tools.emulate.make import WindowFile, emulate_part, split
 from whisper_hailo_tools.emulate.network import read_network
-from whisper_hailo_tools.emulate.plan import PrecisionPlan
-from whisper_hailo_tools.emulate.rewrite import emulated
+from whisper_hailo_tools.emulate.rewrite import PrecisionPlan, emulated
 from whisper_hailo_tools.emulate.statistics import collect
 from whisper_hailo_tools.options import EmulateOptions
 

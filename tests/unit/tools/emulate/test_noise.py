@@ -11,8 +11,7 @@ from tests.unit.tools.emulate import graphs
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo_tools.emulate.network import read_network
 from whisper_hailo_tools.emulate.noise import measure_noise
-from whisper_hailo_tools.emulate.plan import PrecisionPlan
-from whisper_hailo_tools.emulate.rewrite import emulated
+from whisper_hailo_tools.emulate.rewrite import PrecisionPlan, emulated
 from whisper_hailo_tools.emulate.statistics import collect, scale_of
 
 RNG = np.random.default_rng(5)

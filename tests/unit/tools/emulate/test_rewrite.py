@@ -9,8 +9,7 @@ from onnx import TensorProto, checker, helper, numpy_helper
 from tests.unit.tools.emulate import graphs
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo_tools.emulate.network import read_network
-from whisper_hailo_tools.emulate.plan import PrecisionPlan, plan_of_script
-from whisper_hailo_tools.emulate.rewrite import emulated, tensor_bits
+from whisper_hailo_tools.emulate.rewrite import PrecisionPlan, emulated, plan_of_script, tensor_bits
 from whisper_hailo_tools.emulate.statistics import rounded_weights, scale_of
 
 X = np.array([[[0.31, -0.9], [1.7, 0.05]]], np.float32)

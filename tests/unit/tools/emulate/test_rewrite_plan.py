@@ -19,7 +19,7 @@ from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import HailoForm, ModelSource, ModelSpec, SpecialTokens
 from whisper_hailo_tools.emulate.make import generated_script
 from whisper_hailo_tools.emulate.network import EmulatedNetwork, read_network
-from whisper_hailo_tools.emulate.plan import LayerPrecision, plan_of_script, preset
+from whisper_hailo_tools.emulate.rewrite import LayerPrecision, plan_of_script, preset
 
 WIDE = LayerPrecision(16, 16)
 
