@@ -112,7 +112,7 @@ class CompileOptions:
 
 
 FLOAT, QUANTIZED, HAILO, EMULATED, HEF = "float32", "quantised", "hailo-form", "emulated", "hef"
-RUNGS: Final = (FLOAT, QUANTIZED, HAILO, EMULATED, HEF)
+FORMS: Final = (FLOAT, QUANTIZED, HAILO, EMULATED, HEF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +146,16 @@ CHIP: Final = {"encoder": Limit("snr_db", 15.0), "decoder": Limit("snr_db", 15.0
 """The vendor ships its encoder under the name 15dB; the study's own build came to 9.2 dB."""
 
 
-def default_limit(rung: str, part: str, quantization: str) -> Limit:
-    """Return the limit of one part at one rung; `quantization` is that of its weights."""
-    if rung in (EMULATED, HEF):
+def default_limit(kind: str, part: str, quantization: str) -> Limit:
+    """Return the limit of one part in one form; `quantization` is that of its weights."""
+    if kind in (EMULATED, HEF):
         return CHIP[part]
-    return BLOCKS.get(quantization, EXACT) if rung == QUANTIZED else EXACT
+    return BLOCKS.get(quantization, EXACT) if kind == QUANTIZED else EXACT
 
 
 def parse_limits(words: tuple[str, ...]) -> dict[tuple[str, str], float]:
     """Read `RUNG-PART=VALUE` words, such as `emulated-encoder=12`."""
-    known = {f"{rung}-{part}": (rung, part) for rung in RUNGS for part in PARTS}
+    known = {f"{kind}-{part}": (kind, part) for kind in FORMS for part in PARTS}
     limits = {}
     for word in words:
         name, _, text = word.partition("=")
@@ -191,8 +191,8 @@ class ValidateOptions:
         expect(self, "windows", self.windows >= 1, "1 or more")
         self.values.update(parse_limits(self.limits))
 
-    def limit(self, rung: str, part: str, quantization: str = "none") -> Limit:
-        """Return what one part is held to at one rung."""
-        default = default_limit(rung, part, quantization)
-        value = self.values.get((rung, part))
+    def limit(self, kind: str, part: str, quantization: str = "none") -> Limit:
+        """Return what one part is held to in one form."""
+        default = default_limit(kind, part, quantization)
+        value = self.values.get((kind, part))
         return default if value is None else replace(default, value=value)

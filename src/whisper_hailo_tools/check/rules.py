@@ -216,7 +216,7 @@ def _window(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
     if known_s is not None and form.window_s <= known_s:
         return
     refused = dims.d_model == BASE and form.window_s >= 10 and arch != "hailo10h"
-    expected = f"{known_s} s or less" if known_s else "nothing is published of this width"
+    expected = f"{known_s} s or less" if known_s else "none of this width"
     yield _finding(
         "window",
         Severity.BLOCKS if refused else Severity.UNKNOWN,

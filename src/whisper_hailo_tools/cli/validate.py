@@ -14,7 +14,7 @@ from whisper_hailo.core.flags import Flag
 from whisper_hailo_tools.options import ValidateOptions
 
 if TYPE_CHECKING:
-    from whisper_hailo_tools.validate.stage_checks import RungResult
+    from whisper_hailo_tools.validate.stage_checks import FormResult
     from whisper_hailo_tools.validate.validate import ParityReport
 
 HEADINGS = (
@@ -72,13 +72,13 @@ def _lines(report: ParityReport) -> Iterator[str]:
         yield from _notes(result)
 
 
-def _row(result: RungResult) -> tuple[str, ...]:
+def _row(result: FormResult) -> tuple[str, ...]:
     found, limit, tokens = result.found, result.limit, result.tokens
     if found is None or limit is None:
-        return result.rung, result.part, f"{result.status}: {result.graph}"
+        return result.kind, result.part, f"{result.status}: {result.graph}"
     agreed = "" if tokens is None else f"{tokens.same} of {tokens.of}"
     return (
-        result.rung,
+        result.kind,
         result.part,
         result.status,
         f"{found.max_abs:.2g}",
@@ -91,13 +91,13 @@ def _row(result: RungResult) -> tuple[str, ...]:
     )
 
 
-def _notes(result: RungResult) -> Iterator[str]:
-    """Yield where a failed rung loses most."""
+def _notes(result: FormResult) -> Iterator[str]:
+    """Yield where a failed form loses most."""
     fall = result.steepest_fall
     if result.status == "failed" and fall is not None:
         before, after = fall
         yield (
-            f"{result.rung} {result.part}: SNR falls most from {before.name} "
+            f"{result.kind} {result.part}: SNR falls most from {before.name} "
             f"({_decibels(before.snr_db)} dB) to {after.name} ({_decibels(after.snr_db)} dB)"
         )
 

@@ -1,1 +1,1 @@
-"""Is a converted model what its checkpoint is, at every rung from its arrays to the chip?"""
+"""Is a converted model what its checkpoint is, in every form from its arrays to the chip?"""

@@ -26,7 +26,7 @@ from whisper_hailo.core.errors import ModelError, shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo_tools.validate.runs import InnerGraph, cached_decoder, cached_encoder
-from whisper_hailo_tools.validate.test_inputs import Material, ShownTokens
+from whisper_hailo_tools.validate.test_inputs import ShownTokens, ValidationInputs
 
 Float64 = NDArray[np.float64]
 Stage = tuple[str, Float64]
@@ -172,8 +172,8 @@ def gelu(x: Float64) -> Float64:
     return result
 
 
-class Stores:
-    """The folders of a ladder.
+class GraphSources:
+    """The folders that graphs are taken from.
 
     Args:
         checkpoint: what it was made of, if that is at hand.
@@ -234,22 +234,22 @@ class ReferenceValues:
 
 
 @dataclass(slots=True)
-class Truth:
-    """A reference and what it makes of the material.
+class ReferenceModel:
+    """A reference and what it makes of the test inputs.
 
     Attributes:
         features: `(n_windows, n_positions, d_model)` float32 audio features.
     """
 
     source: ReferenceValues
-    material: Material
+    inputs: ValidationInputs
     features: FloatArray
     _logits: dict[int, AnyArray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, source: ReferenceValues, material: Material) -> Truth:
-        features = source.encode(material.mel).astype(np.float32)
-        return cls(source, material, features)
+    def of(cls, source: ReferenceValues, inputs: ValidationInputs) -> ReferenceModel:
+        features = source.encode(inputs.mel).astype(np.float32)
+        return cls(source, inputs, features)
 
     @property
     def name(self) -> str:
@@ -257,12 +257,12 @@ class Truth:
 
     @property
     def mel(self) -> FloatArray:
-        return self.material.mel
+        return self.inputs.mel
 
     @property
     def shown(self) -> ShownTokens:
         """The tokens that decoders are shown."""
-        return self.material.shown
+        return self.inputs.shown
 
     def logits(self, pad_to: int) -> AnyArray:
         """Its logits for its own features."""
@@ -292,10 +292,10 @@ def from_checkpoint(checkpoint: Checkpoint) -> ReferenceValues:
     )
 
 
-def from_graphs(stores: Stores) -> ReferenceValues:
+def from_graphs(sources: GraphSources) -> ReferenceValues:
     """Return the float32 graphs of a model directory."""
-    dims, folder = stores.spec.dims, stores.float_decoder
-    encoder = cached_encoder(stores.float_encoder)
+    dims, folder = sources.spec.dims, sources.float_decoder
+    encoder = cached_encoder(sources.float_encoder)
     encoder_names = stage_names("encoder", dims.n_encoder_layers)
     decoder_names = stage_names("decoder", dims.n_decoder_layers)
 

@@ -23,7 +23,7 @@ from whisper_hailo_tools.emulate.network import read_network
 from whisper_hailo_tools.emulate.rewrite import PrecisionPlan, emulated, plan_of_script, preset
 from whisper_hailo_tools.emulate.statistics import collect
 from whisper_hailo_tools.options import EMULATED, FLOAT, HAILO, HEF, QUANTIZED, SCRIPT, Limit
-from whisper_hailo_tools.validate.reference import Stores, Truth
+from whisper_hailo_tools.validate.reference import GraphSources, ReferenceModel
 from whisper_hailo_tools.validate.runs import (
     DecoderRun,
     EncoderRun,
@@ -64,14 +64,14 @@ class LayerResult:
 
 
 @dataclass(frozen=True, slots=True)
-class RungResult:
-    """One part at one rung.
+class FormResult:
+    """One part in one form.
 
     Attributes:
         status: `passed`, `failed` or `not run`.
     """
 
-    rung: str
+    kind: str
     part: str
     status: str
     graph: str
@@ -92,7 +92,7 @@ class RungResult:
         return (before, after) if before and after and fall > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"rung": self.rung, "part": self.part, "status": self.status}
+        facts: dict[str, Any] = {"rung": self.kind, "part": self.part, "status": self.status}
         if self.status == NOT_RUN:
             return facts | {"reason": self.graph}
         return facts | {
@@ -107,60 +107,62 @@ class RungResult:
         }
 
 
-def not_run(rung: str, part: str, why: str) -> RungResult:
-    """Return a rung that cannot be tried here, and why."""
-    return RungResult(rung, part, NOT_RUN, why)
+def not_run(kind: str, part: str, why: str) -> FormResult:
+    """Return the result of a form that cannot be tried here, and why."""
+    return FormResult(kind, part, NOT_RUN, why)
 
 
 def try_encoder(
-    rung: str, run: NamedEncoder, truth: Truth, judge: NamedDecoder, limit: Limit
-) -> RungResult:
+    kind: str, run: NamedEncoder, reference: ReferenceModel, judge: NamedDecoder, limit: Limit
+) -> FormResult:
     """Run an encoder; `judge` is the decoder that its tokens are compared by."""
-    features = run.encode(truth.mel)
-    found = difference(features, truth.features)
-    expected = judge.logits(truth.shown.tokens, truth.features)
-    got = judge.logits(truth.shown.tokens, features)
-    return RungResult(
-        rung,
+    features = run.encode(reference.mel)
+    found = difference(features, reference.features)
+    expected = judge.logits(reference.shown.tokens, reference.features)
+    got = judge.logits(reference.shown.tokens, features)
+    return FormResult(
+        kind,
         "encoder",
         PASSED if limit.holds(found) else FAILED,
         graph=run.graph,
-        reference=truth.name,
+        reference=reference.name,
         limit=limit,
         found=found,
-        tokens=agreement(got, expected, truth.shown),
+        tokens=agreement(got, expected, reference.shown),
     )
 
 
-def try_decoder(rung: str, run: NamedDecoder, truth: Truth, limit: Limit) -> RungResult:
+def try_decoder(
+    kind: str, run: NamedDecoder, reference: ReferenceModel, limit: Limit
+) -> FormResult:
     """Run a decoder on the reference's features."""
-    expected = truth.logits(run.pad_to)
-    got = run.logits(truth.shown.tokens, truth.features)
+    expected = reference.logits(run.pad_to)
+    got = run.logits(reference.shown.tokens, reference.features)
     tally = DifferenceTally()
-    for row, n_known in enumerate(truth.shown.n_known):
+    for row, n_known in enumerate(reference.shown.n_known):
         tally.add(got[row, :n_known], expected[row, :n_known])
     found = tally.difference()
-    return RungResult(
-        rung,
+    return FormResult(
+        kind,
         "decoder",
         PASSED if limit.holds(found) else FAILED,
         graph=run.graph,
-        reference=truth.name,
+        reference=reference.name,
         limit=limit,
         found=found,
-        tokens=agreement(got, expected, truth.shown),
+        tokens=agreement(got, expected, reference.shown),
     )
 
 
-def encoder_layers(run: EncoderRun, truth: Truth) -> tuple[LayerResult, ...]:
+def encoder_layers(run: EncoderRun, reference: ReferenceModel) -> tuple[LayerResult, ...]:
     """Return an encoder graph along its data path, first window."""
-    return tuple(_layers(run.inner(truth.mel[0]), truth.encoder_stages(), run.names))
+    return tuple(_layers(run.inner(reference.mel[0]), reference.encoder_stages(), run.names))
 
 
-def decoder_layers(run: DecoderRun, truth: Truth) -> tuple[LayerResult, ...]:
+def decoder_layers(run: DecoderRun, reference: ReferenceModel) -> tuple[LayerResult, ...]:
     """Return a decoder graph along its data path, first window."""
-    inner = run.inner(truth.shown.tokens[0], truth.features[0])
-    return tuple(_layers(inner, truth.decoder_stages(run.pad_to), run.names))
+    inner = run.inner(reference.shown.tokens[0], reference.features[0])
+    return tuple(_layers(inner, reference.decoder_stages(run.pad_to), run.names))
 
 
 def agreement(got: AnyArray, expected: AnyArray, shown: ShownTokens) -> Agreement:
@@ -240,22 +242,22 @@ def _entries(entries: tuple[str, ...], graph: InnerGraph, feeds: list[Feeds]) ->
 
 
 class LimitOf(Protocol):
-    """Gives what a part is held to at a rung."""
+    """Gives what a part is held to in a form."""
 
-    def __call__(self, rung: str, part: str, quantization: str = "none") -> Limit: ...
+    def __call__(self, kind: str, part: str, quantization: str = "none") -> Limit: ...
 
 
-class Rungs:
+class FormChecks:
     """All rungs of one model directory."""
 
-    def __init__(self, stores: Stores, truth: Truth, limit: LimitOf) -> None:
-        self._stores = stores
-        self._spec = stores.spec
-        self._truth = truth
+    def __init__(self, sources: GraphSources, reference: ReferenceModel, limit: LimitOf) -> None:
+        self._sources = sources
+        self._spec = sources.spec
+        self._reference = reference
         self._limit = limit
 
-    def climb(self) -> Iterator[RungResult]:
-        """Yield every rung, encoder first, then decoder."""
+    def check_all(self) -> Iterator[FormResult]:
+        """Check every form, encoder first, then decoder."""
         for part in PARTS:
             yield self._float(part)
             yield self._quantized(part)
@@ -265,27 +267,27 @@ class Rungs:
 
     @cached_property
     def _encoder(self) -> EncoderRun:
-        return cached_encoder(self._stores.float_encoder)
+        return cached_encoder(self._sources.float_encoder)
 
     @cached_property
     def _decoder(self) -> DecoderRun:
-        return cached_decoder(self._stores.float_decoder)
+        return cached_decoder(self._sources.float_decoder)
 
-    def _try(self, rung: str, run: EncoderRun | DecoderRun, limit: Limit) -> RungResult:
+    def _try(self, kind: str, run: EncoderRun | DecoderRun, limit: Limit) -> FormResult:
         if isinstance(run, EncoderRun):
-            found = try_encoder(rung, run, self._truth, self._decoder, limit)
-            return replace(found, layers=encoder_layers(run, self._truth))
-        found = try_decoder(rung, run, self._truth, limit)
-        return replace(found, layers=decoder_layers(run, self._truth))
+            found = try_encoder(kind, run, self._reference, self._decoder, limit)
+            return replace(found, layers=encoder_layers(run, self._reference))
+        found = try_decoder(kind, run, self._reference, limit)
+        return replace(found, layers=decoder_layers(run, self._reference))
 
-    def _float(self, part: str) -> RungResult:
-        if self._stores.checkpoint is None:
+    def _float(self, part: str) -> FormResult:
+        if self._sources.checkpoint is None:
             return not_run(FLOAT, part, "the reference here; --checkpoint gives a higher one")
         run = self._encoder if part == "encoder" else self._decoder
         return self._try(FLOAT, run, self._limit(FLOAT, part))
 
-    def _quantized(self, part: str) -> RungResult:
-        of_encoder, directory = part == "encoder", self._stores.directory
+    def _quantized(self, part: str) -> FormResult:
+        of_encoder, directory = part == "encoder", self._sources.directory
         spec = self._spec
         quantization = spec.encoder_quantization if of_encoder else spec.quantization
         if quantization == "none":
@@ -300,48 +302,48 @@ class Rungs:
         form = next((form for form in self._spec.hailo if form.part == part), None)
         if form is None:
             return None
-        path = inside(self._stores.directory, form.file)
+        path = inside(self._sources.directory, form.file)
         return form, hailo_encoder_run(path) if part == "encoder" else hailo_decoder_run(path)
 
-    def _hailo(self, part: str) -> RungResult:
+    def _hailo(self, part: str) -> FormResult:
         if (found := self._form_run(part)) is None:
             return not_run(HAILO, part, _NO_FORMS)
         return self._try(HAILO, found[1], self._limit(HAILO, part))
 
-    def _emulated(self, part: str) -> RungResult:
+    def _emulated(self, part: str) -> FormResult:
         if (found := self._form_run(part)) is None:
             return not_run(EMULATED, part, _NO_FORMS)
         form, run = found
-        truth, mel = self._truth, self._truth.material.calibration.mel
+        reference, mel = self._reference, self._reference.inputs.calibration.mel
         if isinstance(run, EncoderRun):
-            first = run.inner(truth.mel[0])
+            first = run.inner(reference.mel[0])
             feeds = [run.feeds(window) for window in mel]
         else:
-            first = run.inner(truth.shown.tokens[0], truth.features[0])
-            tokens = truth.material.decode(mel).tokens
+            first = run.inner(reference.shown.tokens[0], reference.features[0])
+            tokens = reference.inputs.decode(mel).tokens
             rows = zip(tokens, self._encoder.encode(mel), strict=True)
             feeds = [run.feeds(*row) for row in rows]
-        made = emulated_graph(self._stores.directory, self._spec, form, first, feeds)
+        made = emulated_graph(self._sources.directory, self._spec, form, first, feeds)
         make = hailo_encoder_run if part == "encoder" else hailo_decoder_run
-        chip = make(inside(self._stores.directory, form.file), made.encoded, made.label)
+        chip = make(inside(self._sources.directory, form.file), made.encoded, made.label)
         return self._try(EMULATED, chip, self._limit(EMULATED, part))
 
-    def _hef(self, part: str) -> RungResult:
-        directory, spec, truth = self._stores.directory, self._spec, self._truth
+    def _hef(self, part: str) -> FormResult:
+        directory, spec, reference = self._sources.directory, self._spec, self._reference
         path = find_hef(directory, spec, part)
         if isinstance(path, str):
             return not_run(HEF, part, path)
         limit = self._limit(HEF, part)
         if part == "encoder":
-            encoder = hef_encoder(path, spec, truth.mel.shape[2])
+            encoder = hef_encoder(path, spec, reference.mel.shape[2])
             if isinstance(encoder, str):
                 return not_run(HEF, part, encoder)
-            return try_encoder(HEF, encoder, truth, self._decoder, limit)
-        sizes = truth.features.shape[1], truth.shown.tokens.shape[1]
+            return try_encoder(HEF, encoder, reference, self._decoder, limit)
+        sizes = reference.features.shape[1], reference.shown.tokens.shape[1]
         decoder = hef_decoder(path, spec, directory, sizes)
         if isinstance(decoder, str):
             return not_run(HEF, part, decoder)
-        return try_decoder(HEF, decoder, truth, limit)
+        return try_decoder(HEF, decoder, reference, limit)
 
 
 _NO_FORMS = "no graph for the Hailo compiler; convert with --hailo"

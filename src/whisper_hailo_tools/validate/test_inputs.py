@@ -1,4 +1,4 @@
-"""What every rung is given: windows of real speech, and the tokens that the model hears in them."""
+"""Inputs of every form: windows of real speech, and the tokens that the model makes of them."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class ShownTokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """What every rung is given.
+class ValidationInputs:
+    """What every form is given.
 
     Attributes:
         calibration: windows that the chip's scales are chosen by: others, unless there are none.

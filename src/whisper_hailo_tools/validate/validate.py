@@ -25,11 +25,16 @@ from whisper_hailo.core.spec import PARITY_FILES, PARTS, ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.core.version import __version__
 from whisper_hailo_tools.options import ValidateOptions
-from whisper_hailo_tools.validate.reference import Stores, Truth, from_checkpoint, from_graphs
-from whisper_hailo_tools.validate.stage_checks import FAILED, RungResult, Rungs
+from whisper_hailo_tools.validate.reference import (
+    GraphSources,
+    ReferenceModel,
+    from_checkpoint,
+    from_graphs,
+)
+from whisper_hailo_tools.validate.stage_checks import FAILED, FormChecks, FormResult
 from whisper_hailo_tools.validate.test_inputs import (
-    Material,
     ShownTokens,
+    ValidationInputs,
     decode_greedily,
     draw_windows,
 )
@@ -39,7 +44,7 @@ FORMAT_VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class ParityReport:
-    """One climb of the ladder.
+    """What was found about every form of a model.
 
     Attributes:
         used: recording and number of the window in it, for each window.
@@ -55,11 +60,11 @@ class ParityReport:
     calibrated_on: tuple[tuple[str, int], ...]
     audio_sha256: dict[str, str]
     files: dict[str, str]
-    results: tuple[RungResult, ...]
+    results: tuple[FormResult, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether every rung that was run is within its limit."""
+        """Whether every form that was run is within its limit."""
         return all(result.status != FAILED for result in self.results)
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,12 +146,12 @@ def draw_picture(report: ParityReport) -> str:
     return "\n".join([*body, "</svg>"]) + "\n"
 
 
-def _lines(report: ParityReport, part: str) -> Iterator[RungResult]:
+def _lines(report: ParityReport, part: str) -> Iterator[FormResult]:
     return (result for result in report.results if result.part == part and result.layers)
 
 
-def _panel(part: str, results: Sequence[RungResult], y: int) -> Iterator[str]:
-    """Yield one part: axes, a line and a legend entry for each rung."""
+def _panel(part: str, results: Sequence[FormResult], y: int) -> Iterator[str]:
+    """Yield one part: axes, a line and a legend entry for each form."""
     stages = [layer.name for layer in max(results, key=lambda result: len(result.layers)).layers]
     shown = [layer.snr_db for result in results for layer in result.layers]
     highest = max((value for value in shown if math.isfinite(value)), default=20.0)
@@ -173,22 +178,22 @@ def _grid(axis: _Axis, stages: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _line(result: RungResult, stages: Sequence[str], axis: _Axis, legend_y: float) -> Iterator[str]:
+def _line(result: FormResult, stages: Sequence[str], axis: _Axis, legend_y: float) -> Iterator[str]:
     known = {layer.name: layer.snr_db for layer in result.layers}
     points = [
         (axis.x_of(index), axis.y_of(known[stage]))
         for index, stage in enumerate(stages)
         if stage in known and not math.isnan(known[stage])
     ]
-    colour = COLOURS.get(result.rung, "#444444")
-    dash = f' stroke-dasharray="{DASHES[result.rung]}"' if result.rung in DASHES else ""
+    colour = COLOURS.get(result.kind, "#444444")
+    dash = f' stroke-dasharray="{DASHES[result.kind]}"' if result.kind in DASHES else ""
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
     yield f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>'
     for x, y in points:
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>'
     x = WIDTH - RIGHT + 12
     yield f'<path d="M{x} {legend_y - 4}h18" stroke="{colour}" stroke-width="3"{dash}/>'
-    yield _text(x + 24, legend_y, f"{result.rung}, {result.status}")
+    yield _text(x + 24, legend_y, f"{result.kind}, {result.status}")
     if result.found is not None:
         yield _text(x + 24, legend_y + 15, f"{_decibels(result.found.snr_db)} at the end", size=10)
 
@@ -224,23 +229,23 @@ DEFAULT_LENGTH = 32
 
 
 def validate(directory: Path, options: ValidateOptions) -> ParityReport:
-    """Compare every rung of a model directory with its checkpoint."""
+    """Compare every form of a model directory with its checkpoint."""
     spec = ModelSpec.load(directory)
     checkpoint = _checkpoint(spec, options)
     with temporary_directory() as work:
-        stores = Stores(directory, spec, checkpoint, work)
-        source = from_graphs(stores) if checkpoint is None else from_checkpoint(checkpoint)
-        plan, material = _material(stores, options)
-        truth = Truth.of(source, material)
-        results = tuple(Rungs(stores, truth, options.limit).climb())
+        sources = GraphSources(directory, spec, checkpoint, work)
+        source = from_graphs(sources) if checkpoint is None else from_checkpoint(checkpoint)
+        plan, inputs = _inputs(sources, options)
+        reference = ReferenceModel.of(source, inputs)
+        results = tuple(FormChecks(sources, reference, options.limit).check_all())
     return ParityReport(
         model=spec.name,
         directory=directory,
-        reference=truth.name,
+        reference=reference.name,
         window_s=plan.window_s,
-        used=material.windows.used,
-        calibrated_on=material.calibration.used,
-        audio_sha256=material.windows.sha256,
+        used=inputs.windows.used,
+        calibrated_on=inputs.calibration.used,
+        audio_sha256=inputs.windows.sha256,
         files={name: record.sha256 for name, record in spec.files.items()},
         results=results,
     )
@@ -268,9 +273,9 @@ def _checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | None:
     return None
 
 
-def _material(stores: Stores, options: ValidateOptions) -> tuple[WindowPlan, Material]:
+def _inputs(sources: GraphSources, options: ValidateOptions) -> tuple[WindowPlan, ValidationInputs]:
     """Return windows of the Hailo forms' size, and tokens for them."""
-    spec = stores.spec
+    spec = sources.spec
     window_s: float | None = next((float(form.window_s) for form in spec.hailo), None)
     length = next((form.length for form in spec.hailo if form.length), DEFAULT_LENGTH)
     length = min(length, spec.dims.n_text_ctx)
@@ -282,6 +287,6 @@ def _material(stores: Stores, options: ValidateOptions) -> tuple[WindowPlan, Mat
     logger.info("%d windows of %g s from %s", len(windows.used), plan.window_s, folder)
 
     def decode(mel: FloatArray) -> ShownTokens:
-        return decode_greedily(stores.directory, spec, mel, length, options.language)
+        return decode_greedily(sources.directory, spec, mel, length, options.language)
 
-    return plan, Material(windows, calibration, decode(windows.mel), decode)
+    return plan, ValidationInputs(windows, calibration, decode(windows.mel), decode)

@@ -13,7 +13,7 @@ from tests.unit.cli.commands.asked import Asked
 from whisper_hailo.cli.app import run
 from whisper_hailo_tools.difference import Difference
 from whisper_hailo_tools.options import Limit, ValidateOptions
-from whisper_hailo_tools.validate.stage_checks import Agreement, LayerResult, RungResult, not_run
+from whisper_hailo_tools.validate.stage_checks import Agreement, FormResult, LayerResult, not_run
 from whisper_hailo_tools.validate.validate import ParityReport
 
 VALIDATE = "whisper_hailo_tools.validate.validate"
@@ -22,16 +22,16 @@ SAME = Difference(0.0, 0.0, 0.0, 1.0, math.inf, math.inf)
 STRICT = Limit("relative", 1e-4)
 
 
-def found(*results: RungResult) -> ParityReport:
+def found(*results: FormResult) -> ParityReport:
     used = (("a.wav", 0), ("a.wav", 1))
     return ParityReport("toy", Path("m"), "the checkpoint", 10.0, used, (), {}, {}, results)
 
 
-def rung(
+def kind(
     status: str, *, tokens: Agreement | None = None, layers: tuple[LayerResult, ...] = ()
-) -> RungResult:
+) -> FormResult:
     limit = Limit("snr_db", 15.0)
-    return RungResult("emulated", "encoder", status, "g", "r", limit, FAR, tokens, layers)
+    return FormResult("emulated", "encoder", status, "g", "r", limit, FAR, tokens, layers)
 
 
 def validated(
@@ -53,8 +53,8 @@ def test_a_ladder_that_was_climbed(
 ) -> None:
     """Columns stand below their headings; rungs that were not run say why."""
     monkeypatch.chdir(tmp_path)
-    exact = RungResult("float32", "decoder", "passed", "g", "r", STRICT, SAME)
-    report = found(exact, rung("passed", tokens=Agreement(19, 20)), not_run("hef", "encoder", "no"))
+    exact = FormResult("float32", "decoder", "passed", "g", "r", STRICT, SAME)
+    report = found(exact, kind("passed", tokens=Agreement(19, 20)), not_run("hef", "encoder", "no"))
     code, out, asked = validated(report, monkeypatch, capsys)
     assert code == 0
     assert out.splitlines() == [
@@ -75,12 +75,12 @@ def test_failed_rung_names_where_it_loses_most(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     layers = (LayerResult("a", 40.0), LayerResult("b", 12.3), LayerResult("c", 11.0))
-    code, out, _ = validated(found(rung("failed", layers=layers)), monkeypatch, capsys)
+    code, out, _ = validated(found(kind("failed", layers=layers)), monkeypatch, capsys)
     assert code == 4
     lines = out.splitlines()
     assert lines[0].startswith("toy: FAILED; ")
     assert "a (40.0 dB) to b (12.3 dB)" in lines[-2]
-    _, out, _ = validated(found(rung("passed", layers=layers)), monkeypatch, capsys)
+    _, out, _ = validated(found(kind("passed", layers=layers)), monkeypatch, capsys)
     assert "falls" not in out
 
 
@@ -88,7 +88,7 @@ def test_a_ladder_as_json_and_elsewhere(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    report = found(rung("failed"))
+    report = found(kind("failed"))
     words = "--json --out there --windows 2 -l de --limit emulated-encoder=12"
     code, out, asked = validated(report, monkeypatch, capsys, words)
     assert code == 4

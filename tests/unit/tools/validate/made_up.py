@@ -10,8 +10,8 @@ import numpy as np
 
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo_tools.validate.reference import ReferenceValues, Stages, Truth
-from whisper_hailo_tools.validate.test_inputs import Material, ShownTokens, Windows
+from whisper_hailo_tools.validate.reference import ReferenceModel, ReferenceValues, Stages
+from whisper_hailo_tools.validate.test_inputs import ShownTokens, ValidationInputs, Windows
 
 N_TOKENS, N_VOCAB = 5, 4
 SHOWN = ShownTokens(np.array([[7, 8, 3, 9, 0], [7, 8, 9, 0, 0]]), n_prefix=2, n_known=(4, 3))
@@ -37,7 +37,7 @@ def _heard(mel: FloatArray) -> ShownTokens:
     return replace(SHOWN, tokens=SHOWN.tokens[: len(mel)] + 100)
 
 
-def made_up_truth(logits: FloatArray) -> Truth:
+def made_up_reference(logits: FloatArray) -> ReferenceModel:
     """Says these logits, with a hundredth added for each position that features are padded to."""
 
     def said(tokens: IntArray, features: FloatArray, pad_to: int) -> AnyArray:
@@ -53,7 +53,7 @@ def made_up_truth(logits: FloatArray) -> Truth:
         yield "logits", features[0]
 
     source = ReferenceValues("made up", lambda _: FEATURES, said, encoder_stages, decoder_stages)
-    return Truth.of(source, Material(WINDOWS, OTHERS, SHOWN, _heard))
+    return ReferenceModel.of(source, ValidationInputs(WINDOWS, OTHERS, SHOWN, _heard))
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The last rung, on the strict stand-in for the vendor's binding."""
+"""The last kind, on the strict stand-in for the vendor's binding."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_hefs_are_run_where_a_chip_is(
 ) -> None:
     model = _compiled(toy_model, tmp_path / "model")
     options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=1)
-    found = {(r.rung, r.part): r for r in validate(model, options).results}
+    found = {(r.kind, r.part): r for r in validate(model, options).results}
     for part in ("encoder", "decoder"):
         result = found["hef", part]
         assert result.status == "passed"
@@ -69,7 +69,7 @@ def test_hefs_are_run_where_a_chip_is(
 
 def test_a_chip_without_hefs(machine: Any, toy_model: Path, speech: Path) -> None:
     found = validate(toy_model, ValidateOptions(audio=speech, windows=1)).results
-    reasons = [result.graph for result in found if result.rung == "hef"]
+    reasons = [result.graph for result in found if result.kind == "hef"]
     assert len(reasons) == 2
     assert all("no HEF of this model for hailo8l" in reason for reason in reasons)
 
@@ -86,6 +86,6 @@ def test_hefs_of_another_window_are_not_compared(
         file = f"hailo/hailo8l/{name}_hailo8l.hef"
         shutil.copy(hefs / file, model / file)
     found = validate(model, ValidateOptions(audio=speech, windows=1)).results
-    reasons = {result.part: result.graph for result in found if result.rung == "hef"}
+    reasons = {result.part: result.graph for result in found if result.kind == "hef"}
     assert reasons["encoder"] == "encoder_hailo8l.hef takes 100 frames, the windows here have 200"
     assert "takes 50 positions and 5 tokens" in reasons["decoder"]

@@ -1,4 +1,4 @@
-"""What a rung is compared with, and what its verdict and its agreement count."""
+"""What a kind is compared with, and what its verdict and its agreement count."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.unit.tools.validate.made_up import (
     WINDOWS,
     MadeUpRun,
     best,
-    made_up_truth,
+    made_up_reference,
 )
 from whisper_hailo_tools.difference import difference
 from whisper_hailo_tools.options import Limit, ValidateOptions, default_limit
 from whisper_hailo_tools.validate.stage_checks import (
     Agreement,
+    FormResult,
     LayerResult,
-    RungResult,
     decoder_layers,
     encoder_layers,
     try_decoder,
@@ -47,28 +47,28 @@ def test_an_encoder_is_judged_by_the_tokens_that_a_decoder_makes_of_its_features
 
     judge: Any = MadeUpRun(says=judged)
     run: Any = MadeUpRun("spoiled", says=spoiled)
-    found = try_encoder("float32", run, made_up_truth(TRUE), judge, WITHIN)
+    found = try_encoder("float32", run, made_up_reference(TRUE), judge, WITHIN)
     assert (found.status, found.graph, found.reference) == ("failed", "spoiled", "made up")
     assert found.found is not None
     assert found.found.relative == pytest.approx(10 / 12)
     # Two tokens of the first row follow its prefix, the text and the end; one of the second.
     assert found.tokens == Agreement(2, 3)
     good: Any = MadeUpRun(says=FEATURES)
-    assert try_encoder("float32", good, made_up_truth(TRUE), judge, WITHIN).status == "passed"
+    assert try_encoder("float32", good, made_up_reference(TRUE), judge, WITHIN).status == "passed"
 
 
 def test_a_decoder_is_judged_row_by_row_up_to_its_zeros_and_padded_as_it_pads() -> None:
     said = TRUE + np.float32(0.07)
     said[0, 4:], said[1, 3:] = 1e3, 1e3  # behind what is known
     run: Any = MadeUpRun(pad_to=7, says=said)
-    truth = made_up_truth(TRUE)
-    truth.logits(0)  # kept for other rungs
-    found = try_decoder("float32", run, truth, WITHIN)
+    reference = made_up_reference(TRUE)
+    reference.logits(0)  # kept for other rungs
+    found = try_decoder("float32", run, reference, WITHIN)
     assert found.found is not None
     assert found.found.max_abs == pytest.approx(0, abs=1e-6)
     assert (found.status, found.tokens) == ("passed", Agreement(3, 3))
     said[1, 1] = best([3] * 5)[0, 0] + np.float32(0.07)  # chooses the only word of the second row
-    worse = try_decoder("float32", run, truth, WITHIN)
+    worse = try_decoder("float32", run, reference, WITHIN)
     assert (worse.status, worse.tokens) == ("failed", Agreement(2, 3))
 
 
@@ -80,15 +80,15 @@ def test_layers_are_those_of_the_first_window_under_the_reference_s_names() -> N
     mel = WINDOWS.mel[0]
     held = {"embedded": mel + 1, "525": mel * 2 + 1}
     run: Any = MadeUpRun(held=held, names={"features": "525"})
-    truth = made_up_truth(TRUE)
-    first, last = encoder_layers(run, truth)
+    reference = made_up_reference(TRUE)
+    first, last = encoder_layers(run, reference)
     assert (first.name, first.snr_db) == ("embedded", math.inf)
     # Twice 0 to 5 against one too many each: 4 (0 + 1 + 4 + 9 + 16 + 25) over 6.
     assert (last.name, last.snr_db) == ("features", pytest.approx(10 * math.log10(220 / 6)))
     np.testing.assert_array_equal(run.fed[0][0], mel)
     tokens = SHOWN.tokens[0]
     decoder: Any = MadeUpRun(pad_to=7, held={"embedded": tokens + 7.0, "logits": FEATURES[0]})
-    assert [layer.snr_db for layer in decoder_layers(decoder, truth)] == [math.inf, math.inf]
+    assert [layer.snr_db for layer in decoder_layers(decoder, reference)] == [math.inf, math.inf]
     for got, expected in zip(decoder.fed[0], (tokens, FEATURES[0]), strict=True):
         np.testing.assert_array_equal(got, expected)
 
@@ -99,8 +99,8 @@ def test_limits_are_of_their_rung_part_and_measure() -> None:
     assert options.limit("quantised", "encoder", "int8") == Limit("snr_db", 25)
     assert options.limit("emulated", "encoder") == Limit("snr_db", 12)
     assert options.limit("emulated", "decoder") == Limit("snr_db", 15)
-    for rung in ("float32", "hailo-form"):
-        assert default_limit(rung, "decoder", "int8") == Limit("relative", 1e-4)
+    for kind in ("float32", "hailo-form"):
+        assert default_limit(kind, "decoder", "int8") == Limit("relative", 1e-4)
     # Energy 1 and a hundredth of noise, 20 dB; of its peak, 2 values' worth, 3 dB more.
     found = difference(np.array([1.0, 0.1]), np.array([1.0, 0.0]))
     assert Limit("snr_db", 20).holds(found)
@@ -109,7 +109,7 @@ def test_limits_are_of_their_rung_part_and_measure() -> None:
 
 def test_a_report_passes_where_nothing_failed() -> None:
     def report(*statuses: str) -> ParityReport:
-        results = tuple(RungResult("float32", "encoder", status, "") for status in statuses)
+        results = tuple(FormResult("float32", "encoder", status, "") for status in statuses)
         return replace(empty, results=results)
 
     empty = ParityReport("m", Path(), "r", 2.0, (), (), {}, {}, ())
@@ -120,7 +120,7 @@ def test_a_report_passes_where_nothing_failed() -> None:
 def test_steepest_fall_is_between_two_stages() -> None:
     def fall(*ratios: float) -> tuple[str, str] | None:
         layers = tuple(LayerResult(str(n), ratio) for n, ratio in enumerate(ratios))
-        found = RungResult("float32", "encoder", "failed", "", layers=layers).steepest_fall
+        found = FormResult("float32", "encoder", "failed", "", layers=layers).steepest_fall
         return None if found is None else (found[0].name, found[1].name)
 
     assert fall(120.0, 118.0, 40.0, 30.0) == ("1", "2")

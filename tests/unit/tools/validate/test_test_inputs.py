@@ -16,7 +16,7 @@ from whisper_hailo.core.protocols import SilenceKeys
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.validate import reference, test_inputs
-from whisper_hailo_tools.validate.reference import Stores
+from whisper_hailo_tools.validate.reference import GraphSources
 from whisper_hailo_tools.validate.test_inputs import decode_greedily, draw_windows
 
 
@@ -93,6 +93,6 @@ def test_what_is_quantised_is_compared_with_floats_made_of_the_checkpoint(
     for decoder, encoder in (("none", "int8"), ("int8", "none"), ("none", "none")):
         kinds = replace(spec, quantization=decoder, encoder_quantization=encoder)
         checkpoint: Any = SimpleNamespace(directory=Path("checkpoint"))
-        stores = Stores(ours, kinds, checkpoint, made)
-        assert stores.float_encoder == (ours if encoder == "none" else made / "float32")
-        assert stores.float_decoder == (ours if decoder == "none" else made / "float32")
+        sources = GraphSources(ours, kinds, checkpoint, made)
+        assert sources.float_encoder == (ours if encoder == "none" else made / "float32")
+        assert sources.float_decoder == (ours if decoder == "none" else made / "float32")

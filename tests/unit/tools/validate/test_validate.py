@@ -20,14 +20,14 @@ from whisper_hailo.core.errors import AudioError, ModelError, OptionError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.options import ValidateOptions
 from whisper_hailo_tools.validate.reference import stage_names
-from whisper_hailo_tools.validate.stage_checks import RungResult
+from whisper_hailo_tools.validate.stage_checks import FormResult
 from whisper_hailo_tools.validate.validate import ParityReport, validate, write_report
 
-Results = dict[tuple[str, str], RungResult]
+Results = dict[tuple[str, str], FormResult]
 
 
 def _by_rung(report: ParityReport) -> Results:
-    return {(result.rung, result.part): result for result in report.results}
+    return {(result.kind, result.part): result for result in report.results}
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,8 @@ def test_every_rung_that_can_be_run_passes(
     layers = {"encoder": dims.n_encoder_layers, "decoder": dims.n_decoder_layers}
     stages = stage_names(part, layers[part])
     assert report.passed
-    for rung in ("float32", "quantised", "hailo-form"):
-        result = found[rung, part]
+    for kind in ("float32", "quantised", "hailo-form"):
+        result = found[kind, part]
         assert result.status == "passed"
         assert result.found is not None
         assert result.tokens is not None

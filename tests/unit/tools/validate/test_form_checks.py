@@ -1,4 +1,4 @@
-"""Which graph stands on which rung."""
+"""Which graph stands on which kind."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.tools.validate.made_up import FEATURES, OTHERS, SHOWN, WINDOWS, best, made_up_truth
+from tests.unit.tools.validate.made_up import (
+    FEATURES,
+    OTHERS,
+    SHOWN,
+    WINDOWS,
+    best,
+    made_up_reference,
+)
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.options import ValidateOptions
 from whisper_hailo_tools.validate import stage_checks
-from whisper_hailo_tools.validate.stage_checks import RungResult, Rungs
+from whisper_hailo_tools.validate.stage_checks import FormChecks, FormResult
 
 
 @dataclass
@@ -31,7 +38,7 @@ class Run:
         return FEATURES[: len(mel)] + 50
 
     def inner(self, *fed: Any) -> str:
-        first = (WINDOWS.mel[0],), (made_up_truth(best([0])).shown.tokens[0], FEATURES[0])
+        first = (WINDOWS.mel[0],), (made_up_reference(best([0])).shown.tokens[0], FEATURES[0])
         same = [len(fed) == len(one) and all(map(np.array_equal, fed, one)) for one in first]
         assert any(same)
         return f"inside {self.graph}"
@@ -64,13 +71,13 @@ class Climbed:
         put(
             stage_checks,
             "try_decoder",
-            lambda rung, run, truth, limit: self._tried(rung, "decoder", run, limit),
+            lambda kind, run, reference, limit: self._tried(kind, "decoder", run, limit),
         )
 
     def _tried_encoder(
-        self, rung: str, run: Run, truth: object, judge: Any, limit: Any
-    ) -> RungResult:
-        return self._tried(rung, "encoder", run, limit, judge)
+        self, kind: str, run: Run, reference: object, judge: Any, limit: Any
+    ) -> FormResult:
+        return self._tried(kind, "encoder", run, limit, judge)
 
     def _decoder(self, folder: Path, pad_to: int | None = None) -> Run:
         return Run(f"{folder}/decoder" + ("" if pad_to is None else f" padded to {pad_to}"))
@@ -82,33 +89,33 @@ class Climbed:
         self.emulated_by.append(feeds)
         return SimpleNamespace(label=f"emulated {form.part}", encoded=b"8 bits")
 
-    def _tried(self, rung: str, part: str, run: Run, limit: Any, judge: Any = None) -> RungResult:
+    def _tried(self, kind: str, part: str, run: Run, limit: Any, judge: Any = None) -> FormResult:
         assert part == "decoder" or judge.graph == "float/decoder"
-        return RungResult(rung, part, "passed", run.graph, limit=limit)
+        return FormResult(kind, part, "passed", run.graph, limit=limit)
 
 
-def _rungs(toy_model: Path, *, quantized: bool, checkpoint: object) -> Rungs:
+def _rungs(toy_model: Path, *, quantized: bool, checkpoint: object) -> FormChecks:
     spec = ModelSpec.load(toy_model)
     if quantized:
         spec = replace(spec, quantization="int4", encoder_quantization="int8")
-    stores: Any = SimpleNamespace(
+    sources: Any = SimpleNamespace(
         directory=toy_model,
         spec=spec,
         checkpoint=checkpoint,
         float_encoder=Path("float"),
         float_decoder=Path("float"),
     )
-    return Rungs(stores, made_up_truth(best([0])), ValidateOptions().limit)
+    return FormChecks(sources, made_up_reference(best([0])), ValidateOptions().limit)
 
 
 def test_each_rung_has_its_graph_and_its_limit(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Climbed(monkeypatch)
-    found = list(_rungs(toy_model, quantized=True, checkpoint=object()).climb())
+    found = list(_rungs(toy_model, quantized=True, checkpoint=object()).check_all())
     encoder, decoder = (toy_model / "hailo" / f"{n}.onnx" for n in ("encoder-2s", "decoder-2s-9"))
     assert [
-        (one.rung, one.part, one.graph, one.limit.text if one.limit else "") for one in found
+        (one.kind, one.part, one.graph, one.limit.text if one.limit else "") for one in found
     ] == [
         ("float32", "encoder", "float/encoder", "relative <= 0.0001"),
         ("quantised", "encoder", f"{toy_model}/encoder", "SNR >= 25 dB"),
@@ -128,7 +135,7 @@ def test_an_emulation_s_scales_are_chosen_by_windows_that_are_not_compared(
 ) -> None:
     climbed = Climbed(monkeypatch)
     ladder = _rungs(toy_model, quantized=False, checkpoint=None)
-    found = {(one.rung, one.part): one for one in ladder.climb()}
+    found = {(one.kind, one.part): one for one in ladder.check_all()}
     ((mel,),), ((tokens, features),) = climbed.emulated_by
     np.testing.assert_array_equal(mel, OTHERS.mel[0])
     np.testing.assert_array_equal(features, FEATURES[0] + 50)
@@ -144,6 +151,6 @@ def test_a_chip_is_asked_for_the_sizes_that_are_compared(
     monkeypatch.setattr(stage_checks, "find_hef", lambda _, __, part: Path(f"{part}.hef"))
     monkeypatch.setattr(stage_checks, "hef_encoder", lambda path, _, frames: f"{path} {frames}")
     monkeypatch.setattr(stage_checks, "hef_decoder", lambda path, _, __, sizes: f"{path} {sizes}")
-    found = list(_rungs(toy_model, quantized=False, checkpoint=None).climb())
-    asked = [(one.status, one.graph) for one in found if one.rung == "hef"]
+    found = list(_rungs(toy_model, quantized=False, checkpoint=None).check_all())
+    asked = [(one.status, one.graph) for one in found if one.kind == "hef"]
     assert asked == [("not run", "encoder.hef 3"), ("not run", "decoder.hef (3, 5)")]
