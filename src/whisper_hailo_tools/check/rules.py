@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -263,13 +263,27 @@ class NodePlace:
         producer = self.graph.producers.get(name)
         return name in self.graph.weights or producer in self.section.foldable
 
-    def finding(self, rule: str, severity: Severity, got: str, mend: str, source: str) -> Finding:
-        """Return a finding about this node."""
-        label = self.graph.label(self.index)
-        return Finding(rule, severity, label, self.node.op_type, got, mend, source)
 
+@dataclass(frozen=True, slots=True)
+class NodeRule:
+    """A rule about single nodes.
 
-NodeRule = Callable[[NodePlace], Finding | None]
+    Attributes:
+        got: returns what is wrong with a node, and what was expected; `None` if nothing is.
+    """
+
+    name: str
+    severity: Severity
+    got: Callable[[NodePlace], str | None]
+    mend: str
+    source: str
+
+    def finding(self, place: NodePlace) -> Finding | None:
+        """Return what the rule says about a node."""
+        if (got := self.got(place)) is None:
+            return None
+        label, operator = place.graph.label(place.index), place.node.op_type
+        return Finding(self.name, self.severity, label, operator, got, self.mend, self.source)
 
 
 def check_nodes(graph: OnnxGraph, section: Section, arch: str) -> Iterator[Finding]:
@@ -279,198 +293,173 @@ def check_nodes(graph: OnnxGraph, section: Section, arch: str) -> Iterator[Findi
     """
     for index in section.nodes:
         place = NodePlace(graph, section, index, arch)
-        whole = next((found for rule in _WHOLE if (found := rule(place))), None)
+        whole = next((found for rule in _WHOLE if (found := rule.finding(place))), None)
         if whole is not None:
             yield whole
         elif index not in section.foldable:
-            yield from (found for rule in _DETAILS if (found := rule(place)))
+            yield from (found for rule in _DETAILS if (found := rule.finding(place)))
 
 
-def fused_attention(place: NodePlace) -> Finding | None:
-    """Attention in one node: the vendor switches it off before it exports."""
-    if place.node.op_type not in ATTENTION_OPERATORS:
-        return None
-    return place.finding(
-        "fused-attention",
-        Severity.BLOCKS,
-        f"{place.node.op_type} in one node, expected MatMul, Softmax, MatMul",
-        "export with eager attention, or convert with --hailo",
-        VENDOR_PATCH,
+def _operator(operators: Collection[str], text: str) -> Callable[[NodePlace], str | None]:
+    """Return what finds these operators; `{}` in the text is the operator's name."""
+    return lambda place: (
+        text.format(place.node.op_type) if place.node.op_type in operators else None
     )
 
 
-def foreign_domain(place: NodePlace) -> Finding | None:
-    """Refuse operators of one runtime: no other program could parse them."""
+def _foreign_domain(place: NodePlace) -> str | None:
     if place.node.domain in ("", "ai.onnx"):
         return None
-    return place.finding(
-        "foreign-domain",
-        Severity.BLOCKS,
-        f"operator of {place.node.domain}, expected the standard ONNX domain",
-        "export without that runtime's optimisation or quantisation",
-        STANDARD,
-    )
+    return f"operator of {place.node.domain}, expected the standard ONNX domain"
 
 
-def constant_subgraph(place: NodePlace) -> Finding | None:
-    """Note shape arithmetic: harmless once folded, which the parser tries by itself."""
+def _constant_subgraph(place: NodePlace) -> str | None:
     if place.index not in place.section.foldable or place.node.op_type == "Constant":
         return None
-    return place.finding(
-        "constant-subgraph",
-        Severity.NOTE,
-        "its result is a constant, expected an initializer",
-        "simplify the graph (onnxsim) if the parser does not do it",
-        RETRY,
-    )
+    return "its result is a constant, expected an initializer"
 
 
-def table_lookup(place: NodePlace) -> Finding | None:
-    """Token lookup belongs to the host."""
-    if place.node.op_type != "Gather":
+def _conv1d(place: NodePlace) -> str | None:
+    kernel = place.graph.tensor(place.node.input[1]) if len(place.node.input) > 1 else Tensor()
+    if place.node.op_type != "Conv" or kernel.shape is None or len(kernel.shape) != 3:
         return None
-    return place.finding(
-        "table-lookup",
-        Severity.BLOCKS,
-        "a lookup, which the chip does not have",
-        "start behind it and look rows up on the host (docs/reference/hailo-graphs.md)",
-        f"{PARSER_REPORT}; {VENDOR_GUIDE}",
-    )
+    return f"kernel {kernel.text}, expected four axes"
 
 
-def broadcast_scaffolding(place: NodePlace) -> Finding | None:
-    """Refuse what tracers make of masks."""
-    if place.node.op_type not in {"Where", "Expand"}:
-        return None
-    return place.finding(
-        "broadcast-scaffolding",
-        Severity.BLOCKS,
-        f"{place.node.op_type} on values that change, expected none",
-        "make the mask a constant and add it, or convert with --hailo",
-        PARSER_REPORT,
-    )
+def _wide_product(*, refused: bool) -> Callable[[NodePlace], str | None]:
+    """Return what finds an uncut vocabulary product; the limit is not published."""
+
+    def got(place: NodePlace) -> str | None:
+        node = place.node
+        if node.op_type not in {"MatMul", "Gemm"} or not place.is_constant(node.input[1]):
+            return None
+        shape = place.graph.tensor(node.output[0]).shape
+        n_columns = shape[-1] if shape else None
+        if n_columns is None or n_columns <= WIDEST_ACCEPTED:
+            return None
+        if (n_columns >= NARROWEST_REFUSED and place.arch != "hailo10h") is not refused:
+            return None
+        return (
+            f"{n_columns} columns; {WIDEST_ACCEPTED} are known to work, {NARROWEST_REFUSED} to "
+            "fail on Hailo-8"
+        )
+
+    return got
 
 
-def dynamic_operator(place: NodePlace) -> Finding | None:
-    """Refuse sizes and branches that are decided at run time."""
-    if place.node.op_type not in SHAPE_OPERATORS:
-        return None
-    return place.finding(
-        "dynamic-operator",
-        Severity.BLOCKS,
-        f"{place.node.op_type}, which decides at run time; expected sizes that are numbers",
-        "export with fixed sizes, or convert with --hailo",
-        STATIC,
-    )
-
-
-def conv1d(place: NodePlace) -> Finding | None:
-    """Refuse Conv1d: the vendor turns each into a Conv2d before it exports."""
-    node = place.node
-    shape = place.graph.tensor(node.input[1]).shape if len(node.input) > 1 else None
-    if node.op_type != "Conv" or shape is None or len(shape) != 3:
-        return None
-    return place.finding(
-        "conv1d",
-        Severity.BLOCKS,
-        f"kernel {place.graph.tensor(node.input[1]).text}, expected four axes",
-        "give it a height of 1, kernel (1, 3) and padding (0, 1), or convert with --hailo",
-        f"{VENDOR_GUIDE}; {VENDOR_PATCH}",
-    )
-
-
-def wide_product(place: NodePlace) -> Finding | None:
-    """Refuse an uncut vocabulary product; the limit is not published."""
-    node, graph = place.node, place.graph
-    if node.op_type not in {"MatMul", "Gemm"} or not place.is_constant(node.input[1]):
-        return None
-    shape = graph.tensor(node.output[0]).shape
-    n_columns = shape[-1] if shape else None
-    if n_columns is None or n_columns <= WIDEST_ACCEPTED:
-        return None
-    refused = n_columns >= NARROWEST_REFUSED and place.arch != "hailo10h"
-    return place.finding(
-        "wide-product",
-        Severity.BLOCKS if refused else Severity.UNKNOWN,
-        f"{n_columns} columns; {WIDEST_ACCEPTED} are known to work, {NARROWEST_REFUSED} to fail "
-        "on Hailo-8",
-        "cut the weights into four products and join their results on the host",
-        VENDOR_PATCH,
-    )
-
-
-def unfit_opset(place: NodePlace) -> Finding | None:
-    """LayerNormalization is an operator from opset 17 on."""
+def _unfit_opset(place: NodePlace) -> str | None:
     opset = place.graph.opsets.get("", 0)
     if place.node.op_type != "LayerNormalization" or opset >= LAYER_NORM_OPSET:
         return None
-    return place.finding(
-        "unfit-opset",
-        Severity.BLOCKS,
-        f"opset {opset}, expected {LAYER_NORM_OPSET} or more",
-        "write the norm out (ReduceMean, Sub, Pow ...) or export with opset 17",
-        f"{STANDARD}onnx__LayerNormalization.html",
-    )
+    return f"opset {opset}, expected {LAYER_NORM_OPSET} or more"
 
 
-def unseen_operator(place: NodePlace) -> Finding | None:
-    """Not in the accepted Whisper graphs, and no word of it either way."""
+def _unseen_operator(place: NodePlace) -> str | None:
     if place.node.op_type in ACCEPTED_OPERATORS:
         return None
-    return place.finding(
-        "unseen-operator",
-        Severity.UNKNOWN,
-        "an operator that is in no Whisper graph which the compiler is known to accept",
-        "try the parser, or convert with --hailo",
-        ACCEPTED,
-    )
+    return "an operator that is in no Whisper graph which the compiler is known to accept"
 
 
-def many_axes(place: NodePlace) -> Finding | None:
-    """No tensor of the accepted graphs has more than four axes."""
+def _many_axes(place: NodePlace) -> str | None:
     tensors = (place.graph.tensor(name) for name in place.node.output)
     wide = next((x for x in tensors if x.shape is not None and len(x.shape) > MAX_AXES), None)
-    if wide is None:
-        return None
-    return place.finding(
-        "many-axes",
-        Severity.UNKNOWN,
-        f"a result of shape {wide.text}, expected at most {MAX_AXES} axes",
-        "merge axes, or convert with --hailo",
-        ACCEPTED,
+    return (
+        None if wide is None else f"a result of shape {wide.text}, expected at most {MAX_AXES} axes"
     )
 
 
-def dynamic_result(place: NodePlace) -> Finding | None:
-    """Report the first node whose result has no fixed shape, not what follows it."""
+def _dynamic_result(place: NodePlace) -> str | None:
+    """Find the first node whose result has no fixed shape, not what follows it."""
     graph, node = place.graph, place.node
-    if all(graph.tensor(name).static for name in node.output if name):
-        return None
     if not all(graph.tensor(name).static for name in node.input if name):
         return None
-    shape = next(graph.tensor(name).text for name in node.output if not graph.tensor(name).static)
-    return place.finding(
-        "dynamic-shape",
+    moving = (graph.tensor(name) for name in node.output if name)
+    shape = next((tensor.text for tensor in moving if not tensor.static), None)
+    return shape and f"a result of shape {shape}, expected numbers"
+
+
+_FIXED: Final = "export with fixed sizes, or convert with --hailo"
+_CUT: Final = "cut the weights into four products and join their results on the host"
+
+_WHOLE: Final = (
+    NodeRule(
+        "fused-attention",
         Severity.BLOCKS,
-        f"a result of shape {shape}, expected numbers",
-        "export with fixed sizes, or convert with --hailo",
+        _operator(ATTENTION_OPERATORS, "{} in one node, expected MatMul, Softmax, MatMul"),
+        "export with eager attention, or convert with --hailo",
+        VENDOR_PATCH,
+    ),
+    NodeRule(
+        "foreign-domain",
+        Severity.BLOCKS,
+        _foreign_domain,
+        "export without that runtime's optimisation or quantisation",
+        STANDARD,
+    ),
+    NodeRule(
+        "constant-subgraph",
+        Severity.NOTE,
+        _constant_subgraph,
+        "simplify the graph (onnxsim) if the parser does not do it",
+        RETRY,
+    ),
+    NodeRule(
+        "table-lookup",
+        Severity.BLOCKS,
+        _operator({"Gather"}, "a lookup, which the chip does not have"),
+        "start behind it and look rows up on the host (docs/reference/hailo-graphs.md)",
+        f"{PARSER_REPORT}; {VENDOR_GUIDE}",
+    ),
+    NodeRule(
+        "broadcast-scaffolding",
+        Severity.BLOCKS,
+        _operator({"Where", "Expand"}, "{} on values that change, expected none"),
+        "make the mask a constant and add it, or convert with --hailo",
+        PARSER_REPORT,
+    ),
+    NodeRule(
+        "dynamic-operator",
+        Severity.BLOCKS,
+        _operator(
+            SHAPE_OPERATORS, "{}, which decides at run time; expected sizes that are numbers"
+        ),
+        _FIXED,
         STATIC,
-    )
-
-
-_WHOLE: tuple[NodeRule, ...] = (
-    fused_attention,
-    foreign_domain,
-    constant_subgraph,
-    table_lookup,
-    broadcast_scaffolding,
-    dynamic_operator,
+    ),
 )
-_DETAILS: tuple[NodeRule, ...] = (
-    conv1d,
-    wide_product,
-    unfit_opset,
-    unseen_operator,
-    many_axes,
-    dynamic_result,
+"""Rules that refuse a node as a whole."""
+
+_DETAILS: Final = (
+    NodeRule(
+        "conv1d",
+        Severity.BLOCKS,
+        _conv1d,
+        "give it a height of 1, kernel (1, 3) and padding (0, 1), or convert with --hailo",
+        f"{VENDOR_GUIDE}; {VENDOR_PATCH}",
+    ),
+    NodeRule("wide-product", Severity.BLOCKS, _wide_product(refused=True), _CUT, VENDOR_PATCH),
+    NodeRule("wide-product", Severity.UNKNOWN, _wide_product(refused=False), _CUT, VENDOR_PATCH),
+    NodeRule(
+        "unfit-opset",
+        Severity.BLOCKS,
+        _unfit_opset,
+        "write the norm out (ReduceMean, Sub, Pow ...) or export with opset 17",
+        f"{STANDARD}onnx__LayerNormalization.html",
+    ),
+    NodeRule(
+        "unseen-operator",
+        Severity.UNKNOWN,
+        _unseen_operator,
+        "try the parser, or convert with --hailo",
+        ACCEPTED,
+    ),
+    NodeRule(
+        "many-axes",
+        Severity.UNKNOWN,
+        _many_axes,
+        "merge axes, or convert with --hailo",
+        ACCEPTED,
+    ),
+    NodeRule("dynamic-shape", Severity.BLOCKS, _dynamic_result, _FIXED, STATIC),
 )
+"""Rules about the details of a node."""

@@ -1,4 +1,4 @@
-"""What is asked of a chip in a process of its own, whose end is not this program's.
+"""Asks a chip in a process of its own, whose end is not this program's.
 
 A call that hangs in the driver takes its whole process with it (`bounded`). What only looks
 which chips there are, or tries one, does so apart, and goes on without when no answer comes.
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final
 
 import numpy as np
 
@@ -31,134 +31,14 @@ from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core import errors
 from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError, WhisperHailoError
 
-LOOK_S: Final = 0.5
-"""So often one sees whether a process still works, and whether somebody still waits for it."""
+_MODULE: Final = "whisper_hailo.backends.hailo.isolated_probe"
+_RUN_S: Final = 60.0
+_LOOK_S: Final = 0.5
+"""So often one sees whether a process still works, and whether its starter still waits."""
 
 _TIDY_S: Final = 5.0
 _DIE_S: Final = 1.0
 """What hangs in a driver does not even die at once."""
-
-_START: Final = (
-    "import sys; sys.path.append(sys.argv.pop(1)); import runpy; "
-    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
-)
-
-
-class DiedError(Exception):
-    """A process ended without an answer."""
-
-    def __init__(self, code: int | None, log: str) -> None:
-        super().__init__(f"code {code}: {log}")
-        self.code = code
-        self.log = log
-
-
-class Waitable(Protocol):
-    """What waiting for a process needs of it."""
-
-    pid: int
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; raises `subprocess.TimeoutExpired`."""
-        ...
-
-
-def run_apart(
-    module: str, words: list[str], wait: Callable[[Waitable], None], *, keep_log: bool = False
-) -> Any:  # noqa: ANN401 - JSON
-    """Run a module of this package in a process of its own.
-
-    `wait` waits for its end, or raises when that takes too long. `keep_log` keeps its standard
-    error for `DiedError`; otherwise it is this program's.
-
-    Returns:
-        what its work returned.
-    """
-    package = str(Path(__file__).resolve().parents[2])
-    command = [sys.executable, "-P", "-c", _START, package, module, *words]
-    with _in_memory("answer") as out, _in_memory("log") as log:
-        # Ctrl-C reaches this process alone, which then ends the other.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=log if keep_log else None,
-            process_group=0,
-        )
-        try:
-            wait(process)
-        finally:
-            end_process(process)
-        said = _last_line(out)
-        try:
-            answered = json.loads(said)
-        except ValueError as error:
-            raise DiedError(process.returncode, _last_line(log)) from error
-    if "kind" in answered:
-        raise getattr(errors, answered["kind"])(answered["message"])
-    return answered["result"]
-
-
-def wait_at_most(process: Waitable, timeout_s: float) -> bool:
-    """Wait for the end of a process; False if it did not come in time.
-
-    The time that it waits for a processor on a busy machine is no time in which it hangs.
-    """
-    until_s = time.monotonic() + timeout_s
-    while time.monotonic() < until_s + _kept_waiting_s(process.pid):
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(LOOK_S)
-            return True
-    return False
-
-
-def _kept_waiting_s(pid: int) -> float:
-    """Return how long a process waited for a processor; 0 where the system does not count it."""
-    try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return 0.0
-
-
-def end_process(process: subprocess.Popen[bytes]) -> None:
-    """End a process, if it still runs, and give it the time to tidy up."""
-    process.terminate()
-    try:
-        process.wait(_TIDY_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_DIE_S)
-
-
-def _in_memory(name: str) -> IO[bytes]:
-    """Return a file that never fills up before the machine does, as an unread pipe would."""
-    return open(os.memfd_create(name), "w+b")
-
-
-def _last_line(file: IO[bytes]) -> str:
-    file.seek(0)
-    return "".join(file.read().decode(errors="replace").splitlines()[-1:])
-
-
-def answer(work: Callable[..., Any]) -> None:
-    """In the other process: work with the words, and tell the starter what came of it."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    try:
-        said = {"result": work(*sys.argv[1:])}
-    except WhisperHailoError as error:
-        said = {"kind": type(error).__name__, "message": str(error)}
-    sys.stdout.write("\n" + json.dumps(said))
-
-
-def _end_with(starter: int) -> None:
-    """End this process when its parent has gone."""
-    while os.getppid() == starter:
-        time.sleep(LOOK_S)
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-_RUN_S: Final = 60.0
 
 
 def chips(timeout_s: float = ANSWER_S) -> list[ChipFacts]:
@@ -173,30 +53,99 @@ def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
 
 
 def _ask(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
-    """Return what a process of this module says."""
-
-    def wait(process: Waitable) -> None:
-        if not wait_at_most(process, timeout_s):
-            raise DeviceTimeoutError(hangs(what, timeout_s))
-
+    """Run a task in a process of its own; return its result, or raise its error."""
+    command = [sys.executable, "-P", "-m", _MODULE, *words]
+    with _in_memory("answer") as out, _in_memory("log") as log:
+        # Ctrl-C reaches this process alone, which then ends the other.
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=log, process_group=0
+        )
+        try:
+            if not _ends_within(process, timeout_s):
+                raise DeviceTimeoutError(hangs(what, timeout_s))
+        finally:
+            _end(process)
+        said, last_words = _last_line(out), _last_line(log)
     try:
-        return run_apart("whisper_hailo.backends.hailo.isolated_probe", words, wait, keep_log=True)
-    except DiedError as error:
+        answered = json.loads(said)
+    except ValueError as error:
         raise DeviceError(
-            f"Hailo's library ended its process while {what} (code {error.code}, "
-            f"{error.log or 'not a word'}); see whisper-hailo doctor"
+            f"Hailo's library ended its process while {what} (code {process.returncode}, "
+            f"{last_words or 'not a word'}); see whisper-hailo doctor"
         ) from error
+    if "kind" in answered:
+        raise getattr(errors, answered["kind"])(answered["message"])
+    return answered["result"]
+
+
+def _in_memory(name: str) -> IO[bytes]:
+    """Return a file that never fills up before the machine does, as an unread pipe would."""
+    return open(os.memfd_create(name), "w+b")
+
+
+def _ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    """Wait for the end of a process; False if it did not come in time.
+
+    The time that it waits for a processor on a busy machine is no time in which it hangs.
+    """
+    until_s = time.monotonic() + timeout_s
+    while time.monotonic() < until_s + _kept_waiting_s(process.pid):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_LOOK_S)
+            return True
+    return False
+
+
+def _kept_waiting_s(pid: int) -> float:
+    """Return how long a process waited for a processor; 0 where the system does not count it."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process, if it still runs, and give it the time to tidy up."""
+    process.terminate()
+    try:
+        process.wait(_TIDY_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_DIE_S)
+
+
+def _last_line(file: IO[bytes]) -> str:
+    file.seek(0)
+    return "".join(file.read().decode(errors="replace").splitlines()[-1:])
+
+
+def _answer(task: str, *words: str) -> None:
+    """In the other process: do a task, and print what came of it."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    try:
+        said = {"result": _TASKS[task](*words)}
+    except WhisperHailoError as error:
+        said = {"kind": type(error).__name__, "message": str(error)}
+    sys.stdout.write("\n" + json.dumps(said))
+
+
+def _end_with(starter: int) -> None:
+    """End this process when its parent has gone."""
+    while os.getppid() == starter:
+        time.sleep(_LOOK_S)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _look() -> list[dict[str, Any]]:
-    """Run in the process of `chips`: what every chip says of itself."""
+    """Return what every chip says of itself."""
     binding = load_binding()
     with Faults(binding).during("looking for chips"):
         return [asdict(chip_facts(binding, str(device))) for device in binding.Device.scan()]
 
 
 def _run(name: str) -> None:
-    """Run in the process of `try_hef`: one inference of zeros."""
+    """Run a HEF's first network once, on zeros."""
     hef = read_hef(Path(name), verify=False)
     group = hef.groups[0]
     zeros = {stream.name: np.zeros(stream.shape, np.float32) for stream in group.inputs}
@@ -208,4 +157,4 @@ _TASKS: Final[dict[str, Callable[..., Any]]] = {"look": _look, "run": _run}
 
 
 if __name__ == "__main__":
-    answer(lambda task, *words: _TASKS[task](*words))
+    _answer(*sys.argv[1:])

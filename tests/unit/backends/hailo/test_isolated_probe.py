@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs
+from whisper_hailo.backends.hailo import isolated_probe
 from whisper_hailo.backends.hailo.isolated_probe import chips, try_hef
 from whisper_hailo.backends.hailo.select_hef import usable_chip
 from whisper_hailo.core.errors import (
+    AudioError,
     DeviceBusyError,
     DeviceError,
     DeviceTimeoutError,
     NoDeviceError,
+    OptionError,
     WrongChipError,
 )
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -33,6 +39,7 @@ def other_process(machine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return be
 
 
+@pytest.mark.slow
 def test_chips_say_what_they_are(other_process: Any) -> None:
     (facts,) = chips()
     assert (facts.arch, facts.temperature_c) == ("hailo8l", 48.5)
@@ -42,12 +49,14 @@ def test_chips_say_what_they_are(other_process: Any) -> None:
     assert chips() == []
 
 
+@pytest.mark.slow
 def test_a_driver_that_hangs_is_no_chip_and_not_the_end(other_process: Any) -> None:
     other_process(faults={"scan": {"0": "hang"}})
     with pytest.raises(DeviceTimeoutError, match="looking for chips did not end within 2 s"):
         chips(timeout_s=2)
 
 
+@pytest.mark.slow
 def test_failures_are_told_by_their_own_kind(other_process: Any) -> None:
     other_process(faults={"scan": {"0": "HAILO_DRIVER_OPERATION_FAILED"}})
     with pytest.raises(DeviceError, match=r"looking for chips \(HAILO_DRIVER_OPERATION_FAILED\)"):
@@ -56,6 +65,7 @@ def test_failures_are_told_by_their_own_kind(other_process: Any) -> None:
     assert "failed while looking for chips" in usable_chip()[1]
 
 
+@pytest.mark.slow
 def test_a_library_that_ends_its_process(
     machine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +77,7 @@ def test_a_library_that_ends_its_process(
         chips()
 
 
+@pytest.mark.slow
 def test_a_file_is_tried_with_real_buffers(other_process: Any, hefs: Hefs, tmp_path: Path) -> None:
     try_hef(hefs.encoder)
     try_hef(hefs.decoder)
@@ -79,3 +90,240 @@ def test_a_file_is_tried_with_real_buffers(other_process: Any, hefs: Hefs, tmp_p
         other_process(**facts)
         with pytest.raises(kind):
             try_hef(hefs.encoder)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tasks of that process are done in this one."""
+
+    def ask(words: list[str], _timeout_s: float, _what: str) -> Any:
+        return isolated_probe._TASKS[words[0]](*words[1:])
+
+    monkeypatch.setattr(isolated_probe, "_ask", ask)
+
+
+@pytest.mark.usefixtures("here")
+def test_every_chip_says_what_it_is(machine: Any) -> None:
+    machine.set(devices=2)
+    first, second = isolated_probe.chips()
+    assert (first.device, second.device) == ("0000:01:00.0", "0001:01:00.0")
+    assert (first.arch, first.temperature_c) == ("hailo8l", 48.5)
+    machine.set(faults={"scan": {"0": "HAILO_DRIVER_OPERATION_FAILED"}})
+    with pytest.raises(DeviceError, match="failed while looking for chips"):
+        isolated_probe.chips()
+
+
+@pytest.mark.usefixtures("here")
+def test_the_first_network_of_a_file_is_run_once(
+    machine: Any, hailo_directory: Path, tmp_path: Path
+) -> None:
+    """Also of one whose checksum is wrong: that is HailoRT's to say."""
+    networks = [encoder_network(hailo_directory), decoder_network(hailo_directory)]
+    path = tmp_path / "both.hef"
+    changed = bytearray(hef("hailo8l", networks))
+    changed[-1] ^= 1
+    path.write_bytes(changed)
+    seen: list[str] = []
+    machine.ran = lambda network, **_: seen.append(network)
+    try:
+        isolated_probe.try_hef(path)
+    finally:
+        del machine.ran
+    assert [name.split("/")[0] for name in seen] == ["micro-whisper-encoder-10s"]
+    assert machine.counts["open"] == 1
+
+
+def test_a_file_that_does_not_run_says_why(
+    machine: Any, hefs: Hefs, here: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.set(faults={"run": {"0": "refuse"}})
+    with pytest.raises(DeviceError, match="HAILO_INVALID_OPERATION"):
+        isolated_probe.try_hef(hefs.encoder)
+
+
+class Process:
+    """In the place of one: prints something, and ends when asked, or some waits later."""
+
+    made: Process
+    said = b""
+    log = b""
+    returncode = 0
+    hangs = 0
+
+    def __init__(self, command: list[str], **named: Any) -> None:
+        type(self).made = self
+        self.command, self.named, self.pid = command, named, 0
+        self.did: list[Any] = []
+        for stream, text in ((named["stdout"], self.said), (named["stderr"], self.log)):
+            stream.write(text)
+            stream.flush()
+
+    def terminate(self) -> None:
+        self.did.append("terminate")
+
+    def kill(self) -> None:
+        self.did.append("kill")
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.did.append(timeout)
+        if self.hangs:
+            type(self).hangs -= 1
+            raise subprocess.TimeoutExpired("it", timeout or 0.0)
+        return 0
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch) -> type[Process]:
+    made = type("One", (Process,), {})
+    monkeypatch.setattr(subprocess, "Popen", made)
+    return made
+
+
+def test_the_last_line_is_the_answer(process: type[Process]) -> None:
+    process.said = b"a library's\n" + json.dumps({"result": [1, "\xe4"]}).encode()
+    assert isolated_probe._ask(["one", "two"], 1.0, "asking") == [1, "\xe4"]
+    one = process.made
+    assert one.command[1:] == ["-P", "-m", isolated_probe.__name__, "one", "two"]
+    assert one.named["stdin"] == subprocess.DEVNULL
+    assert one.named["process_group"] == 0  # Ctrl-C is not its affair
+    assert one.did == [0.5, "terminate", 5.0]
+
+
+def test_an_error_of_the_task_is_raised(process: type[Process]) -> None:
+    process.said = json.dumps({"kind": "AudioError", "message": "bad"}).encode()
+    with pytest.raises(AudioError, match=r"^bad$"):
+        isolated_probe._ask([], 1.0, "asking")
+
+
+def test_a_process_without_an_answer_died(process: type[Process]) -> None:
+    process.returncode = -11
+    for said, log, told in (
+        (b"no JSON\n", b"first\nlast \xff\n", "last \ufffd"),
+        (b"", b"", "not a"),
+    ):
+        process.said, process.log = said, log
+        with pytest.raises(
+            DeviceError, match=rf"ended its process while asking \(code -11, {told}"
+        ):
+            isolated_probe._ask([], 1.0, "asking")
+
+
+@pytest.mark.parametrize(("hangs", "did"), [(2, ["kill", 1.0]), (3, ["kill", 1.0])])
+def test_a_process_that_hangs_is_ended(process: type[Process], hangs: int, did: list[Any]) -> None:
+    process.hangs = hangs
+    with pytest.raises(DeviceTimeoutError, match="asking did not end within 1e-09 s"):
+        isolated_probe._ask([], 1e-9, "asking")
+    assert process.made.did[-2:] == did
+
+
+@pytest.mark.parametrize(
+    ("content", "seconds"),
+    [("12 2500000000 3\n", 2.5), ("12\n", 0.0), ("a b c", 0.0), (None, 0.0)],
+)
+def test_the_system_s_count_is_of_nanoseconds(
+    content: str | None, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    if content is not None:
+        (tmp_path / "schedstat").write_text(content)
+
+    def place(name: str) -> Path:
+        asked.append(name)
+        return tmp_path / "schedstat"
+
+    monkeypatch.setattr(isolated_probe, "Path", place)
+    assert isolated_probe._kept_waiting_s(7) == seconds
+    assert asked == ["/proc/7/schedstat"]
+
+
+class Busy:
+    """A process on a busy machine: of each second it gets a processor for a hundredth only."""
+
+    pid = os.getpid()
+
+    def __init__(self, ends_s: float) -> None:
+        self.now_s, self._ends_s = 0.0, ends_s
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.now_s >= self._ends_s:
+            return 0
+        self.now_s += 1.0
+        raise subprocess.TimeoutExpired("waiting", timeout or 0.0)
+
+    def kept_waiting_s(self, _pid: int) -> float:
+        return 0.99 * self.now_s
+
+
+@pytest.mark.parametrize(("ends_s", "ends"), [(300.0, True), (2000.0, False)])
+def test_waiting_for_a_processor_is_not_hanging(
+    ends_s: float, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child of a busy machine was taken for one that hangs, and its chip for none."""
+    process = Busy(ends_s)
+    monkeypatch.setattr(isolated_probe.time, "monotonic", lambda: process.now_s)
+    monkeypatch.setattr(isolated_probe, "_kept_waiting_s", process.kept_waiting_s)
+    assert isolated_probe._ends_within(process, 10.0) is ends
+
+
+def test_the_system_counts_how_long_a_process_is_kept_waiting() -> None:
+    """Of two loops on one processor one waits at any time."""
+    loop = ["taskset", "-c", str(min(os.sched_getaffinity(0))), "sh", "-c", "while :; do :; done"]
+    with subprocess.Popen(loop) as one, subprocess.Popen(loop) as other:
+        try:
+            while isolated_probe._kept_waiting_s(one.pid) < 0.05:
+                assert one.poll() is None
+        finally:
+            one.kill()
+            other.kill()
+    assert isolated_probe._kept_waiting_s(one.pid) == 0.0
+
+
+@pytest.fixture
+def starter(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Arguments of the threads that look whether somebody still waits; none begins."""
+    begun: list[Any] = []
+
+    class Thread:
+        def __init__(self, **named: Any) -> None:
+            begun.append(named)
+
+        def start(self) -> None:
+            begun.append("start")
+
+    monkeypatch.setattr(isolated_probe.threading, "Thread", Thread)
+    return begun
+
+
+def test_the_other_side_prints_the_result_or_an_error_of_ours(
+    starter: list[Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*words: str) -> list[str]:
+        if words == ("fail",):
+            raise OptionError("no")
+        if words == ("crash",):
+            raise KeyError
+        return list(words)
+
+    monkeypatch.setitem(isolated_probe._TASKS, "look", work)
+    for words, said in (
+        (("one", "two"), {"result": ["one", "two"]}),
+        (("fail",), {"kind": "OptionError", "message": "no"}),
+    ):
+        sys.stdout.write("a library's, without an end")
+        isolated_probe._answer("look", *words)
+        assert json.loads(capsys.readouterr().out.splitlines()[-1]) == said
+    with pytest.raises(KeyError):
+        isolated_probe._answer("look", "crash")
+    assert starter[0]["args"] == (os.getppid(),)
+    assert starter[0]["daemon"] is True  # it keeps nobody from ending
+    assert starter[1] == "start"
+
+
+def test_the_other_side_ends_when_its_starter_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    parents = [7, 7, 12]  # whoever takes orphans there
+    did: list[Any] = []
+    monkeypatch.setattr(os, "getppid", lambda: parents.pop(0))
+    monkeypatch.setattr(isolated_probe.time, "sleep", did.append)
+    monkeypatch.setattr(os, "kill", lambda *words: did.append(words))
+    isolated_probe._end_with(7)
+    assert did == [0.5, 0.5, (os.getpid(), signal.SIGTERM)]
