@@ -56,8 +56,11 @@ _LEGACY, _LATER = 4, 5
 """HailoRT 4 drives Hailo-8 and 8L by the module hailo_pci, 5 later chips by hailo1x_pci."""
 
 _10H = "Hailo-10H"
+_FIRMWARE = "hailofw"
+"""Raspberry Pi OS Bookworm's package of it; its driver is the kernel's."""
+
 _FAMILIES: Final = {
-    _LEGACY: ("hailort", "hailort-pcie-driver", "python3-hailort"),
+    _LEGACY: ("hailort", "hailort-pcie-driver", _FIRMWARE, "python3-hailort"),
     _LATER: ("h10-hailort", "h10-hailort-pcie-driver", "python3-h10-hailort"),
 }
 """Packages of one release: library, driver with firmware, binding."""
@@ -112,7 +115,9 @@ def _family() -> int:
 
 
 def _same_release(family: int) -> str:
-    names = " ".join(_FAMILIES[family])
+    found = probe.packages()
+    unwanted = "hailort-pcie-driver" if _FIRMWARE in found else _FIRMWARE
+    names = " ".join(name for name in _FAMILIES[family] if name != unwanted)
     return f"install all of one release: sudo apt install --reinstall {names} && sudo reboot"
 
 
@@ -148,7 +153,7 @@ def _packages() -> list[Check]:
         if family == _LATER and names and found.get(_GENAI, found[names[0]]) not in versions:
             release = found[names[0]]
             text += f", {_GENAI} {found[_GENAI]}, which needs libhailort {found[_GENAI]}"
-            advice = f"sudo apt install {_GENAI}={release} && sudo apt-mark hold {_GENAI}"
+            advice = f"sudo apt install '{_GENAI}={release}*' && sudo apt-mark hold {_GENAI}"
             return [Check(name, NOTE, text, advice)]
         if names:
             return [Check(name, OK, text)]
@@ -263,8 +268,8 @@ def _firmware(stated: str) -> list[Check]:
     if firmware is None or firmware.group() in drivers.values() or not drivers:
         return []
     text = f"{firmware.group()}, driver {', '.join(drivers.values())}"
-    driver = _FAMILIES[_family()][1]
-    advice = f"the driver loads its own: sudo apt install --reinstall {driver} && sudo reboot"
+    package = _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_family()][1]
+    advice = f"the driver loads it anew: sudo apt install --reinstall {package} && sudo reboot"
     return [Check("Hailo firmware", NOTE, text, advice)]
 
 

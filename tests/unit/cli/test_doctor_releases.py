@@ -38,6 +38,9 @@ def test_firmware_of_another_release_than_the_driver(
     assert check.status == NOTE
     assert version in check.found
     assert f"sudo apt install --reinstall {package} && sudo reboot" in check.advice
+    if arch == "hailo8l":
+        root.package("hailofw", "4.20.0-1")
+        assert "--reinstall hailofw && sudo reboot" in found_checks()["Hailo firmware"].advice
 
 
 @pytest.mark.parametrize("firmware", [RELEASED, "4.23.0", "", "unknown"])
@@ -85,13 +88,17 @@ def test_packages_of_one_release(root: Root, monkeypatch: pytest.MonkeyPatch) ->
     [
         (
             {"h10-hailort": "5.1.1", "hailo-gen-ai-model-zoo": "5.2.0"},
-            "sudo apt install hailo-gen-ai-model-zoo=5.1.1 && sudo apt-mark hold",
+            "sudo apt install 'hailo-gen-ai-model-zoo=5.1.1*' && sudo apt-mark hold",
         ),
         (
             {"h10-hailort": "5.1.1", "h10-hailort-pcie-driver": "5.2.0"},
             "sudo apt install --reinstall h10-hailort h10-hailort-pcie-driver python3-h10-hailort",
         ),
         ({"h10-hailort": "5.1.1", "hailort": "4.23.0"}, "sudo apt purge hailort"),
+        (
+            {"hailort": "4.20.0-1", "hailofw": "4.19.0-1"},
+            "sudo apt install --reinstall hailort hailofw python3-hailort && sudo reboot",
+        ),
         (
             {"hailort": "4.23.0", "python3-hailort": "4.20.0-1"},
             "sudo apt install --reinstall hailort hailort-pcie-driver python3-hailort",
