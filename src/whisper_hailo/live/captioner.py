@@ -13,7 +13,7 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.commit_policy import RunningText, caption_words
-from whisper_hailo.live.controls import Console
+from whisper_hailo.live.controls import LiveSettings
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import Completed, Event, Partial, Reason, Started
 from whisper_hailo.live.listener import RunningSegment, SegmentListener
@@ -30,20 +30,20 @@ _LEAST_HEARD_S: Final = 0.1
 
 
 class Captioner:
-    """Turns audio into events; see `live.events` for what holds for them.
+    """Turn audio into caption events.
 
     Args:
-        engine: hears buffers.
+        engine: transcribes buffers.
         detector: tells speech from silence.
         options: when segments begin and end.
-        now: a clock in seconds that never runs backwards.
+        now: a monotonic clock in seconds.
 
     Attributes:
         statistics: of everything so far.
-        console: what users change while it runs.
+        live_settings: what users change while captions run.
 
     Raises:
-        OptionError: segments longer than the engine can hear.
+        OptionError: segments are longer than the engine takes.
     """
 
     def __init__(
@@ -65,18 +65,19 @@ class Captioner:
         self._discontinuities = Discontinuities(
             self._segmenter, self._frames, self._clock, self.statistics
         )
-        self.console = Console(self._listener, self._segmenter, self._clock)
+        self.live_settings = LiveSettings(self._listener, self._segmenter, self._clock)
 
     def feed(
         self, audio: FloatArray, captured_s: float | None = None, voices: Voices | None = None
     ) -> Iterator[Event]:
-        """Take audio of any length; at most one partial is made, of all of it.
+        """Take audio of any length; make at most one partial, of all of it.
 
         Args:
             audio: `(n_samples,)` float32 at 16 kHz mono, following what was fed before.
-            captured_s: when its last sample was captured, by the captioner's clock, for latencies;
-                `None` for audio that is not live.
-            voices: `(n_samples,)` speakers, where they are told apart.
+            captured_s: when its last sample was captured, by the captioner's clock; `None` for
+                audio
+                that is not live. Latencies are measured from it.
+            voices: `(n_samples,)` speakers, where channels are speakers.
         """
         if captured_s is not None:
             self._clock.note_capture(captured_s, self._n_come + audio.size)
@@ -86,40 +87,32 @@ class Captioner:
             yield from self._partial(self._running)
 
     def lose(self, n_samples: int) -> Iterator[Event]:
-        """Complete what is running and go on behind audio that was lost.
-
-        Args:
-            n_samples: how much; what was fed before and is no whole frame yet is lost with it.
-        """
+        """Complete the running segment and continue behind `n_samples` of lost audio."""
         if self._running is not None:
             yield from self._end(self._running, "loss")
         yield self._discontinuities.lose(n_samples)
 
     def leave(self, why: str, *, paused: bool = False) -> Iterator[Event]:
-        """Complete what is running: the source gives nothing any more.
+        """Complete the running segment: the source is disconnected or paused.
 
         Args:
-            why: what is wrong, in words for the user.
-            paused: nothing is: it is not to be heard.
+            why: the reason, for the user.
+            paused: a user paused it.
         """
         if self._running is not None:
             yield from self._end(self._running, "away")
         yield self._discontinuities.leave(why, paused=paused)
 
     def come_back(self, n_samples: int) -> Iterator[Event]:
-        """Go on behind the time that the source was away.
-
-        Args:
-            n_samples: how long that was; see `lose`.
-        """
+        """Continue behind the `n_samples` for which the source was away."""
         yield self._discontinuities.come_back(n_samples)
 
     def note_recorded(self, recorded_s: float) -> None:
-        """What follows was recorded then, in seconds since 1970."""
+        """Note when the following audio was recorded, in seconds since 1970."""
         self._clock.note_recorded(recorded_s, self._n_come)
 
     def finish(self) -> Iterator[Event]:
-        """Complete what is running at the end of the stream."""
+        """Complete the running segment at the end of the stream."""
         rest = self._frames.rest()
         if rest is not None:
             yield from self._frame(*rest)
@@ -169,7 +162,7 @@ class Captioner:
         return 0 < self._due <= new and enough
 
     def _partial(self, running: RunningSegment) -> Iterator[Partial]:
-        """Hear the running segment again; a device that fails has its next chance later."""
+        """Transcribe the running segment again; skip this partial if the device fails."""
         n_samples = self._segmenter.n_samples
         self._count_skipped(running, n_samples)
         try:
@@ -199,10 +192,10 @@ class Captioner:
     def _complete(
         self, running: RunningSegment, n_samples: int, reason: Reason
     ) -> Iterator[Completed]:
-        """Hear a segment for the last time, all of it.
+        """Transcribe a segment for the last time.
 
         Raises:
-            DeviceError: it kept failing; the segment is completed before with what is known.
+            DeviceError: the device kept failing; the segment is completed first with what is known.
         """
         self._count_skipped(running, n_samples)
         audio = self._segmenter.audio[:n_samples]
@@ -241,7 +234,7 @@ class Captioner:
             raise failure
 
     def _cut(self, running: RunningSegment) -> Iterator[Event]:
-        """Complete the first part of a segment that has become too long, go on with the rest."""
+        """Complete the first part of a segment that is too long and go on with the rest."""
         audio = self._segmenter.audio
         words: tuple[BufferWord, ...] = ()
         with suppress(DeviceError):  # without the times of words it is cut where it is quiet
@@ -254,14 +247,14 @@ class Captioner:
         yield self._start(Draft(tuple(token for word in rest for token in word.tokens)))
 
     def _turn(self, running: RunningSegment) -> Iterator[Event]:
-        """Complete what one speaker said, go on with the other; what was committed stays theirs."""
+        """Complete one speaker's words and go on with the other's; committed words stay."""
         place = max(self._segmenter.turn(), round(running.text.settled_s * SAMPLE_RATE_HZ))
         yield from self._complete(running, place, "turn")
         self._segmenter.cut(place)
         yield self._start()
 
     def _count_skipped(self, running: RunningSegment, n_samples: int) -> None:
-        """Partials that were due since the last one, but for the one (or final text) made now."""
+        """Count the partials that were due since the last one, except the one made now."""
         if self._due:
             n_due = (n_samples - running.shown) // max(self._due, FRAME_SAMPLES)
             self._skip(running, max(0, n_due - 1))
@@ -277,20 +270,20 @@ class Captioner:
                 self.statistics.first_latency_s.add(self._clock.since(running.start))
 
     def _moment(self, start_s: float) -> Moment:
-        """When an event is told that begins at a place of the stream."""
+        """Return the times of an event that begins at `start_s` of the stream."""
         return self._clock.moment(start_s, self.heard_s)
 
     @property
     def _due(self) -> int:
-        """Samples after which a partial is due; 0: none is."""
+        """Return the samples after which a partial is due; 0 makes none."""
         return round(self._listener.options.min_partial_s * SAMPLE_RATE_HZ)
 
     @property
     def _n_come(self) -> int:
-        """Samples of the stream so far, with those that are no whole frame yet."""
+        """Return the samples of the stream so far, incomplete frames included."""
         return self._segmenter.n_heard + self._frames.n_waiting
 
     @property
     def heard_s(self) -> float:
-        """How far the stream has come."""
+        """Return how far the stream has come, in seconds."""
         return self._segmenter.heard_s

@@ -18,9 +18,9 @@ class Tentative:
     """A word that may still change.
 
     Attributes:
-        word: as it was recognised last.
+        word: as recognised last.
         since_s: length of the buffer in which it was first heard at this place.
-        times: hypotheses on end that have it.
+        times: consecutive hypotheses that have it.
     """
 
     word: BufferWord
@@ -30,22 +30,22 @@ class Tentative:
 
 @dataclass(slots=True)
 class RunningText:
-    """Hypotheses of a growing buffer, and what they agree on.
+    """Hypotheses of a growing buffer, and the words they agree on.
 
-    A word is committed when at least two hypotheses on end have it at its place, when these lie
-    `settle_s` of audio apart, and when it is not the last word, which may not have been said to
-    its end. Two hypotheses alone are little: a model that has heard half a sentence likes to
-    finish it, and does so twice.
+    A word is committed when at least two consecutive hypotheses, `settle_s` of audio apart, have it
+    at
+    its place, and it is not the last word, which may be incomplete. Two hypotheses alone are weak
+    evidence: a model that has heard half a sentence likes to finish it, and does so twice.
 
     Attributes:
         settle_s: see above.
         committed: words that stay.
         tentative: words behind them.
         settled_s: a moment by which all committed words had been said, from the buffer's start.
-        n_corrected: tentative words that were shown and then changed or taken back.
-        guess: ids that were held back of the last hypothesis: not shown, but worth a try.
+        n_corrected: tentative words that were shown and then changed or removed.
+        guess: token ids held back from the last hypothesis: not shown, but tried as a draft.
 
-    Source: local agreement (Liu et al. 2020; Macháček et al. 2023), with a span of time.
+    Source: local agreement (Liu et al. 2020; Macháček et al. 2023), with a time span.
     """
 
     settle_s: float
@@ -57,18 +57,18 @@ class RunningText:
 
     @property
     def draft(self) -> Draft:
-        """What the next hypothesis may begin with; what is committed is settled."""
+        """Return what the next hypothesis may begin with; its committed part is fixed."""
         fixed = tuple(token for word in self.committed for token in word.tokens)
         rest = tuple(token for tentative in self.tentative for token in tentative.word.tokens)
         return Draft(fixed + rest + self.guess, len(fixed))
 
     @property
     def known(self) -> tuple[BufferWord, ...]:
-        """All words, as they were heard last."""
+        """Return all words as heard last."""
         return (*self.committed, *(tentative.word for tentative in self.tentative))
 
     def behind_committed(self, result: BufferText) -> tuple[BufferWord, ...]:
-        """The words of a hypothesis that follow the committed ones."""
+        """Return the words of a hypothesis that follow the committed ones."""
         fixed = self.draft.tokens[: self.draft.n_fixed]
         if fixed and result.tokens[: len(fixed)] == fixed:
             return _after_tokens(result.words, self.committed)
@@ -80,7 +80,7 @@ class RunningText:
         Args:
             result: the hypothesis.
             length_s: of its audio.
-            may_stay: words may be committed; not as long as their language is open.
+            may_stay: words may be committed; not while their language is undecided.
         """
         words = self.behind_committed(result)
         self._count_corrections(words)
@@ -95,7 +95,7 @@ class RunningText:
             self._commit(length_s)
 
     def finish(self, result: BufferText) -> tuple[BufferWord, ...]:
-        """All words of the segment, its last hypothesis taken, with their times if it has them."""
+        """Return all words of the segment after its last hypothesis, with times if it has them."""
         words = self.behind_committed(result)
         self._count_corrections(words)
         return (*_timed(self.committed, result.words), *words)
@@ -119,7 +119,7 @@ class RunningText:
 def caption_words(
     words: Sequence[BufferWord], start_s: float, end_s: float
 ) -> tuple[CaptionWord, ...]:
-    """Words as they are told; times within a segment become those of the stream."""
+    """Return words for events, with times in the stream instead of the segment."""
 
     def within(seconds: float | None) -> float | None:
         return None if seconds is None else min(start_s + seconds, end_s)
@@ -131,7 +131,7 @@ def caption_words(
 
 
 def _timed(committed: Sequence[BufferWord], words: Sequence[BufferWord]) -> Iterator[BufferWord]:
-    """Committed words with the times that a hypothesis has for their tokens."""
+    """Return committed words with the times that a hypothesis has for their tokens."""
     holders = [word for word in words for _ in word.tokens]
     at = 0
     for word in committed:
@@ -142,7 +142,7 @@ def _timed(committed: Sequence[BufferWord], words: Sequence[BufferWord]) -> Iter
 
 
 def _agreeing(left: Sequence[BufferWord], right: Sequence[BufferWord]) -> int:
-    """Words at the beginning that are the same."""
+    """Return the common prefix of two lists of words."""
     for index, (one, other) in enumerate(zip(left, right, strict=False)):
         if one.text != other.text or one.tokens != other.tokens:
             return index
@@ -152,7 +152,7 @@ def _agreeing(left: Sequence[BufferWord], right: Sequence[BufferWord]) -> int:
 def _after_tokens(
     words: Sequence[BufferWord], committed: Sequence[BufferWord]
 ) -> tuple[BufferWord, ...]:
-    """Words behind the committed tokens; a mark may have joined the last committed word."""
+    """Return the words behind the committed tokens; a mark may join the last committed word."""
     n_left = sum(len(word.tokens) for word in committed)
     for index, word in enumerate(words):
         if n_left == 0:
@@ -167,9 +167,9 @@ def _after_tokens(
 
 
 def _accounted_for(committed: Sequence[BufferWord], words: Sequence[BufferWord]) -> int:
-    """How many words of a hypothesis the committed ones stand for, by the least edits.
+    """Count the words of a hypothesis that the committed ones stand for, by edit distance.
 
-    For engines that cannot be told what is settled, and may have changed their mind about it.
+    For engines that take no draft and may have changed committed words.
     """
     if not committed:
         return 0

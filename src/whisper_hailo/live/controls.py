@@ -17,7 +17,7 @@ from whisper_hailo.live.timeline import StreamClock
 if TYPE_CHECKING:
     from whisper_hailo.live.sources.wrappers import PausableSource
 
-Wish: TypeAlias = Callable[["Console"], Control]
+Command: TypeAlias = Callable[["LiveSettings"], Control]
 """What is to be done with captions, and what is told of it."""
 
 _MOST: Final = 32
@@ -25,7 +25,7 @@ _MOST: Final = 32
 
 
 class Controls:
-    """Wishes that wait to be obeyed.
+    """Queue of commands from users, processed by the captioner's thread.
 
     Args:
         source: that can be paused.
@@ -33,11 +33,11 @@ class Controls:
 
     def __init__(self, source: PausableSource | None = None) -> None:
         self._source = source
-        self._waiting: Queue[tuple[Wish, Future[None]]] = Queue(_MOST)
+        self._waiting: Queue[tuple[Command, Future[None]]] = Queue(_MOST)
         self._ended = False
 
     def pause(self, wanted: bool) -> None:
-        """Pause the source or go on; nothing changes where it is so already.
+        """Pause the source or resume it; a repeated request changes nothing.
 
         Raises:
             OptionError: there is nothing to pause.
@@ -46,30 +46,30 @@ class Controls:
             raise OptionError("nothing is heard that could be paused")
         self._source.is_paused = wanted
 
-    async def asked(self, wish: Wish) -> None:
-        """Put a wish and wait until it is obeyed.
+    async def asked(self, command: Command) -> None:
+        """Queue a command and wait until it is processed.
 
         Raises:
-            OptionError: it cannot be.
+            OptionError: it is refused.
         """
-        await asyncio.wrap_future(self.ask(wish))
+        await asyncio.wrap_future(self.ask(command))
 
-    def ask(self, wish: Wish) -> Future[None]:
-        """Put a wish, on any thread; the future has its error, where it cannot be obeyed."""
+    def ask(self, command: Command) -> Future[None]:
+        """Queue a command, from any thread; the future gets its error if it is refused."""
         answer: Future[None] = Future()
         try:
-            self._waiting.put_nowait((wish, answer))
+            self._waiting.put_nowait((command, answer))
         except Full:
             answer.set_exception(OptionError(f"{_MOST} others wait already; try again soon"))
         if self._ended:
             self._refuse()
         return answer
 
-    def obey(self, console: Console) -> Iterator[Control]:
-        """Do what was asked for, on the captioner's thread."""
-        for wish, answer in self._taken():
+    def process_commands(self, settings: LiveSettings) -> Iterator[Control]:
+        """Yield the events of the queued commands, on the captioner's thread."""
+        for command, answer in self._taken():
             try:
-                event = wish(console)
+                event = command(settings)
             except OptionError as error:
                 answer.set_exception(error)
             else:
@@ -77,7 +77,7 @@ class Controls:
                 answer.set_result(None)
 
     def end(self) -> None:
-        """Nothing is obeyed any more."""
+        """Refuse all commands from now on."""
         self._ended = True
         self._refuse()
 
@@ -85,24 +85,18 @@ class Controls:
         for _, answer in self._taken():
             answer.set_exception(OptionError("the stream has ended"))
 
-    def _taken(self) -> Iterator[tuple[Wish, Future[None]]]:
+    def _taken(self) -> Iterator[tuple[Command, Future[None]]]:
         while True:
             try:
-                wish, answer = self._waiting.get_nowait()
+                command, answer = self._waiting.get_nowait()
             except Empty:
                 return
             if answer.set_running_or_notify_cancel():  # who asked may have left
-                yield wish, answer
+                yield command, answer
 
 
-class Console:
-    """Used on the captioner's thread, between two pieces of audio.
-
-    Args:
-        listener: of the captioner, like the others.
-        segmenter: likewise.
-        clock: of the captioner.
-    """
+class LiveSettings:
+    """Settings of a running captioner; used on its thread, between two pieces of audio."""
 
     def __init__(self, listener: SegmentListener, segmenter: Segmenter, clock: StreamClock) -> None:
         self._listener = listener
@@ -111,14 +105,14 @@ class Console:
 
     @property
     def settings(self) -> dict[str, float | str]:
-        """What may be changed, by name."""
+        """Return the changeable settings by name."""
         return {"language": self._listener.language, **self._listener.options.changeable}
 
     def change(self, settings: dict[str, object]) -> Settings:
-        """Hear otherwise; another language from the next segment on.
+        """Change settings; another language applies from the next segment on.
 
         Raises:
-            OptionError: something of it may not be changed so, and nothing was.
+            OptionError: one of them is refused; nothing is changed.
         """
         options = self._listener.options.changed(
             {name: value for name, value in settings.items() if name != "language"}
@@ -131,11 +125,11 @@ class Console:
         return Settings(at_s, self.settings, **self._clock.moment(at_s, at_s))
 
     def mark(self, label: str) -> Marker:
-        """A place of the stream that somebody wants to find again."""
+        """Return a marker at the current place of the stream."""
         at_s = self._segmenter.heard_s
         return Marker(at_s, label, **self._clock.moment(at_s, at_s))
 
     def clear(self) -> Cleared:
-        """What is shown is to be taken away."""
+        """Return the event that clears what is shown."""
         at_s = self._segmenter.heard_s
         return Cleared(at_s, **self._clock.moment(at_s, at_s))

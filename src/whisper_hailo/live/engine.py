@@ -27,12 +27,9 @@ _WARM_UPS: Final = 3
 
 
 def caption_defaults(cures: Cures) -> DecodingOptions:
-    """Return the default options of live captions.
+    """Return the default options of live captions, with the decoder's own cures.
 
     Partials are decoded once; the temperatures are for final text of which nothing is committed.
-
-    Args:
-        cures: the decoder's own.
     """
     return DecodingOptions(
         cures=cures,
@@ -42,38 +39,35 @@ def caption_defaults(cures: Cures) -> DecodingOptions:
 
 
 def options_in(options: DecodingOptions, language: str) -> DecodingOptions:
-    """Options for what is in one language, or in one that is to be found out.
+    """Return options for one language, or for `auto`.
 
     Raises:
-        OptionError: there is no such language.
+        OptionError: the language is unknown.
     """
     return replace(options, language=language, detect_each_window=False)
 
 
 class CaptionEngine(Protocol):
-    """Hears buffers of up to `content_s` seconds, as often as it is asked."""
+    """Transcribes buffers of up to `content_s` seconds, repeatedly."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def content_s(self) -> float:
-        """Seconds of audio that it hears at once."""
+        """Return the seconds of the longest buffer."""
         ...
 
     @property
     def language(self) -> str:
-        """Code of what it hears where nothing else is said; `auto`: it finds that out."""
+        """Return the code of the language that is transcribed by default, or `auto`."""
         ...
 
     def in_language(self, language: str) -> CaptionEngine:
-        """The same engine, hearing another language.
-
-        Args:
-            language: code, name or `auto`.
+        """Return the same engine for another language: a code, a name or `auto`.
 
         Raises:
-            OptionError: it does not know that one.
+            OptionError: the language is not supported.
         """
         ...
 
@@ -86,16 +80,16 @@ class CaptionEngine(Protocol):
         word_times: bool = ...,
         hold_back_s: float = ...,
     ) -> BufferText:
-        """Hear a buffer.
+        """Transcribe a buffer.
 
         Args:
             audio: `(n_samples,)` float32 16 kHz mono.
-            draft: what its text may begin with; an engine without drafts leaves it.
-            language: code, where it is known; `None`: as set, which may be to find it out.
-            word_times: it is the text of a whole segment: the caller can make use of the times of
-                its words, and of a translation.
-            hold_back_s: more audio follows; end the text where it is a guess at what the last so
-                many seconds say. An engine that cannot tell leaves it.
+            draft: what its text may begin with; an engine without drafts ignores it.
+            language: code, where it is known; `None`: the engine's own.
+            word_times: the buffer is a whole segment: give word times and the translation, if
+                possible.
+            hold_back_s: more audio follows; end the text where it guesses at what the last seconds
+                say. An engine that cannot tell ignores it.
         """
         ...
 
@@ -104,13 +98,12 @@ class TranscriberEngine:
     """Our own engine, with any pair of encoder and decoder.
 
     Args:
-        transcriber: open when it is to hear.
+        transcriber: open while it transcribes.
         options: language, cures, prompts; task `translate` gives the English beside the text.
         trim_window: encode only as much of the window as the audio fills; `None`: if it can be.
 
     Raises:
-        OptionError: options that the model cannot honour, or that need more than one pass over a
-            buffer.
+        OptionError: the model does not support the options, or they need several passes.
     """
 
     def __init__(
@@ -140,16 +133,15 @@ class TranscriberEngine:
 
     @property
     def content_s(self) -> float:
-        """The window less its margin."""
+        """Return the window less its margin."""
         return self._transcriber.content_s
 
     @property
     def language(self) -> str:
-        """As set; `auto`: it is found out."""
         return self._options.language
 
     def in_language(self, language: str) -> TranscriberEngine:
-        """The same transcriber, hearing another language; see `CaptionEngine`."""
+        """Return the same transcriber for another language; see `CaptionEngine`."""
         options = options_in(self._options, language)
         if self._translates:
             options = replace(options, task="translate")
@@ -164,7 +156,7 @@ class TranscriberEngine:
         word_times: bool = False,
         hold_back_s: float = 0.0,
     ) -> BufferText:
-        """Hear a buffer; see `CaptionEngine`."""
+        """Transcribe a buffer; see `CaptionEngine`."""
         options = self._options
         if language is not None:
             options = options_in(options, language)
@@ -180,7 +172,7 @@ class TranscriberEngine:
 
 
 def warm_up(engine: CaptionEngine) -> None:
-    """Hear some quiet noise, so that the first words do not wait for memory to be allocated."""
+    """Transcribe quiet noise, so that the first words do not wait for memory to be allocated."""
     noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
     for _ in range(_WARM_UPS):
         engine.transcribe(noise, Draft())
@@ -191,14 +183,14 @@ LONGEST_S: Final = 9.0
 
 
 class MoonshineEngine(Closing):
-    """Hears whole buffers: no drafts, no times of words, no probabilities, English only.
+    """Moonshine: no drafts, no word times, no probabilities, English only.
 
     Args:
-        source: a size, such as `tiny-streaming`; or a folder with the weights.
-        content_s: seconds that it is to hear at once.
+        source: a size, such as `tiny-streaming`, or a folder with the weights.
+        content_s: seconds of the longest buffer.
 
     Raises:
-        OptionError: more than the package takes.
+        OptionError: `content_s` is more than the package takes.
     """
 
     def __init__(self, source: str = SIZES[0], content_s: float = LONGEST_S) -> None:
@@ -216,16 +208,14 @@ class MoonshineEngine(Closing):
 
     @property
     def content_s(self) -> float:
-        """As it was asked for."""
         return self._content_s
 
     @property
     def language(self) -> str:
-        """The one that it knows."""
         return "en"
 
     def in_language(self, language: str) -> MoonshineEngine:
-        """Itself, in English.
+        """Return itself, for English.
 
         Raises:
             OptionError: another language.
@@ -251,7 +241,7 @@ class MoonshineEngine(Closing):
         word_times: bool = False,
         hold_back_s: float = 0.0,
     ) -> BufferText:
-        """Hear a buffer; see `CaptionEngine`. There is nothing to verify, hold back or time."""
+        """Transcribe a buffer; drafts, word times and hold-back are ignored."""
         del draft, language, word_times, hold_back_s
         clock = StageClock()
         with clock.stage("total"), clock.stage("decode"):

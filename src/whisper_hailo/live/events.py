@@ -21,10 +21,9 @@ class CaptionWord:
 
     Attributes:
         text: with its leading blank.
-        probability: in [0, 1]; `None` where the engine does not say.
-        start_s: where it begins in the stream; `None` in partials, and where the engine does not
-            say.
-        end_s: likewise, where it ends.
+        probability: in [0, 1]; `None` where the engine gives none.
+        start_s: start in the stream; `None` in partials and where the engine gives none.
+        end_s: end in the stream, or `None`.
     """
 
     text: str
@@ -41,9 +40,9 @@ class Started:
         segment_id: 0 for the first segment.
         start_s: where the segment begins in the stream, pre-roll included.
         heard_s: how far the stream has come, in seconds.
-        at_s: when this was told, on a clock that began with the captioner.
-        wall_s: when `start_s` was said, in seconds since 1970; see `live.clock`.
-        speaker: channel that is louder than the others; `None` where they are not told apart.
+        at_s: when the event was emitted, on a clock that began with the captioner.
+        wall_s: when `start_s` was said, in seconds since 1970; see `live.timeline`.
+        speaker: loudest channel; `None` where channels are not speakers.
     """
 
     segment_id: int
@@ -56,19 +55,16 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What the running segment holds so far.
+    """The text of the running segment so far; `heard_s`, `at_s` and `wall_s` are as in `Started`.
 
     Attributes:
         segment_id: of the running segment.
         start_s: as in `Started`.
-        end_s: end of the audio that this text is of.
+        end_s: end of the audio that was transcribed.
         committed: words that stay.
         tentative: words that may still change.
-        n_skipped: partials of this segment that were due but skipped, for want of time.
-        heard_s: as in `Started`.
-        at_s: when this was told.
-        wall_s: as in `Started`.
-        language: code; of the whole segment, as far as it was heard.
+        n_skipped: partials of this segment that were due but skipped for lack of time.
+        language: code, as far as it was heard.
         speaker: as in `Started`.
     """
 
@@ -86,31 +82,28 @@ class Partial:
 
     @property
     def committed_text(self) -> str:
-        """The words that stay, as one text."""
+        """Return the committed words as text."""
         return text_of(self.committed)
 
     @property
     def text(self) -> str:
-        """All words, as one text."""
+        """Return all words as text."""
         return text_of((*self.committed, *self.tentative))
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The final text of a segment.
+    """The final text of a segment; `heard_s`, `at_s` and `wall_s` are as in `Started`.
 
     Attributes:
         segment_id: of the segment, which is no longer active.
         start_s: as in `Started`.
         end_s: end of its audio, where the next segment may begin.
         words: empty where nothing was said after all.
-        reason: what ended it.
+        reason: why it ended.
         n_skipped: partials that were due but skipped.
-        heard_s: as in `Started`.
-        at_s: when this was told.
-        language: code of the language that it was heard in; empty where the engine failed.
-        wall_s: as in `Started`.
-        translation: the same in English, where that was asked for.
+        language: code; empty where the engine failed.
+        translation: the English text, where it was requested.
         speaker: as in `Started`.
     """
 
@@ -129,21 +122,13 @@ class Completed:
 
     @property
     def text(self) -> str:
-        """The words, as one text."""
+        """Return the words as text."""
         return text_of(self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class Unheard:
-    """A stretch of the stream that was lost.
-
-    Attributes:
-        start_s: where it begins in the stream.
-        end_s: where it ends, and hearing goes on.
-        heard_s: as in `Started`.
-        at_s: when this was told.
-        wall_s: as in `Started`.
-    """
+    """A stretch of the stream without audio, from `start_s` to `end_s`."""
 
     start_s: float
     end_s: float
@@ -154,20 +139,17 @@ class Unheard:
 
 @dataclass(frozen=True, slots=True)
 class Lost(Unheard):
-    """Too much waited, and it could not."""
+    """Audio was dropped: more waited than there is room for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """The source gives nothing any more, and is opened again and again; or somebody paused it.
+    """The source is disconnected and being reopened, or a user paused it.
 
     Attributes:
         start_s: how far the stream had come.
-        why: what is wrong, in words for the user.
-        heard_s: as in `Started`.
-        at_s: when this was told.
-        wall_s: as in `Started`.
-        paused: nothing is wrong: it is not to be heard.
+        why: the reason, for the user.
+        paused: a user paused it.
     """
 
     start_s: float
@@ -180,10 +162,10 @@ class Away:
 
 @dataclass(frozen=True, slots=True)
 class Back(Unheard):
-    """The source gives sound again; it was away since the `Away` before, where this begins.
+    """The source gives audio again, after the `Away` before, where this begins.
 
     Attributes:
-        paused: somebody had paused it.
+        paused: a user had paused it.
     """
 
     paused: bool = False
@@ -191,14 +173,11 @@ class Back(Unheard):
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Somebody marked a place of the stream.
+    """A user marked a place of the stream.
 
     Attributes:
         start_s: how far the stream had come.
-        label: what they called it; may be empty.
-        heard_s: as in `Started`.
-        at_s: when this was told.
-        wall_s: as in `Started`.
+        label: may be empty.
     """
 
     start_s: float
@@ -210,14 +189,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What is shown is to be taken away; what is written stays.
-
-    Attributes:
-        start_s: how far the stream had come.
-        heard_s: as in `Started`.
-        at_s: when this was told.
-        wall_s: as in `Started`.
-    """
+    """A user cleared what is shown; files stay as they are."""
 
     start_s: float
     heard_s: float
@@ -227,14 +199,11 @@ class Cleared:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Somebody changed how is heard, from the next segment on.
+    """A user changed settings, from the next segment on.
 
     Attributes:
         start_s: how far the stream had come.
-        settings: all that can be changed, by name.
-        heard_s: as in `Started`.
-        at_s: when this was told.
-        wall_s: as in `Started`.
+        settings: all changeable settings by name.
     """
 
     start_s: float
@@ -251,12 +220,12 @@ Event: TypeAlias = Started | Partial | Completed | Lost | Away | Back | Control
 
 
 def text_of(words: Iterable[CaptionWord]) -> str:
-    """Words joined, without surrounding blanks."""
+    """Join words, without surrounding blanks."""
     return "".join(word.text for word in words).strip()
 
 
 def as_json(event: Event) -> dict[str, Any]:
-    """An event as it stands in a JSON Lines file or goes over a socket."""
+    """Return an event as it stands in a JSON Lines file or goes over a socket."""
     fields = _rounded(asdict(event))
     wall_s = fields.pop("wall_s", None)
     if wall_s is not None:
@@ -271,7 +240,7 @@ def as_json(event: Event) -> dict[str, Any]:
 
 
 def _rounded(fields: dict[str, Any]) -> dict[str, Any]:
-    """Numbers with as many digits as mean something; what is not known has no field."""
+    """Round numbers to meaningful digits and drop fields that are `None`."""
     for words in ("committed", "tentative", "words"):
         if words in fields:
             fields[words] = tuple(map(_rounded, fields[words]))

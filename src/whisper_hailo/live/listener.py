@@ -24,19 +24,19 @@ _ENOUGH_S: Final = 2.0
 
 @dataclass(slots=True)
 class RunningSegment:
-    """The segment that is active.
+    """The active segment.
 
     Attributes:
         segment_id: its id.
         text: hypotheses so far.
         start: its first sample in the stream.
-        carried: it begins where another was cut, and what that one had of its text.
-        speaker: whose it is, where they are told apart.
-        shown: samples of it that were heard last.
+        carried: text of the rest of a segment that was cut, which this one begins with.
+        speaker: where channels are speakers.
+        shown: samples that were transcribed last.
         n_skipped: partials that were due but not made.
         language: of its text so far.
-        is_decided: it was found in enough speech, or set: words may stay.
-        first_text: whether some text was shown.
+        is_decided: the language was found in enough speech, or set: words may be committed.
+        first_text: some text was shown.
     """
 
     segment_id: int
@@ -52,22 +52,22 @@ class RunningSegment:
 
     @property
     def draft(self) -> Draft:
-        """What its text may begin with."""
+        """Return what its text may begin with."""
         if self.carried is None or self.shown:
             return self.text.draft
         return self.carried
 
 
 class SegmentListener:
-    """Hears running segments.
+    """Transcribes running segments.
 
     Args:
-        engine: hears buffers.
+        engine: transcribes buffers.
         options: whether drafts are used, and what of a partial is held back.
         statistics: where the calls are counted.
 
     Attributes:
-        options: those of now.
+        options: the current ones.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class SegmentListener:
 
     @property
     def language(self) -> str:
-        """What the next segment is heard in; `auto`: what is found out."""
+        """Return the language of the next segment, or `auto`."""
         return self._next.language
 
     @language.setter
@@ -88,12 +88,12 @@ class SegmentListener:
         self._next = self._next.in_language(language)
 
     def begin(self) -> None:
-        """A segment begins: in the language that was asked for last."""
+        """Begin a segment, in the language that was set last."""
         if self._next is not self._engine:
             self._engine, self._language = self._next, None
 
     def transcribe_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
-        """What a segment holds so far, more of which is to come.
+        """Return the text so far of a segment that goes on.
 
         Raises:
             DeviceError: the device failed.
@@ -110,20 +110,14 @@ class SegmentListener:
         return result
 
     def transcribe_words(self, running: RunningSegment, audio: FloatArray) -> BufferText:
-        """Return the text to the end of the audio, with word times where the engine gives them.
-
-        Raises:
-            DeviceError: the device failed.
-        """
+        """Return the text to the end of the audio, with word times where the engine gives them."""
         return self._transcribe(running, audio, self._expected(audio), word_times=True)
 
     def transcribe_all(self, running: RunningSegment, audio: FloatArray) -> BufferText:
-        """The final text of a segment with the times of its words, its language decided anew.
-
-        It is asked for again where a device fails.
+        """Return the final text of a segment with word times; its language is decided again.
 
         Raises:
-            DeviceError: it kept failing.
+            DeviceError: the device failed in every attempt.
         """
         language = self._expected(audio)
         for attempt in range(1, _ATTEMPTS + 1):
@@ -139,7 +133,7 @@ class SegmentListener:
         return result
 
     def _expected(self, audio: FloatArray) -> str | None:
-        """In which language a segment is heard: too little speech is of the one before."""
+        """Return the language of short speech, that of the segment before; `None` to detect it."""
         return None if _is_enough(audio) else self._language
 
     def _transcribe(
@@ -176,5 +170,5 @@ class SegmentListener:
 
 
 def _is_enough(audio: FloatArray) -> bool:
-    """Whether a buffer says in which language it is."""
+    """Return whether a buffer is long enough to detect its language."""
     return bool(audio.size >= _ENOUGH_S * SAMPLE_RATE_HZ)

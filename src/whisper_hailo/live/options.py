@@ -24,28 +24,28 @@ _CHANGEABLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CaptionOptions:
-    """When segments begin and end, and how often their text is looked at.
+    """When segments begin and end, and how often they are transcribed.
 
-    The defaults are what gives the fewest wrong words on real speech (docs/accuracy.md). The study
-    that this project starts from ended segments after 0.1 s of silence or 9 s of speech.
+    The defaults give the fewest wrong words on real speech (docs/accuracy.md). The study that this
+    project starts from ended segments after 0.1 s of silence or 9 s of speech.
 
     Attributes:
         vad_threshold: probability from which a frame is speech.
         min_silence_s: silence that ends a segment.
-        min_speech_s: sound shorter than this is a click and starts no segment.
+        min_speech_s: shorter sound is a click and starts no segment.
         pre_roll_s: audio before the first speech that belongs to a segment.
         min_partial_s: new audio after which a partial is due; 0 makes none.
         max_segment_s: longer segments are cut between words; `None` is 18 s, or what the engine
             takes where that is less.
         settle_s: a word is committed when hypotheses at least this far apart agree on it.
-        hold_back_s: a partial ends where the decoder looks at the last so many seconds of audio;
-            what it says there is a guess at words that are not said yet.
-        drafts: verify the text before instead of decoding it again.
+        hold_back_s: a partial ends where the decoder attends to the last so many seconds of audio,
+            since it guesses at words that are not said yet.
+        drafts: verify the previous text instead of decoding again.
         trim_window: encode only as much of the window as the audio fills; `None`: where the
             encoder can.
 
     Raises:
-        OptionError: a value out of range.
+        OptionError: a value is out of range.
     """
 
     vad_threshold: float = flag(0.35, "Speech probability threshold.", _SEGMENTS)
@@ -126,14 +126,14 @@ class CaptionOptions:
 
     @property
     def changeable(self) -> dict[str, float]:
-        """Those that may be changed while captions run, by name."""
+        """Return the options that may be changed while captions run, by name."""
         return {name: getattr(self, name) for name in _CHANGEABLE}
 
     def changed(self, given: dict[str, object]) -> CaptionOptions:
-        """Options with other values of what may be changed while captions run.
+        """Return options with other values, while captions run.
 
         Raises:
-            OptionError: something else, or a value out of range.
+            OptionError: an option cannot be changed, or a value is out of range.
         """
         for name, value in given.items():
             if name not in _CHANGEABLE:
@@ -144,10 +144,10 @@ class CaptionOptions:
         return replace(self, **given)  # type: ignore[arg-type]  # numbers, see above
 
     def longest_s(self, content_s: float) -> float:
-        """Seconds of the longest segment, for an engine that hears `content_s` at once.
+        """Return the seconds of the longest segment for an engine that takes `content_s`.
 
         Raises:
-            OptionError: longer than the engine can hear.
+            OptionError: segments are longer than the engine takes.
         """
         longest = (
             min(_MAX_SEGMENT_S, content_s) if self.max_segment_s is None else self.max_segment_s

@@ -29,7 +29,7 @@ _TURN: Final = 10
 
 
 class Signal(Enum):
-    """What a frame brought about."""
+    """What a frame changed."""
 
     STARTED = auto()
     TURNED = auto()
@@ -37,7 +37,7 @@ class Signal(Enum):
 
 
 class Segmenter:
-    """Cuts a stream into segments of speech; no sample of speech is lost or in two of them.
+    """Cuts a stream into segments of speech; no sample is lost or in two of them.
 
     Args:
         detector: probability of speech of each frame.
@@ -45,7 +45,7 @@ class Segmenter:
 
     Attributes:
         n_heard: samples pushed or skipped so far.
-        speaker: of the running segment; `None` where they are not told apart.
+        speaker: of the running segment; `None` where channels are not speakers.
     """
 
     def __init__(self, detector: SpeechDetector, options: CaptionOptions) -> None:
@@ -65,44 +65,39 @@ class Segmenter:
         self.n_heard = 0
 
     def set(self, options: CaptionOptions) -> None:
-        """Tell speech from silence otherwise, from the next frame on."""
+        """Use other thresholds from the next frame on."""
         self._threshold = options.vad_threshold
         self._min_silence = _frames(options.min_silence_s)
 
     @property
     def n_samples(self) -> int:
-        """Samples of the running segment."""
+        """Return the samples of the running segment."""
         return len(self._frames) * FRAME_SAMPLES - self._offset
 
     @property
     def heard_s(self) -> float:
-        """How far the stream has come."""
+        """Return how far the stream has come, in seconds."""
         return self.n_heard / SAMPLE_RATE_HZ
 
     @property
     def start(self) -> int:
-        """First sample of the running segment, counted from the beginning of the stream."""
+        """Return the first sample of the running segment, from the beginning of the stream."""
         return self.n_heard - self.n_samples
 
     @property
     def last_speech(self) -> int:
-        """Where speech was heard last, likewise; the end of the running segment's silence."""
+        """Return the last sample of speech, from the beginning of the stream."""
         return max(self.start, self.n_heard - self._run * FRAME_SAMPLES)
 
     @property
     def audio(self) -> FloatArray:
-        """`(n_samples,)` float32 of the running segment."""
+        """Return `(n_samples,)` float32 of the running segment."""
         if not self._frames:
             return np.empty(0, np.float32)
         return np.concatenate(self._frames)[self._offset :]
 
     def push(self, frame: FloatArray, speaker: int | None = None) -> Signal | None:
-        """Take one frame.
-
-        Args:
-            frame: `(512,)` float32 at 16 kHz.
-            speaker: who is heard in it, if anyone is.
-        """
+        """Take one frame, `(512,)` float32 at 16 kHz, and its speaker."""
         self.n_heard += FRAME_SAMPLES
         probability = self._detector.probability(frame)
         if self._speaking:
@@ -137,7 +132,7 @@ class Segmenter:
         return Signal.ENDED if self._run >= self._min_silence else None
 
     def _listen(self, speaker: int | None) -> None:
-        """Note who speaks in the frame that came last."""
+        """Note the speaker of the last frame."""
         if speaker != self._other:
             self._turn.clear()
         self._other = speaker
@@ -145,18 +140,18 @@ class Segmenter:
             self._turn.append(len(self._frames) - 1)
 
     def turn(self) -> int:
-        """It is another's turn: theirs is what follows this place of the running segment."""
+        """Return where another speaker begins in the running segment."""
         place = self._turn[0] * FRAME_SAMPLES - self._offset
         self.speaker = self._other
         return place
 
     def end(self) -> None:
-        """Let the running segment go; its audio is given back no more."""
+        """Drop the running segment and its audio."""
         self._frames, self._probabilities, self._offset = [], [], 0
         self._run, self._speaking = 0, False
 
     def skip(self, n_samples: int) -> None:
-        """Go on so much later in the stream; no segment may be running.
+        """Skip `n_samples` of the stream while no segment is running.
 
         What was pushed before does not become the pre-roll of what follows.
         """
@@ -165,26 +160,16 @@ class Segmenter:
         self.n_heard += n_samples
 
     def cut(self, n_samples: int) -> None:
-        """Let the running segment's first samples go; the rest is a segment of its own.
-
-        Args:
-            n_samples: at least 1, fewer than there are.
-        """
+        """Drop the first `n_samples` of the running segment; the rest is a new segment."""
         self._turn.clear()  # it counts frames
         n_gone, self._offset = divmod(self._offset + n_samples, FRAME_SAMPLES)
         del self._frames[:n_gone]
         del self._probabilities[:n_gone]
 
     def quietest(self, begin: int, end: int) -> tuple[int, float]:
-        """The quietest place of a stretch of the running segment.
+        """Return the quietest place between two samples of the running segment, and its loudness.
 
-        Args:
-            begin: samples from the segment's start.
-            end: likewise, beyond `begin`.
-
-        Returns:
-            the place, and how loud it is: root mean square around it, weighed by the probability
-            of speech.
+        Loudness is the root mean square around it, weighted by the probability of speech.
         """
         audio = self.audio
         power = np.concatenate([[0.0], np.cumsum(audio.astype(np.float64) ** 2)])
@@ -199,7 +184,7 @@ class Segmenter:
 
 
 def _frames(seconds: float) -> int:
-    """FrameBuffer that cover a duration."""
+    """Return the frames that cover a duration."""
     return int(np.ceil(round(seconds * SAMPLE_RATE_HZ / FRAME_SAMPLES, 6)))
 
 
@@ -211,10 +196,10 @@ _LEAST_KEPT_S: Final = 0.2
 
 
 def cut_place(segmenter: Segmenter, words: Sequence[BufferWord], settled_s: float) -> int:
-    """The best place to cut the running segment.
+    """Return the best place to cut the running segment.
 
-    It lies behind every committed word and in the segment's second half. Where the times of words
-    are known it is the quietest place between two of them, otherwise the quietest place there is.
+    It lies behind every committed word and in the segment's second half: the quietest place between
+    two words where their times are known, otherwise the quietest place there is.
 
     Args:
         segmenter: with the running segment.
@@ -222,7 +207,7 @@ def cut_place(segmenter: Segmenter, words: Sequence[BufferWord], settled_s: floa
         settled_s: a moment by which all committed words had been said.
 
     Returns:
-        samples of the segment that come before the cut; at least 1, and fewer than there are.
+        samples of the segment before the cut; at least 1, and fewer than there are.
     """
     n_samples = segmenter.n_samples
     least = max(round(settled_s * SAMPLE_RATE_HZ), n_samples // 2)
@@ -239,7 +224,7 @@ def cut_place(segmenter: Segmenter, words: Sequence[BufferWord], settled_s: floa
 
 
 def _gaps(words: Sequence[BufferWord]) -> list[tuple[int, int]]:
-    """From the end of each word to the start of the next, in samples, with some slack."""
+    """Return the samples from the end of each word to the start of the next, with some slack."""
     gaps = []
     for word, following in pairwise(words):
         if word.end_s is not None and following.start_s is not None:

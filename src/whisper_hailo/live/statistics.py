@@ -15,17 +15,17 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 @dataclass(slots=True)
 class Latencies:
-    """Seconds from a sound to what is shown of it; only live audio has any."""
+    """Seconds from audio to its text; only live audio has any."""
 
     seconds: list[float] = field(default_factory=list)
 
     def add(self, seconds: float | None) -> None:
-        """Note one, unless the audio is not live."""
+        """Add a latency, unless the audio is not live."""
         if seconds is not None:
             self.seconds.append(seconds)
 
     def percentile(self, percent: float) -> float | None:
-        """A percentile; `None` without any."""
+        """Return a percentile; `None` without any."""
         return float(np.percentile(self.seconds, percent)) if self.seconds else None
 
 
@@ -85,24 +85,18 @@ class CaptionStatistics:
     behind_s: float = 0.0
 
     def note_delay(self, since_s: float | None, late_s: float) -> None:
-        """A segment was completed so long after it was said.
+        """Note how late a completed segment is.
 
         Args:
-            since_s: after its end was captured; `None`: the sound is not live.
-            late_s: what the program has run longer than the stream; a pipe that gives all at once
-                is ahead of it, and does not wait.
+            since_s: seconds since its end was captured; `None`: the audio is not live.
+            late_s: how much longer the program has run than the stream; a pipe that gives all at
+                once
+                is ahead of it.
         """
         self.behind_s = 0.0 if since_s is None else max(0.0, min(since_s, late_s))
 
     def note_segment(self, language: str, n_samples: int, n_words: int, n_corrected: int) -> None:
-        """A segment was completed.
-
-        Args:
-            language: code.
-            n_samples: of it.
-            n_words: of its final text.
-            n_corrected: words that were shown and then changed.
-        """
+        """Count a completed segment; `n_corrected` words were shown and then changed."""
         self.n_full += 1
         self.n_segment_samples += n_samples
         self.n_words += n_words
@@ -110,9 +104,9 @@ class CaptionStatistics:
         self.n_corrected += n_corrected
 
     def as_json(self) -> dict[str, Any]:
-        """All figures by name; `None` where there is nothing to measure.
+        """Return all figures by name; `None` where there is nothing to measure.
 
-        `speech_s` and `rtfx_recounted` count audio each time it is heard again, as the study did;
+        `speech_s` and `rtfx_recounted` count audio each time it is transcribed, as the study did;
         `segment_s` and `rtfx` count it once.
         """
         speech_s = self.n_heard_samples / SAMPLE_RATE_HZ
@@ -153,7 +147,7 @@ class CaptionStatistics:
 
 
 def peak_memory_mib() -> float:
-    """Largest resident memory of this process so far."""
+    """Return the peak resident memory of this process."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
 

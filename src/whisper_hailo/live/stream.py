@@ -21,7 +21,7 @@ from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.engine import TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.live.events import Event
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.sources.audio_queue import LOOK_S, Backlog
+from whisper_hailo.live.sources.audio_queue import LOOK_S, AudioQueue
 from whisper_hailo.live.sources.source import AudioSource, Block, Pace
 from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -32,19 +32,19 @@ _END_WAIT_S: Final = 2.0
 class CaptionStream:
     """Events of one source.
 
-    A source that is heard as it comes is read by a thread of its own into a `Backlog`. Whenever the
-    captioner is free it takes all that waits as one piece: the further computing has fallen behind,
-    the fewer partials are made.
+    A live source is read by a thread into an `AudioQueue`. Whenever the captioner is free it takes
+    all
+    that waits as one block: the further computing falls behind, the fewer partials are made.
 
     Args:
         source: open.
         captioner: not used before.
-        alive: called again and again, at least each `LOOK_S` but for the time of computing.
-        controls: what users ask for meanwhile, obeyed between two pieces.
+        alive: called at least each `LOOK_S`, except while computing.
+        controls: commands of users, processed between two blocks.
 
     Attributes:
-        came_to: called before each piece with the second of the stream that was heard last.
-        hear: called with each piece of audio, `(n_samples,)`, before it is captioned.
+        on_progress: called before each block with the seconds that were heard last.
+        hear: called with each block's audio, `(n_samples,)`, before it is captioned.
     """
 
     def __init__(
@@ -56,31 +56,32 @@ class CaptionStream:
     ) -> None:
         self.hear: Callable[[FloatArray], None] = lambda _audio: None
         self._alive = alive
-        self.came_to: Callable[[float], None] = lambda _: None
+        self.on_progress: Callable[[float], None] = lambda _: None
         self._controls = controls or Controls()
         self._source = source
         self._captioner = captioner
         self._stopped = False
 
     def stop(self) -> None:
-        """End the stream: what was captured is heard, the running segment completed.
+        """End the stream: captured audio is transcribed, the running segment completed.
 
-        It may be called from another thread, and from a signal handler: it takes no lock that the
-        interrupted thread may hold, and is noticed between two pieces.
+        It may be called from another thread or a signal handler: it takes no lock, and is noticed
+        between
+        two blocks.
         """
         self._stopped = True
 
     def events(self) -> Iterator[Event]:
-        """All events, the last segment's completion included.
+        """Yield all events, the last segment's completion included.
 
         Raises:
-            AudioError, DeviceError: the source failed; the running segment is completed before.
+            AudioError, DeviceError: the source failed; the running segment is completed first.
         """
         failure: BaseException | None = None
         try:
             with self._reading() as blocks:
                 for block in self._until_stopped(blocks):
-                    yield from self._controls.obey(self._captioner.console)
+                    yield from self._controls.process_commands(self._captioner.live_settings)
                     yield from self._transcribe(block)
         except Exception as error:
             failure = error
@@ -91,28 +92,28 @@ class CaptionStream:
 
     @contextmanager
     def _reading(self) -> Iterator[Iterator[Block]]:
-        """The source's pieces; those that a thread reads ahead as one piece each time."""
-        if self._source.pace is Pace.ASKED:
+        """Yield the source's blocks, read ahead by a thread where the source is live."""
+        if self._source.pace is Pace.PULL:
             yield self._source.blocks()
             return
-        backlog = Backlog()
+        queue = AudioQueue()
         thread = threading.Thread(
-            target=self._listen, args=(backlog,), name="caption-source", daemon=True
+            target=self._listen, args=(queue,), name="caption-source", daemon=True
         )
         thread.start()
         try:
-            yield backlog.blocks()
+            yield queue.blocks()
         finally:
             self._source.close()
-            backlog.end()
+            queue.end()
             thread.join(_END_WAIT_S)
 
     def _until_stopped(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """What comes until the source ends; it is told to when the stream is stopped."""
+        """Yield blocks until the source ends; it is closed when the stream is stopped."""
         quiet_s = 0.0
         for block in blocks:
             self._alive()
-            self.came_to(self._captioner.heard_s)
+            self.on_progress(self._captioner.heard_s)
             yield block
             if self._stopped:
                 self._source.close()
@@ -132,21 +133,23 @@ class CaptionStream:
         yield from self._captioner.feed(block.audio, block.captured_s, block.voices)
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)
-        if block.absence is not None and block.absence.why:
-            yield from self._captioner.leave(block.absence.why, paused=block.absence.paused)
-        elif block.absence is not None:
-            yield from self._captioner.come_back(block.absence.n_samples)
+        if block.interruption is not None and block.interruption.why:
+            yield from self._captioner.leave(
+                block.interruption.why, paused=block.interruption.paused
+            )
+        elif block.interruption is not None:
+            yield from self._captioner.come_back(block.interruption.n_samples)
 
-    def _listen(self, backlog: Backlog) -> None:
+    def _listen(self, queue: AudioQueue) -> None:
         """Runs on the source's thread."""
-        put = backlog.put if self._source.pace is Pace.OWN else backlog.put_all
+        put = queue.put if self._source.pace is Pace.REAL_TIME else queue.put_all
         try:
             for block in self._source.blocks():
                 put(block)
         except Exception as error:  # told on the main thread
-            backlog.end(error)
+            queue.end(error)
         else:
-            backlog.end()
+            queue.end()
 
 
 Samples: TypeAlias = NDArray[Any]
@@ -154,7 +157,7 @@ Samples: TypeAlias = NDArray[Any]
 
 
 class BlockCaptions:
-    """Events of audio that comes block by block.
+    """Captions of audio that a program has block by block.
 
     Args:
         transcriber: open, and not used by another while captions run.
@@ -164,7 +167,7 @@ class BlockCaptions:
         detector: tells speech from silence; `None` is Silero's.
 
     Raises:
-        OptionError: options that live captions cannot honour, or the voice detector is not there.
+        OptionError: live captions do not support the options, or the voice detector is missing.
     """
 
     def __init__(
@@ -187,21 +190,21 @@ class BlockCaptions:
         """Take a block of any length; it blocks while that is transcribed.
 
         Raises:
-            AudioError: no mono samples.
+            AudioError: the samples are not mono.
         """
         return list(self._captioner.feed(self._resampler.push(_floats(block))))
 
     def finish(self) -> list[Event]:
-        """Complete what is running; nothing follows."""
+        """Complete the running segment; nothing follows."""
         rest = self._captioner.feed(self._resampler.finish())
         return [*rest, *self._captioner.finish()]
 
 
 def stream(blocks: Iterable[Samples], captions: BlockCaptions) -> Iterator[Event]:
-    """Events of blocks, as soon as they are known.
+    """Yield the events of blocks, as soon as they are known.
 
     Args:
-        blocks: of a microphone, a socket, a file: whatever gives one after the other.
+        blocks: of a microphone, a socket, a file.
         captions: new ones for each stream.
     """
     for block in blocks:
@@ -215,7 +218,7 @@ async def stream_async(
     """Caption blocks in an asyncio program, whose loop goes on while a thread transcribes.
 
     Args:
-        blocks: of a microphone, a socket, a file: whatever gives one after the other.
+        blocks: of a microphone, a socket, a file.
         captions: new ones for each stream.
     """
     async for block in blocks:

@@ -29,7 +29,7 @@ class StreamClock:
     """Knows when each sample of a stream was captured.
 
     Args:
-        now: a clock in seconds that never runs backwards.
+        now: a monotonic clock in seconds.
         wall: seconds since 1970.
     """
 
@@ -42,30 +42,31 @@ class StreamClock:
         self._captured_s: float | None = None  # when the stream's sample 0 would have been
 
     def note_capture(self, captured_s: float, n_samples: int) -> None:
-        """So many samples of the stream had been captured at a time by `now`."""
+        """Note that `n_samples` of the stream had been captured at a time of `now`."""
         self._captured_s = captured_s - n_samples / SAMPLE_RATE_HZ
 
     def note_recorded(self, recorded_s: float, n_samples: int) -> None:
-        """What follows so many samples of the stream was recorded then, in seconds since 1970."""
+        """Note when the audio behind `n_samples` was recorded, in seconds since 1970."""
         self._began_wall_s = recorded_s - n_samples / SAMPLE_RATE_HZ
         self._recorded = True
 
     def moment(self, start_s: float, heard_s: float) -> Moment:
-        """Now, for an event that begins at a place of a stream that has come so far."""
+        """Return the times of an event at `start_s` of a stream that has come to `heard_s`."""
         at_s = self._now() - self._began_s
         return {"heard_s": heard_s, "at_s": at_s, "wall_s": self._wall_s(start_s)}
 
     def since(self, sample: int) -> float | None:
-        """Seconds from the capture of a sample until now; `None` if the stream is not live."""
+        """Return the seconds since the capture of a sample; `None` if the stream is not live."""
         if self._captured_s is None:
             return None
         return self._now() - (self._captured_s + sample / SAMPLE_RATE_HZ)
 
     def _wall_s(self, start_s: float) -> float:
-        """Seconds since 1970 when a place of the stream was said.
+        """Return when a place of the stream was said, in seconds since 1970.
 
         Where the stream is not live and no recording tells, it counts as said at its own speed,
-        from when the clock began.
+        from when
+        the clock began.
         """
         if self._captured_s is None or self._recorded:
             return self._began_wall_s + start_s
@@ -73,7 +74,7 @@ class StreamClock:
 
 
 class FrameBuffer:
-    """What is no whole frame yet waits for more."""
+    """Collects audio into whole frames."""
 
     def __init__(self) -> None:
         self._audio = np.empty(0, np.float32)
@@ -81,13 +82,13 @@ class FrameBuffer:
 
     @property
     def n_waiting(self) -> int:
-        """Samples of the next frame that are there."""
+        """Return the samples of the incomplete frame."""
         return self._audio.size
 
     def push(
         self, audio: FloatArray, voices: Voices | None = None
     ) -> Iterator[tuple[FloatArray, int | None]]:
-        """Yield whole frames, each with its speaker, where speakers are separate.
+        """Yield whole frames, each with its speaker, where channels are speakers.
 
         Args:
             audio: `(n_samples,)` float32, following what was pushed before.
@@ -104,7 +105,7 @@ class FrameBuffer:
             yield pending[begin : begin + FRAME_SAMPLES], speaker
 
     def rest(self) -> tuple[FloatArray, int | None] | None:
-        """What waits, filled up with silence; `None` where nothing does."""
+        """Return the incomplete frame, padded with silence; `None` where there is none."""
         n_waiting = self.n_waiting
         if not n_waiting:
             return None
@@ -115,7 +116,7 @@ class FrameBuffer:
         return frame, speaker
 
     def drop(self) -> int:
-        """Let what waits go; how many samples that was."""
+        """Drop the incomplete frame; return its samples."""
         n_waiting = self.n_waiting
         self._audio, self._voices = self._audio[:0], self._voices[:0]
         return n_waiting
@@ -125,14 +126,7 @@ logger = logging.getLogger(__name__)
 
 
 class Discontinuities:
-    """Goes on behind them; no segment may be running.
-
-    Args:
-        segmenter: of the captioner, like the others.
-        frames: of the captioner.
-        clock: of the captioner.
-        statistics: of the captioner.
-    """
+    """Skips gaps of the stream while no segment is running."""
 
     def __init__(
         self,
@@ -150,7 +144,7 @@ class Discontinuities:
         self._paused = False  # and whether that was wanted
 
     def lose(self, n_samples: int) -> Lost:
-        """Audio could not wait; see `Captioner.lose`."""
+        """Skip audio that was dropped; see `Captioner.lose`."""
         start_s = self._segmenter.heard_s
         n_samples = self._skip(n_samples)
         if not self._statistics.n_lost_samples:
@@ -164,7 +158,7 @@ class Discontinuities:
         return Lost(start_s, heard_s, **self._clock.moment(start_s, heard_s))
 
     def leave(self, why: str, *, paused: bool) -> Away:
-        """The source gives nothing any more; see `Captioner.leave`."""
+        """Note that the source is away; see `Captioner.leave`."""
         self._away_s, self._n_torn = self._segmenter.heard_s, self._frames.drop()
         self._paused = paused
         self._statistics.n_away += not paused
@@ -172,7 +166,7 @@ class Discontinuities:
         return Away(self._away_s, why, paused=paused, **moment)
 
     def come_back(self, n_samples: int) -> Back:
-        """It gives sound again; see `Captioner.come_back`."""
+        """Skip the time that the source was away; see `Captioner.come_back`."""
         n_skipped = self._skip(n_samples + self._n_torn)
         if self._paused:
             self._statistics.n_paused_samples += n_skipped
@@ -183,7 +177,7 @@ class Discontinuities:
         return Back(self._away_s, heard_s, paused=self._paused, **moment)
 
     def _skip(self, n_samples: int) -> int:
-        """Go on so much later; how much it is, with what was no whole frame."""
+        """Skip samples and the incomplete frame; return their number."""
         n_samples += self._frames.drop()
         self._segmenter.skip(n_samples)
         return n_samples

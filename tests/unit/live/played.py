@@ -22,7 +22,7 @@ class Played(Closing):
         self,
         audio: FloatArray,
         *,
-        pace: Pace = Pace.AHEAD,
+        pace: Pace = Pace.BUFFERED,
         failure: Exception | None = None,
         waits: bool = False,
     ) -> None:
@@ -41,7 +41,7 @@ class Played(Closing):
     def blocks(self) -> Iterator[Block]:
         try:
             for at in range(0, self._audio.size, 512):
-                if self.pace is Pace.ASKED and self._closed.is_set():
+                if self.pace is Pace.PULL and self._closed.is_set():
                     return
                 yield Block(self._audio[at : at + 512], time.perf_counter())
                 self._taken()
@@ -74,7 +74,7 @@ class Steps(Closing):
     endless = True
     name = "steps"
 
-    def __init__(self, *steps: Any, pace: Pace = Pace.ASKED, endless: bool = True) -> None:
+    def __init__(self, *steps: Any, pace: Pace = Pace.PULL, endless: bool = True) -> None:
         self._steps = steps
         self.pace, self.endless = pace, endless
 

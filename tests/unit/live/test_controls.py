@@ -10,18 +10,18 @@ import pytest
 from tests.unit.live.scripted import Loudness, Speller
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.controls import Console, Controls
+from whisper_hailo.live.controls import Controls, LiveSettings
 from whisper_hailo.live.events import Marker
 
 
-def console() -> Console:
-    return Captioner(Speller(), Loudness()).console
+def settings() -> LiveSettings:
+    return Captioner(Speller(), Loudness()).live_settings
 
 
 def test_a_wish_is_answered_when_it_was_told_of() -> None:
     controls = Controls()
-    answer = controls.ask(lambda console: console.mark("here"))
-    told = controls.obey(console())
+    answer = controls.ask(lambda live: live.mark("here"))
+    told = controls.process_commands(settings())
     event = next(told)
     assert isinstance(event, Marker)
     assert (event.label, event.start_s) == ("here", 0.0)
@@ -32,17 +32,17 @@ def test_a_wish_is_answered_when_it_was_told_of() -> None:
 
 def test_wishes_are_obeyed_in_their_order_but_those_of_who_left() -> None:
     controls = Controls()
-    answers = [controls.ask(lambda console, label=label: console.mark(label)) for label in "abc"]
+    answers = [controls.ask(lambda live, label=label: live.mark(label)) for label in "abc"]
     assert answers[1].cancel()
-    events = list(controls.obey(console()))
+    events = list(controls.process_commands(settings()))
     assert [event.label for event in events if isinstance(event, Marker)] == ["a", "c"]
 
 
 def test_a_wish_that_cannot_be_is_refused_and_those_behind_it_are_obeyed() -> None:
     controls = Controls()
-    wrong = controls.ask(lambda console: console.change({"settle_s": 99.0}))
-    right = controls.ask(lambda console: console.clear())
-    assert [type(event).__name__ for event in controls.obey(console())] == ["Cleared"]
+    wrong = controls.ask(lambda live: live.change({"settle_s": 99.0}))
+    right = controls.ask(lambda live: live.clear())
+    assert [type(event).__name__ for event in controls.process_commands(settings())] == ["Cleared"]
     with pytest.raises(OptionError, match="settle is 99"):
         wrong.result(0)
     assert right.result(0) is None
@@ -53,12 +53,12 @@ def test_when_all_is_over_what_waits_and_what_comes_is_refused() -> None:
     controls = Controls(source)
     controls.pause(True)
     assert source.is_paused
-    waiting = controls.ask(lambda console: console.clear())
+    waiting = controls.ask(lambda live: live.clear())
     controls.end()
     with pytest.raises(OptionError, match="the stream has ended"):
         waiting.result(0)
     with pytest.raises(OptionError, match="the stream has ended"):
-        controls.ask(lambda console: console.clear()).result(0)
+        controls.ask(lambda live: live.clear()).result(0)
     with pytest.raises(OptionError, match="nothing is heard that could be paused"):
         controls.pause(False)
     assert source.is_paused
@@ -68,7 +68,7 @@ def test_when_all_is_over_what_waits_and_what_comes_is_refused() -> None:
 
 def test_only_so_many_wait_for_a_captioner_that_computes() -> None:
     controls = Controls()
-    answers = [controls.ask(lambda console: console.clear()) for _ in range(33)]
+    answers = [controls.ask(lambda live: live.clear()) for _ in range(33)]
     with pytest.raises(OptionError, match="32 others wait already"):
         answers[-1].result(0)
-    assert len(list(controls.obey(console()))) == 32
+    assert len(list(controls.process_commands(settings()))) == 32

@@ -91,7 +91,7 @@ def test_a_segment_that_was_cut_is_heard_in_its_language_to_its_end() -> None:
     """Another is asked for in the middle of it."""
     captioner = Captioner(Polyglot(language="de"), Loudness(), quick(max_segment_s=1.5))
     events = list(captioner.feed(speech(range(4))))
-    captioner.console.change({"language": "en"})
+    captioner.live_settings.change({"language": "en"})
     events += captioner.feed(np.concatenate([speech(range(4, 7)), PAUSE, SHORT, PAUSE]))
     finals = [event for event in events if isinstance(event, Completed)]
     assert [event.reason for event in finals] == ["length", "silence", "silence"]
@@ -109,12 +109,12 @@ def test_a_segment_that_was_cut_is_heard_in_its_language_to_its_end() -> None:
     ],
 )
 def test_where_something_may_not_be_changed_so_nothing_is(wrong: dict[str, object]) -> None:
-    console = Captioner(Polyglot(language="de"), Loudness(), quick()).console
-    before = console.settings
+    settings = Captioner(Polyglot(language="de"), Loudness(), quick()).live_settings
+    before = settings.settings
     assert before["language"] == "de"
     with pytest.raises(OptionError):
-        console.change(wrong)
-    assert console.settings == before
+        settings.change(wrong)
+    assert settings.settings == before
 
 
 def test_words_of_final_texts_have_their_times_in_the_stream_those_that_stayed_too() -> None:

@@ -172,9 +172,9 @@ def test_what_is_changed_of_running_captions_holds_at_once() -> None:
     captioner = Captioner(Speller(), Loudness(), CaptionOptions(min_silence_s=0.5))
     said = np.concatenate([speech(range(4)), audio(1.0)])
     assert isinstance(list(captioner.feed(said))[-1], Completed)
-    event = captioner.console.change({"min_silence_s": 1.5})
+    event = captioner.live_settings.change({"min_silence_s": 1.5})
     assert event.settings["min_silence_s"] == 1.5
-    assert captioner.console.settings == event.settings
+    assert captioner.live_settings.settings == event.settings
     assert not any(isinstance(event, Completed) for event in captioner.feed(said))
 
 

@@ -16,8 +16,8 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Marker, Partial, Started
-from whisper_hailo.live.sources.audio_queue import LOOK_S, Backlog
-from whisper_hailo.live.sources.source import Absence, Block, Pace, nothing
+from whisper_hailo.live.sources.audio_queue import LOOK_S, AudioQueue
+from whisper_hailo.live.sources.source import Block, Interruption, Pace, nothing
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo_lab.captions.event_checks import violations
 
@@ -49,7 +49,7 @@ def text_of(events: list[Event]) -> str:
 
 
 def test_a_source_that_waits_is_heard_piece_by_piece() -> None:
-    events, captioner = events_of(Played(AUDIO, pace=Pace.ASKED), Speller())
+    events, captioner = events_of(Played(AUDIO, pace=Pace.PULL), Speller())
     assert text_of(events) == TEXT
     assert captioner.statistics.n_skipped == 0
     assert captioner.statistics.n_partials > 20
@@ -64,7 +64,7 @@ def test_a_slow_engine_skips_partials_and_no_audio() -> None:
     assert captioner.statistics.longest_backlog_s >= 0.8
 
 
-class Small(Backlog):
+class Small(AudioQueue):
     """Half a second may wait; tells when there is no more room."""
 
     full = threading.Event()
@@ -82,7 +82,7 @@ class Small(Backlog):
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.stream.Backlog", Small)
+    monkeypatch.setattr("whisper_hailo.live.stream.AudioQueue", Small)
 
 
 class Waiting(Speller):
@@ -101,7 +101,7 @@ class Waiting(Speller):
 
 @pytest.mark.usefixtures("small")
 def test_what_waits_for_nobody_loses_what_there_is_no_room_for_and_says_so() -> None:
-    source = Played(AUDIO, pace=Pace.OWN)
+    source = Played(AUDIO, pace=Pace.REAL_TIME)
     events, captioner = events_of(source, Waiting(lambda: source.wait_for_more(100)))
     assert list(violations(events)) == []
     losses = [event for event in events if isinstance(event, Lost)]
@@ -196,7 +196,7 @@ def test_who_looks_on_hears_all_and_knows_how_far_it_has_come() -> None:
     stream = CaptionStream(Steps(*map(Block, pieces), endless=False), captioner)
     heard: list[FloatArray] = []
     came_to: list[float] = []
-    stream.hear, stream.came_to = heard.append, came_to.append
+    stream.hear, stream.on_progress = heard.append, came_to.append
     list(stream.events())
     np.testing.assert_array_equal(np.concatenate(heard), AUDIO[:30_000])
     whole = [5_000 * index // 512 * 512 / SAMPLE_RATE_HZ for index in range(6)]
@@ -209,10 +209,11 @@ def test_what_a_source_says_of_its_sound_goes_with_it() -> None:
     source = Steps(
         Block(said, 9.0, recorded_s=1000.0, voices=np.ones(said.size, np.int8)),
         Block(silence(0.5), 9.5, voices=np.zeros(8_000, np.int8)),
-        nothing(Absence("paused", paused=True)), nothing(Absence("", 16_000)), endless=False,
+        nothing(Interruption("paused", paused=True)), nothing(Interruption("", 16_000)),
+        endless=False,
     )  # fmt: skip
     controls = Controls()
-    controls.ask(lambda console: console.mark("here"))
+    controls.ask(lambda live: live.mark("here"))
     captioner = Captioner(Speller(), Loudness(), quick(), now=lambda: 10.0)
     marker, started, *rest = CaptionStream(source, captioner, controls=controls).events()
     assert [type(marker), type(started)] == [Marker, Started]
@@ -239,7 +240,7 @@ def test_when_a_stream_has_ended_nothing_is_obeyed_any_more() -> None:
     )
     assert list(stream.events()) == []
     with pytest.raises(OptionError, match="the stream has ended"):
-        controls.ask(lambda console: console.clear()).result(0)
+        controls.ask(lambda live: live.clear()).result(0)
 
 
 @pytest.mark.usefixtures("small")
@@ -256,7 +257,7 @@ def test_a_source_that_waits_for_room_is_let_go_when_nobody_listens_any_more() -
 
 
 def test_a_source_that_waits_is_stopped_between_two_pieces() -> None:
-    source = Played(AUDIO, pace=Pace.ASKED)
+    source = Played(AUDIO, pace=Pace.PULL)
     stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
     events: list[Event] = []
     with source:
@@ -282,7 +283,7 @@ def test_a_source_that_breaks_off_completes_the_segment_first(pace: Pace) -> Non
 
 def test_a_device_that_stalls_now_and_then_loses_nothing() -> None:
     engine = Failing(2, 3, 9, 10, 11, 30)
-    events, captioner = events_of(Played(AUDIO, pace=Pace.ASKED), engine)
+    events, captioner = events_of(Played(AUDIO, pace=Pace.PULL), engine)
     assert list(violations(events)) == []
     assert text_of(events) == TEXT
     assert captioner.statistics.n_engine_faults == 6
@@ -290,7 +291,7 @@ def test_a_device_that_stalls_now_and_then_loses_nothing() -> None:
 
 
 def test_a_device_that_is_dead_ends_the_stream_with_its_error() -> None:
-    source = Played(AUDIO, pace=Pace.ASKED)
+    source = Played(AUDIO, pace=Pace.PULL)
     stream = CaptionStream(source, Captioner(Failing(-1), Loudness(), quick()))
     events: list[Event] = []
     with source, pytest.raises(DeviceError, match="stalled"):

@@ -156,12 +156,12 @@ def _sinks(
 ) -> list[EventSink]:
     """Open the outputs of events except the page; files come before the view."""
     from whisper_hailo.cli.caption_views import VerboseView
-    from whisper_hailo.live.outputs.sinks import BehindWarning, RetriedSink
+    from whisper_hailo.live.outputs.sinks import LatencyWarning, RetriedSink
 
     stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
     verbose = [VerboseView(statistics)] if is_verbose() else []
     retried = [stack.enter_context(RetriedSink(file)) for file in files]
-    return [*verbose, *retried, _view(show, stack), BehindWarning(statistics)]
+    return [*verbose, *retried, _view(show, stack), LatencyWarning(statistics)]
 
 
 def _browser(source: SourceOptions) -> BrowserSource | None:
@@ -186,14 +186,14 @@ def _web(
         place,
         browser=browser,
         controls=controls,
-        settings=captioner.console.settings,
+        settings=captioner.live_settings.settings,
         layout=layout,
     )
 
 
 def _follow(view: WebView, stream: CaptionStream, place: Place) -> None:
     """Show how far a stream has come and how loud it is, and tell where."""
-    stream.came_to, stream.hear = view.come_to, view.hear
+    stream.on_progress, stream.hear = view.come_to, view.hear
     others = f" and, for others, {view.address_for_others}" if view.address_for_others else ""
     logger.info("captions at %s%s", view.address, others)
     if place.access.is_generated:

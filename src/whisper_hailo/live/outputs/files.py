@@ -36,7 +36,7 @@ CUES: Final = Layout(max_line_width=42, max_line_count=2)
 
 
 class EventFile(GrowingFile):
-    """All events as JSON Lines; those of a run follow a line that has its name and its time."""
+    """All events as JSON Lines; each run begins with a line that has its name and its time."""
 
     def __init__(self, path: Path, rotation: Rotation | None = None) -> None:
         super().__init__(path, "jsonl", rotation, joins=True)
@@ -54,8 +54,8 @@ class CaptionFile(GrowingFile):
     """Completed segments as subtitles or plain text.
 
     Args:
-        path: its ending says which: `.srt`, `.vtt` or `.txt`.
-        rotation: when to go on in another file.
+        path: ends in `.srt`, `.vtt` or `.txt`.
+        rotation: when to begin another file.
         layout: lines of a cue and their width.
 
     Raises:
@@ -78,7 +78,7 @@ class CaptionFile(GrowingFile):
         self._layout = layout
 
     def put(self, event: Event) -> None:
-        """Append a completed segment; one without words leaves no trace."""
+        """Append a completed segment, unless it has no words."""
         if isinstance(event, Completed) and event.text:
             self.append(*(record.encode() for record in self._records(event)), durable=True)
 
@@ -95,7 +95,7 @@ class CaptionFile(GrowingFile):
         return b"WEBVTT\n\n" if self._format == "vtt" else b""
 
     def _joined(self, records: Sequence[bytes], n_before: int) -> bytes:
-        """SubRip counts its cues, from the first one of the file."""
+        """Number the cues of SubRip from the first one of the file."""
         if self._format != "srt":
             return super()._joined(records, n_before)
         return b"".join(b"%d\n%b" % (n, cue) for n, cue in enumerate(records, n_before + 1))
@@ -112,13 +112,13 @@ def caption_files(
     rotation: Rotation | None = None,
     layout: Layout = CUES,
 ) -> list[EventFile | CaptionFile]:
-    """The files that a command line names, not open yet: that is for when the source is.
+    """Return the files that a command line names, not open yet.
 
     Args:
         audio: what is captioned: a file, `-` for standard input, or something else.
         events: of all events.
-        outputs: of what is said.
-        rotation: when they go on in other files.
+        outputs: of completed segments.
+        rotation: when to begin other files.
         layout: of subtitles.
 
     Raises:
@@ -140,16 +140,12 @@ def caption_files(
 
 
 def identity(audio: str | None) -> FileId | None:
-    """Which file is captioned, if it is one.
-
-    Args:
-        audio: as `caption_files` has it.
-    """
+    """Return the identity of the captioned file, if `audio` names one."""
     return None if audio is None else file_id(sys.stdin if audio == "-" else audio)
 
 
 def cues_of(event: Completed, layout: Layout = CUES) -> Iterator[Cue]:
-    """Together they last as long as the segment; those of a translation are shown beside them."""
+    """Yield the cues of a segment, as long as it together; a translation has cues beside them."""
     said = list(_cues(timed_words(event), event, layout))
     words = [f" {word}" for word in (event.translation or "").split()]
     translated = _cues(spread(words, event.start_s, event.end_s), event, layout)
@@ -165,7 +161,7 @@ def _cues(words: Sequence[Word], event: Completed, layout: Layout) -> Iterator[C
 
 
 def timed_words(event: Completed) -> list[Word]:
-    """Words of a segment with times; where the engine knows none, they share the segment's."""
+    """Return the words of a segment with times; without times they share the segment's."""
     shared = spread([word.text for word in event.words], event.start_s, event.end_s)
     timed = []
     for word, other in zip(event.words, shared, strict=True):

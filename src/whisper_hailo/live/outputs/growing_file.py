@@ -25,11 +25,11 @@ _UNITS: Final = {"K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """When a file that grows is left for a new one.
+    """When a growing file is closed and another begun.
 
     Attributes:
-        most_bytes: it would become larger; `None` is any size.
-        daily: the day is over, by local time; the names of files have their day.
+        most_bytes: before it would become larger; `None` is any size.
+        daily: at the end of the day, by local time; names of files have their day.
     """
 
     most_bytes: int | None = None
@@ -37,7 +37,7 @@ class Rotation:
 
     @classmethod
     def of(cls, text: str) -> Rotation:
-        """As it is typed: `day`, or a size such as `100MB`.
+        """Parse `day`, or a size such as `100MB`.
 
         Raises:
             ValueError: neither.
@@ -52,7 +52,7 @@ class Rotation:
 
     @property
     def day(self) -> str:
-        """What a name has between stem and ending: the day that it is now, if that matters."""
+        """Return the day for the file name, if files have theirs."""
         return f".{date.today().isoformat()}" if self.daily else ""
 
 
@@ -61,17 +61,17 @@ _PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN, errno.
 
 
 class GrowingFile(Closing):
-    """Takes records, each of which is in the file as a whole or not at all.
+    """Appends records, each as a whole or not at all.
 
-    A file that is there already, or that another process writes to, is left as it is, and the next
-    free name is taken: `talk.srt`, `talk-2.srt`, `talk-3.srt`. A pipe or a device is written to as
-    it is.
+    An existing file, or one that another process writes to, is never overwritten: the next free
+    name
+    is taken (`talk.srt`, `talk-2.srt`, `talk-3.srt`). Pipes and devices are written to directly.
 
     Args:
         path: the first name.
-        fmt: of `core.targets`, for what may be there already.
-        rotation: when to go on in another file.
-        joins: a file of before goes on to grow; half a line at its end is taken away.
+        fmt: of `core.files.refuse_foreign`, for existing files.
+        rotation: when to begin another file.
+        joins: append to a file of an earlier run; an incomplete last line is removed.
     """
 
     def __init__(
@@ -91,14 +91,14 @@ class GrowingFile(Closing):
         self.name = shown(path)
 
     def check(self, source: FileId | None) -> None:
-        """Refuse names of other things, before any work.
+        """Refuse unusable names before any work.
 
         Args:
-            source: the file that is captioned, if it is one.
+            source: identity of the captioned file, if it is one.
 
         Raises:
             OptionError: this is that file.
-            OutputError: something else than earlier output is there.
+            OutputError: a file is there that earlier runs did not write.
         """
         if source is not None and file_id(self._path) == source:
             raise OptionError(
@@ -107,10 +107,10 @@ class GrowingFile(Closing):
         refuse_foreign(self._path, self._format)
 
     def open(self) -> Self:
-        """Begin a file of this run; where that fails for a while, the first record does.
+        """Begin a file of this run; after a temporary failure the first record does.
 
         Raises:
-            OutputError: the place is not writable, or something else is there.
+            OutputError: the place is not writable, or a foreign file is there.
         """
         self.check(None)
         self._opened = True
@@ -128,14 +128,14 @@ class GrowingFile(Closing):
         self._leave()
 
     def append(self, *records: bytes, durable: bool) -> None:
-        """Write records in one go.
+        """Write records in one go, line ends included.
 
         Args:
-            records: with their line ends.
-            durable: wait until they are on the disk, for what a power cut must not take.
+            records: any number.
+            durable: wait until they are on the disk.
 
         Raises:
-            OutputError: none of them is in the file; they may be tried again.
+            OutputError: none of them is in the file; retry later.
         """
         if not self._opened:
             raise OutputError(f"{self.name} is not open; call open() or use a with block")
@@ -149,7 +149,7 @@ class GrowingFile(Closing):
             raise self._failure(error, "free some space") from error
 
     def patch(self, at: int, data: bytes) -> None:
-        """Write over what is in the file, as far as it is one that this run began.
+        """Overwrite bytes of a file that this run began.
 
         Raises:
             OutputError: it cannot be written.
@@ -164,31 +164,31 @@ class GrowingFile(Closing):
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is a file that the next record goes to."""
+        """Return whether there is a file for the next record."""
         return self._descriptor is not None
 
     def begin_anew(self) -> None:
-        """Leave the file; the next record begins another."""
+        """Close the file; the next record begins another."""
         self._leave()
 
     def _head(self) -> bytes:
-        """What a new file begins with, and each run in one that goes on."""
+        """Return what a new file begins with, and each run in a file that is appended to."""
         return b""
 
     def _joined(self, records: Sequence[bytes], n_before: int) -> bytes:
-        """Records as they are written behind so many others."""
+        """Return records as they are written behind so many others."""
         del n_before
         return b"".join(records)
 
     def _find_place(self, n_bytes: int) -> None:
-        """Leave a file that is full or of yesterday, begin one where there is none."""
+        """Close a full or old file, and open one where there is none."""
         if self._is_full(n_bytes):
             self._leave()
         if self._descriptor is None:
             self._begin()
 
     def _is_full(self, n_bytes: int) -> bool:
-        """Whether so much more belongs into the next file."""
+        """Return whether so many more bytes belong to the next file."""
         most = self._rotation.most_bytes
         full = most is not None and self._n_records > 0 and self._size + n_bytes > most
         return self._regular and (full or self._day != self._rotation.day)
@@ -216,11 +216,7 @@ class GrowingFile(Closing):
         self._size += len(data)
 
     def _begin(self) -> None:
-        """Open the next free file.
-
-        Raises:
-            OSError: it cannot be opened.
-        """
+        """Open the next free file."""
         self._day = self._rotation.day
         path, descriptor = next(filter(None, map(self._free, self._names())))
         self._descriptor, self._part, self.name = descriptor, path, shown(path)
@@ -239,7 +235,7 @@ class GrowingFile(Closing):
             yield self._path.with_name(f"{stem}-{number}{ending}")
 
     def _free(self, path: Path) -> tuple[Path, int] | None:
-        """A file, open, unless it is another's."""
+        """Open a file, unless it is another run's."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         with suppress(FileNotFoundError):
             mode = path.stat().st_mode
@@ -253,7 +249,7 @@ class GrowingFile(Closing):
         return None
 
     def _goes_on(self, descriptor: int) -> bool:
-        """Whether a file of before is to grow; half a line of it is taken away."""
+        """Return whether to append to an existing file; an incomplete last line is removed."""
         size, most = _size(descriptor), self._rotation.most_bytes
         if not self._joins or (most is not None and size >= most):
             return False
@@ -272,7 +268,7 @@ class GrowingFile(Closing):
 
 
 def _is_ours(descriptor: int) -> bool:
-    """Whether no other process writes to a file, as far as its place has locks."""
+    """Return whether no other process has locked a file, as far as the file system has locks."""
     try:
         return lock_descriptor(descriptor, blocking=False)
     except OSError:
@@ -284,7 +280,7 @@ def _size(descriptor: int) -> int:
 
 
 def _end_of_lines(descriptor: int, size: int) -> int:
-    """Behind the last line end of a file."""
+    """Return the position behind the last line end of a file."""
     end = size
     while end:
         begin = max(0, end - 4096)

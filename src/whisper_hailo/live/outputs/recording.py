@@ -33,7 +33,7 @@ _SYNC_S: Final = 5.0
 
 
 class _FlacFile(GrowingFile):
-    """Its parts begin where the encoder begins, not between two records."""
+    """A FLAC file; rotation begins another one with a new encoder, not between two records."""
 
     def __init__(self, path: Path, rotation: Rotation | None) -> None:
         super().__init__(path, "flac", rotation)
@@ -43,23 +43,22 @@ class _FlacFile(GrowingFile):
         return False
 
     def is_due(self) -> bool:
-        """Whether another part is to begin."""
+        """Return whether to begin another file."""
         return super()._is_full(0)
 
 
 class FlacRecording(ClosingOutput):
-    """Writes the sound of a source into a FLAC file, 16 kHz mono, at the times of its captions.
+    """Writes the audio of a source into a FLAC file, 16 kHz mono, on the captions' timeline.
 
-    Lost audio is silence in it, so that its times are those of the captions. A disk that is
-    full ends nothing: the sound waits for `_MOST_WAITING_S`.
+    Lost audio is silence in it. On a full disk audio waits for `_MOST_WAITING_S`; captions go on.
 
     Args:
-        path: the first file's name; each run has files of its own.
-        rotation: when to go on in another one.
-        now: a clock in seconds that never runs backwards.
+        path: name of the first file; each run has files of its own.
+        rotation: when to begin another one.
+        now: a monotonic clock in seconds.
 
     Raises:
-        OptionError: a name that does not end in `.flac`.
+        OptionError: the name does not end in `.flac`.
     """
 
     def __init__(
@@ -84,15 +83,15 @@ class FlacRecording(ClosingOutput):
         """Begin a file.
 
         Raises:
-            OutputError: the place is not writable, or something else is there.
+            OutputError: the place is not writable, or a foreign file is there.
         """
         self.file.open()
         return self
 
     def put(self, block: Block) -> None:
-        """Take a piece of the stream, and what is missing behind it."""
+        """Take a block of the stream, and what is missing behind it."""
         self._add(np.rint(np.clip(block.audio, -1.0, 1.0) * 32767.0).astype(np.int16))
-        away = block.absence.n_samples if block.absence is not None else 0
+        away = block.interruption.n_samples if block.interruption is not None else 0
         if away > _MOST_SILENCE_S * SAMPLE_RATE_HZ:
             self._insist(self._finish_part)
         else:
@@ -102,7 +101,7 @@ class FlacRecording(ClosingOutput):
         """Write the rest.
 
         Raises:
-            OutputError: some of the sound could not be written.
+            OutputError: some of the audio could not be written.
         """
         try:
             self._write()
@@ -135,7 +134,7 @@ class FlacRecording(ClosingOutput):
         self._insist(self._write)
 
     def _insist(self, step: Callable[[], None]) -> None:
-        """Do something that may fail, unless it is not yet time to try again."""
+        """Run an action that may fail, unless its back-off has not passed yet."""
         if not self._wait.is_over:
             return
         try:
@@ -195,7 +194,7 @@ class FlacRecording(ClosingOutput):
 
 
 class RecordedSource(SourceAround):
-    """A source whose sound is recorded as it is read, whatever becomes of it.
+    """A source whose audio is recorded as it is read.
 
     Args:
         source: opened and closed with this one.

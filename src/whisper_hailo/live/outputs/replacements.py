@@ -17,20 +17,20 @@ _ARROW: Final = "=>"
 
 @dataclass(frozen=True, slots=True)
 class Replacements:
-    """What is shown in the place of words, whatever their case and the marks around them.
+    """Replaces words in what is shown, ignoring case and surrounding marks.
 
-    What was committed stays committed: words that may be the beginning of a phrase are told as
-    tentative until more was heard.
+    Committed words stay committed: words that may begin a phrase are tentative until more was
+    heard.
 
     Attributes:
-        phrases: words as they are heard, in lower case and without marks, to what is shown.
+        phrases: words in lower case and without marks, to what is shown.
     """
 
     phrases: dict[tuple[str, ...], str]
 
     @classmethod
     def read(cls, path: Path) -> Replacements:
-        """Of a file with a line `high low => Hailo` for each; `#` begins a comment.
+        """Read a file with a line `high low => Hailo` for each; `#` begins a comment.
 
         Raises:
             OptionError: it cannot be read, or a line has no arrow or no words before it.
@@ -47,7 +47,7 @@ class Replacements:
 
     @classmethod
     def masks(cls, path: Path) -> Replacements:
-        """Of a file with a word or a phrase in each line, of which the first letters stay.
+        """Read a file with a word or phrase per line, whose letters but the first are masked.
 
         Raises:
             OptionError: it cannot be read.
@@ -56,11 +56,11 @@ class Replacements:
         return cls({_key(line): " ".join(map(_masked, line.split())) for line in lines})
 
     def __or__(self, other: Replacements) -> Replacements:
-        """Both; where they differ, the other."""
+        """Return both; the other wins."""
         return Replacements(self.phrases | other.phrases)
 
     def apply(self, event: Event) -> Event:
-        """An event with the words that are shown."""
+        """Return an event with the words that are shown."""
         if isinstance(event, Completed):
             words = tuple(word for _, word in self._shown(event.words))
             return replace(event, words=words, translation=self._translation(event.translation))
@@ -82,7 +82,7 @@ class Replacements:
         return text_of(word for _, word in self._shown(words))
 
     def _shown(self, words: Sequence[CaptionWord]) -> Iterator[tuple[int, CaptionWord]]:
-        """Words that are shown, each with how many were heard up to its end."""
+        """Return shown words, each with how many were heard up to its end."""
         at = 0
         while at < len(words):
             n_words = self._n_matching(words, at)
@@ -93,14 +93,14 @@ class Replacements:
             at += max(1, n_words)
 
     def _n_matching(self, words: Sequence[CaptionWord], at: int) -> int:
-        """Words from a place on that the longest phrase has; 0: none begins there."""
+        """Return the words of the longest phrase that begins at a place; 0 for none."""
         keys = _keys(words[at:])
         return max(
             (len(phrase) for phrase in self.phrases if keys[: len(phrase)] == phrase), default=0
         )
 
     def _n_safe(self, words: Sequence[CaptionWord], n_committed: int) -> int:
-        """Committed words of which it is clear how they are shown, whatever follows."""
+        """Return how many committed words are shown the same whatever follows."""
         at = 0
         while at < n_committed:
             rest = _keys(words[at:n_committed])

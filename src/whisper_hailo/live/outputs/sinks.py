@@ -23,11 +23,11 @@ BEHIND_S: Final = 5.0
 _CAUGHT_UP_S: Final = 1.0
 
 
-class BehindWarning:
-    """An event sink that says so once each time, and what to do.
+class LatencyWarning:
+    """Warns once when captions fall behind, with advice.
 
     Args:
-        statistics: of the captioner whose events it is shown.
+        statistics: of the captioner whose events it gets.
     """
 
     def __init__(self, statistics: CaptionStatistics) -> None:
@@ -35,7 +35,7 @@ class BehindWarning:
         self._is_told = False
 
     def put(self, event: Event) -> None:
-        """Look how late a final text came."""
+        """Check how late a final text came."""
         if not isinstance(event, Completed):
             return
         behind_s = self._statistics.behind_s
@@ -60,7 +60,7 @@ class EventSink(Protocol):
     """Takes the events of one stream in their order."""
 
     def put(self, event: Event) -> None:
-        """Take one.
+        """Take an event.
 
         Raises:
             OutputError: it cannot be written.
@@ -69,13 +69,13 @@ class EventSink(Protocol):
 
 
 class ClosingSink(EventSink, Closeable, Protocol):
-    """One that is opened and closed."""
+    """An event sink that is opened and closed."""
 
     name: str
 
 
 class ClosingOutput(Closing):
-    """Closing it may fail; an error that is on its way is told rather than that."""
+    """An output whose failure on closing never hides an earlier error."""
 
     def __exit__(
         self,
@@ -92,14 +92,13 @@ class ClosingOutput(Closing):
 
 
 class RetriedSink(ClosingOutput):
-    """A sink that is tried again with growing waits when it fails.
+    """A sink that is retried with growing waits when it fails.
 
-    Meanwhile captions go on, and what it did not take waits; partials do not, which others take
-    the place of.
+    Captions go on and events wait, except partials, which later events replace.
 
     Args:
         sink: not open yet; opened and closed with this one.
-        now: a clock in seconds that never runs backwards.
+        now: a monotonic clock in seconds.
     """
 
     def __init__(self, sink: ClosingSink, now: Callable[[], float] = time.monotonic) -> None:
@@ -109,16 +108,16 @@ class RetriedSink(ClosingOutput):
         self._wait = GrowingWait(now)
 
     def open(self) -> RetriedSink:
-        """Open the sink; where it cannot be opened at all, that is told at once.
+        """Open the sink.
 
         Raises:
-            OutputError: it cannot.
+            OutputError: it cannot be opened at all.
         """
         self._sink.open()
         return self
 
     def put(self, event: Event) -> None:
-        """Take an event, whatever the sink does with it."""
+        """Take an event, even while the sink fails."""
         self._waiting.append(event)
         if not self._wait.is_over:
             self._keep_few()
@@ -135,7 +134,7 @@ class RetriedSink(ClosingOutput):
         """Write what waits, for the last time.
 
         Raises:
-            OutputError: that failed; this is how much is not there.
+            OutputError: that failed; the message counts the missing events.
         """
         failure = self._write()
         self._sink.close()
@@ -147,7 +146,7 @@ class RetriedSink(ClosingOutput):
             raise OutputError(f"{why}; {n_lost} events are not in it")
 
     def _write(self) -> OutputError | None:
-        """Hand over what waits, as far as the sink takes it."""
+        """Write what waits, as far as the sink takes it; return its error."""
         try:
             while self._waiting:
                 self._sink.put(self._waiting[0])

@@ -27,7 +27,7 @@ def open_source(
     Args:
         what: a file, `-` for raw PCM on standard input, or an address such as `rtsp://...`.
         microphone: number or part of the name of an input device; empty is the default one.
-        real_time: play a recording at the speed at which it was spoken.
+        real_time: play a recording at the speed of speech.
         rate_hz: of raw PCM.
         loops: how often a file is played.
         patience_s: how long a microphone or an endless stream may be away before it has failed;

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.source import Absence, Block, Voices
+from whisper_hailo.live.sources.source import Block, Interruption, Voices
 
 LIMIT_S: Final = 300.0
 """More than a chip takes that is opened anew three times; 18 MiB."""
@@ -22,26 +22,26 @@ LOOK_S: Final = 0.1
 
 @dataclass(slots=True)
 class _Gap:
-    """A place at which something is missing.
+    """A place where audio is missing.
 
     Attributes:
         at: samples before it that wait.
         captured_s: when the last of them was captured.
-        n_lost: samples that there was no room for.
-        absence: the source is away there, or back.
+        n_lost: samples that were dropped.
+        interruption: the source is away there, or back.
     """
 
     at: int
     captured_s: float | None
     n_lost: int = 0
-    absence: Absence | None = None
+    interruption: Interruption | None = None
 
 
-class Backlog:
-    """Takes audio on one thread, and gives what waits as one piece on another.
+class AudioQueue:
+    """Queue of audio between two threads; what waits is taken as one block.
 
-    Where there is no room, audio waits or is lost. Whatever is missing lies behind a piece and
-    never in the middle: what waits is given up to there.
+    Without room, audio waits or is dropped. A gap always lies behind a block, never inside: a block
+    ends at the next gap.
 
     Args:
         limit_s: room, in seconds.
@@ -62,20 +62,20 @@ class Backlog:
         self._changed = threading.Condition()
 
     def put(self, block: Block) -> int:
-        """Take what there is room for.
+        """Add what there is room for.
 
         Returns:
-            samples that were lost.
+            samples that were dropped.
         """
         with self._changed:
             n_lost = block.audio.size - self._add(block, 0)
             self._n_faults += block.n_faults
-            self._miss(n_lost, block.absence)
+            self._miss(n_lost, block.interruption)
             self._changed.notify_all()
             return n_lost
 
     def put_all(self, block: Block) -> None:
-        """Take everything, which may have to wait for room until the end."""
+        """Add everything, waiting for room if necessary."""
         with self._changed:
             self._n_faults += block.n_faults
             n_kept = 0
@@ -83,23 +83,19 @@ class Backlog:
                 n_kept += self._add(block, n_kept)
                 self._changed.notify_all()
                 if n_kept == block.audio.size or self._ended:
-                    self._miss(0, block.absence)
+                    self._miss(0, block.interruption)
                     return
                 self._changed.wait()
 
     def end(self, failure: BaseException | None = None) -> None:
-        """Nothing follows; the first end is the one that counts.
-
-        Args:
-            failure: what is to be raised behind the audio that waits.
-        """
+        """End the queue, once; a failure is raised behind the waiting audio."""
         with self._changed:
             if not self._ended:
                 self._ended, self._failure = True, failure
             self._changed.notify_all()
 
     def blocks(self) -> Iterator[Block]:
-        """All that waits, again and again; an empty piece when nothing comes for `LOOK_S`.
+        """Yield all that waits, repeatedly; an empty block when nothing comes for `LOOK_S`.
 
         Raises:
             BaseException: the failure that it ended with.
@@ -116,7 +112,7 @@ class Backlog:
             raise self._failure
 
     def _add(self, block: Block, n_before: int) -> int:
-        """Append what there is room for of a block, but for its first samples; how much that is."""
+        """Append the samples from `n_before` on that there is room for; return their number."""
         if block.recorded_s is not None and not n_before:
             self._recorded_s = block.recorded_s - self._n_samples / SAMPLE_RATE_HZ
         rest = block.audio[n_before : n_before + self._audio.size - self._n_samples]
@@ -130,18 +126,18 @@ class Backlog:
             self._captured_s = block.captured_s
         return int(rest.size)
 
-    def _miss(self, n_lost: int, absence: Absence | None) -> None:
+    def _miss(self, n_lost: int, interruption: Interruption | None) -> None:
         """Note what is missing behind all that waits."""
         last = self._gaps[-1] if self._gaps else None
-        if n_lost and (last is None or last.at < self._n_samples or last.absence is not None):
+        if n_lost and (last is None or last.at < self._n_samples or last.interruption is not None):
             self._gaps.append(_Gap(self._n_samples, self._captured_s, n_lost))
         elif last is not None:
             last.n_lost += n_lost
-        if absence is not None:
-            self._gaps.append(_Gap(self._n_samples, self._captured_s, absence=absence))
+        if interruption is not None:
+            self._gaps.append(_Gap(self._n_samples, self._captured_s, interruption=interruption))
 
     def _take(self) -> Block:
-        """What waits up to the first gap, and what is missing there."""
+        """Remove what waits up to the first gap."""
         whole = _Gap(self._n_samples, self._captured_s)
         gap = self._gaps.popleft() if self._gaps else whole
         block = Block(
@@ -149,7 +145,7 @@ class Backlog:
             gap.captured_s,
             self._n_faults,
             gap.n_lost,
-            gap.absence,
+            gap.interruption,
             self._recorded_s,
             self._voices[: gap.at].copy() if self._is_split else None,
         )

@@ -22,7 +22,7 @@ _BLOCK: Final = round(BLOCK_S * SAMPLE_RATE_HZ)
 
 
 class FileSource(Closing):
-    """A recording, as fast as it can be heard or at the speed at which it was spoken.
+    """A recording, as fast as possible or at the speed of speech.
 
     Args:
         path: an audio file of any format and rate.
@@ -45,7 +45,7 @@ class FileSource(Closing):
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.name = str(path)
-        self.pace = Pace.AHEAD if real_time else Pace.ASKED
+        self.pace = Pace.BUFFERED if real_time else Pace.PULL
         self._real_time = real_time
         self._path = path
         self._loops = loops
@@ -57,10 +57,10 @@ class FileSource(Closing):
         self._ready: list[AudioStream | SplitStream] = []  # the consumer closes it
 
     def open(self) -> Self:
-        """Open the file, once: a pipe comes but once.
+        """Open the file, once: a pipe can only be read once.
 
         Raises:
-            AudioError: it is none that can be heard, or has one channel that is to be split.
+            AudioError: it cannot be decoded, or has one channel that is to be split.
         """
         self._ready.append(self._opened())
         if Path(self._path).is_file():
@@ -77,14 +77,14 @@ class FileSource(Closing):
         return SplitStream(self._path).open() if self._split else open_audio(self._path)
 
     def _pieces(self, stream: AudioStream | SplitStream) -> Iterator[Block]:
-        """Its sound, and who is heard in it where that is asked for."""
+        """Yield its audio, with speakers where they are wanted."""
         if isinstance(stream, SplitStream):
             yield from (Block(audio, voices=heard) for audio, heard in stream.blocks(_BLOCK))
         else:
             yield from map(Block, stream.blocks(_BLOCK))
 
     def blocks(self) -> Iterator[Block]:
-        """Pieces of the file; in real time, each when its last sample would have been spoken."""
+        """Yield blocks; in real time, each when its last sample would have been said."""
         begin_s, n_samples = self._now(), 0
         for _ in range(self._loops):
             if self._closed:
@@ -106,18 +106,14 @@ class FileSource(Closing):
                     yield replace(piece, captured_s=due_s)
 
     def close(self) -> None:
-        """End at the next piece."""
+        """End at the next block."""
         self._closed = True
         with suppress(IndexError):
             self._ready.pop().close()
 
 
 class SplitStream(Closing):
-    """A recording, mixed, with the channel that is loudest in each piece.
-
-    Args:
-        path: of the recording.
-    """
+    """A recording, mixed down, with the loudest channel of each block."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = path
@@ -125,10 +121,10 @@ class SplitStream(Closing):
         self._streams: list[AudioStream] = []
 
     def open(self) -> Self:
-        """Open it, once for each channel.
+        """Open the recording, once for each channel.
 
         Raises:
-            AudioError: it is none that can be heard, or has one channel only.
+            AudioError: it cannot be decoded, or has one channel only.
         """
         channels = self._stack.enter_context(split_channels(self._path))
         self._streams = [self._stack.enter_context(open_audio(channel)) for channel in channels]
@@ -138,7 +134,7 @@ class SplitStream(Closing):
         self._stack.close()
 
     def blocks(self, n_samples: int) -> Iterator[tuple[FloatArray, Voices]]:
-        """Pieces of the mean of all channels, and who is heard in them."""
+        """Yield blocks of the mean of all channels, and their speakers."""
         loudest = LoudestChannel()
         for channels in zip(*(stream.blocks(n_samples) for stream in self._streams), strict=True):
             piece = np.stack(channels, axis=1)

@@ -20,11 +20,11 @@ from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, show
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.sources.audio_queue import LOOK_S, Backlog
+from whisper_hailo.live.sources.audio_queue import LOOK_S, AudioQueue
 from whisper_hailo.live.sources.source import (
     BLOCK_S,
-    Absence,
     Block,
+    Interruption,
     LoudestChannel,
     Pace,
     nothing,
@@ -43,14 +43,14 @@ _CLOSING_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class InputDevice:
-    """A device that hears.
+    """An input device.
 
     Attributes:
         index: its number.
         name: as the system calls it.
         n_channels: that it records.
-        rate_hz: that it likes best.
-        is_default: it is taken when none is asked for.
+        rate_hz: its default sample rate.
+        is_default: it is the system's default.
     """
 
     index: int
@@ -61,10 +61,10 @@ class InputDevice:
 
 
 def input_devices() -> list[InputDevice]:
-    """All devices that hear, at least one.
+    """Return all input devices, at least one.
 
     Raises:
-        DeviceError: there is none, the library is not there, or PortAudio has a fault.
+        DeviceError: there is none, the library is missing, or PortAudio failed.
     """
     sounddevice = _sounddevice()
     try:
@@ -89,14 +89,14 @@ def input_devices() -> list[InputDevice]:
 
 
 def choose_device(wanted: str, before: str = "") -> InputDevice:
-    """A device by its number or a part of its name; the default one when nothing is wanted.
+    """Return a device by its number or a part of its name; empty is the default one.
 
     Args:
-        wanted: number or part of the name; empty is the default one.
-        before: name of the device that it was before, whose number may be another by now.
+        wanted: number or part of the name.
+        before: its name when it was open before, since its number may have changed.
 
     Raises:
-        DeviceError: as `input_devices`.
+        DeviceError: see `input_devices`.
         OptionError: none of that name or number, or several.
     """
     devices = input_devices()
@@ -116,7 +116,7 @@ def choose_device(wanted: str, before: str = "") -> InputDevice:
 
 
 def _model(name: str) -> str:
-    """A device's name without the place where it is plugged in, such as `(hw:1,0)`."""
+    """Return a device's name without the port, such as `(hw:1,0)`."""
     return re.sub(r"\s*\(hw:[^)]*\)", "", name).casefold()
 
 
@@ -128,7 +128,7 @@ class MicrophoneSource(Closing):
         split: each channel is a speaker.
     """
 
-    pace = Pace.ASKED  # PortAudio's thread keeps what comes meanwhile
+    pace = Pace.PULL  # PortAudio's thread keeps what comes meanwhile
     endless = True
 
     def __init__(self, wanted: str = "", *, split: bool = False) -> None:
@@ -138,13 +138,13 @@ class MicrophoneSource(Closing):
         self._device_name = ""
         self._hangs = False
         self._stream: Any = None
-        self._backlog: Backlog | None = None
+        self._queue: AudioQueue | None = None
 
     def open(self) -> Self:
-        """Begin to record; again, from the device that has that name by now.
+        """Begin to record; again, from the device that has the name by now.
 
         Raises:
-            DeviceError, OptionError: as `choose_device`; or the device cannot be opened.
+            DeviceError, OptionError: see `choose_device`; or the device cannot be opened.
         """
         sounddevice = _sounddevice()
         # PortAudio knows the devices that there were when it began; its end would wait for a stream
@@ -156,8 +156,8 @@ class MicrophoneSource(Closing):
         if self._split and device.n_channels < 2:
             raise OptionError(f"{device.name} has 1 channel, --channels split takes 2; use mix")
         self.name = self._device_name = device.name
-        self._backlog = Backlog()
-        heard = _callback(self._backlog, device.rate_hz, split=self._split)
+        self._queue = AudioQueue()
+        heard = _callback(self._queue, device.rate_hz, split=self._split)
         try:
             self._stream = sounddevice.InputStream(
                 device=device.index,
@@ -176,11 +176,11 @@ class MicrophoneSource(Closing):
         return self
 
     def blocks(self) -> Iterator[Block]:
-        """What was recorded, until the source is closed."""
-        if self._backlog is None:
+        """Yield what was recorded, until the source is closed."""
+        if self._queue is None:
             raise AudioError(f"{self.name} is not open; call open() or use a with block")
         quiet_s = 0.0
-        for block in self._backlog.blocks():
+        for block in self._queue.blocks():
             quiet_s = 0.0 if block.audio.size else quiet_s + LOOK_S
             if quiet_s > _SILENT_S:
                 raise DeviceError(f"{self.name} gives no sound any more; was it unplugged?")
@@ -192,15 +192,16 @@ class MicrophoneSource(Closing):
             self._hangs = True
             atexit.unregister(_sounddevice()._exit_handler)
             logger.warning("%s does not let go of its stream, which is left alone", self.name)
-        if self._backlog is not None:
-            self._backlog.end()
+        if self._queue is not None:
+            self._queue.end()
 
 
 def _closed(stream: Any) -> bool:  # noqa: ANN401 - sounddevice's
-    """Whether a stream could be closed.
+    """Return whether a stream could be closed.
 
-    PulseAudio's library may wait for itself for ever when the server dies while sound is taken from
-    it (seen with 16.1): captions would, too, and no signal could end them.
+    PulseAudio's library may deadlock when the server dies during recording (seen with 16.1);
+    captions
+    would hang, too, and no signal could end them.
     """
 
     def close() -> None:
@@ -213,29 +214,30 @@ def _closed(stream: Any) -> bool:  # noqa: ANN401 - sounddevice's
     return not closing.is_alive()
 
 
-def _callback(backlog: Backlog, rate_hz: int, *, split: bool) -> Callable[..., None]:
-    """What PortAudio calls, on its own thread, with each piece: it takes a tenth of a ms.
+def _callback(queue: AudioQueue, rate_hz: int, *, split: bool) -> Callable[..., None]:
+    """Return PortAudio's callback, which runs on its thread and takes a tenth of a ms per block.
 
-    A stream of `sounddevice` and what it calls hold each other, also when it is closed, until
-    Python looks for such rings, which may take hours: the backlog's 18 MiB must not be in it.
+    A `sounddevice` stream and its callback are a reference cycle, even when closed, which Python
+    may
+    free hours later: the queue's 18 MiB must not be in it.
     """
     resampler, lag, loudest = Resampler(rate_hz), ClockDrift(), LoudestChannel()
-    of_stream = weakref.ref(backlog)
+    of_stream = weakref.ref(queue)
 
     def heard(data: NDArray[np.float32], n_frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
-        backlog = of_stream()
-        if backlog is None:
+        queue = of_stream()
+        if queue is None:
             return
         mono: FloatArray = data.mean(axis=1, dtype=np.float32)
         missing_s = lag.missing_s(n_frames / rate_hz, awake_s())
         if missing_s:
             why = f"no sound came for {missing_s:.1f} s: the program or the machine slept"
-            backlog.put(nothing(Absence(why)))
-            backlog.put(nothing(Absence("", round(missing_s * SAMPLE_RATE_HZ))))
+            queue.put(nothing(Interruption(why)))
+            queue.put(nothing(Interruption("", round(missing_s * SAMPLE_RATE_HZ))))
         captured_s = time.perf_counter()
         audio = resampler.push(mono)
         who = voices(loudest.of(data), audio.size) if split else None
-        backlog.put(Block(audio, captured_s, n_faults=int(bool(status)), voices=who))
+        queue.put(Block(audio, captured_s, n_faults=int(bool(status)), voices=who))
 
     return heard
 
@@ -265,12 +267,12 @@ missing then does not come any more."""
 
 @dataclass(slots=True)
 class ClockDrift:
-    """How far sound lies behind the time that has passed.
+    """How far audio lies behind the time that has passed.
 
     Attributes:
-        heard_s: seconds of sound so far, those that were missing counted.
-        usual_s: how far behind it is in general; slowly follows.
-        since_s: when it was first seen that some is missing; `None`: none is.
+        heard_s: seconds of audio so far, missing ones included.
+        usual_s: the usual lag, which is followed slowly.
+        since_s: when audio was first seen missing; `None`: none is.
         late_s: how much that was.
     """
 
@@ -280,13 +282,13 @@ class ClockDrift:
     late_s: float = 0.0
 
     def missing_s(self, length_s: float, now_s: float) -> float:
-        """Seconds that are missing before a piece of sound that has just come; 0 for none.
+        """Return the seconds missing before a block that has just come; 0 for none.
 
-        It is told when it is clear that they do not come later, `_STEADY_S` behind the place.
+        It is reported once they will not come late, `_STEADY_S` after the place.
 
         Args:
-            length_s: of the piece.
-            now_s: by a clock that goes on while the machine sleeps.
+            length_s: of the block.
+            now_s: by a clock that runs while the machine is suspended.
         """
         self.heard_s += length_s
         lag_s = now_s - self.heard_s

@@ -30,8 +30,9 @@ _OWN_SPEED: Final = ("rtsp:", "rtsps:", "rtmp:", "rtp:", "udp:", "srt:")
 class NetworkSource(Closing):
     """A stream at an address.
 
-    What has a length is a recording and is read as fast as it is heard; what has none is heard as
-    it comes, and so is what comes at its own speed.
+    With a length it is a recording and read as fast as it is transcribed; without, or when it comes
+    at
+    its own speed, it is live.
 
     Args:
         address: such as `rtsp://camera/audio` or `https://host/stream.mp3`.
@@ -39,7 +40,7 @@ class NetworkSource(Closing):
 
     def __init__(self, address: str) -> None:
         self.name = address
-        self.pace = Pace.OWN
+        self.pace = Pace.REAL_TIME
         self.endless = True
         self._container: Any = None
         self._closed = False
@@ -50,7 +51,7 @@ class NetworkSource(Closing):
         """Connect.
 
         Raises:
-            AudioError: PyAV is not installed, the address does not answer, or gives no sound.
+            AudioError: PyAV is not installed, the address does not answer, or gives no audio.
         """
         try:
             import av
@@ -76,11 +77,11 @@ class NetworkSource(Closing):
             raise AudioError(f"{self.name} has no sound; give an address with an audio stream")
         self.endless = self._container.duration is None
         if not self.name.lower().startswith(_OWN_SPEED):
-            self.pace = Pace.AHEAD if self.endless else Pace.ASKED
+            self.pace = Pace.BUFFERED if self.endless else Pace.PULL
         return self
 
     def blocks(self) -> Iterator[Block]:
-        """Decoded sound as it arrives."""
+        """Yield decoded audio as it arrives."""
         with self._ending:
             if self._closed or self._container is None:
                 return
@@ -105,12 +106,12 @@ class NetworkSource(Closing):
             raise AudioError(f"{self.name} broke off ({error}); check its sender") from error
 
     def _resampled(self, resampler: Any) -> Iterator[Block]:  # noqa: ANN401 - a class without types
-        """What is heard of all packets, as long as enough of it comes."""
+        """Yield the audio of all packets, as long as enough of it comes."""
         sound, wait = self._container.streams.audio[0], _Wait()
         packets = self._container.demux()
         while (packet := wait.for_next(packets)) is not None and not self._closed:
             if packet.stream is sound:
-                captured_s = None if self.pace is Pace.ASKED else time.perf_counter()
+                captured_s = None if self.pace is Pace.PULL else time.perf_counter()
                 for frame in packet.decode():
                     for out in resampler.resample(frame):
                         wait.n_samples += out.samples
@@ -128,9 +129,9 @@ class NetworkSource(Closing):
             raise AudioError(f"{self.name} broke off: its sender ended the stream; see why it did")
 
     def close(self) -> None:
-        """Disconnect at the next piece.
+        """Disconnect at the next block.
 
-        The reader closes the connection: FFmpeg would go on in memory that is gone.
+        The reader closes the connection: FFmpeg would use freed memory.
         """
         with self._ending:
             self._closed = True
@@ -141,23 +142,23 @@ class NetworkSource(Closing):
 
 @dataclass(slots=True)
 class _Wait:
-    """How long a sender was waited for, and what came of it.
+    """Time-out for a sender that gives too little audio.
 
-    FFmpeg has a limit for each packet, but packets may be small, or hold no sound.
+    FFmpeg has a time-out per packet, but packets may be small or hold no audio.
     """
 
     waited_s: float = 0.0
     n_samples: int = 0
 
     def for_next(self, packets: Iterator[Any]) -> Any:  # noqa: ANN401 - a class without types
-        """The next packet; `None` at the end."""
+        """Return the next packet; `None` at the end."""
         begin_s = time.perf_counter()
         packet = next(packets, None)
         self.waited_s += time.perf_counter() - begin_s
         return packet
 
     def is_in_vain(self) -> bool:
-        """Whether too little came; asked again and again."""
+        """Return whether too little came; FFmpeg calls it repeatedly."""
         if self.waited_s <= _LOOK_S:
             return False
         too_little = self.n_samples < _LEAST_SOUND_S * SAMPLE_RATE_HZ

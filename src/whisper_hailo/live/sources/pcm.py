@@ -15,7 +15,7 @@ from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.audio_queue import Backlog
+from whisper_hailo.live.sources.audio_queue import AudioQueue
 from whisper_hailo.live.sources.source import Block, Pace
 
 _FILES: Final = {
@@ -43,7 +43,7 @@ class PcmSource(Closing):
         name: for messages.
     """
 
-    pace = Pace.AHEAD
+    pace = Pace.BUFFERED
     endless = True
 
     def __init__(
@@ -58,7 +58,7 @@ class PcmSource(Closing):
         return self
 
     def blocks(self) -> Iterator[Block]:
-        """What comes, as soon as it comes."""
+        """Yield samples as soon as they come."""
         odd, begun = b"", False
         coming = select.poll()
         coming.register(self._descriptor, select.POLLIN)
@@ -88,15 +88,15 @@ class PcmSource(Closing):
             yield Block(rest)
 
     def close(self) -> None:
-        """End soon, whether something comes or not."""
+        """End soon, even if nothing comes."""
         self._closed = True
 
 
 def _expect_samples(begin: bytes, name: str) -> None:
-    """Refuse a file where samples are expected: it would be heard as noise, or as silence.
+    """Refuse the header of a file where raw samples are expected.
 
     Raises:
-        AudioError: so it begins.
+        AudioError: the first bytes are a file's.
     """
     kind = next((kind for kind, first in _FILES.items() if first.match(begin)), None)
     if kind is not None:
@@ -107,31 +107,31 @@ def _expect_samples(begin: bytes, name: str) -> None:
 
 
 class BrowserSource(Closing):
-    """Takes 16-bit little-endian mono samples at 16 kHz, from whichever browser sends them."""
+    """Takes 16-bit little-endian mono samples at 16 kHz from a browser, over a socket."""
 
-    pace = Pace.ASKED  # the browser keeps them meanwhile
+    pace = Pace.PULL  # the browser keeps them meanwhile
     endless = True
     name = "a browser's microphone"
 
     def __init__(self) -> None:
-        self._backlog = Backlog()
+        self._queue = AudioQueue()
 
     def open(self) -> Self:
-        """Nothing to open: the page asks for the microphone."""
+        """Do nothing: the page asks for the microphone."""
         return self
 
     def push(self, raw: bytes) -> float:
-        """Take a piece, on the server's thread; half a sample at its end is dropped.
+        """Take samples, on the server's thread; half a sample at the end is dropped.
 
         Returns:
-            seconds of it that were lost, because too much waits.
+            seconds that were dropped, because too much waits.
         """
         samples = np.frombuffer(raw[: len(raw) & ~1], dtype="<i2").astype(np.float32) / 32768.0
-        return self._backlog.put(Block(samples, time.perf_counter())) / SAMPLE_RATE_HZ
+        return self._queue.put(Block(samples, time.perf_counter())) / SAMPLE_RATE_HZ
 
     def blocks(self) -> Iterator[Block]:
-        """What came, until the source is closed."""
-        return self._backlog.blocks()
+        """Yield what came, until the source is closed."""
+        return self._queue.blocks()
 
     def close(self) -> None:
-        self._backlog.end()
+        self._queue.end()

@@ -25,13 +25,13 @@ _SMOOTHING: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
-    """A source is away, or back again.
+class Interruption:
+    """A source is disconnected or paused, or back again.
 
     Attributes:
-        why: what is wrong, in words for the user; empty where it is back.
+        why: the reason, for the user; empty where it is back.
         n_samples: of the stream for which it was away, where it is back.
-        paused: somebody wanted it so.
+        paused: a user paused it.
     """
 
     why: str
@@ -41,42 +41,42 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a stream.
+    """A block of a stream.
 
     Attributes:
         audio: `(n_samples,)` float32 16 kHz mono.
         captured_s: when its last sample was captured, by `time.perf_counter`; `None` if not live.
-        n_faults: things that went wrong meanwhile, such as an overrun of the sound card.
-        n_lost: samples behind it that could not wait and are lost.
-        absence: behind it the source is away, or back.
-        recorded_s: when its first sample was spoken, in seconds since 1970, where a recording says.
-        voices: `(n_samples,)` speakers, where they are told apart.
+        n_faults: faults meanwhile, such as an overrun of the sound card.
+        n_lost: samples behind it that were dropped.
+        interruption: behind it the source is away, or back.
+        recorded_s: when its first sample was said, in seconds since 1970, where a recording says.
+        voices: `(n_samples,)` speakers, where channels are speakers.
     """
 
     audio: FloatArray
     captured_s: float | None = None
     n_faults: int = 0
     n_lost: int = 0
-    absence: Absence | None = None
+    interruption: Interruption | None = None
     recorded_s: float | None = None
     voices: Voices | None = None
 
 
-def nothing(absence: Absence | None = None) -> Block:
-    """A piece of no samples: nothing came in time, or the source is away or back."""
-    return Block(np.empty(0, np.float32), absence=absence)
+def nothing(interruption: Interruption | None = None) -> Block:
+    """Return an empty block: nothing came in time, or the source is away or back."""
+    return Block(np.empty(0, np.float32), interruption=interruption)
 
 
 class Pace(Enum):
-    """Whether a source waits to be heard, or has to be heard as it comes."""
+    """Whether a source waits for its reader."""
 
-    ASKED = auto()
+    PULL = auto()
     """It gives a piece when it is asked: a recording, or a microphone that keeps what comes."""
 
-    AHEAD = auto()
+    BUFFERED = auto()
     """It is heard as it comes: a thread reads it ahead, and lets it wait when that is too much."""
 
-    OWN = auto()
+    REAL_TIME = auto()
     """It comes in real time and does not wait: a thread takes all of it."""
 
 
@@ -88,18 +88,18 @@ class AudioSource(Closeable, Protocol):
 
     @property
     def pace(self) -> Pace:
-        """Who waits for whom; known when it is open."""
+        """Return who waits for whom; known when it is open."""
         ...
 
     @property
     def endless(self) -> bool:
-        """It ends when its listener wants it to."""
+        """Return whether it only ends when its reader closes it."""
         ...
 
     def blocks(self) -> Iterator[Block]:
-        """The audio, once, in order; it ends soon after `close`, with what was captured before.
+        """Yield the audio once, in order; it ends soon after `close`.
 
-        A piece may be empty, where nothing comes for a while.
+        A block may be empty, where nothing comes for a while.
 
         Raises:
             AudioError, DeviceError: it cannot be read any more.
@@ -127,16 +127,11 @@ class SourceAround(Closing):
         return self._source.endless
 
     def open(self) -> Self:
-        """Open the source.
-
-        Raises:
-            AudioError, DeviceError, OptionError: it cannot be opened.
-        """
         self._source.open()
         return self
 
     def close(self) -> None:
-        """End the source, whatever it is doing; for good."""
+        """End the source for good, whatever it is doing."""
         self._closed = True
         self._source.close()
 
@@ -148,11 +143,7 @@ class LoudestChannel:
         self._power: NDArray[np.float64] | None = None
 
     def of(self, piece: FloatArray) -> int:
-        """The loudest channel by the end of a piece.
-
-        Args:
-            piece: `(n_samples, n_channels)`, following the one before.
-        """
+        """Return the loudest channel by the end of a block, `(n_samples, n_channels)`."""
         power = np.mean(piece.astype(np.float64) ** 2, axis=0)
         before = power if self._power is None else self._power
         self._power = _SMOOTHING * before + (1 - _SMOOTHING) * power
@@ -160,5 +151,5 @@ class LoudestChannel:
 
 
 def voices(channel: int, n_samples: int) -> Voices:
-    """One channel for so many samples."""
+    """Return one channel for so many samples."""
     return np.full(n_samples, channel, np.int8)

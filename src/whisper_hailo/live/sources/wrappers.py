@@ -12,9 +12,9 @@ from whisper_hailo.core.timing import GrowingWait
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.audio_queue import LOOK_S
 from whisper_hailo.live.sources.source import (
-    Absence,
     AudioSource,
     Block,
+    Interruption,
     Pace,
     SourceAround,
     nothing,
@@ -27,19 +27,19 @@ ADDRESS_PATIENCE_S: Final = 600.0
 
 
 def awake_s() -> float:
-    """A clock that never runs backwards and goes on while the machine is suspended, if there is."""
+    """Return a monotonic time in seconds that includes suspends, where the system has one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class ReopenedSource(SourceAround):
-    """Opens an endless source again whenever it fails; what has an end fails as it does.
+    """Reopens an endless source whenever it fails; a finite one fails as it does.
 
     The first time it has to be there.
 
     Args:
-        source: may be opened again after it was closed.
-        patience_s: away for so long, it has failed; `None` is for ever.
-        now: a clock in seconds that never runs backwards.
+        source: can be opened again after it was closed.
+        patience_s: give up after this long; `None` is never.
+        now: a monotonic clock in seconds.
         sleep: waits on it.
     """
 
@@ -57,10 +57,10 @@ class ReopenedSource(SourceAround):
         self._sleep = sleep
 
     def blocks(self) -> Iterator[Block]:
-        """All that it gives, with the times that it was away between.
+        """Yield its audio, with interruptions between.
 
         Raises:
-            AudioError, DeviceError: it has an end, or was away for too long.
+            AudioError, DeviceError: it is finite, or was away for too long.
         """
         while True:
             sound_s = self._now()
@@ -74,15 +74,15 @@ class ReopenedSource(SourceAround):
                     raise
                 failure = error
             logger.warning("%s; it is opened again as soon as it is back", failure)
-            yield nothing(Absence(str(failure)))
+            yield nothing(Interruption(str(failure)))
             if not (yield from self._reopened(failure)):
                 return
             away_s = self._now() - sound_s  # it was noticed after a while only
             logger.warning("%s is back after %.1f s", self.name, away_s)
-            yield nothing(Absence("", round(away_s * SAMPLE_RATE_HZ)))
+            yield nothing(Interruption("", round(away_s * SAMPLE_RATE_HZ)))
 
     def _reopened(self, failure: WhisperHailoError) -> Generator[Block, None, bool]:
-        """Open it again and again; whether that succeeded before it was to end.
+        """Reopen it with back-off; return whether that succeeded before it was closed.
 
         Raises:
             WhisperHailoError: it was away for too long.
@@ -110,21 +110,20 @@ class ReopenedSource(SourceAround):
         return not self._closed
 
 
-_PAUSED: Final = Absence("paused", paused=True)
+_PAUSED: Final = Interruption("paused", paused=True)
 
 
 class PausableSource(SourceAround):
-    """A source whose sound goes nowhere while it is paused.
+    """A source that can be paused.
 
-    A recording that is heard as fast as it goes waits meanwhile; what is live, or played as if it
-    were, goes on and is missed.
+    A recording that is read on demand waits meanwhile; live audio goes on and is dropped.
 
     Args:
         source: opened and closed with this one.
         sleep: waits between looks whether the pause is over.
 
     Attributes:
-        is_paused: set by anyone, on any thread.
+        is_paused: set from any thread.
     """
 
     def __init__(self, source: AudioSource, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -133,26 +132,22 @@ class PausableSource(SourceAround):
         self._sleep = sleep
 
     def blocks(self) -> Iterator[Block]:
-        """What the source gives; while it is paused, empty pieces.
-
-        Raises:
-            AudioError, DeviceError: the source cannot be read any more.
-        """
-        absence: Absence | None = None  # of the source itself
+        """Yield its audio; while it is paused, empty blocks."""
+        interruption: Interruption | None = None  # of the source itself
         pause: _Pause | None = None
         for block in self._given():
             if self.is_paused and pause is None:
                 pause = _Pause()
-                if absence is not None:
-                    yield nothing(Absence(""))  # of two absences one ends before the other
+                if interruption is not None:
+                    yield nothing(Interruption(""))  # of two absences one ends before the other
                 yield nothing(_PAUSED)
             if pause is not None and not self.is_paused:
                 yield pause.end()
                 pause = None
-                if absence is not None:
-                    yield nothing(absence)
-            if block.absence is not None:
-                absence = block.absence if block.absence.why else None
+                if interruption is not None:
+                    yield nothing(interruption)
+            if block.interruption is not None:
+                interruption = block.interruption if block.interruption.why else None
             if pause is None:
                 yield block
             else:
@@ -160,8 +155,8 @@ class PausableSource(SourceAround):
                 yield nothing()
 
     def _given(self) -> Iterator[Block]:
-        """The source's pieces; one that can wait is asked for none in a pause."""
-        can_wait = self.pace is Pace.ASKED and not self.endless
+        """Yield the source's blocks; one that can wait is not read in a pause."""
+        can_wait = self.pace is Pace.PULL and not self.endless
         for block in self._source.blocks():
             while can_wait and self.is_paused and not self._closed:
                 yield nothing()
@@ -179,10 +174,10 @@ class _Pause:
     def miss(self, block: Block) -> None:
         if block.recorded_s is not None:
             self._recorded_s = block.recorded_s - self._n_samples / SAMPLE_RATE_HZ
-        away = 0 if block.absence is None else block.absence.n_samples
+        away = 0 if block.interruption is None else block.interruption.n_samples
         self._n_samples += block.audio.size + block.n_lost + away
 
     def end(self) -> Block:
-        """The stream goes on behind all of it."""
-        back = nothing(Absence("", self._n_samples))
-        return Block(back.audio, absence=back.absence, recorded_s=self._recorded_s)
+        """Return the block that ends the pause."""
+        back = nothing(Interruption("", self._n_samples))
+        return Block(back.audio, interruption=back.interruption, recorded_s=self._recorded_s)

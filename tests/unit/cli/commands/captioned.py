@@ -81,7 +81,7 @@ class Endless:
     """Ends when it is closed, as a microphone does."""
 
     name: str = "microphone"
-    pace: Pace = Pace.ASKED
+    pace: Pace = Pace.PULL
     endless: bool = True
     closed: bool = False
     before: Callable[[int], None] = lambda _: None

@@ -23,7 +23,7 @@ from whisper_hailo.live.outputs import recording as module
 from whisper_hailo.live.outputs.growing_file import Rotation
 from whisper_hailo.live.outputs.recording import FlacRecording, RecordedSource
 from whisper_hailo.live.sources.file import FileSource
-from whisper_hailo.live.sources.source import Absence, Block, nothing
+from whisper_hailo.live.sources.source import Block, Interruption, nothing
 
 NOISE = np.random.default_rng(0).uniform(-0.5, 0.5, 40 * 4096).astype(np.float32)
 
@@ -95,8 +95,8 @@ def test_what_nobody_heard_is_silence_so_that_times_agree(tmp_path: Path) -> Non
     sound = tone(SAMPLE_RATE_HZ, 1.0)
     with FlacRecording(tmp_path / "a.flac") as recording:
         recording.put(Block(sound, n_lost=8_000))
-        recording.put(nothing(Absence("unplugged")))
-        recording.put(nothing(Absence("", 16_000)))
+        recording.put(nothing(Interruption("unplugged")))
+        recording.put(nothing(Interruption("", 16_000)))
         recording.put(Block(sound))
     audio = heard(tmp_path / "a.flac")
     assert audio.size == 2 * sound.size + 24_000
@@ -107,7 +107,7 @@ def test_what_nobody_heard_is_silence_so_that_times_agree(tmp_path: Path) -> Non
 def test_behind_a_long_absence_is_a_new_file(tmp_path: Path) -> None:
     with FlacRecording(tmp_path / "a.flac") as recording:
         recording.put(Block(NOISE))
-        recording.put(nothing(Absence("", 11 * 60 * SAMPLE_RATE_HZ)))
+        recording.put(nothing(Interruption("", 11 * 60 * SAMPLE_RATE_HZ)))
         recording.put(Block(NOISE[:8_000]))
     assert heard(tmp_path / "a.flac").size == NOISE.size
     assert heard(tmp_path / "a-2.flac").size == 8_000

@@ -11,8 +11,8 @@ import pytest
 
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.audio_queue import Backlog
-from whisper_hailo.live.sources.source import Absence, Block, nothing
+from whisper_hailo.live.sources.audio_queue import AudioQueue
+from whisper_hailo.live.sources.source import Block, Interruption, nothing
 
 
 def ramp(begin: int, end: int) -> Block:
@@ -20,8 +20,8 @@ def ramp(begin: int, end: int) -> Block:
     return Block(np.arange(begin, end, dtype=np.float32), captured_s=float(end))
 
 
-def room_for(n_samples: int) -> Backlog:
-    return Backlog(n_samples / SAMPLE_RATE_HZ)
+def room_for(n_samples: int) -> AudioQueue:
+    return AudioQueue(n_samples / SAMPLE_RATE_HZ)
 
 
 def test_all_that_waits_is_one_piece() -> None:
@@ -48,7 +48,7 @@ def test_what_there_is_no_room_for_is_lost_behind_what_waits() -> None:
 def test_losses_behind_an_absence_have_a_place_each() -> None:
     backlog = room_for(100)
     backlog.put(ramp(0, 30))
-    backlog.put(nothing(Absence("unplugged")))
+    backlog.put(nothing(Interruption("unplugged")))
     assert backlog.put(ramp(30, 120)) == 20
     blocks = backlog.blocks()
     assert next(blocks).audio.size == 30
@@ -70,19 +70,19 @@ def test_a_loss_lasts_until_somebody_takes_so_that_nothing_stands_in_the_wrong_p
     assert (block.audio[-1], block.n_lost) == (219.0, 81)
 
 
-@pytest.mark.parametrize("way", [Backlog.put, Backlog.put_all])
+@pytest.mark.parametrize("way", [AudioQueue.put, AudioQueue.put_all])
 def test_an_absence_lies_behind_what_came_before_and_never_in_the_middle(
-    way: Callable[[Backlog, Block], object],
+    way: Callable[[AudioQueue, Block], object],
 ) -> None:
     backlog = room_for(100)
-    gone, back = Absence("unplugged"), Absence("", 16_000)
+    gone, back = Interruption("unplugged"), Interruption("", 16_000)
     for block in (ramp(0, 30), nothing(gone), nothing(back), ramp(30, 50), nothing(gone)):
         way(backlog, block)
     backlog.end()
     blocks = list(backlog.blocks())
     sounds = [block.audio.tolist() for block in blocks]
     assert sounds == [list(range(30)), [], list(range(30, 50))]
-    assert [block.absence for block in blocks] == [gone, back, gone]
+    assert [block.interruption for block in blocks] == [gone, back, gone]
     assert [block.captured_s for block in blocks] == [30.0, 30.0, 50.0]
 
 
@@ -100,8 +100,8 @@ def test_when_sound_was_recorded_goes_with_it() -> None:
 def test_losses_on_both_sides_of_an_absence_keep_their_places() -> None:
     backlog = room_for(100)
     backlog.put(ramp(0, 120))
-    backlog.put(nothing(Absence("unplugged")))
-    backlog.put(nothing(Absence("", 16_000)))
+    backlog.put(nothing(Interruption("unplugged")))
+    backlog.put(nothing(Interruption("", 16_000)))
     backlog.put(ramp(120, 150))
     blocks = backlog.blocks()
     got = [next(blocks) for _ in range(4)]
@@ -111,7 +111,7 @@ def test_losses_on_both_sides_of_an_absence_keep_their_places() -> None:
         (0, 0),
         (0, 30),
     ]
-    assert [block.absence is not None for block in got] == [False, True, True, False]
+    assert [block.interruption is not None for block in got] == [False, True, True, False]
 
 
 def test_whoever_can_wait_loses_nothing_however_large_its_pieces() -> None:
@@ -172,7 +172,7 @@ def test_a_failure_comes_behind_what_waits() -> None:
         next(blocks)
 
 
-@pytest.mark.parametrize("come", [ramp(0, 5), nothing(Absence("unplugged")), None])
+@pytest.mark.parametrize("come", [ramp(0, 5), nothing(Interruption("unplugged")), None])
 def test_whatever_comes_is_given_at_once(
     come: Block | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,13 +180,13 @@ def test_whatever_comes_is_given_at_once(
     backlog = room_for(100)
     backlog.put(come) if come is not None else backlog.end()
     block = next(backlog.blocks())
-    assert block.absence == (come.absence if come is not None else None)
+    assert block.interruption == (come.interruption if come is not None else None)
     assert block.captured_s == (5.0 if block.audio.size else None)
 
 
-@pytest.mark.parametrize("way", [Backlog.put, Backlog.put_all])
+@pytest.mark.parametrize("way", [AudioQueue.put, AudioQueue.put_all])
 def test_who_waits_for_sound_is_woken_by_it(
-    way: Callable[[Backlog, Block], object], monkeypatch: pytest.MonkeyPatch
+    way: Callable[[AudioQueue, Block], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 300.0)
     backlog, waits, got = room_for(100), threading.Event(), []
@@ -208,7 +208,7 @@ def test_who_waits_for_sound_is_woken_by_it(
 def test_speakers_behind_an_absence_keep_their_places() -> None:
     backlog = room_for(120)
     backlog.put(Block(np.ones(30, np.float32), voices=np.zeros(30, np.int8)))
-    backlog.put(nothing(Absence("unplugged")))
+    backlog.put(nothing(Interruption("unplugged")))
     later = (np.arange(50) // 20).astype(np.int8)
     backlog.put(Block(np.ones(50, np.float32), voices=later))
     backlog.end()
@@ -218,11 +218,11 @@ def test_speakers_behind_an_absence_keep_their_places() -> None:
 
 def test_what_the_source_tells_last_is_not_forgotten() -> None:
     backlog = room_for(100)
-    for block in (ramp(0, 5), nothing(Absence("unplugged")), nothing(Absence("", 9))):
+    for block in (ramp(0, 5), nothing(Interruption("unplugged")), nothing(Interruption("", 9))):
         backlog.put(block)
     backlog.end()
-    absences = [block.absence for block in backlog.blocks()]
-    assert absences == [Absence("unplugged"), Absence("", 9)]
+    absences = [block.interruption for block in backlog.blocks()]
+    assert absences == [Interruption("unplugged"), Interruption("", 9)]
 
 
 def test_of_what_was_taken_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +233,7 @@ def test_of_what_was_taken_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatc
     next(blocks)
     nothing_more = next(blocks)
     assert (nothing_more.audio.size, nothing_more.captured_s, nothing_more.n_faults) == (0, None, 0)
-    assert (nothing_more.recorded_s, nothing_more.absence) == (None, None)
+    assert (nothing_more.recorded_s, nothing_more.interruption) == (None, None)
 
 
 def test_while_nothing_comes_whoever_waits_may_look_around() -> None:

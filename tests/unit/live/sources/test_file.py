@@ -19,7 +19,7 @@ from whisper_hailo.live.sources.source import Pace
 def test_a_file_comes_whole_and_at_once(tmp_path: Path) -> None:
     path = write(tmp_path / "a.wav", tone(44_100, 1.5), 44_100)
     source = FileSource(path)
-    assert source.pace is Pace.ASKED
+    assert source.pace is Pace.PULL
     audio = heard(source)
     assert audio.size == pytest.approx(1.5 * SAMPLE_RATE_HZ, abs=2)
     assert similarity(audio, tone(SAMPLE_RATE_HZ, 1.5)) > 0.99
@@ -35,7 +35,7 @@ def test_a_file_in_real_time_waits_until_each_piece_was_spoken(tmp_path: Path) -
     source = FileSource(path, real_time=True, loops=2, now=lambda: clock["now"], sleep=sleep)
     with source:
         blocks = list(source.blocks())
-    assert source.pace is Pace.AHEAD
+    assert source.pace is Pace.BUFFERED
     assert sum(block.audio.size for block in blocks) == 32_000
     assert clock["now"] == pytest.approx(7.0)
     assert blocks[-1].captured_s == pytest.approx(7.0)

@@ -18,7 +18,7 @@ from tests.unit.live.sources.portaudio import DEVICES, FakeStream
 from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.audio_queue import Backlog
+from whisper_hailo.live.sources.audio_queue import AudioQueue
 from whisper_hailo.live.sources.microphone import MicrophoneSource, input_devices
 from whisper_hailo.live.sources.wrappers import ReopenedSource
 
@@ -26,7 +26,7 @@ from whisper_hailo.live.sources.wrappers import ReopenedSource
 @pytest.mark.usefixtures("sounddevice")
 def test_a_microphone_that_nobody_hears_tells_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "whisper_hailo.live.sources.microphone.Backlog", partial(Backlog, limit_s=0.25)
+        "whisper_hailo.live.sources.microphone.AudioQueue", partial(AudioQueue, limit_s=0.25)
     )
     with MicrophoneSource("micro") as source:
         source.close()
@@ -78,19 +78,19 @@ def test_the_sound_that_waited_at_a_microphone_goes_when_it_is_opened_again(
 ) -> None:
     """Real streams that were closed stay, in a ring with what they call."""
     streams: list[FakeStream] = []
-    made: list[weakref.ref[Backlog]] = []
+    made: list[weakref.ref[AudioQueue]] = []
 
     def stream(**settings: Any) -> FakeStream:
         streams.append(FakeStream(**settings))
         return streams[-1]
 
-    class Noted(Backlog):
+    class Noted(AudioQueue):
         def __init__(self) -> None:
             super().__init__()
             made.append(weakref.ref(self))
 
     monkeypatch.setattr(sounddevice, "InputStream", stream)
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone.Backlog", Noted)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.AudioQueue", Noted)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone._SILENT_S", 0.01)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.LOOK_S", 1.0)
     monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 0.0)
@@ -133,7 +133,7 @@ def test_a_microphone_whose_program_slept_tells_how_long(monkeypatch: pytest.Mon
     with MicrophoneSource("micro") as source:
         source.close()
         blocks = list(source.blocks())
-    absences = [block.absence for block in blocks if block.absence is not None]
+    absences = [block.interruption for block in blocks if block.interruption is not None]
     assert [absence.why for absence in absences] == [
         "no sound came for 20.0 s: the program or the machine slept", "",
     ]  # fmt: skip

@@ -148,7 +148,7 @@ def test_a_microphone_has_the_name_that_was_asked_for_until_it_is_open() -> None
     assert open_source(None, microphone="usb").name == "microphone usb"
     assert open_source(None, microphone="").name == "microphone"
     source = MicrophoneSource("camera")
-    assert (source.pace, source.endless) == (Pace.ASKED, True)
+    assert (source.pace, source.endless) == (Pace.PULL, True)
 
 
 @pytest.mark.usefixtures("silent")

@@ -47,7 +47,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
     with NetworkSource(f"{radio}/recording") as source:
-        assert source.pace is Pace.ASKED
+        assert source.pace is Pace.PULL
         assert not source.endless
         blocks = list(source.blocks())
     audio = np.concatenate([block.audio for block in blocks])
@@ -60,7 +60,7 @@ def test_a_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
 def test_an_endless_stream_is_stopped_while_it_is_read(radio: str, attempt: int) -> None:
     """The thread that reads is deep in FFmpeg then: to close under its feet ends the process."""
     with NetworkSource(f"{radio}/live") as source:
-        assert source.pace is Pace.AHEAD
+        assert source.pace is Pace.BUFFERED
         assert source.endless
         stream = CaptionStream(source, Captioner(Fickle(attempt), Loudness()))
         events = []
@@ -106,11 +106,11 @@ class Opened:
 @pytest.mark.parametrize(
     ("address", "duration", "pace"),
     [
-        ("rtsp://camera/1", None, Pace.OWN),
-        ("RTMP://studio/live", None, Pace.OWN),
-        ("srt://studio:9000", 5_000_000, Pace.OWN),
-        ("http://radio/live", None, Pace.AHEAD),
-        ("https://host/talk.mp3", 5_000_000, Pace.ASKED),
+        ("rtsp://camera/1", None, Pace.REAL_TIME),
+        ("RTMP://studio/live", None, Pace.REAL_TIME),
+        ("srt://studio:9000", 5_000_000, Pace.REAL_TIME),
+        ("http://radio/live", None, Pace.BUFFERED),
+        ("https://host/talk.mp3", 5_000_000, Pace.PULL),
     ],
 )
 def test_an_address_is_heard_as_its_sender_is_paced(
@@ -192,7 +192,7 @@ def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
         heard, n_back = 0, 0
         for block in source.blocks():
             heard += block.audio.size
-            n_back += block.absence is not None and not block.absence.why
+            n_back += block.interruption is not None and not block.interruption.why
             if n_back == 3:
                 source.close()
     assert heard == pytest.approx(3 * 2.0 * SAMPLE_RATE_HZ, rel=0.1)
@@ -206,7 +206,7 @@ def test_an_address_is_not_waited_for_for_ever_unless_somebody_says_so(
         open_source(f"{radio}/dying") as source,
         pytest.raises(AudioError, match="dying broke off"),
     ):
-        assert all(block.absence is None for block in source.blocks())
+        assert all(block.interruption is None for block in source.blocks())
 
 
 @pytest.mark.parametrize("path", [pytest.param("trickle", marks=pytest.mark.slow), "pictures"])

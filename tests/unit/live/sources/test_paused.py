@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.live.played import Steps
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.source import Absence, Block, Pace
+from whisper_hailo.live.sources.source import Block, Interruption, Pace
 from whisper_hailo.live.sources.wrappers import PausableSource
 
 
@@ -29,7 +29,7 @@ def paused_run(*steps: Any, **how: Any) -> list[tuple[int, str, int, bool]]:
     )
     told = []
     for block in source.blocks():
-        away = block.absence or Absence("none")
+        away = block.interruption or Interruption("none")
         told.append((block.audio.size, away.why, away.n_samples, away.paused))
     return told
 
@@ -40,7 +40,7 @@ def piece(n_samples: int, **fields: Any) -> Block:
 
 def absent(why: str = "", n_samples: int = 0) -> Block:
     """The source went away, or is back after so many samples."""
-    return Block(np.empty(0, np.float32), absence=Absence(why, n_samples))
+    return Block(np.empty(0, np.float32), interruption=Interruption(why, n_samples))
 
 
 def test_what_is_missed_in_a_pause_counts() -> None:
@@ -73,7 +73,7 @@ def test_a_recording_that_went_on_in_a_pause_knows_when_it_was_spoken(
     before: int, recorded_s: float
 ) -> None:
     told = resumed(piece(before), piece(30, recorded_s=1000.0), piece(40))
-    (back,) = [block for block in told if block.absence == Absence("", before + 70)]
+    (back,) = [block for block in told if block.interruption == Interruption("", before + 70)]
     assert back.recorded_s == pytest.approx(recorded_s, abs=1e-9)
 
 
@@ -116,7 +116,7 @@ def test_a_recording_that_can_wait_loses_nothing_in_a_pause() -> None:
 
 
 def test_a_recording_that_is_played_as_if_it_were_live_is_missed_in_a_pause() -> None:
-    told = paused_run(piece(10), "-", piece(20), "+", piece(30), endless=False, pace=Pace.AHEAD)
+    told = paused_run(piece(10), "-", piece(20), "+", piece(30), endless=False, pace=Pace.BUFFERED)
     assert [size for size, *_ in told if size] == [10, 30]
     assert [n for _, why, n, _ in told if why == ""] == [20]
 

@@ -28,7 +28,7 @@ class Unsteady(Closing):
 
     parts: list[np.ndarray | None]
     endless: bool = True
-    pace: Pace = Pace.ASKED
+    pace: Pace = Pace.PULL
     name: str = "the microphone"
     opened: list[float] = field(default_factory=list)
     clock: list[float] = field(default_factory=lambda: [100.0])
@@ -172,7 +172,7 @@ def test_what_fails_because_it_was_closed_is_no_absence() -> None:
         next(blocks)
         source.close()
         with pytest.raises(DeviceError, match="was it unplugged"):
-            assert all(block.absence is None for block in blocks)
+            assert all(block.interruption is None for block in blocks)
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
@@ -198,5 +198,5 @@ def test_an_error_that_nobody_foresaw_is_not_taken_for_an_absence() -> None:
 
 
 def test_a_stream_knows_how_its_source_is_paced() -> None:
-    source = Unsteady([speech([0])], pace=Pace.OWN).reopened()
-    assert (source.pace, source.endless, source.name) == (Pace.OWN, True, "the microphone")
+    source = Unsteady([speech([0])], pace=Pace.REAL_TIME).reopened()
+    assert (source.pace, source.endless, source.name) == (Pace.REAL_TIME, True, "the microphone")

@@ -23,7 +23,7 @@ from whisper_hailo.live.sources import open_source
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.network import NetworkSource
 from whisper_hailo.live.sources.pcm import PcmSource
-from whisper_hailo.live.sources.source import Absence, Block, Pace
+from whisper_hailo.live.sources.source import Block, Interruption, Pace
 from whisper_hailo.live.sources.wrappers import ReopenedSource
 
 
@@ -46,7 +46,7 @@ def test_an_address_that_gives_sound(tmp_path: Path) -> None:
     soundfile.write(path, tone(44_100, 2.0), 44_100)
     source = NetworkSource(f"file://{path}")
     with source:
-        assert source.pace is Pace.ASKED
+        assert source.pace is Pace.PULL
         audio = np.concatenate([block.audio for block in source.blocks()])
     assert audio.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=50)
     assert similarity(audio, tone(SAMPLE_RATE_HZ, 2.0)) > 0.9
@@ -106,13 +106,13 @@ def test_a_pipe_goes_on_until_its_listener_has_enough_and_a_file_ends(
     monkeypatch.setattr(sys, "stdin", Stdin(terminal=False))
     pipe = open_source("-", rate_hz=8_000)
     assert isinstance(pipe, PcmSource)
-    assert (pipe.endless, pipe.pace) == (True, Pace.AHEAD)
+    assert (pipe.endless, pipe.pace) == (True, Pace.BUFFERED)
     file = write(tmp_path / "a.wav", tone(SAMPLE_RATE_HZ, 0.1), SAMPLE_RATE_HZ)
     played = open_source(str(file))
-    assert (played.endless, played.pace) == (False, Pace.ASKED)
+    assert (played.endless, played.pace) == (False, Pace.PULL)
     assert heard(played).size == 1600, "once, where nothing else is asked for"
     assert heard(open_source(str(file), loops=3)).size == 4800
-    assert open_source(str(file), real_time=True).pace is Pace.AHEAD
+    assert open_source(str(file), real_time=True).pace is Pace.BUFFERED
 
 
 def test_samples_of_standard_input_have_the_rate_that_was_said(
@@ -129,7 +129,7 @@ def test_samples_of_standard_input_have_the_rate_that_was_said(
 class Gone(Closing):
     """A microphone, or an address, from which nothing ever comes."""
 
-    endless, pace, name = True, Pace.ASKED, "gone"
+    endless, pace, name = True, Pace.PULL, "gone"
 
     def __init__(self, *_: str, **__: bool) -> None: ...
 
@@ -149,4 +149,4 @@ def test_who_does_not_want_to_wait_for_a_source_does_not(
     with open_source(**named, patience_s=0.0) as source, pytest.raises(DeviceError, match="gone"):
         next(source.blocks())
     with open_source(**named) as source:
-        assert next(source.blocks()).absence == Absence("it is gone")
+        assert next(source.blocks()).interruption == Interruption("it is gone")

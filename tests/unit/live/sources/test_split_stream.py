@@ -18,7 +18,7 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.outputs.files import CaptionFile
-from whisper_hailo.live.sources.audio_queue import Backlog
+from whisper_hailo.live.sources.audio_queue import AudioQueue
 from whisper_hailo.live.sources.file import FileSource, SplitStream
 from whisper_hailo.live.sources.source import Block, LoudestChannel, Voices, voices
 from whisper_hailo_lab.captions.event_checks import violations
@@ -169,7 +169,7 @@ def test_a_recording_that_was_told_apart_is_closed(
 
 
 def test_what_waits_to_be_heard_keeps_its_speakers() -> None:
-    backlog = Backlog(limit_s=1.0)
+    backlog = AudioQueue(limit_s=1.0)
     backlog.put(Block(np.ones(10_000, np.float32), voices=voices(0, 10_000)))
     backlog.put(Block(np.ones(10_000, np.float32), voices=voices(1, 10_000)))  # 4,000 are lost
     backlog.put(Block(np.ones(5, np.float32), voices=voices(2, 5)))

@@ -32,7 +32,7 @@ _SILENCE_S = 0.01
 class Spoken(Closing):
     """A live source that says what it is given, piece by piece, as long as it is open."""
 
-    pace = Pace.ASKED
+    pace = Pace.PULL
     endless = True
     name = "spoken"
 
@@ -102,7 +102,7 @@ def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> 
         lambda: captioner.statistics,
         place,
         controls=controls,
-        settings=captioner.console.settings,
+        settings=captioner.live_settings.settings,
         **options,
     ) as view:
 

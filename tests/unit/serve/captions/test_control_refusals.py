@@ -82,17 +82,17 @@ def test_what_is_not_understood_closes_the_socket(message: str | bytes, code: st
 
 def test_when_the_stream_has_ended_that_is_the_answer() -> None:
     controls = Controls()
-    waiting = controls.ask(lambda console: console.clear())
+    waiting = controls.ask(lambda live: live.clear())
     controls.end()
-    for answer in (waiting, controls.ask(lambda console: console.clear())):
+    for answer in (waiting, controls.ask(lambda live: live.clear())):
         with pytest.raises(OptionError, match="the stream has ended"):
             answer.result(PATIENCE_S)
 
 
 def test_who_asks_for_much_at_once_is_told_to_wait_and_who_left_is_forgotten() -> None:
     controls, captioner = Controls(), Captioner(InAnyLanguage(), Loudness(), quick())
-    asked = [controls.ask(lambda console: console.mark("")) for _ in range(33)]
+    asked = [controls.ask(lambda live: live.mark("")) for _ in range(33)]
     asked[3].cancel()
     with pytest.raises(OptionError, match="32 others wait already"):
         asked[-1].result(PATIENCE_S)
-    assert len(list(controls.obey(captioner.console))) == 31
+    assert len(list(controls.process_commands(captioner.live_settings))) == 31

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.unit.serve.captions.serving import PATIENCE_S, connect, serve, told
-from whisper_hailo.live.sources.audio_queue import Backlog
+from whisper_hailo.live.sources.audio_queue import AudioQueue
 from whisper_hailo.live.sources.pcm import BrowserSource
 from whisper_hailo.live.sources.source import Pace
 
@@ -85,7 +85,7 @@ def test_a_page_may_send_what_it_kept_only_where_no_other_was_heard_since(
 def test_a_browser_is_heard_as_long_as_somebody_wants() -> None:
     source = BrowserSource().open()
     assert (source.pace, source.endless, source.name) == (
-        Pace.ASKED, True, "a browser's microphone",
+        Pace.PULL, True, "a browser's microphone",
     )  # fmt: skip
     assert source.push(np.array([16384], "<i2").tobytes()) == 0.0
     source.close()
@@ -140,7 +140,9 @@ def test_a_browser_that_floods_is_taken_at_the_speed_of_speech_and_its_loss_is_c
 ) -> None:
     from websockets.exceptions import ConnectionClosed
 
-    monkeypatch.setattr("whisper_hailo.live.sources.pcm.Backlog", partial(Backlog, limit_s=3.0))
+    monkeypatch.setattr(
+        "whisper_hailo.live.sources.pcm.AudioQueue", partial(AudioQueue, limit_s=3.0)
+    )
     waits: list[float] = []
     wait = asyncio.sleep
 

@@ -11,7 +11,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.strict_json import parse_json_object
 from whisper_hailo.core.version import __version__
-from whisper_hailo.live.controls import Controls, Wish
+from whisper_hailo.live.controls import Command, Controls
 from whisper_hailo.serve.routes.captions.access import Access, Right
 from whisper_hailo.serve.routes.captions.broadcast import STILL, Broadcast, Message
 
@@ -56,39 +56,39 @@ async def process_command(asked: Mapping[str, Any], controls: Controls) -> None:
     action = str(asked.get("action"))
     if action in ("pause", "resume"):
         controls.pause(action == "pause")
-    elif action in _WISHES:
-        await controls.asked(_WISHES[action](asked))
+    elif action in _COMMANDS:
+        await controls.asked(_COMMANDS[action](asked))
     else:
-        known = ", ".join(("pause", "resume", *_WISHES))
+        known = ", ".join(("pause", "resume", *_COMMANDS))
         raise OptionError(f"action is {action!r}, expected one of: {known}")
 
 
-def _language(asked: Mapping[str, Any]) -> Wish:
+def _language(asked: Mapping[str, Any]) -> Command:
     language = _text(asked, "language")
-    return lambda console: console.change({"language": language})
+    return lambda live: live.change({"language": language})
 
 
-def _settings(asked: Mapping[str, Any]) -> Wish:
+def _settings(asked: Mapping[str, Any]) -> Command:
     settings = asked.get("settings")
     if not isinstance(settings, dict) or not settings:
         raise OptionError("settings is missing or empty, expected an object of names and values")
     if "language" in settings:
         _text(settings, "language")
-    return lambda console: console.change(settings)
+    return lambda live: live.change(settings)
 
 
-def _marker(asked: Mapping[str, Any]) -> Wish:
+def _marker(asked: Mapping[str, Any]) -> Command:
     label = _text(asked, "label") if "label" in asked else ""
     if len(label) > _LONGEST_LABEL:
         raise OptionError(f"label has {len(label)} letters, expected {_LONGEST_LABEL} at most")
-    return lambda console: console.mark(label)
+    return lambda live: live.mark(label)
 
 
-def _clear(_asked: Mapping[str, Any]) -> Wish:
-    return lambda console: console.clear()
+def _clear(_asked: Mapping[str, Any]) -> Command:
+    return lambda live: live.clear()
 
 
-_WISHES: Final[dict[str, Callable[[Mapping[str, Any]], Wish]]] = {
+_COMMANDS: Final[dict[str, Callable[[Mapping[str, Any]], Command]]] = {
     "language": _language,
     "settings": _settings,
     "marker": _marker,

@@ -7,13 +7,13 @@ import logging
 import pytest
 
 from whisper_hailo.live.events import Completed, Started
-from whisper_hailo.live.outputs.sinks import BehindWarning
+from whisper_hailo.live.outputs.sinks import LatencyWarning
 from whisper_hailo.live.statistics import CaptionStatistics
 
 
 def test_it_is_told_once_until_they_have_caught_up(caplog: pytest.LogCaptureFixture) -> None:
     statistics = CaptionStatistics()
-    warning = BehindWarning(statistics)
+    warning = LatencyWarning(statistics)
     final = Completed(0, 0.0, 1.0, (), "silence", 0, 1.0, 1.0)
     told = []
     with caplog.at_level(logging.WARNING):
