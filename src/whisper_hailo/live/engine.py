@@ -16,7 +16,7 @@ from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.partials import text_words
+from whisper_hailo.transcription.partials import PartialBuffer, text_words
 from whisper_hailo.transcription.transcriber import Transcriber
 
 TOKENS_PER_SECOND: Final = 20.0
@@ -95,7 +95,7 @@ class CaptionEngine(Protocol):
 
 
 class TranscriberEngine:
-    """Our own engine, with any pair of encoder and decoder.
+    """Our own engine, with any pair of encoder and decoder; the command's and the server's.
 
     Args:
         transcriber: open while it transcribes.
@@ -145,6 +145,9 @@ class TranscriberEngine:
         options = options_in(self._options, language)
         if self._translates:
             options = replace(options, task="translate")
+        return self._with(options)
+
+    def _with(self, options: DecodingOptions) -> TranscriberEngine:
         return TranscriberEngine(self._transcriber, options, trim_window=self._trim_window)
 
     def transcribe(
@@ -160,14 +163,17 @@ class TranscriberEngine:
         options = self._options
         if language is not None:
             options = options_in(options, language)
+        return self._run(PartialBuffer(audio, draft, word_times, hold_back_s), options)
+
+    def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
         return self._transcriber.transcribe_running(
-            audio,
+            buffer.audio,
             options,
-            draft,
+            buffer.draft,
             trim_window=self._trim_window,
-            word_times=word_times,
-            hold_back_s=hold_back_s,
-            translate=self._translates and word_times,
+            word_times=buffer.word_times,
+            hold_back_s=buffer.hold_back_s,
+            translate=self._translates and buffer.word_times,
         )
 
 

@@ -1,13 +1,12 @@
-"""The engine of a server for one stream of captions, look by look."""
+"""The engine of a server for one stream of captions."""
 
 from __future__ import annotations
 
 from concurrent.futures import Future
 
-from whisper_hailo.core.types import BufferText, FloatArray, Segment
+from whisper_hailo.core.types import BufferText, Segment
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.engine import options_in
+from whisper_hailo.live.engine import TranscriberEngine
 from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
 from whisper_hailo.serve.job import Outcome, PartialJob
 from whisper_hailo.serve.request import Caller
@@ -15,88 +14,64 @@ from whisper_hailo.serve.worker import Worker
 from whisper_hailo.transcription.partials import PartialBuffer
 
 
-class EngineCaptions:
-    """The engine of a server for one stream of captions: see `CaptionEngine`.
+class EngineCaptions(TranscriberEngine):
+    """A `TranscriberEngine` whose buffers are decoded by a worker, together with other requests.
+
+    `transcribe` waits for the worker, so it is called on a thread of its own.
 
     Args:
         worker: open.
-        options: of the stream; decoded greedily, without times by the model.
+        options: of the stream.
         caller: whose stream it is.
-        deadline_s: most seconds of a look.
+        deadline_s: for each buffer.
+
+    Raises:
+        OptionError: see `TranscriberEngine`.
     """
 
     def __init__(
         self, worker: Worker, options: DecodingOptions, caller: Caller, deadline_s: float
     ) -> None:
+        super().__init__(worker.transcriber, options)
         self._worker = worker
-        self._options = options
         self._caller = caller
         self._deadline_s = deadline_s
-        self._look: PartialJob | None = None
+        self._job: PartialJob | None = None
         self._left = False
 
-    @property
-    def name(self) -> str:
-        return self._worker.name
-
-    @property
-    def content_s(self) -> float:
-        """The window less its margin."""
-        return self._worker.transcriber.content_s
-
-    @property
-    def language(self) -> str:
-        """As set; `auto`: it is found out."""
-        return self._options.language
-
-    def in_language(self, language: str) -> EngineCaptions:
-        """For the same caller, in another language; see `CaptionEngine`."""
-        options = options_in(self._options, language)
-        self._worker.transcriber.check(options)
+    def _with(self, options: DecodingOptions) -> EngineCaptions:
         return EngineCaptions(self._worker, options, self._caller, self._deadline_s)
 
-    def transcribe(
-        self,
-        audio: FloatArray,
-        draft: Draft,
-        *,
-        language: str | None = None,
-        word_times: bool = False,
-        hold_back_s: float = 0.0,
-    ) -> BufferText:
-        """See `CaptionEngine`. It waits, so it is called on a thread of its own.
+    def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
+        """Have the worker decode a buffer.
 
         Raises:
-            DeadlineExceededError: it was not heard by its deadline.
-            ClientDisconnectedError: the client has gone.
-            WhisperHailoError: what kept it from being heard.
+            DeadlineExceededError: it took longer than the deadline.
+            ClientDisconnectedError: the client has disconnected.
+            WhisperHailoError: the worker's error.
         """
-        options = self._options
-        if language is not None:
-            options = options_in(options, language)
-        heard: Future[BufferText] = Future()
+        result: Future[BufferText] = Future()
 
         def emit(event: Segment | Outcome | Exception) -> None:
             if isinstance(event, Exception):
-                heard.set_exception(event)
+                result.set_exception(event)
             elif isinstance(event, BufferText):
-                heard.set_result(event)
+                result.set_result(event)
 
-        running = PartialBuffer(audio, draft, word_times, hold_back_s)
-        look = self._look = self._worker.transcribe_partial(running, options, self._caller, emit)
+        job = self._job = self._worker.transcribe_partial(buffer, options, self._caller, emit)
         try:
-            if self._left:  # before there was a look to leave
+            if self._left:  # before there was a job to leave
                 raise ClientDisconnectedError("the client left")
-            return heard.result(self._deadline_s)
+            return result.result(self._deadline_s)
         except TimeoutError:
             raise DeadlineExceededError(
                 f"live audio exceeded its {self._deadline_s:g} s deadline; retry later"
             ) from None
         finally:
-            self._worker.leave(look)
+            self._worker.leave(job)
 
     def leave(self) -> None:
-        """Free the place of a running partial: the client has gone. From any thread."""
+        """Cancel the running buffer: the client has disconnected. From any thread."""
         self._left = True
-        if self._look is not None:
-            self._look.leave()
+        if self._job is not None:
+            self._job.leave()

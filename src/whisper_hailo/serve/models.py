@@ -76,7 +76,6 @@ class ServedModel:
         limits = replace(options.limits, max_per_second=TOKENS_PER_SECOND)
         search = SearchOptions()
         options = replace(options, search=search, limits=limits, timestamps=False, words=None)
-        self.worker.transcriber.check(options)
         return EngineCaptions(self.worker, options, caller, deadline_s)
 
     def _with_hints(self, choices: Choices) -> Choices:
