@@ -44,7 +44,7 @@ _LAST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Where audio comes from: a microphone, a file that is played, raw samples, an address."""
+    """Audio source: a microphone, a file, raw samples or an address."""
 
     mic: str | None = flag(None, "Number, part of its name, default, browser.", metavar="DEVICE")
     list_devices: bool = flag(False, "List microphones and exit.")
@@ -70,7 +70,7 @@ class SourceOptions:
         expect(self, "loops", self.loops >= 1, "1 or more")
 
     def expect_use(self, audio: str | None) -> None:
-        """Refuse options that have no effect on what is heard."""
+        """Refuse options that have no effect on this source."""
         is_address = audio is not None and "://" in audio
         is_file = audio is not None and audio != "-" and not is_address
         is_microphone = self.mic not in (None, "browser")
@@ -84,10 +84,10 @@ class SourceOptions:
             refuse_idle(self, name, serves, what)
 
     def played(self, audio: str | None) -> str | None:
-        """Return the source: the argument, or what is replayed.
+        """Return the source: the argument, or the replayed recording.
 
         Raises:
-            OptionError: both are there.
+            OptionError: both are given.
         """
         if self.replay is not None and audio is not None:
             raise OptionError(f"--replay {self.replay} and {audio} are two sources; give one")
@@ -96,7 +96,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class CaptionModel(ModelOptions):
-    """Which model, ours or another engine's."""
+    """The model, or Moonshine."""
 
     moonshine: str | None = flag(
         None,
@@ -108,7 +108,7 @@ class CaptionModel(ModelOptions):
 
 @dataclass(frozen=True, slots=True)
 class ShowOptions:
-    """What becomes of the captions."""
+    """Where captions go: terminal, files, page."""
 
     events: Path | None = flag(None, "Write all events to this file.", metavar="F.jsonl")
     output: tuple[Path, ...] = flag(
@@ -165,11 +165,7 @@ class ShowOptions:
         expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
 
     def expect_use(self, source: SourceOptions) -> None:
-        """Refuse options that have no effect without another.
-
-        Raises:
-            OptionError: there is one.
-        """
+        """Refuse options that have no effect without another."""
         if source.mic == "browser" and not self.web:
             raise OptionError("--mic browser needs --web, the page that it records in; give both")
         kept = bool(self.events or self.output or self.record)
@@ -182,11 +178,7 @@ class ShowOptions:
         refuse_idle(self, "colour", not self.as_json, "a terminal, not --json")
 
     def expect_subtitles(self, layout: PartialOptions[Layout]) -> None:
-        """Refuse the shape of subtitles where there are none.
-
-        Raises:
-            OptionError: it is given.
-        """
+        """Refuse the layout of subtitles where there are none."""
         written = any(path.suffix.lower() in (".srt", ".vtt") for path in self.output)
         if layout.typed and not (written or self.web):
             raise OptionError(
@@ -195,14 +187,14 @@ class ShowOptions:
             )
 
     def replacements(self) -> Replacements:
-        """Read the replacements and the masks of words."""
+        """Read the replacements and the masked words."""
         from whisper_hailo.live.outputs.replacements import Replacements
 
         given = Replacements({}) if self.replace is None else Replacements.read(self.replace)
         return given if self.mask is None else given | Replacements.masks(self.mask)
 
     def hotwords(self) -> str:
-        """Return the shown words of the replacements, which the decoder is to expect."""
+        """Return the replacements' shown words, which the decoder is to expect."""
         from whisper_hailo.live.outputs.replacements import Replacements
 
         if self.replace is None:
@@ -210,7 +202,7 @@ class ShowOptions:
         return ", ".join(filter(None, Replacements.read(self.replace).phrases.values()))
 
     def recording(self, audio: str | None) -> FlacRecording | None:
-        """Return the recording that the audio is kept in, not open yet."""
+        """Return the recording of the audio, not open yet."""
         if self.record is None:
             return None
         from whisper_hailo.live.outputs.files import identity
@@ -221,7 +213,7 @@ class ShowOptions:
         return recording
 
     def place(self) -> Place | None:
-        """Return where and for whom the page is served, if it is."""
+        """Return the address and the access rules of the page, if it is served."""
         from whisper_hailo.serve.routes.captions.view import Place
 
         if not self.web:
@@ -255,7 +247,7 @@ _NOT_MOONSHINE: Final = "Whisper's models, not --moonshine,"
 
 
 def expect_heard(model: CaptionModel, options: CaptionOptions) -> None:
-    """Refuse options that the engine which is asked for cannot make use of."""
+    """Refuse options that the chosen engine does not support."""
     if model.moonshine is None:
         return
     for part in (model.convert, model.engine.hailo, model.engine, replace(model, moonshine=None)):
@@ -316,11 +308,11 @@ def _expecting(
 
 
 def refuse_unhonoured(options: DecodingOptions, honoured: frozenset[str], engine: str) -> None:
-    """Refuse every option that an engine does not honour and that is not at its default.
+    """Refuse changed options that an engine does not support.
 
     Args:
-        options: as the caller asked for.
-        honoured: names of fields, those of groups as `cures.pad_to`.
+        options: of the caller.
+        honoured: names of supported fields, those of groups as `cures.pad_to`.
         engine: its name, for messages.
     """
     for name, typed, value in _changed(options, ""):

@@ -53,7 +53,7 @@ class TerminalView:
 
     Args:
         colour: shade words by their probability.
-        terminal: standard output is one; `None` looks.
+        terminal: standard output is one; `None` detects it.
     """
 
     def __init__(self, *, colour: bool = False, terminal: bool | None = None) -> None:
@@ -75,7 +75,7 @@ class TerminalView:
             emit(_ERASE + self._running(event))
 
     def close(self) -> None:
-        """Take the running line away."""
+        """Erase the running line."""
         if self._terminal:
             emit(_ERASE)
 
@@ -108,30 +108,25 @@ class TerminalView:
 
 
 def _of_speaker(speaker: int | None, words: Sequence[CaptionWord]) -> list[CaptionWord]:
-    """Words behind the name of who says them, where that is known."""
+    """Return words behind the name of their speaker, if there is one."""
     name = [CaptionWord(label(speaker))] if speaker is not None else []
     return [*name, *_from_margin(words)]
 
 
 def _from_margin(words: Sequence[CaptionWord]) -> list[CaptionWord]:
-    """Words from the first on that is seen, which has no blank before it."""
+    """Return words without leading whitespace."""
     while words and not words[0].text.strip():
         words = words[1:]
     return [replace(word, text=word.text.lstrip()) for word in words[:1]] + list(words[1:])
 
 
 def clean(text: str) -> str:
-    """Sanitise a text: nothing that moves a cursor."""
+    """Sanitize a text: no control characters, which move the cursor."""
     return _CONTROL.sub(" ", text).strip("\n")
 
 
 def first_columns(words: Sequence[CaptionWord], room: int) -> Sequence[CaptionWord]:
-    """As many of the first words as a line holds; at least one.
-
-    Args:
-        words: with their blanks.
-        room: columns; wide characters take two.
-    """
+    """Return as many of the first words as fit `room` columns; at least one."""
     for n_words in range(1, len(words)):
         if _columns("".join(word.text for word in words[: n_words + 1])) > room:
             return words[:n_words]
@@ -139,12 +134,7 @@ def first_columns(words: Sequence[CaptionWord], room: int) -> Sequence[CaptionWo
 
 
 def fitting(words: Sequence[str], room: int) -> list[str]:
-    """As many of the last words as fit, an ellipsis before them counted; at least one.
-
-    Args:
-        words: with their blanks.
-        room: columns; wide characters take two.
-    """
+    """Return as many of the last words as fit `room` columns with an ellipsis; at least one."""
     kept: list[str] = []
     left = room if _columns("".join(words)) <= room else room - _columns(_ELLIPSIS)
     for word in reversed(words):
@@ -165,12 +155,7 @@ def _last_columns(word: str, room: int) -> str:
 
 
 def report(statistics: CaptionStatistics, *, as_json: bool) -> None:
-    """Print the statistics: JSON on standard output, or lines on standard error.
-
-    Args:
-        statistics: of the run.
-        as_json: for machines; all figures.
-    """
+    """Print the statistics: all as JSON on standard output, or lines on standard error."""
     figures = statistics.as_json()
     if as_json:
         emit_json({"event": "statistics", **figures})
@@ -183,7 +168,7 @@ def report(statistics: CaptionStatistics, *, as_json: bool) -> None:
 
 
 def summary(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
-    """Three lines: what was heard, what it cost, and how it felt."""
+    """Yield three lines: the words, the cost, and the latency."""
     heard = [language_name(code) for code, n_words in words_in.most_common() if code and n_words]
     language = f" ({', '.join(heard)})" if heard else ""
     yield (
@@ -222,7 +207,7 @@ class _Sums:
 
 
 class VerboseView:
-    """Writes a line for each event; what it cost is what was added to the statistics before it."""
+    """Writes a line for each event, with the cost since the event before."""
 
     def __init__(self, statistics: CaptionStatistics) -> None:
         self._statistics = statistics

@@ -51,7 +51,7 @@ class Command(click.Command):
     """A command whose help is by topic.
 
     Attributes:
-        has_all: its help has the keys of settings files, too.
+        has_all: its help includes the keys of settings files.
     """
 
     has_all = False
@@ -87,7 +87,7 @@ class Command(click.Command):
 
 
 class TranscribingCommand(Command):
-    """A command that takes the options of other Whisper programs, too."""
+    """A command that also takes the options of other Whisper programs."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
@@ -100,10 +100,9 @@ class TranscribingCommand(Command):
 def command_of(name: str, function: Callable[..., Any]) -> Command:
     """Make a command of a function.
 
-    Args:
-        name: as typed.
-        function: its parameters are dataclasses of options, `PartialOptions` of them, or annotated
-            with a `Flag` or an `Argument`.
+    Its parameters are dataclasses of options, `PartialOptions` of them, or annotated with a `Flag`
+    or
+    an `Argument`.
     """
     params: list[click.Parameter] = []
     readers: dict[str, Read] = {}
@@ -142,7 +141,7 @@ def typed_of(context: click.Context, parsed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add(params: list[click.Parameter], key: str, hint: Any, default: Any) -> Read:  # noqa: ANN401
-    """Add what a function's parameter is typed by; return what reads it."""
+    """Add the options of a function's parameter; return what reads them."""
     note: Any = None
     if get_origin(hint) is Annotated:
         hint, note = get_args(hint)[:2]
@@ -175,7 +174,7 @@ def _add(params: list[click.Parameter], key: str, hint: Any, default: Any) -> Re
 def eager_switch(
     long: str, text: str, act: Callable[[click.Context], None], topic: str = ""
 ) -> Option:
-    """Return an option that acts in the place of the command, like `--version`."""
+    """Return an option that runs instead of the command, like `--version`."""
 
     def callback(context: click.Context, _: click.Parameter, wanted: bool | None) -> None:
         if wanted and not context.resilient_parsing:
@@ -195,10 +194,10 @@ def _show_all(context: click.Context) -> None:
 
 
 def load_settings(context: click.Context, param: click.Parameter, path: Path | None) -> None:
-    """Have Click take what is not typed from a TOML file; the callback of `--config`.
+    """Read defaults from a TOML file; the callback of `--config`.
 
     Raises:
-        OptionError: the file cannot be read, or names no option of the command.
+        OptionError: the file cannot be read, or has an unknown key.
     """
     command = context.command
     _warn_of_unknown(f"{context.auto_envvar_prefix}_", command.params)
@@ -235,7 +234,7 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
 
 
 def _warn_of_unknown(prefix: str, params: Collection[click.Parameter]) -> None:
-    """Warn of variables with our prefix that name no option: most are misspelt."""
+    """Warn of variables with our prefix that name no option, such as misspelt ones."""
     known = {f"{prefix}{one.name}".upper() for one in params if isinstance(one, click.Option)}
     for name in sorted(os.environ):
         if name.upper().startswith(prefix) and name not in known:
@@ -248,7 +247,7 @@ def write_options(params: Iterable[Any], formatter: Any, *, settings: bool = Fal
     """Write options by topic.
 
     Args:
-        params: of a command, as Click has them.
+        params: of a command.
         formatter: Click's, or anything with its `section` and `write_dl`.
         settings: also write the keys that only settings files have.
     """

@@ -34,9 +34,9 @@ class CompatOption:
     Attributes:
         names: as typed, the long one first.
         advice: what to type for values that are not among `values`.
-        values: our words for each value; a switch has `True` and perhaps `False`.
+        values: our arguments for each value; a switch has `True` and perhaps `False`.
         switch: no value follows it, or `True` or `False`.
-        number: our words for a whole number, which any other value has to be.
+        number: makes our arguments of a whole number; other values are refused.
         same: our option of the same values.
     """
 
@@ -48,10 +48,10 @@ class CompatOption:
     same: str = ""
 
     def words_for(self, typed: str, value: str) -> list[str]:
-        """Return our words for the option, typed by one of its names, with this value.
+        """Return our arguments for the option, typed by one of its names, with this value.
 
         Raises:
-            OptionError: there is no such thing here.
+            OptionError: there is no equivalent.
         """
         if self.same:
             return [self.same, value]
@@ -175,17 +175,14 @@ _BY_NAME: Final = {name: option for option in COMPAT_OPTIONS for name in option.
 
 
 def normalize_argv(words: Sequence[str], command: click.Command) -> list[str]:
-    """Rewrite the words behind a command so that its own options parse them.
+    """Rewrite a command's arguments so that its own options parse them.
 
-    Words of other programs become ours and go first, since the last of several counts. `-f FILE` is
+    Options of other programs become ours and go first, since the last of several counts. `-f FILE`
+    is
     the recording, as in whisper.cpp, and `--word_timestamps True` the switch, as in OpenAI's.
 
-    Args:
-        words: as typed.
-        command: whose options are meant.
-
     Raises:
-        OptionError: an option of another program that stands for nothing here.
+        OptionError: an option of another program has no equivalent.
     """
     return _Rewriter(command).rewrite(list(words))
 
@@ -246,7 +243,7 @@ class _Rewriter:
             self._first += words
 
     def _clip(self) -> list[str]:
-        """Return the stretch of a recording that whisper.cpp has two options for."""
+        """Return `--clip-timestamps` for whisper.cpp's offset and duration."""
         if not self._milliseconds:
             return []
         begin_ms = self._milliseconds.get(_BEGIN, 0)
@@ -260,7 +257,7 @@ def _is_switch(name: str) -> bool:
 
 
 def _is_recording(word: str) -> bool:
-    """Return whether the value of `-f` is a file, not a format: there, or named as files are."""
+    """Return whether the value of `-f` is a file, not a format: it exists or looks like one."""
     if {part.strip().lower() for part in word.split(",")} <= {*FORMATS, ALL_FORMATS}:
         return False
     return word == "-" or bool(Path(word).suffix) or os.path.exists(word)

@@ -109,7 +109,7 @@ def _binding() -> tuple[Check, str]:
 
 
 def _family() -> int:
-    """Return the HailoRT that this machine's chip needs, by its bus or its driver."""
+    """Return the HailoRT major version that this machine's chip needs, by its bus or driver."""
     later = any(device.kind == _10H for device in probe.pci_devices())
     return _LATER if later or "hailo1x_pci" in probe.drivers() else _LEGACY
 
@@ -327,7 +327,7 @@ def _throttling() -> Check:
 
 
 def _hefs() -> list[Check]:
-    """Fetched files, and where there are some."""
+    """Check the fetched HEFs, where there are some."""
     folder = _folder()
     found = [_hef(path, folder) for path in _fetched()]
     if found:

@@ -26,13 +26,9 @@ _OF_A_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM,
 
 
 def report(error: BaseException) -> ExitCode:
-    """Print what went wrong.
+    """Print an error; return its exit code.
 
-    Args:
-        error: ours, whose text says what to do, or an unexpected one.
-
-    Returns:
-        the exit code that goes with it.
+    Errors of ours are printed as they are, unexpected ones with advice.
     """
     error = _foreseen(error)
     complain(_described(error))
@@ -51,7 +47,7 @@ def describe(error: BaseException) -> str:
 def was_interrupted(error: BaseException) -> bool:
     """Return whether Ctrl-C caused an error.
 
-    Extensions that are being imported when it is pressed make an `ImportError` of it.
+    An extension that is being imported turns it into an `ImportError`.
     """
     chain: BaseException | None = error
     while chain is not None and not isinstance(chain, KeyboardInterrupt):
@@ -101,11 +97,11 @@ def tell(message: str) -> None:
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
-    """Sanitise a text: no line ends, no terminal escapes, no invisible characters.
+    """Sanitize a text: no line ends, no terminal escapes, no invisible characters.
 
     Args:
-        text: from anywhere: a file's name may be part of it.
-        longest: so many characters; its middle is left out.
+        text: untrusted, such as a file name.
+        longest: most characters; the middle is left out.
     """
     line = " ".join(filter(None, (part.strip() for part in text.splitlines())))
     line = _visible(line)

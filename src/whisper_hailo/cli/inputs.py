@@ -24,13 +24,13 @@ _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One recording, or what kept it from being found.
+    """One recording, or why it was not found.
 
     Attributes:
-        name: what to call it.
+        name: for messages.
         path: the file; `None` for standard input.
-        stem: place of its results below the output folder, without a suffix.
-        fault: why it cannot be tried.
+        stem: path of its results below the output folder, without a suffix.
+        fault: why it cannot be transcribed.
     """
 
     name: str
@@ -55,12 +55,12 @@ class Input:
 
 
 def find_inputs(words: Sequence[str]) -> list[Input]:
-    """Files as named; folders with all recordings below them, in order of their names."""
+    """Return files as named, and all recordings below folders, sorted by name."""
     return _told_apart([found for word in words for found in _expand(word)])
 
 
 def _told_apart(found: list[tuple[Path, Input]]) -> list[Input]:
-    """Give recordings of one name outputs of their own, and leave those of earlier runs alone.
+    """Give recordings of one name distinct outputs, and keep those of earlier runs.
 
     In one folder the recording that came first has the plain name (`demo.txt`), and others keep
     their suffix (`demo.mp3.txt`). Of two folders the first named has it, and recordings of others
@@ -88,7 +88,7 @@ def _told_apart(found: list[tuple[Path, Input]]) -> list[Input]:
 def _stems(
     root: Path, entry: Input, taken: Mapping[Path, tuple[Path, Path | None]]
 ) -> Iterator[Path]:
-    """Yield what the outputs of a recording may be called, best first."""
+    """Yield candidate names of a recording's outputs, best first."""
     plain = entry.stem
     suffix = "" if entry.path is None else entry.path.suffix
     whole = plain.with_name(plain.name + suffix)
@@ -113,7 +113,7 @@ def _age_key(path: Path | None) -> tuple[int, int]:
 
 
 def _expand(word: str) -> Iterator[tuple[Path, Input]]:
-    """Yield what a word stands for, with the folder that it was found in."""
+    """Yield the inputs of an argument, with the folder that each was found in."""
     word = at_home(word)
     if word == STDIN:
         closed = AudioError("standard input is closed; pipe a recording into it, or name a file")
@@ -128,7 +128,7 @@ def _expand(word: str) -> Iterator[tuple[Path, Input]]:
 
 
 def looked_at(entry: Input) -> Input:
-    """With what is wrong with it, as far as that can be told without a model and at once."""
+    """Return an input with its fault, as far as it is found without a model."""
     if entry.fault is not None or entry.path is None:
         return entry
     return replace(entry, fault=_fault_of(entry.name))

@@ -30,7 +30,7 @@ _LONGEST_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """Which model, and how it runs: the arguments of `Transcriber.from_model`."""
+    """The model and how it runs: the arguments of `Transcriber.from_model`."""
 
     model: str = flag("tiny", "Model name, hub id or directory.", short="-m", metavar="NAME")
     revision: str | None = flag(
@@ -61,10 +61,10 @@ class ModelOptions:
         expect(self, "window", fits, f"{_SHORTEST_S:g} s to {_LONGEST_S:g} s")
 
     def expect_language(self, options: DecodingOptions) -> None:
-        """Refuse a language that no model knows, or not one whose name says English only.
+        """Refuse unknown languages, and others than English for `.en` models.
 
         Raises:
-            OptionError: so it is, or a translation by such a model.
+            OptionError: the language or the translation is not supported.
         """
         if len(options.language) > len(AUTO_LANGUAGE):  # codes have two or three letters
             similar = similar_language(options.language, KNOWN_LANGUAGES)
@@ -84,11 +84,7 @@ class ModelOptions:
             raise OptionError(f"--task is translate, {self.model} cannot; give --model {other}")
 
     def transcriber(self, priority: ChipPriority = ChipPriority.BATCH) -> Transcriber:
-        """Return a transcriber that is not open yet.
-
-        Args:
-            priority: on a Hailo chip that several share; live captions go before files.
-        """
+        """Return a transcriber that is not open yet, with a priority on a shared Hailo chip."""
         from whisper_hailo.transcription.transcriber import Transcriber
 
         return Transcriber.from_model(**self.arguments(priority))
@@ -116,7 +112,7 @@ def _step(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """The first temperature, and by how much each try is hotter."""
+    """The first temperature, and the step of each retry."""
 
     temperature: float = flag(0.0, "Sampling temperature; 0 is greedy or beam search.", SEARCH)
     fallback: float | None = flag(
@@ -136,7 +132,7 @@ class Fallback:
             step: the decoder's default; 0 is off.
 
         Raises:
-            OptionError: no such step.
+            OptionError: the step is out of range.
         """
         step = step if self.fallback is None else self.fallback
         if step != 0 and not _LEAST_STEP <= step <= HOTTEST:

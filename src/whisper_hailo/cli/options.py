@@ -24,11 +24,11 @@ _EXPECTED: Final = {int: "a whole number", float: "a number", str: "text", Path:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """Annotation of a command's parameter: it has a place, not a name; of a list, any number.
+    """Annotation of a positional parameter of a command.
 
     Attributes:
         help: a line; empty: the command's first sentence says it.
-        metavar: stands for it in help; empty: its name.
+        metavar: for help; empty: its name.
     """
 
     help: str = ""
@@ -37,11 +37,11 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class FieldSubset:
-    """Annotation of a dataclass in a command's parameters: only these fields are options.
+    """Annotation of a dataclass parameter of a command: only these fields are options.
 
     Attributes:
         names: of its fields.
-        excluded: typed names, with `_` for `-`, of options that have no effect there.
+        excluded: typed names, with `_` for `-`, of options without effect there.
     """
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class FieldSubset:
 
 
 class Value(click.ParamType[Any]):
-    """The value of an option, parsed as its field says; settings files give it as it is."""
+    """The value of an option, parsed as its field says."""
 
     name = "value"
 
@@ -60,7 +60,7 @@ class Value(click.ParamType[Any]):
         """Return the parsed value.
 
         Raises:
-            OptionError: it stands for none.
+            OptionError: it cannot be parsed.
         """
         choices = self.flag.choices
         if choices and value not in choices:
@@ -87,7 +87,7 @@ class Value(click.ParamType[Any]):
         raise ValueError(_EXPECTED[self.kind])
 
     def split_envvar_value(self, rv: str) -> list[str]:
-        """Split a list of the environment at its commas."""
+        """Split a list in the environment at its commas."""
         return [word for word in rv.split(",") if word]
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:  # noqa: ANN401
@@ -98,12 +98,12 @@ class Value(click.ParamType[Any]):
 
 
 class Option(click.Option):
-    """An option of a field or of a parameter; what is not typed is `None`.
+    """An option of a field or of a parameter; without a value it is `None`.
 
     Attributes:
         topic: heading of help; empty: among the everyday options.
-        settings_only: settings files and the environment have it, the command line has not.
-        can_be_switched_off: it is a switch whose default is on, or found out.
+        settings_only: settings files and the environment have it, the command line does not.
+        can_be_switched_off: it is a switch whose default is on, or detected.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Option(click.Option):
 
 
 def options_of(kind: type[Any], subset: FieldSubset = FieldSubset(())) -> Iterator[Option]:
-    """Yield the options of a dataclass's fields, and of the dataclasses that they hold."""
+    """Yield the options of a dataclass's fields, nested dataclasses included."""
     for one, hint, held in option_fields(kind, subset.names):
         flag = flag_of(one)
         if flag is not None:
@@ -168,7 +168,7 @@ def options_of(kind: type[Any], subset: FieldSubset = FieldSubset(())) -> Iterat
 
 
 def argument_of(name: str, hint: Any, note: Argument, *, required: bool) -> click.Argument:  # noqa: ANN401
-    """Return what Click reads a command's argument by."""
+    """Return the Click argument of a positional parameter."""
     kind = inner_type(hint)
     is_list = get_origin(kind) is list
     kind = get_args(kind)[0] if is_list else kind

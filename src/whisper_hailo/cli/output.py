@@ -19,10 +19,10 @@ _SHADES: Final = ((0.5, "\x1b[31m"), (0.8, "\x1b[33m"), (1.01, "\x1b[32m"))
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """What is written, and where.
+    """Formats and places of the results.
 
     Raises:
-        OptionError: no such format, several of them on standard output, or an option that needs
+        OptionError: an unknown format, several of them on standard output, or an option that needs
             another one.
     """
 
@@ -65,12 +65,12 @@ class OutputOptions:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """Return the formats to write, each once."""
+        """Return the formats to write, without duplicates."""
         return FORMATS if ALL_FORMATS in self._named else tuple(dict.fromkeys(self._named))
 
 
 def shaded(text: str, probability: float | None) -> str:
-    """Colour a word for a terminal by its probability; without one it counts as sure."""
+    """Colour a word for a terminal by its probability; without one it counts as certain."""
     sure = 1.0 if probability is None else probability
     colour = next(code for limit, code in _SHADES if sure < limit)
     word = text.lstrip()

@@ -19,10 +19,10 @@ _CUT: Final = "…"
 
 
 class StatusLine:
-    """Rewritten in place on a terminal; a line now and then elsewhere.
+    """A line that is rewritten on a terminal, and printed now and then elsewhere.
 
     Args:
-        now_s: of the clock that `is_due` is asked by.
+        now_s: of the clock that `is_due` is given.
     """
 
     def __init__(self, now_s: float) -> None:
@@ -36,11 +36,11 @@ class StatusLine:
         return not is_quiet() and now_s - self._last_s >= self._interval_s
 
     def show(self, now_s: float, line: str, name: str = "") -> None:
-        """Take the place of the one before.
+        """Replace the line.
 
         Args:
             now_s: of the clock.
-            line: what it says.
+            line: its text.
             name: before it; shortened where a terminal has no room for both, since a line that
                 wraps cannot be rewritten.
         """
@@ -54,7 +54,7 @@ class StatusLine:
         print(_ERASE + cropped(_named(name, line), room), end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Take it away from a terminal; it may come again."""
+        """Erase the line on a terminal."""
         if self._shown and self._terminal:
             self._shown = False
             print(_ERASE, end="", file=sys.stderr, flush=True)
@@ -65,12 +65,7 @@ def _named(name: str, line: str) -> str:
 
 
 def cropped(text: str, room: int) -> str:
-    """Cut a text that is too wide, with an ellipsis.
-
-    Args:
-        text: one line.
-        room: columns; wide characters take two.
-    """
+    """Shorten a text to `room` columns, with an ellipsis."""
     if cell_len(text) <= room:
         return text
     return set_cell_size(text, room - 1) + _CUT if room > 0 else ""
@@ -81,7 +76,7 @@ def _on_terminal() -> bool:
 
 
 def _columns() -> int:
-    """Return the width of the terminal that standard error is."""
+    """Return the width of the terminal on standard error."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):
@@ -96,7 +91,7 @@ _LEAST_S: Final = 0.2
 
 
 class Progress:
-    """How far one input is, how fast, and what is left."""
+    """Progress, speed and remaining time of one input."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -105,11 +100,11 @@ class Progress:
         self._known_s = 0.0
 
     def skip(self, known_s: float) -> None:
-        """Count audio of an earlier run, which does not count for the speed."""
+        """Exclude audio of an earlier run from the speed."""
         self._known_s = known_s
 
     def __call__(self, done_s: float, duration_s: float | None) -> None:
-        """Report seconds of audio done, of how many when that is known."""
+        """Report the seconds done, of how many if that is known."""
         now_s = monotonic()
         if done_s <= self._known_s:
             self._begin_s = now_s
@@ -123,26 +118,26 @@ class Progress:
         self._line.show(now_s, line, self._name)
 
     def close(self) -> None:
-        """Clear the line, which may come again."""
+        """Erase the line."""
         self._line.close()
 
 
 def clock(seconds: float) -> str:
-    """`h:mm:ss`, or `m:ss` below an hour."""
+    """Format seconds as `h:mm:ss`, or `m:ss` below an hour."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
 class Steps:
-    """How many steps of how many are done, and what is done now."""
+    """Progress of a number of named steps."""
 
     def __init__(self) -> None:
         self._begin_s = monotonic()
         self._line = StatusLine(self._begin_s)
 
     def __call__(self, done: int, total: int, what: str) -> None:
-        """Report steps done, of how many, and what is done now."""
+        """Report the steps done, their number, and the current one."""
         now_s = monotonic()
         if self._line.is_due(now_s):
             line = f"{done} of {total}, {clock(now_s - self._begin_s)}: {what}"

@@ -43,11 +43,11 @@ class Sink:
         formats: of `outputs.FORMATS`.
         output_dir: where files are written; `None` is standard output.
         as_json: print one JSON object per input on standard output.
-        inputs: all of them, none of which an output may replace.
+        inputs: all of them; no output may replace one.
         layout: of subtitles.
-        goes_on: what is there is left out, what was begun is gone on with.
+        goes_on: skip finished inputs and resume interrupted ones.
         timed: lines of text on standard output have times.
-        colour: their words are shaded, where that is a terminal.
+        colour: shade their words on a terminal.
 
     Raises:
         OptionError: a file would replace another one or an input.
@@ -96,7 +96,7 @@ class Sink:
                 targets.add(real)
 
     def expect_writable(self) -> None:
-        """Refuse a folder that nothing can be written to, before there is something to write."""
+        """Refuse an output folder that is not writable, before any work."""
         if self.output_dir is not None:
             expect_folder(self.output_dir, self.advice)
 
@@ -116,22 +116,22 @@ class Sink:
         return None
 
     def targets(self, entry: Input) -> list[Path]:
-        """Files that an input's results go to."""
+        """Return the files of an input's results."""
         return [target for _, target in self.written(entry)]
 
     def written(self, entry: Input) -> list[tuple[str, Path]]:
-        """Formats with the files that an input's results go to; none on standard output."""
+        """Return the formats and files of an input's results; none on standard output."""
         stem = self.stem(entry)
         if stem is None:
             return []
         return [(fmt, stem.with_name(f"{stem.name}.{fmt}")) for fmt in self.formats]
 
     def stem(self, entry: Input) -> Path | None:
-        """Files of an input without their suffixes; `None` where none are written."""
+        """Return an input's output path without suffix; `None` on standard output."""
         return None if self.output_dir is None else self.output_dir / entry.stem
 
     def journal(self, entry: Input) -> Path | None:
-        """Return the journal that a resumed run reads; `None` where no files are written."""
+        """Return the journal of a resumable run; `None` on standard output."""
         stem = self.stem(entry)
         return stem and stem.with_name(f"{stem.name}{UNFINISHED}.jsonl")
 
@@ -160,13 +160,7 @@ class Sink:
         return bool(targets) and all(map(os.path.isfile, targets))
 
     def put(self, entry: Input, transcript: Transcript, *, printed: bool = False) -> None:
-        """Hand over the result of one input.
-
-        Args:
-            entry: the input.
-            transcript: what came of it.
-            printed: it is on standard output already.
-        """
+        """Write the result of one input, unless it is `printed` already."""
         name = shown(entry.name)
         if not transcript.text:
             tell(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
@@ -185,10 +179,10 @@ class Sink:
             emit(render(transcript, JSON))
 
     def put_error(self, entry: Input, error: Exception) -> ExitCode:
-        """Report an input that failed; returns its exit code.
+        """Report a failed input; return its exit code.
 
         Raises:
-            KeyboardInterrupt: it failed because the user ended the program.
+            KeyboardInterrupt: the user interrupted it.
         """
         if was_interrupted(error):
             raise KeyboardInterrupt from error
@@ -203,9 +197,9 @@ class Printer:
     """Prints the segments of one input.
 
     Attributes:
-        text: makes text of them.
-        prefix: of each part, the name of the input where there are several.
-        is_shaded: words have the colours of their probabilities.
+        text: renders them.
+        prefix: of each part: the name of the input, where there are several.
+        is_shaded: colour words by their probability.
     """
 
     text: TextWriter
@@ -230,12 +224,12 @@ _INTERVAL_S: Final = 2.0
 
 
 class RecordingWriter(Closing):
-    """Takes the segments of one input: prints them, or has its files grow.
+    """Takes the segments of one input: prints them, or lets its files grow.
 
     Args:
         entry: the input.
         sink: where its results go.
-        identity: gives that of the run, for those that go on with it.
+        identity: returns the hash of all that affects the text, for resumed runs.
     """
 
     def __init__(self, entry: Input, sink: Sink, identity: Callable[[], str]) -> None:
@@ -250,7 +244,7 @@ class RecordingWriter(Closing):
         self.progress = Progress(shown(Path(entry.name).name))
 
     def open(self) -> RecordingWriter:
-        """Look for what an earlier run left."""
+        """Read the journal of an interrupted run."""
         if self.journal is not None:
             self.journal.open()
             known_s = self.journal.known_s
@@ -260,12 +254,7 @@ class RecordingWriter(Closing):
         return self
 
     def write(self, segment: Segment, so_far: Segments) -> None:
-        """Take the next segment.
-
-        Args:
-            segment: the last of those so far.
-            so_far: language and transcript of what has come.
-        """
+        """Take the next segment; `so_far` has the language and the transcript up to it."""
         self._tell_language(so_far)
         if self._printer is not None:
             self.progress.close()
@@ -276,7 +265,7 @@ class RecordingWriter(Closing):
             self._grow(so_far)
 
     def finish(self, whole: Segments) -> None:
-        """Hand over the whole result, and remove what an interrupted run would have left."""
+        """Write the whole result, and remove the journal and the unfinished files."""
         if self._printer is not None:
             self.progress.close()
             self._printer.finish()
@@ -308,7 +297,7 @@ class RecordingWriter(Closing):
         note(f"{self._name}: {language_name(code)} ({probability:.0%})")
 
     def close(self) -> None:
-        """Leave what there is to a run that goes on."""
+        """Keep the journal for a resumed run."""
         self.progress.close()
         if self.journal is not None:
             self.journal.close()

@@ -31,23 +31,23 @@ _MOST_WAITING: Final = 1 << 24
 
 
 class ReaderGoneError(Exception):
-    """The reader of standard output has gone, as after `head`: the work ends without a failure.
+    """The reader of standard output has closed it, as after `head`: end without a failure.
 
-    Not an `OSError`, of which Click makes an exit code of its own.
+    Not an `OSError`, which Click turns into an exit code of its own.
     """
 
 
 class _Results(io.FileIO):
     """Standard output.
 
-    After a failure it swallows what is left, or the interpreter would fail again when it exits.
+    After a failure it drops what follows, or the interpreter would fail again at exit.
     """
 
     _failed = False
     _patience: _Patience | None = None
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write some of it, or keep it where there is patience."""
+        """Write some of it, or queue it while retrying."""
         if self._failed:
             return memoryview(data).nbytes
         try:
@@ -64,14 +64,14 @@ class _Results(io.FileIO):
             ) from error
 
     def write_some(self, data: ReadableBuffer) -> int:
-        """Write some of it as soon as any of it is taken."""
+        """Write some of it as soon as there is room."""
         while (n_bytes := super().write(data)) is None:  # a pipe that does not block is full
             select.select([], [self], [])
         return n_bytes
 
     @contextmanager
     def patient(self, *, alone: bool) -> Iterator[None]:
-        """Within the block what is not taken is kept and tried again; see `patient_results`."""
+        """Queue and retry failed writes within the block; see `patient_results`."""
         from whisper_hailo.core.timing import GrowingWait
 
         self._patience = patience = _Patience(self, GrowingWait(), alone=alone)
@@ -89,7 +89,7 @@ class _Results(io.FileIO):
 
 
 class _Patience:
-    """What standard output did not take, and when it is to be tried again."""
+    """Queue of output that could not be written, and its back-off."""
 
     def __init__(self, out: _Results, wait: GrowingWait, *, alone: bool) -> None:
         self._out = out
@@ -100,7 +100,7 @@ class _Patience:
         self.n_lost = 0
 
     def write(self, data: ReadableBuffer) -> int:
-        """Take all of it, whatever becomes of it."""
+        """Queue all of it and write what can be written."""
         n_bytes = memoryview(data).nbytes
         if self._gone:
             return n_bytes
@@ -132,7 +132,7 @@ class _Patience:
 
 
 def _has_room(descriptor: int) -> bool:
-    """Whether so much as `PIPE_BUF` is taken at once: a pipe without a reader is full."""
+    """Return whether `PIPE_BUF` bytes can be written at once; a pipe without a reader is full."""
     writable = select.poll()
     writable.register(descriptor, select.POLLOUT)
     return bool(writable.poll(0))
@@ -140,10 +140,10 @@ def _has_room(descriptor: int) -> bool:
 
 @contextmanager
 def patient_results(*, alone: bool) -> Iterator[None]:
-    """A block in which standard output may fail: what it does not take waits for another try.
+    """Retry failed writes to standard output within the block.
 
     Args:
-        alone: nothing else shows what goes there: when its reader has left, the work is over.
+        alone: nothing else shows the output: end the program when its reader has left.
     """
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if not isinstance(raw, _Results):
@@ -154,10 +154,10 @@ def patient_results(*, alone: bool) -> Iterator[None]:
 
 
 class _Notes(io.FileIO):
-    """Standard error; the work goes on when it cannot be written."""
+    """Standard error, whose failures are ignored."""
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write it, or do not."""
+        """Write it, or drop it."""
         try:
             return super().write(data) or memoryview(data).nbytes
         except OSError:
@@ -165,14 +165,14 @@ class _Notes(io.FileIO):
 
 
 def prepare_streams() -> None:
-    """Give the program streams that it can write to; letters that a terminal lacks are escaped."""
+    """Replace the standard streams; characters that a terminal lacks are escaped."""
     _fill_descriptors()
     sys.stdout = _text(_Results, 1, sys.stdout)
     sys.stderr = _text(_Notes, 2, sys.stderr)
 
 
 def _fill_descriptors() -> None:
-    """Closed ones swallow what is written: the next file to be opened would take their place."""
+    """Open closed descriptors, or the next file to be opened would take their place."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -196,5 +196,5 @@ def emit(text: str) -> None:
 
 
 def emit_json(value: dict[str, Any], *, indent: int | None = None) -> None:
-    """Write one JSON object and a line end, in ASCII, which every reader takes."""
+    """Write one JSON object in ASCII and a line end."""
     emit(json.dumps(value, allow_nan=False, indent=indent) + "\n")

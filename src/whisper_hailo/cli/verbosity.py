@@ -16,7 +16,7 @@ _OURS: Final = "whisper_hailo"
 
 @dataclass(frozen=True, slots=True)
 class Verbosity:
-    """What goes to standard error beside warnings and errors."""
+    """How much goes to standard error."""
 
     verbose: bool = flag(False, "Log details, such as the engine.", short="-v")
     quiet: bool = flag(False, "Only warnings and errors.", short="-q", also=("-np", "--no-prints"))
@@ -38,18 +38,18 @@ def configure_logging() -> None:
 
 
 def log_as(formatter: logging.Formatter) -> None:
-    """Format log records by this from now on."""
+    """Use a formatter for log records from now on."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(formatter)
 
 
 def set_verbosity(verbosity: Verbosity) -> None:
-    """Log more or less from now on."""
+    """Set the log level."""
     logging.getLogger(_OURS).setLevel(verbosity.level)
 
 
 def log_package(package: str) -> None:
-    """Log as much of another package as of ours."""
+    """Log another package at the same level as ours."""
     logging.getLogger(package).setLevel(logging.getLogger(_OURS).level)
 
 
@@ -64,6 +64,6 @@ def is_quiet() -> bool:
 
 
 def note(message: str) -> None:
-    """Print one line on standard error that is no warning."""
+    """Print a line on standard error, unless quiet."""
     if not is_quiet():
         tell(message)

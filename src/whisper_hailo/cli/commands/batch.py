@@ -46,7 +46,7 @@ _WORK: Final = "Workers"
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """Where the results go, and who works."""
+    """Where the results go, and which workers run."""
 
     output_dir: str | None = flag(
         None, "Folder or address of the job.", name="--output-dir", short="-o",
@@ -176,7 +176,7 @@ def _n_workers(transcriber: Transcriber, wanted: JobOptions) -> int:
 
 
 class _Progress:
-    """A line now and then, with an estimate of what is left."""
+    """A status line with an estimate of the remaining time."""
 
     def __init__(self, job: BatchJob) -> None:
         self._job = job

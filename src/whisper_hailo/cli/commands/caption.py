@@ -101,7 +101,7 @@ def caption(
 def _expect_use(
     source: SourceOptions, audio: str | None, show: ShowOptions, layout: PartialOptions[Layout]
 ) -> None:
-    """Refuse what does not go together, or needs an extra that is not installed."""
+    """Refuse contradictory options, and those whose extra is not installed."""
     source.expect_use(audio)
     show.expect_use(source)
     show.expect_subtitles(layout)
@@ -112,7 +112,7 @@ def _expect_use(
 
 
 def _expect_recording(audio: str | None) -> None:
-    """Refuse a file that is not there, or empty."""
+    """Refuse a missing or empty file."""
     from whisper_hailo.audio.files import fault_of
 
     if audio is None or audio == "-" or "://" in audio:
@@ -140,7 +140,7 @@ def _source(source: SourceOptions, audio: str | None) -> AudioSource:
 def _recorded(
     source: AudioSource, recording: FlacRecording | None, stack: contextlib.ExitStack
 ) -> AudioSource:
-    """Wrap a source so that it is recorded, if that is wanted."""
+    """Wrap a source so that it is recorded, if requested, and open it."""
     from whisper_hailo.live.outputs.recording import RecordedSource
 
     if recording is not None:
@@ -192,7 +192,7 @@ def _web(
 
 
 def _follow(view: WebView, stream: CaptionStream, place: Place) -> None:
-    """Show how far a stream has come and how loud it is, and tell where."""
+    """Show the stream's progress and level on the page, and log its address."""
     stream.on_progress, stream.hear = view.come_to, view.hear
     others = f" and, for others, {view.address_for_others}" if view.address_for_others else ""
     logger.info("captions at %s%s", view.address, others)
@@ -203,7 +203,7 @@ def _follow(view: WebView, stream: CaptionStream, place: Place) -> None:
 
 
 def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSink]) -> bool:
-    """Show all events; whether the user ended it before the source did."""
+    """Show all events; return whether the user ended the stream."""
     interrupted = False
 
     def stop(_signal: int, _frame: object) -> None:
@@ -222,7 +222,7 @@ def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSin
 
 @contextlib.contextmanager
 def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
-    """Ctrl-C and a service manager's stop end the stream; the second time, the program."""
+    """Stop the stream on Ctrl-C or SIGTERM; the second signal ends the program."""
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchingOptions:
-    """How many windows are decoded together, and of which channels."""
+    """How many windows are decoded together, and which channels."""
 
     batch_size: int | None = flag(None, "Windows decoded together.", shown="automatic")
     channels: str = flag("mix", "All channels mixed, or each a speaker", LONG, choices=CHANNELS)
@@ -85,17 +85,17 @@ def decoding_options(
     default: DecodingOptions,
     step: float,
 ) -> DecodingOptions:
-    """Put what was typed on the defaults, with timestamps where an option needs them.
+    """Put typed options on the decoder's defaults, with timestamps where an option needs them.
 
     Args:
-        given: what was typed of it.
+        given: typed options.
         fallback: the temperatures.
         output: where the results go.
-        default: what the decoder does by default.
-        step: the decoder's default step of temperature for doubtful text.
+        default: the decoder's default options.
+        step: the decoder's default step of temperature in fallback.
 
     Raises:
-        OptionError: a value out of range, or an option that needs another one.
+        OptionError: a value is out of range, or an option needs another one.
     """
     search = SearchOptions(fallback.temperatures(step))
     options = given.on(replace(default, search=search))
@@ -118,7 +118,7 @@ def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
 
 
 class _Run:
-    """All inputs through one transcriber; one that fails is reported and the next is run."""
+    """Transcribes all inputs; one that fails is reported and the next is run."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class _Run:
         self._sink.put(entry, whole)
 
     def _put(self, entry: Input, outcome: Transcript | Exception) -> None:
-        """Hand over one of several results that were computed together."""
+        """Write one of several results that were decoded together."""
         if isinstance(outcome, Exception):
             raise outcome
         self._sink.put(entry, outcome)
