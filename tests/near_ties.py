@@ -26,7 +26,7 @@ def counted_near_ties(quantization: str) -> Iterator[list[float]]:
     close: list[float] = []
 
     def choose(logits: FloatArray, eot: int, eot_boost: float) -> int:
-        token = logits_rules.choose(logits, eot, eot_boost)
+        token = logits_rules.choose_token(logits, eot, eot_boost)
         rivals = logits.copy()
         rivals[eot] += np.float32(eot_boost)
         chosen, rivals[token] = float(rivals[token]), -np.inf
@@ -36,5 +36,5 @@ def counted_near_ties(quantization: str) -> Iterator[list[float]]:
         return token
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(greedy, "choose", choose)
+        patch.setattr(greedy, "choose_token", choose)
         yield close

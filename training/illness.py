@@ -16,7 +16,7 @@ from pathlib import Path
 
 from whisper_hailo import Transcriber
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo_lab.score import evaluate
 
 TARGETS = (0, 600, 700, 1000, 1500)
@@ -50,7 +50,7 @@ def measure(
     transcriber: Transcriber, clips: list[Path], window_s: float, options: DecodingOptions
 ) -> Row:
     """Runs one cell over `clips`, each with its reference beside it."""
-    cures = options.cures
+    anti_repetition = options.anti_repetition
     pairs, runaway, tokens = [], 0, 0
     for clip in clips:
         transcript = transcriber.transcribe(clip, options)
@@ -60,9 +60,9 @@ def measure(
     words = evaluate(pairs).words
     return Row(
         window_s,
-        cures.pad_to or 0,
-        cures.repetition_penalty,
-        cures.eot_boost,
+        anti_repetition.pad_to or 0,
+        anti_repetition.repetition_penalty,
+        anti_repetition.eot_boost,
         len(clips),
         round(100 * runaway / len(clips), 1),
         round(100 * words.rate, 2),
@@ -83,8 +83,10 @@ def grid(checkpoint: str, clips: list[Path], budget: int | None) -> list[Row]:
         ) as transcriber:
             for target in targets:
                 for penalty, boost in RULES:
-                    cures = Cures(target, penalty, boost)
-                    options = DecodingOptions(language="en", cures=cures, max_new_tokens=budget)
+                    anti_repetition = AntiRepetition(target, penalty, boost)
+                    options = DecodingOptions(
+                        language="en", anti_repetition=anti_repetition, max_new_tokens=budget
+                    )
                     rows.append(measure(transcriber, clips, window_s, options))
                     sys.stderr.write(f"{rows[-1]}\n")
     return rows

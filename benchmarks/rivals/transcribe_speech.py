@@ -2,7 +2,8 @@
 
     python transcribe_speech.py SYSTEM MODEL OUT [--beam 5] [--compute float32] [--timestamps]
 
-Runs with PYTHONPATH=src in the environment of the system that `make lab NAME=rivals` makes: `faster-whisper`
+Runs with PYTHONPATH=src in the environment of the system that `make lab NAME=rivals` makes:
+`faster-whisper`
 or `whisper-cpp`; `openai-whisper` runs in `.venv-parity`, which has whisper-hailo's packages, too.
 MODEL is a folder in CTranslate2's format, OpenAI's `.pt` file, as `write_openai.py` makes it, or a
 ggml file. Options that are not named are the system's defaults. Recordings that the file already

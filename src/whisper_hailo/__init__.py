@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whisper_hailo.core.privacy import keep_private
+from whisper_hailo.core.process import keep_private
 from whisper_hailo.core.version import __version__
 
 keep_private()  # first: every program of ours comes through here before it imports a library
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
         WhisperHailoError,
     )
     from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
-    from whisper_hailo.decoding.option_groups import (
+    from whisper_hailo.decoding.options import (
+        AntiRepetition,
+        DecodingOptions,
         PromptOptions,
         SearchOptions,
         Thresholds,
         TokenLimits,
         WordOptions,
     )
-    from whisper_hailo.decoding.options import Cures, DecodingOptions
     from whisper_hailo.live.options import CaptionOptions
     from whisper_hailo.live.stream import BlockCaptions, stream, stream_async
     from whisper_hailo.text.outputs import as_json, json_schema, render
@@ -40,12 +41,12 @@ if TYPE_CHECKING:
     from whisper_hailo.transcription.window_cache import Journal
 
 __all__ = [
+    "AntiRepetition",
     "AudioError",
     "BlockCaptions",
     "CaptionOptions",
     "ChipOptions",
     "ConvertOptions",
-    "Cures",
     "DecodingOptions",
     "DeviceError",
     "EngineOptions",
@@ -78,12 +79,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AntiRepetition": "whisper_hailo.decoding.options",
     "AudioError": "whisper_hailo.core.errors",
     "BlockCaptions": "whisper_hailo.live.stream",
     "CaptionOptions": "whisper_hailo.live.options",
     "ChipOptions": "whisper_hailo.backends.hailo.options",
     "ConvertOptions": "whisper_hailo.convert.options",
-    "Cures": "whisper_hailo.decoding.options",
     "DecodingOptions": "whisper_hailo.decoding.options",
     "DeviceError": "whisper_hailo.core.errors",
     "EngineOptions": "whisper_hailo.backends.options",
@@ -94,19 +95,19 @@ _HOMES = {
     "ModelError": "whisper_hailo.core.errors",
     "OptionError": "whisper_hailo.core.errors",
     "OutputError": "whisper_hailo.core.errors",
-    "PromptOptions": "whisper_hailo.decoding.option_groups",
-    "SearchOptions": "whisper_hailo.decoding.option_groups",
+    "PromptOptions": "whisper_hailo.decoding.options",
+    "SearchOptions": "whisper_hailo.decoding.options",
     "Segment": "whisper_hailo.core.types",
     "Segments": "whisper_hailo.transcription.run",
     "Settings": "whisper_hailo.core.types",
-    "Thresholds": "whisper_hailo.decoding.option_groups",
+    "Thresholds": "whisper_hailo.decoding.options",
     "Timings": "whisper_hailo.core.types",
-    "TokenLimits": "whisper_hailo.decoding.option_groups",
+    "TokenLimits": "whisper_hailo.decoding.options",
     "Transcriber": "whisper_hailo.transcription.transcriber",
     "Transcript": "whisper_hailo.core.types",
     "WhisperHailoError": "whisper_hailo.core.errors",
     "Word": "whisper_hailo.core.types",
-    "WordOptions": "whisper_hailo.decoding.option_groups",
+    "WordOptions": "whisper_hailo.decoding.options",
     "as_json": "whisper_hailo.text.outputs",
     "json_schema": "whisper_hailo.text.outputs",
     "render": "whisper_hailo.text.outputs",

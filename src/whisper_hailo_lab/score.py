@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Literal, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.extras import require
+from whisper_hailo.core.process import require_extra
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo_lab.rates import Score, confidence_interval, corpus, mean_rate
 
@@ -131,7 +131,7 @@ def _character_score(expected: str, got: str) -> Score:
 
 def require_scoring() -> None:
     """Raise `OptionError` where what scores is not installed."""
-    require("bench", "scoring", "jiwer", "whisper_normalizer")
+    require_extra("bench", "scoring", "jiwer", "whisper_normalizer")
 
 
 def _jiwer() -> ModuleType:

@@ -18,15 +18,15 @@ from whisper_hailo.core.errors import (
     OptionError,
     OutputError,
     WhisperHailoError,
-    shown,
+    display_path,
 )
 from whisper_hailo.core.files import (
-    alone_with,
-    inside,
+    atomic_file,
+    exclusive_lock,
+    resolve_within,
     sha256,
-    unwritable,
+    wrap_os_error,
     write_file,
-    written_whole,
 )
 from whisper_hailo.core.spec import SPEC_FILE, HefRecord, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
@@ -73,11 +73,11 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Build
     graph = model_file(directory, spec, form.file)
     is_encoder = form.part == "encoder"
     dims = spec.dims
-    out = options.out or inside(directory, f"hailo/{options.arch}")
+    out = options.out or resolve_within(directory, f"hailo/{options.arch}")
     script = None if options.script is None else str(options.script.resolve())
     if options.script is not None and not options.script.is_file():
         raise ModelError(
-            f"{shown(options.script)} is no file; give a model script (.alls) to --script"
+            f"{display_path(options.script)} is no file; give a model script (.alls) to --script"
         )
     job = BuildJob(
         arch=options.arch,
@@ -111,7 +111,7 @@ def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
     try:
         record = decode(HefRecord, facts | {"file": file})
     except MismatchError as error:
-        raise ModelError(f"the record of {shown(path)}: {error}; build it again") from error
+        raise ModelError(f"the record of {display_path(path)}: {error}; build it again") from error
     if not is_inside:
         return Hef(path, record, recorded=False)
     with _one_line_each(), _alone(directory):
@@ -139,9 +139,9 @@ def as_program_error(error: BuildError) -> WhisperHailoError:
 def _alone(folder: Path) -> AbstractContextManager[None]:
     """Allow one build or one change at a time in a folder."""
     advice = "give a writable place to --out"
-    with unwritable(folder, advice):
+    with wrap_os_error(folder, advice):
         folder.mkdir(parents=True, exist_ok=True)
-    return alone_with(folder, advice)
+    return exclusive_lock(folder, advice)
 
 
 def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
@@ -153,7 +153,7 @@ def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
     form = spec.hailo_form(part)
     stem = net_name(spec, form)
     facts = _checked_record(built, stem, arch, spec.record(form.file).sha256)
-    target = inside(directory.resolve(), f"hailo/{arch}")
+    target = resolve_within(directory.resolve(), f"hailo/{arch}")
     try:
         target.mkdir(parents=True, exist_ok=True)
         # The HEF last: where it lies, all that belongs to it does.
@@ -161,8 +161,8 @@ def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
             _copy(built / f"{stem}{suffix}", target)
     except OSError as error:
         raise OutputError(
-            f"cannot copy {shown(built)} to {shown(target)} ({error.strerror or error}); make room "
-            "there"
+            f"cannot copy {display_path(built)} to {display_path(target)} "
+            f"({error.strerror or error}); make room there"
         ) from error
     return record_hef(directory, target / f"{stem}{HEF}", facts)
 
@@ -171,27 +171,30 @@ def _checked_record(built: Path, stem: str, arch: str, graph_sha256: str) -> dic
     path = built / f"{stem}{RECORD_SUFFIX}"
     if not path.is_file():
         raise ModelError(
-            f"{shown(built)} holds no {shown(path.name)}, expected the out folder of a bundle of "
-            "this model whose build.py has finished"
+            f"{display_path(built)} holds no {display_path(path.name)}, expected the out folder of "
+            "a bundle of this model whose build.py has finished"
         )
     facts = read_json_object(path)
     if facts.get("arch") != arch:
-        raise ModelError(f"{shown(path)} is of a HEF for {facts.get('arch')}, --arch says {arch}")
+        raise ModelError(
+            f"{display_path(path)} is of a HEF for {facts.get('arch')}, --arch says {arch}"
+        )
     if facts.get("graph_sha256") != graph_sha256:
         raise ModelError(
-            f"{shown(path)} is of another graph than this model's; pack a bundle of this one and "
-            "build it"
+            f"{display_path(path)} is of another graph than this model's; pack a bundle of this "
+            "one and build it"
         )
     hef = built / f"{stem}{HEF}"
     if not hef.is_file() or sha256(hef) != facts.get("sha256"):
         raise ModelError(
-            f"{shown(hef)} is not the file that {shown(path.name)} describes; copy it again"
+            f"{display_path(hef)} is not the file that {display_path(path.name)} describes; copy "
+            "it again"
         )
     return facts
 
 
 def _copy(source: Path, folder: Path) -> None:
-    with written_whole(folder / source.name) as partial:
+    with atomic_file(folder / source.name) as partial:
         shutil.copyfile(source, partial)
 
 
@@ -259,8 +262,8 @@ def write_bundle(directory: Path, options: CompileOptions, target: Path) -> None
 
 def _write(target: Path, texts: dict[str, str], files: dict[str, Path]) -> None:
     with (
-        unwritable(target, "give a writable place with enough free space"),
-        written_whole(target) as partial,
+        wrap_os_error(target, "give a writable place with enough free space"),
+        atomic_file(target) as partial,
         zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
     ):
         for name in sorted(texts):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import expect, expect_choices, flag, needed
+from whisper_hailo.core.flags import flag, require_choices, require_valid, required_flag
 from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.spec import ARCHES, PARTS
 from whisper_hailo_tools.difference import Difference
@@ -35,8 +35,8 @@ class CalibrationOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))
-        expect_choices(self)
-        expect(self, "count", self.count is None or self.count >= 1, "1 or more")
+        require_choices(self)
+        require_valid(self, "count", self.count is None or self.count >= 1, "1 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,10 @@ class EmulateOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))
-        expect_choices(self)
+        require_choices(self)
         if self.script is not None and self.plan != SCRIPT:
             raise OptionError(f"--plan {self.plan} and --script exclude each other; give one")
-        expect(self, "count", self.count >= 1, "1 or more")
+        require_valid(self, "count", self.count >= 1, "1 or more")
         if (self.calibration is None) == (self.audio is None):
             raise OptionError(
                 "give the speech that scales are chosen by: either --audio DIR or --calibration "
@@ -92,9 +92,9 @@ class EmulateOptions:
 class CompileOptions:
     """What is compiled, and how."""
 
-    arch: str = needed("Chip", choices=ARCHES)
-    part: str = needed("Of the model", choices=PARTS)
-    calibration: Path = needed("From whisper-hailo calibrate.", metavar="FILE")
+    arch: str = required_flag("Chip", choices=ARCHES)
+    part: str = required_flag("Of the model", choices=PARTS)
+    calibration: Path = required_flag("From whisper-hailo calibrate.", metavar="FILE")
     script: Path | None = flag(None, "Model script to use instead of ours.", metavar="FILE")
     optimization_level: int | None = flag(None, "0 (minutes) to 4.", shown="2")
     out: Path | None = flag(
@@ -103,10 +103,10 @@ class CompileOptions:
     python: str | None = flag(None, "Interpreter that has the compiler.", metavar="PYTHON")
 
     def __post_init__(self) -> None:
-        expect_choices(self)
+        require_choices(self)
         level = self.optimization_level
         fits = level is None or 0 <= level <= MAX_LEVEL
-        expect(self, "optimization_level", fits, f"0 to {MAX_LEVEL}")
+        require_valid(self, "optimization_level", fits, f"0 to {MAX_LEVEL}")
         if level is not None and self.script is not None:
             raise OptionError("--optimization-level belongs to generated scripts; edit --script")
 
@@ -188,7 +188,7 @@ class ValidateOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))
-        expect(self, "windows", self.windows >= 1, "1 or more")
+        require_valid(self, "windows", self.windows >= 1, "1 or more")
         self.values.update(parse_limits(self.limits))
 
     def limit(self, kind: str, part: str, quantization: str = "none") -> Limit:

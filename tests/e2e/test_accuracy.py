@@ -23,7 +23,7 @@ from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.core.protocols import Encoder, Padding
 from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo_lab.around import EncoderAround
@@ -44,7 +44,7 @@ CASES = {
 MOST_LOST = {"int8": 0.003, "int4": 0.01, "int8, float16": 0.005}
 """Words that each form may get wrong beyond those of float32."""
 
-PLAIN = DecodingOptions(language="en", cures=Cures(pad_with="zeros"))
+PLAIN = DecodingOptions(language="en", anti_repetition=AntiRepetition(pad_with="zeros"))
 """Greedy, without a second attempt: how the figures of the data card were made."""
 
 Heard: TypeAlias = Callable[[str], dict[str, list[tuple[str, str]]]]

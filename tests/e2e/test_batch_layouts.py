@@ -14,8 +14,7 @@ from tests.e2e.conftest import ROOT
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import FloatArray, Segment, Transcript
-from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, SearchOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 SHORTEST_S, LONGEST_S = 0.01, 6.0

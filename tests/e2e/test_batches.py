@@ -15,8 +15,7 @@ from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, Transcript
-from whisper_hailo.decoding.option_groups import SearchOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 
 DATA = ROOT / "tests" / "data" / "micro"

@@ -14,8 +14,7 @@ from tests.e2e.conftest import DEMO, ROOT, Command
 from tests.shared import WHOLE_WINDOWS
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.option_groups import DEFAULT_TEMPERATURES
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DEFAULT_TEMPERATURES, DecodingOptions
 from whisper_hailo_lab.experiments.fallback import music
 
 DATA = ROOT / "tests" / "data" / "micro"

@@ -21,8 +21,12 @@ from whisper_hailo import Transcriber
 from whisper_hailo.audio.log_mel import pad_or_trim
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.logits_rules import FilteredLogits
-from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import (
+    DecodingOptions,
+    PromptOptions,
+    SearchOptions,
+    WordOptions,
+)
 from whisper_hailo.decoding.search.beam_and_sampling import BeamChoice
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

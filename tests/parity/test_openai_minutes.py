@@ -16,8 +16,12 @@ from tests.references import speech
 from tests.references.cases import PROMPT
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import (
+    DecodingOptions,
+    PromptOptions,
+    SearchOptions,
+    WordOptions,
+)
 from whisper_hailo.decoding.search import fallback, greedy
 from whisper_hailo.decoding.search.beam_and_sampling import SampledChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop

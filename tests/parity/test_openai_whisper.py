@@ -15,8 +15,7 @@ from tests.references.cases import NO_THRESHOLDS, PROMPT, SEARCHES
 from tests.shared import WHOLE_WINDOWS
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray, Transcript
-from whisper_hailo.decoding.option_groups import PromptOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 
 torch = pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
 with warnings.catch_warnings():

@@ -10,13 +10,13 @@ from typing import Any, Final
 from tests.references import speech
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.option_groups import (
+from whisper_hailo.decoding.options import (
+    DecodingOptions,
     PromptOptions,
     SearchOptions,
     Thresholds,
     WordOptions,
 )
-from whisper_hailo.decoding.options import DecodingOptions
 
 MICRO: Final = ASSETS / "micro"
 PROMPT: Final = "Peter and Emma talked about their journey to Vienna."

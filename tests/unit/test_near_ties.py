@@ -10,7 +10,7 @@ import pytest
 from tests.near_ties import counted_near_ties
 from tests.unit.decoding.search.oracle import EOT, PREFIX, Oracle, run
 from tests.unit.shapes import TOY, toy_spec
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 
 
 @dataclass
@@ -39,7 +39,7 @@ def test_near_ties_are_counted(quantization: str, behind: float, n_ties: int) ->
 
 
 def test_near_ties_count_the_boost_of_the_end() -> None:
-    boosted = DecodingOptions(cures=Cures(eot_boost=4.9995))
+    boosted = DecodingOptions(anti_repetition=AntiRepetition(eot_boost=4.9995))
     with counted_near_ties("none") as ties:
         run(Close(behind=3.0), boosted, [1, 1])
     assert len(ties) == 2, "the end may not come first"

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, cast
 from whisper_hailo.audio.copies import PIECE_BYTES, append, new_copy, pieces
 from whisper_hailo.audio.decode import SharedFile
 from whisper_hailo.audio.readers import open_reader
-from whisper_hailo.core.errors import AudioError, shown
+from whisper_hailo.core.errors import AudioError, display_path
 
 PIPE_PATIENCE_S: Final = 10.0
 """Time-out of a named pipe without data."""
@@ -53,7 +53,7 @@ def open_file(source: str | Path | BinaryIO, label: str, resources: ExitStack) -
     Returns:
         a raw file at its start, not empty, with its own read position.
     """
-    file = kept(source, label, resources)
+    file = open_seekable(source, label, resources)
     if file is source:
         on_disk = isinstance(getattr(file, "raw", file), io.FileIO)
         place = SharedFile(file) if on_disk else _PlaceInObject(file)
@@ -68,7 +68,7 @@ def _expect_content(file: BinaryIO | io.FileIO, label: str) -> None:
     file.seek(0)
 
 
-def fault_of(path: Path, label: str) -> AudioError | None:
+def find_fault(path: Path, label: str) -> AudioError | None:
     """Return the error of a file without reading it; `None` for a pipe or a device."""
     if os.path.exists(path) and not os.path.isfile(path):
         return None
@@ -80,7 +80,7 @@ def fault_of(path: Path, label: str) -> AudioError | None:
     return None
 
 
-def kept(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
+def open_seekable(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
     """Return a file that can be read several times: the opened one, or a copy of a pipe."""
     if not isinstance(source, str | Path):
         return source if source.seekable() else _copy_of_pipe(pieces(source), label, resources)
@@ -129,7 +129,7 @@ def _open_path(path: str | Path, label: str) -> io.FileIO:
     except PermissionError as error:
         reason, cause = "may not be read by this user; change its permissions", error
     except ValueError:
-        raise AudioError(f"{shown(str(path))} is no file name; check the path") from None
+        raise AudioError(f"{display_path(str(path))} is no file name; check the path") from None
     except OSError as error:
         reason, cause = f"cannot be opened ({error.strerror}); check the path", error
     raise AudioError(f"{label} {reason}") from cause

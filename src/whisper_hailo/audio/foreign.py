@@ -16,7 +16,7 @@ import numpy as np
 from whisper_hailo.audio import decode
 from whisper_hailo.audio.copies import with_descriptor
 from whisper_hailo.core.errors import AudioError
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.process import install_command
 from whisper_hailo.core.types import FloatArray
 
 PATIENCE_S: Final = 10.0
@@ -110,7 +110,8 @@ def _start(file: BinaryIO, label: str, resources: ExitStack) -> subprocess.Popen
 def _refusal(label: str, why: str, *, lacks_ffmpeg: bool) -> AudioError:
     expected = "a whole audio or video file; try it in a player, or export it again"
     if lacks_ffmpeg:
-        expected = "a whole WAV, FLAC, OGG or MP3 file; for m4a, mp4, webm and the like: " + to_add(
-            "media"
+        expected = (
+            "a whole WAV, FLAC, OGG or MP3 file; for m4a, mp4, webm and the like: "
+            + install_command("media")
         )
     return AudioError(f"{label} is not readable audio ({why}), expected {expected}")

@@ -40,7 +40,7 @@ _MOST_HEADER: Final = 1 << 16
 """Limit of chunks before the samples; broken files have endless ones."""
 
 
-def as_closed(file: BinaryIO) -> BinaryIO:
+def complete_header(file: BinaryIO) -> BinaryIO:
     """Return a WAV file at its start, corrected if its header was never completed."""
     end = file.seek(0, os.SEEK_END)
     at, size = _find_chunks(file).get(b"data", (0, -1))
@@ -49,7 +49,7 @@ def as_closed(file: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, _Closed(file, at + 4)) if is_unclosed else file
 
 
-def promised_s(file: BinaryIO) -> float | None:
+def promised_duration_s(file: BinaryIO) -> float | None:
     """Return the seconds that a truncated WAV file's header promises.
 
     `None` for a complete file, or where the header of a stream promises nothing.
@@ -157,9 +157,9 @@ def open_reader(file: BinaryIO, label: str) -> Reader:
     file.seek(0)
     mpeg = head.startswith(_MPEG)
     aiff = head[:4] == b"FORM" and head[8:] in {b"AIFF", b"AIFC"}
-    wav_s = promised_s(file) if head.startswith((b"RIFF", b"RF64")) else None
+    wav_s = promised_duration_s(file) if head.startswith((b"RIFF", b"RF64")) else None
     if head.startswith(b"RIFF"):
-        file = as_closed(file)
+        file = complete_header(file)
     if mpeg or aiff or head.startswith(_PLAIN):
         with contextlib.suppress(soundfile.SoundFileError):
             return _SoundfileReader(file, mpeg=mpeg, promised_s=wav_s)

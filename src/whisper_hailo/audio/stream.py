@@ -21,10 +21,10 @@ from typing import BinaryIO, Final, TypeAlias
 
 import numpy as np
 
-from whisper_hailo.audio.files import kept, open_file
+from whisper_hailo.audio.files import open_file, open_seekable
 from whisper_hailo.audio.foreign import BrokenOffError
 from whisper_hailo.audio.readers import ArrayReader, Reader, open_reader
-from whisper_hailo.core.errors import AudioError, OptionError, shown
+from whisper_hailo.core.errors import AudioError, OptionError, display_path
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Timings, Transcript
 
@@ -112,7 +112,7 @@ class AudioStream(Closing):
         channel: int | None = None,
     ) -> None:
         self.name = name
-        self._label = shown(name)
+        self._label = display_path(name)
         self._reader = reader
         self._max_duration_s = max_duration_s
         self._channel = channel
@@ -235,7 +235,7 @@ class AudioStream(Closing):
         self._resources.close()
 
 
-def own_name(file: str | Path | BinaryIO) -> str:
+def audio_name(file: str | Path | BinaryIO) -> str:
     """Return the name of a file; standard input's is in brackets."""
     if isinstance(file, str | Path):
         return str(file)
@@ -267,10 +267,12 @@ def open_audio(
             source = Samples(source, SAMPLE_RATE_HZ)
         if isinstance(source, Samples):
             name = name or "array"
-            reader: Reader = ArrayReader(source.samples, shown(name), source.sample_rate_hz)
+            reader: Reader = ArrayReader(source.samples, display_path(name), source.sample_rate_hz)
         elif isinstance(source, str | Path) or hasattr(source, "read"):
-            name = name or own_name(source)
-            reader = open_reader(open_file(source, shown(name), resources), shown(name))
+            name = name or audio_name(source)
+            reader = open_reader(
+                open_file(source, display_path(name), resources), display_path(name)
+            )
         else:
             raise AudioError(
                 f"audio is a {type(source).__name__}, expected a path, an open binary file or a "
@@ -293,14 +295,14 @@ def split_channels(file: str | Path | BinaryIO) -> Iterator[list[ChannelOf]]:
     Raises:
         AudioError: it cannot be opened, or has only one channel.
     """
-    name = own_name(file)
+    name = audio_name(file)
     with ExitStack() as resources:
-        opened = kept(file, shown(name), resources)
+        opened = open_seekable(file, display_path(name), resources)
         with open_audio(opened, name) as stream:
             n_channels = stream.n_channels
         if n_channels < 2:
             raise AudioError(
-                f"{shown(name)} has 1 channel, --channels split takes 2 or more; use mix"
+                f"{display_path(name)} has 1 channel, --channels split takes 2 or more; use mix"
             )
         yield [ChannelOf(opened, channel, name) for channel in range(n_channels)]
 

@@ -130,7 +130,7 @@ def find_onset(probabilities: Iterable[float], threshold: float) -> int | None:
     return None
 
 
-def stretches(
+def speech_stretches(
     probabilities: Iterable[float], threshold: float, min_silence: int, longest: int
 ) -> Iterator[Speech]:
     """Yield stretches of speech; clicks of less than a tenth of a second are left out.
@@ -172,6 +172,6 @@ def _is_long_enough(start: int, last_speech: int, *, continued: bool) -> bool:
     return last_speech + 1 - start >= (1 if continued else _MIN_SPEECH_FRAMES)
 
 
-def seconds(frames: int) -> float:
+def frames_to_seconds(frames: int) -> float:
     """Convert frames to seconds."""
     return frames * FRAME_SAMPLES / SAMPLE_RATE_HZ

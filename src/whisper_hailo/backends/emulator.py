@@ -11,8 +11,8 @@ from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.fixed import OnnxFixedRunner
 from whisper_hailo.backends.model_files import has_content
 from whisper_hailo.backends.session import OneGraph
-from whisper_hailo.core.errors import ModelError, shown
-from whisper_hailo.core.files import inside
+from whisper_hailo.core.errors import ModelError, display_path
+from whisper_hailo.core.files import resolve_within
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
@@ -36,7 +36,7 @@ class EmulatedEncoder(OneGraph):
     ) -> None:
         self._spec = spec
         self._form = spec.hailo_form("encoder")
-        path = path or inside(directory, self._form.emulated_file)
+        path = path or resolve_within(directory, self._form.emulated_file)
         self._plan = emulated_plan(path, spec, self._form)
         super().__init__(path, threads)
 
@@ -90,7 +90,7 @@ class EmulatedRunner(OnnxFixedRunner):
         self, directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
     ) -> None:
         form = spec.hailo_form("decoder")
-        path = path or inside(directory, form.emulated_file)
+        path = path or resolve_within(directory, form.emulated_file)
         self._plan = emulated_plan(path, spec, form)
         super().__init__(path, spec, threads)
 
@@ -114,18 +114,22 @@ def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
     advice = f"make it with: whisper-hailo emulate MODEL_DIR --audio DIR --part {form.part}"
     record_path = path.with_suffix(".json")
     if not path.is_file() or not record_path.is_file():
-        raise ModelError(f"there is no emulated graph {shown(path)} with its .json; {advice}")
+        raise ModelError(
+            f"there is no emulated graph {display_path(path)} with its .json; {advice}"
+        )
     try:
         record = decode(_Record, read_json_object(record_path))
     except MismatchError as error:
-        raise ModelError(f"{shown(record_path)}: {error}; {advice}") from error
+        raise ModelError(f"{display_path(record_path)}: {error}; {advice}") from error
     if record.graph_sha256 != spec.record(form.file).sha256:
         raise ModelError(
-            f"{shown(path)} was made from another graph than {shown(form.file)}; {advice}"
+            f"{display_path(path)} was made from another graph than {display_path(form.file)}; "
+            f"{advice}"
         )
     if not has_content(path, record.sha256):
         raise ModelError(
-            f"{shown(path)} is damaged: not what {shown(record_path.name)} says; {advice}"
+            f"{display_path(path)} is damaged: not what {display_path(record_path.name)} says; "
+            f"{advice}"
         )
     return record.plan
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from whisper_hailo.backends.fixed import is_fixed_decoder
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.signature import read_signature
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 
 OPTIMUM_ENCODERS = ("encoder_model", "encoder_model_quantized", "encoder_model_int8")
@@ -28,8 +28,8 @@ def decoder_backend(path: Path) -> str:
             return "cached"
         if (path / CTRANSLATE2_FILE).is_file():
             raise ModelError(
-                f"{shown(path)} is a CTranslate2 directory, which no decoder back-end runs; give "
-                "it to --model"
+                f"{display_path(path)} is a CTranslate2 directory, which no decoder back-end runs; "
+                "give it to --model"
             )
         return "optimum"
     return "fixed" if is_fixed_decoder(read_signature(path)) else "optimum"
@@ -48,8 +48,8 @@ def encoder_file(path: Path) -> Path:
             if (folder / f"{stem}.onnx").is_file():
                 return folder / f"{stem}.onnx"
     raise ModelError(
-        f"{shown(path)} holds no encoder_model.onnx; give the encoder's file with --encoder, "
-        "or a checkpoint with --model"
+        f"{display_path(path)} holds no encoder_model.onnx; give the encoder's file with "
+        "--encoder, or a checkpoint with --model"
     )
 
 
@@ -79,7 +79,7 @@ def model_directory(path: Path, spec: ModelSpec) -> tuple[Path, ModelSpec]:
     if differing or own.tokens != spec.tokens:
         what = ", ".join(differing) or "their control tokens"
         raise ModelError(
-            f"{shown(path)} and model {spec.name} differ: {what}; they must be of one model"
+            f"{display_path(path)} and model {spec.name} differ: {what}; they must be of one model"
         )
     return path, own
 

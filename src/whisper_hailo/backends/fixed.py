@@ -18,7 +18,7 @@ from whisper_hailo.backends.saturation import warn_of_slow_products
 from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph
 from whisper_hailo.backends.signature import Port, Signature, read_signature
 from whisper_hailo.backends.silence import cut_to, logsumexp
-from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, shown
+from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
 from whisper_hailo.core.protocols import Closeable, Closing, Limits, Padding, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -282,8 +282,8 @@ def _input(signature: Signature, kind: str, rank: int) -> tuple[str, Port]:
     ]
     if len(found) != 1 or len(signature.inputs) != 2:
         raise ModelError(
-            f"{shown(signature.path)} takes {signature.describe()}; a fixed decoder takes ids (1, "
-            "length) and audio features (1, n_positions, d_model)"
+            f"{display_path(signature.path)} takes {signature.describe()}; a fixed decoder takes "
+            "ids (1, length) and audio features (1, n_positions, d_model)"
         )
     return found[0]
 
@@ -292,13 +292,13 @@ def _sizes(signature: Signature, spec: ModelSpec, ids: Port, features: Port) -> 
     length, n_positions = ids.shape[1], features.shape[1]
     if isinstance(length, str) or isinstance(n_positions, str):
         raise ModelError(
-            f"{shown(signature.path)} takes {signature.describe()}; a fixed decoder has numbers "
-            "for length and positions: make one with convert --hailo"
+            f"{display_path(signature.path)} takes {signature.describe()}; a fixed decoder has "
+            "numbers for length and positions: make one with convert --hailo"
         )
     most = (spec.dims.n_text_ctx, spec.dims.n_audio_ctx)
     if not (1 <= length <= most[0] and 1 <= n_positions <= most[1]):
         raise ModelError(
-            f"{shown(signature.path)} takes {length} tokens and {n_positions} positions, "
+            f"{display_path(signature.path)} takes {length} tokens and {n_positions} positions, "
             f"{spec.name} has {most[0]} and {most[1]} at most; decoder and --model must be of one "
             "model"
         )
@@ -312,6 +312,6 @@ def _check_model(signature: Signature, spec: ModelSpec, features: Port, logits: 
     wanted = (dims.d_model, dims.n_vocab)
     if any(isinstance(g, int) and g != w for g, w in zip(got, wanted, strict=True)):
         raise ModelError(
-            f"{shown(signature.path)} has width {got[0]} and {got[1]} tokens, {spec.name} has "
-            f"{wanted[0]} and {wanted[1]}; decoder and --model must be of one model"
+            f"{display_path(signature.path)} has width {got[0]} and {got[1]} tokens, {spec.name} "
+            f"has {wanted[0]} and {wanted[1]}; decoder and --model must be of one model"
         )

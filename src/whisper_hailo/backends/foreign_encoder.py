@@ -14,7 +14,7 @@ from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.saturation import warn_of_slow_products
 from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph
 from whisper_hailo.backends.signature import Axis, Port, Signature, read_signature
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray
 
@@ -89,8 +89,8 @@ def _only_input(signature: Signature) -> tuple[str, Port]:
     floats = [(n, p) for n, p in signature.inputs.items() if p.dtype.startswith("float")]
     if len(signature.inputs) != 1 or len(floats) != 1:
         raise ModelError(
-            f"{shown(signature.path)} takes {signature.describe()}; an encoder has one input, a "
-            "log-mel: is it a decoder?"
+            f"{display_path(signature.path)} takes {signature.describe()}; an encoder has one "
+            "input, a log-mel: is it a decoder?"
         )
     return floats[0]
 
@@ -105,8 +105,8 @@ def _layout(signature: Signature, port: Port, spec: ModelSpec) -> tuple[str, int
         if _can_be(sizes["m"], n_mels) and _can_be(sizes.get("1", 1), 1):
             return axes, _frames(signature, sizes["f"], spec)
     raise ModelError(
-        f"{shown(signature.path)} takes {signature.describe()}, {spec.name} has {n_mels} mel bins: "
-        f"expected (batch, {n_mels}, n_frames) or (1, {n_mels}, 1, n_frames); "
+        f"{display_path(signature.path)} takes {signature.describe()}, {spec.name} has {n_mels} "
+        f"mel bins: expected (batch, {n_mels}, n_frames) or (1, {n_mels}, 1, n_frames); "
         "encoder and --model must be of one model"
     )
 
@@ -120,8 +120,8 @@ def _frames(signature: Signature, axis: Axis, spec: ModelSpec) -> int:
     n_frames = spec.dims.max_frames if isinstance(axis, str) else axis
     if not 0 < n_frames <= spec.dims.max_frames or n_frames % FRAMES_PER_POSITION:
         raise ModelError(
-            f"{shown(signature.path)} takes {n_frames} frames, {spec.name} takes an even number up "
-            f"to {spec.dims.max_frames}; encoder and --model must be of one model"
+            f"{display_path(signature.path)} takes {n_frames} frames, {spec.name} takes an even "
+            f"number up to {spec.dims.max_frames}; encoder and --model must be of one model"
         )
     return n_frames
 
@@ -136,8 +136,8 @@ def _features_output(signature: Signature, spec: ModelSpec, n_frames: int) -> st
             return name
     got = ", ".join(f"{name} {port.shape}" for name, port in signature.outputs.items())
     raise ModelError(
-        f"{shown(signature.path)} gives {got}, {spec.name} has a width of {d_model}: expected "
-        f"(batch, {n_positions}, {d_model}); encoder and --model must be of one model"
+        f"{display_path(signature.path)} gives {got}, {spec.name} has a width of {d_model}: "
+        f"expected (batch, {n_positions}, {d_model}); encoder and --model must be of one model"
     )
 
 

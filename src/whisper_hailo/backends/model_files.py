@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.errors import ModelError, shown
-from whisper_hailo.core.files import cache_root, inside, replace_file, sha256
+from whisper_hailo.core.errors import ModelError, display_path
+from whisper_hailo.core.files import cache_root, replace_file, resolve_within, sha256
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo.core.strict_json import read_json_object
 
@@ -29,7 +29,7 @@ def has_content(path: Path, expected: str) -> bool:
     try:
         status = path.stat()
     except OSError as error:
-        raise ModelError(f"cannot read {shown(path)} ({error.strerror or error})") from error
+        raise ModelError(f"cannot read {display_path(path)} ({error.strerror or error})") from error
     state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
     notes, key = _notes(), os.path.realpath(path)
     if notes.get(key) == [*state, expected]:
@@ -86,17 +86,17 @@ def check_all(directory: Path, spec: ModelSpec) -> None:
 
 def _checked(directory: Path, spec: ModelSpec, name: str) -> Path:
     record = spec.record(name)
-    path = inside(directory, name)
+    path = resolve_within(directory, name)
     if not path.is_file():
-        raise ModelError(f"{shown(directory)} lacks {name}; {_AGAIN}")
+        raise ModelError(f"{display_path(directory)} lacks {name}; {_AGAIN}")
     size = path.stat().st_size
     if size != record.bytes:
         raise ModelError(
-            f"{shown(path)} has {size} bytes, {SPEC_FILE} says {record.bytes}; {_AGAIN}"
+            f"{display_path(path)} has {size} bytes, {SPEC_FILE} says {record.bytes}; {_AGAIN}"
         )
     if not has_content(path, record.sha256):
         raise ModelError(
-            f"{shown(path)} is damaged: its content is not what {SPEC_FILE} says (SHA-256 "
+            f"{display_path(path)} is damaged: its content is not what {SPEC_FILE} says (SHA-256 "
             f"{record.sha256[:12]}...); {_AGAIN}"
         )
     return path

@@ -7,8 +7,8 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from whisper_hailo.core.errors import HubError, ModelError, OptionError, shown
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.errors import HubError, ModelError, OptionError, display_path
+from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
@@ -67,7 +67,7 @@ class Moonshine(Closing):
             import moonshine_voice
         except (ImportError, OSError) as error:  # OSError: its library does not fit this system
             raise OptionError(
-                f"moonshine-voice is not installed ({error}); {to_add('moonshine')}"
+                f"moonshine-voice is not installed ({error}); {install_command('moonshine')}"
             ) from error
         kind = moonshine_voice.string_to_model_arch(self.size)
         folder = self._folder(kind)
@@ -77,8 +77,8 @@ class Moonshine(Closing):
             )
         except moonshine_voice.MoonshineError as error:
             raise ModelError(
-                f"Moonshine's weights in {shown(folder)} cannot be loaded ({error}); fetch them "
-                "again with: moonshine-voice download"
+                f"Moonshine's weights in {display_path(folder)} cannot be loaded ({error}); fetch "
+                "them again with: moonshine-voice download"
             ) from error
         return self
 

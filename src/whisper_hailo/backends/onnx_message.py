@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
@@ -30,16 +30,16 @@ def read_graph_bytes(path: Path) -> bytes:
     """
     if path.is_dir():
         raise ModelError(
-            f"{shown(path)} is a directory, expected an ONNX file, such as one in its hailo/"
+            f"{display_path(path)} is a directory, expected an ONNX file, such as one in its hailo/"
         )
     if not path.is_file():
         what = "is no plain file" if path.exists() else "does not exist"
-        raise ModelError(f"{shown(path)} {what}; give an ONNX file")
+        raise ModelError(f"{display_path(path)} {what}; give an ONNX file")
     try:
         return path.read_bytes()
     except OSError as error:
         raise ModelError(
-            f"{shown(path)} cannot be read ({error.strerror}); give an ONNX file"
+            f"{display_path(path)} cannot be read ({error.strerror}); give an ONNX file"
         ) from error
 
 

@@ -22,7 +22,7 @@ from whisper_hailo.backends.signature import Port, Signature, read_signature
 from whisper_hailo.backends.silence import logsumexp, measure_silence_keys, pad_features
 from whisper_hailo.backends.state import cut_tokens, take_rows
 from whisper_hailo.backends.unsigned_codes import unsigned_graph
-from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, shown
+from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
 from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -81,7 +81,7 @@ def find_graphs(path: Path, spec: ModelSpec) -> OptimumGraphs:
             _check_sizes(graphs, spec)
             return graphs
     raise ModelError(
-        f"{shown(path)} holds no {MERGED}.onnx, nor {FIRST}.onnx with {LATER}.onnx, nor a "
+        f"{display_path(path)} holds no {MERGED}.onnx, nor {FIRST}.onnx with {LATER}.onnx, nor a "
         f"checkpoint's model.safetensors; {_AGAIN}, or give the directory with --decoder"
     )
 
@@ -113,7 +113,9 @@ def _check_names(graphs: OptimumGraphs, spec: ModelSpec) -> None:
         unknown = [n for n in signature.inputs if n not in _KNOWN and not PAST.fullmatch(n)]
         if unknown or not any(name in signature.inputs for name in IDS):
             what = f"input {unknown[0]}" if unknown else "no token ids"
-            raise ModelError(f"{shown(signature.path)} has {what}, no Whisper decoder; {_AGAIN}")
+            raise ModelError(
+                f"{display_path(signature.path)} has {what}, no Whisper decoder; {_AGAIN}"
+            )
     for signature, prefix, wanted in (
         (graphs.first, "present", own | cross),
         (graphs.later, "past_key_values", own | cross),
@@ -126,12 +128,12 @@ def _check_names(graphs: OptimumGraphs, spec: ModelSpec) -> None:
         if not wanted <= got or extra:
             name = sorted(extra or wanted - got)[0]
             raise ModelError(
-                f"{shown(signature.path)} {'has' if extra else 'lacks'} {prefix}.{name}, "
+                f"{display_path(signature.path)} {'has' if extra else 'lacks'} {prefix}.{name}, "
                 f"{spec.name} has {len(layers)} decoder layers; decoder and --model must be of one "
                 "model, exported with its cache"
             )
     if FEATURES not in graphs.first.inputs or "logits" not in graphs.first.outputs:
-        raise ModelError(f"{shown(graphs.first.path)} lacks {FEATURES} or logits; {_AGAIN}")
+        raise ModelError(f"{display_path(graphs.first.path)} lacks {FEATURES} or logits; {_AGAIN}")
 
 
 def _check_sizes(graphs: OptimumGraphs, spec: ModelSpec) -> None:
@@ -155,7 +157,8 @@ def _check_axis(signature: Signature, port: Port, axis: int, size: int, has: str
         return
     shape = ", ".join(map(str, port.shape))
     raise ModelError(
-        f"{shown(signature.path)} has ({shape}), {has}; decoder and --model must be of one model"
+        f"{display_path(signature.path)} has ({shape}), {has}; decoder and --model must be of one "
+        "model"
     )
 
 

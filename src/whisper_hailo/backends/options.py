@@ -8,7 +8,7 @@ from typing import Final
 
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import ENGINE, expect, expect_choices, flag, group
+from whisper_hailo.core.flags import ENGINE, flag, option_group, require_choices, require_valid
 
 AUTO: Final = "auto"
 ENCODER_BACKENDS: Final = (AUTO, "onnx", "hailo", "emulator")
@@ -65,7 +65,7 @@ class EngineOptions:
     tokenizer: Path | None = flag(
         None, "A tokenizer.json in place of the model's.", ENGINE, metavar="FILE"
     )
-    hailo: ChipOptions = group(ChipOptions)
+    hailo: ChipOptions = option_group(ChipOptions)
     host_contract: str = flag(
         AUTO,
         "Who adds a HEF decoder's position rows; 8: the host, 10h: the chip",
@@ -76,9 +76,9 @@ class EngineOptions:
 
     def __post_init__(self) -> None:
         """Refuse names that stand for nothing, and drafts of no length or without a model."""
-        expect_choices(self)
+        require_choices(self)
         wanted = self.draft_tokens
         fits = wanted is None or 1 <= wanted <= MOST_DRAFTED
-        expect(self, "draft_tokens", fits, f"1 to {MOST_DRAFTED}")
+        require_valid(self, "draft_tokens", fits, f"1 to {MOST_DRAFTED}")
         if wanted is not None and self.draft_model is None:
             raise OptionError(f"draft-tokens is {wanted}, but there is no --draft-model; give one")

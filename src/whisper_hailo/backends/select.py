@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from whisper_hailo.backends.options import AUTO, EngineOptions
-from whisper_hailo.core.errors import OptionError, ShapeError, shown
+from whisper_hailo.core.errors import OptionError, ShapeError, display_path
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
@@ -55,7 +55,7 @@ def _cached_decoder(request: BackendRequest) -> AnyDecoder:
     if not is_model_directory(request.path):
         raise OptionError(
             f"--decoder-backend cached needs a directory made with whisper-hailo convert, "
-            f"{shown(request.path)} is none"
+            f"{display_path(request.path)} is none"
         )
     directory, spec = model_directory(request.path, request.spec)
     return CachedDecoder(directory, spec, request.threads)

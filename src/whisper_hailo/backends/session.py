@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.saturation import ask_for_exact_products
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
 
@@ -114,8 +114,8 @@ def open_session(
     if got_inputs != graph.inputs or not graph.outputs <= got_outputs:
         wrong = sorted((got_inputs ^ graph.inputs) | (graph.outputs - got_outputs))
         raise ModelError(
-            f"{shown(path)} is the graph of another model or program: {', '.join(wrong[:3])} "
-            "differs; convert the checkpoint again"
+            f"{display_path(path)} is the graph of another model or program: "
+            f"{', '.join(wrong[:3])} differs; convert the checkpoint again"
         )
     return session
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.backends.session import EXPORT_AGAIN
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 
 if TYPE_CHECKING:
     from onnx import ModelProto, TypeProto
@@ -40,8 +40,8 @@ def refuse_large_values(model: ModelProto, path: Path) -> None:
     for name, size in sizes.items():
         if size > LARGEST_VALUE_BYTES:
             raise ModelError(
-                f"{shown(path)} makes a value of {size >> 20} MiB ({shown(name)}), expected at "
-                f"most {LARGEST_VALUE_BYTES >> 20}; {EXPORT_AGAIN}"
+                f"{display_path(path)} makes a value of {size >> 20} MiB ({display_path(name)}), "
+                f"expected at most {LARGEST_VALUE_BYTES >> 20}; {EXPORT_AGAIN}"
             )
 
 
@@ -128,11 +128,12 @@ def read_signature(path: Path) -> Signature:
         outputs = {value.name: _port(value) for value in graph.output}
     except (ValueError, KeyError, TypeError) as error:  # types that ONNX does not know, too
         raise ModelError(
-            f"{shown(path)} has an input or output that cannot be used ({error}); {EXPORT_AGAIN}"
+            f"{display_path(path)} has an input or output that cannot be used ({error}); "
+            f"{EXPORT_AGAIN}"
         ) from error
     if not inputs or not outputs:
         raise ModelError(
-            f"{shown(path)} is no ONNX graph (nothing goes in or comes out); {EXPORT_AGAIN}"
+            f"{display_path(path)} is no ONNX graph (nothing goes in or comes out); {EXPORT_AGAIN}"
         )
     return Signature(path, inputs, outputs, _has_signed_codes(graph))
 

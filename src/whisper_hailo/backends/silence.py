@@ -19,7 +19,7 @@ from safetensors.numpy import load_file, save_file
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.backends.model_files import model_file
-from whisper_hailo.core.errors import ModelError, ShapeError, shown
+from whisper_hailo.core.errors import ModelError, ShapeError, display_path
 from whisper_hailo.core.protocols import Encoder, Padding, SilenceKeys
 from whisper_hailo.core.spec import SILENCE_FILE, ModelSpec
 from whisper_hailo.core.types import (
@@ -64,11 +64,11 @@ def load_silence_keys(directory: Path, spec: ModelSpec, encoder: Encoder) -> Sil
         keys = SilenceKeys(arrays["features"], arrays["shares"])
     except (SafetensorError, KeyError) as error:
         raise ModelError(
-            f"{shown(path)} holds no silence keys ({error}); convert the checkpoint again"
+            f"{display_path(path)} holds no silence keys ({error}); convert the checkpoint again"
         ) from error
     if keys.features.shape != (keys.shares.size, spec.dims.d_model):
         raise ModelError(
-            f"{shown(path)} has silence keys of shape {keys.features.shape}, expected "
+            f"{display_path(path)} has silence keys of shape {keys.features.shape}, expected "
             f"({keys.shares.size}, {spec.dims.d_model}); convert the checkpoint again"
         )
     return keys

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 
 _WEIGHTS = 1
 """Place of the weights among the inputs of a product."""
@@ -42,7 +42,7 @@ def unsigned_graph(path: Path) -> bytes:
     except Exception as error:  # protobuf's decoder has exception classes of its own
         reason = " ".join(str(error).split())[:120]
     raise ModelError(
-        f"{shown(path)} cannot be computed exactly by this processor, which has no VNNI "
+        f"{display_path(path)} cannot be computed exactly by this processor, which has no VNNI "
         f"({reason}); use an export that is not merged, or convert the checkpoint with --quantize "
         "int8"
     )

@@ -20,9 +20,9 @@ from typing import Final, Self
 
 from whisper_hailo.batch.ledger import Head, Ledger, RunRecord, Status
 from whisper_hailo.batch.manifest import Candidate, Group, Outcome
-from whisper_hailo.batch.results import ItemResult, files_of, item_result, shard
+from whisper_hailo.batch.results import ItemResult, item_files, item_result, render_part
 from whisper_hailo.batch.store import LEDGER_FILE, Store
-from whisper_hailo.core.errors import OptionError, shown
+from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import Settings
 from whisper_hailo.text.subtitles import Layout
@@ -104,8 +104,8 @@ class BatchJob(Closing):
         if known is not None:
             if replace(known, formats=head.formats) != head:
                 raise OptionError(
-                    f"{shown(self._store.name)} holds a job of another model, other options or "
-                    "another version; give the same again, or another --output-dir"
+                    f"{display_path(self._store.name)} holds a job of another model, other options "
+                    "or another version; give the same again, or another --output-dir"
                 )
             head = replace(head, formats=tuple(dict.fromkeys(known.formats + head.formats)))
         self._formats = head.formats
@@ -134,10 +134,10 @@ class BatchJob(Closing):
             for item, result in self._ledger.part(number)
         ]
         for result in results:
-            for name, data in files_of(result, self._formats, settings.layout):
+            for name, data in item_files(result, self._formats, settings.layout):
                 self._store.write(name, data)
         layout = settings.results
-        self._store.write(f"{TRANSCRIPTS}/part-{number:05}.{layout}", shard(results, layout))
+        self._store.write(f"{TRANSCRIPTS}/part-{number:05}.{layout}", render_part(results, layout))
         self._ledger.mark_written(number, len(results), self._formats)
 
     def _publish(self, *, at_once: bool = False) -> None:
@@ -181,8 +181,8 @@ def refuse_earlier(store: Store) -> None:
     """Refuse a job of the first layout, which this version does not read."""
     if store.read(_EARLIER_FILE) is not None:
         raise OptionError(
-            f"{shown(store.name)} holds a job of an earlier version; finish it with that, or give "
-            "another folder"
+            f"{display_path(store.name)} holds a job of an earlier version; finish it with that, "
+            "or give another folder"
         )
 
 
@@ -200,5 +200,5 @@ def read_status(store: Store) -> Status:
             if ledger.head() is not None:
                 return ledger.status()
     raise OptionError(
-        f"{shown(store.name)} holds no job, expected the folder of one; check the path"
+        f"{display_path(store.name)} holds no job, expected the folder of one; check the path"
     )

@@ -25,7 +25,7 @@ from typing import Any, Final, Self, TypeVar
 from whisper_hailo.batch.manifest import GROUP_ITEMS, Candidate, Group, Item, Outcome, PieceResult
 from whisper_hailo.batch.results import join_pieces
 from whisper_hailo.batch.store import LEDGER_FILE
-from whisper_hailo.core.errors import OptionError, OutputError, shown
+from whisper_hailo.core.errors import OptionError, OutputError, display_path
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 from whisper_hailo.text.subtitles import Layout
@@ -158,8 +158,8 @@ class Ledger(Closing):
                     self._db.execute(statement)
         elif version not in (0, _VERSION):
             raise OptionError(
-                f"{shown(self._place)} holds a job of layout {version}, expected {_VERSION}; give "
-                "another folder"
+                f"{display_path(self._place)} holds a job of layout {version}, expected "
+                f"{_VERSION}; give another folder"
             )
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class Ledger(Closing):
         try:
             yield
         except sqlite3.Error as error:
-            place = shown(f"{self._place}/{LEDGER_FILE}")
+            place = display_path(f"{self._place}/{LEDGER_FILE}")
             code = getattr(error, "sqlite_errorcode", None)
             if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
                 raise OutputError(
@@ -207,7 +207,7 @@ class Ledger(Closing):
             return decode(kind, parse_json(raw))
         except (MismatchError, zlib.error) as error:
             raise OutputError(
-                f"{shown(self._place)}/{LEDGER_FILE} is damaged ({error}); begin the job in "
+                f"{display_path(self._place)}/{LEDGER_FILE} is damaged ({error}); begin the job in "
                 "another folder"
             ) from error
 
@@ -251,8 +251,9 @@ class Ledger(Closing):
             if row[0] == _json(item):
                 return None
         raise OptionError(
-            f"{shown(self._place)} has another recording with the id {shown(candidate.item.id)}, "
-            "or the same with another language or metadata; give it an id of its own"
+            f"{display_path(self._place)} has another recording with the id "
+            f"{display_path(candidate.item.id)}, or the same with another language or metadata; "
+            "give it an id of its own"
         )
 
     def _has_audio(self, audio: str) -> bool:

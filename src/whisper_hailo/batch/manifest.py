@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from whisper_hailo.audio import AUDIO_SUFFIXES
 from whisper_hailo.batch.store import is_address
-from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError, shown
-from whisper_hailo.core.files import files_below, json_lines, read_text
+from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError, display_path
+from whisper_hailo.core.files import list_files, read_text, split_json_lines
 from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 from whisper_hailo.core.types import FloatArray, Segment
@@ -193,7 +193,8 @@ def read_sources(sources: Sequence[Path]) -> Iterator[Candidate]:
             yield candidate
         if is_empty:
             raise AudioError(
-                f"{shown(source)} names no recordings, expected a folder of them or lines such as "
+                f"{display_path(source)} names no recordings, expected a folder of them or lines "
+                "such as "
                 '{"audio": "a.flac"}; check the path'
             )
 
@@ -213,18 +214,20 @@ def _with_own_ids(path: Path) -> Iterator[Candidate]:
         before = seen.setdefault(item.id, number)
         if before != number:
             raise OptionError(
-                f"{shown(path)}: items {before} and {number} both have the id {shown(item.id)}; "
-                "give each an id of its own"
+                f"{display_path(path)}: items {before} and {number} both have the id "
+                f"{display_path(item.id)}; give each an id of its own"
             )
         yield Candidate(item)
 
 
 def _in_folder(folder: Path) -> Iterator[Candidate]:
     def refuse(path: Path, why: str) -> None:
-        raise AudioError(f"{shown(path)} cannot be looked into ({why}); change its permissions")
+        raise AudioError(
+            f"{display_path(path)} cannot be looked into ({why}); change its permissions"
+        )
 
     name = folder.absolute().name
-    for path in files_below(folder, refuse):
+    for path in list_files(folder, refuse):
         if path.suffix.lower() in AUDIO_SUFFIXES:
             yield Candidate(Item(path.relative_to(folder).as_posix(), str(path.absolute())), name)
 
@@ -233,18 +236,18 @@ def _in_manifest(path: Path) -> Iterator[Item]:
     try:
         text = read_text(path)
     except FileNotFoundError:
-        raise AudioError(f"{shown(path)} does not exist; check the path") from None
+        raise AudioError(f"{display_path(path)} does not exist; check the path") from None
     except (OSError, ValueError) as error:
         raise AudioError(
-            f"{shown(path)} cannot be read ({error}), expected lines of JSON; check the path"
+            f"{display_path(path)} cannot be read ({error}), expected lines of JSON; check the path"
         ) from error
-    for number, line in enumerate(json_lines(text), start=1):
+    for number, line in enumerate(split_json_lines(text), start=1):
         if line.strip():
             try:
                 yield _item(parse_json(line.encode()), path.absolute().parent)
             except (MismatchError, OptionError) as error:
                 raise OptionError(
-                    f"{shown(path)}, line {number}: {error}; expected such as "
+                    f"{display_path(path)}, line {number}: {error}; expected such as "
                     '{"audio": "a.flac", "id": "a", "language": "en"}'
                 ) from None
 
@@ -276,5 +279,5 @@ def _checked_id(own: str) -> str:
         lengths = []
     fits = len(name) <= _LONGEST_ID and 0 < max(lengths, default=0) <= _LONGEST_PART
     if not fits or ".." in path.parts or "\0" in name:
-        raise MismatchError(f"id is {shown(own)}, which no file can be called")
+        raise MismatchError(f"id is {display_path(own)}, which no file can be called")
     return name

@@ -16,7 +16,7 @@ import numpy as np
 from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.batch.manifest import MOST_PIECES, PIECE_S, Failure, Group, Piece, Task
-from whisper_hailo.batch.store import opened
+from whisper_hailo.batch.store import open_recording
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
@@ -87,14 +87,14 @@ _PAUSE_S: Final = 0.5
 _FRAME: Final = SAMPLE_RATE_HZ // 50
 _FULL: Final = round(PIECE_S * SAMPLE_RATE_HZ)
 
-Broken: Final = Failure(
+BROKEN_FAILURE: Final = Failure(
     "AudioError",
     "the library that reads it crashed on it; record or export the file again",
 )
 """Failure of an item that crashed the reading process repeatedly."""
 
 
-def tasks_of(
+def read_tasks(
     group: Group, broken: Mapping[int, int] | None = None, at: Callable[[int], object] = id
 ) -> Iterator[Task]:
     """Yield the tasks of a group, also those that are done.
@@ -109,7 +109,7 @@ def tasks_of(
     for piece in _pieces(group, broken or {}, at):
         full = n_samples + piece.n_samples > _FULL or len(pieces) == MOST_PIECES
         # What came before a crash was handed out already, as it would have been without it.
-        if pieces and (full or piece.failure is Broken):
+        if pieces and (full or piece.failure is BROKEN_FAILURE):
             yield Task(group.index, index, tuple(pieces), is_last=False)
             pieces, n_samples, index = [], 0, index + 1
         pieces.append(piece)
@@ -125,8 +125,8 @@ def _pieces(
         most = broken.get(place)
         end_s, n_pieces = 0.0, 0
         try:
-            with opened(item.audio) as source, open_audio(source, item.audio) as stream:
-                for start_s, samples in [] if most == 0 else cut(stream):
+            with open_recording(item.audio) as source, open_audio(source, item.audio) as stream:
+                for start_s, samples in [] if most == 0 else cut_pieces(stream):
                     yield Piece(place, start_s, samples, item.language)
                     end_s, n_pieces = start_s + samples.size / SAMPLE_RATE_HZ, n_pieces + 1
                     if n_pieces == most:
@@ -135,23 +135,23 @@ def _pieces(
             yield Piece(place, end_s, failure=Failure.of(error))
         else:
             if most is not None:
-                yield Piece(place, end_s, failure=Broken)
+                yield Piece(place, end_s, failure=BROKEN_FAILURE)
 
 
-def cut(stream: AudioStream) -> Iterator[tuple[float, FloatArray]]:
+def cut_pieces(stream: AudioStream) -> Iterator[tuple[float, FloatArray]]:
     """Yield pieces of at most `PIECE_S`, each with its start in seconds."""
     start, held = 0, np.zeros(0, np.float32)
     for block in stream.blocks(10 * SAMPLE_RATE_HZ):
         held = np.concatenate([held, block])
         if held.size > _FULL:
-            n_samples = quiet_place(held[:_FULL])
+            n_samples = find_quiet_cut(held[:_FULL])
             yield start / SAMPLE_RATE_HZ, held[:n_samples]
             start, held = start + n_samples, held[n_samples:].copy()
     if held.size:
         yield start / SAMPLE_RATE_HZ, held
 
 
-def quiet_place(samples: FloatArray) -> int:
+def find_quiet_cut(samples: FloatArray) -> int:
     """Return the sample in the middle of the quietest half second near a full piece's end.
 
     Sums are of whole numbers, so that every processor cuts at the same place.
@@ -167,7 +167,7 @@ def quiet_place(samples: FloatArray) -> int:
     return first + (2 * quiet + width) * _FRAME // 2
 
 
-def audio_s(task: Task) -> float:
+def task_audio_s(task: Task) -> float:
     """Return the seconds of a task's audio."""
     return sum(piece.n_samples for piece in task.pieces) / SAMPLE_RATE_HZ
 
@@ -250,6 +250,6 @@ def _read(pipe: Connection) -> None:
     """Run the reading process: groups in, tasks out; those that are done without samples."""
     while True:
         group, broken = pipe.recv()
-        for task in tasks_of(group, broken, pipe.send):
+        for task in read_tasks(group, broken, pipe.send):
             pipe.send(_without_sound(task) if task.index in group.done else task)
         pipe.send(None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from whisper_hailo.batch.manifest import Failure, Item, PieceResult
-from whisper_hailo.core.strict_json import without_halves
+from whisper_hailo.core.strict_json import escape_surrogates
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
 from whisper_hailo.text.outputs import JSON_VERSION, render, verbose_json
 from whisper_hailo.text.subtitles import Layout
@@ -57,14 +57,14 @@ class ItemResult:
 
 
 def _dumped(record: dict[str, Any]) -> str:
-    return without_halves(json.dumps(record, ensure_ascii=False, allow_nan=False)) + "\n"
+    return escape_surrogates(json.dumps(record, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
-def shard(results: Sequence[ItemResult], layout: str) -> bytes:
+def render_part(results: Sequence[ItemResult], layout: str) -> bytes:
     """Return a result file, `jsonl` or `parquet`, of results in order."""
     records = [result.record() for result in results]
     if layout == "parquet":
-        return as_parquet(records)
+        return to_parquet(records)
     return "".join(map(_dumped, records)).encode()
 
 
@@ -93,7 +93,7 @@ def item_result(item: Item, result: PieceResult, settings: Settings, task: str) 
     return ItemResult(item, transcript)
 
 
-def later(segments: Sequence[Segment], start_s: float) -> tuple[Segment, ...]:
+def shift_segments(segments: Sequence[Segment], start_s: float) -> tuple[Segment, ...]:
     """Shift segments of a piece to their times in the recording."""
     if not start_s:
         return tuple(segments)
@@ -116,7 +116,9 @@ def later(segments: Sequence[Segment], start_s: float) -> tuple[Segment, ...]:
     )
 
 
-def files_of(result: ItemResult, formats: Sequence[str], layout: Layout) -> list[tuple[str, bytes]]:
+def item_files(
+    result: ItemResult, formats: Sequence[str], layout: Layout
+) -> list[tuple[str, bytes]]:
     """Return names and contents of an item's own files, such as `srt/a.flac.srt`."""
     if result.transcript is None:
         return []
@@ -126,7 +128,7 @@ def files_of(result: ItemResult, formats: Sequence[str], layout: Layout) -> list
     ]
 
 
-def schema() -> pa.Schema:
+def parquet_schema() -> pa.Schema:
     """Return the Parquet schema; `docs/archives.md` describes the columns.
 
     Only `metadata` is not as in the JSON lines: a text of JSON, since its shape is the manifest's.
@@ -152,14 +154,14 @@ def schema() -> pa.Schema:
     })  # fmt: skip
 
 
-def as_parquet(records: Sequence[dict[str, Any]]) -> bytes:
+def to_parquet(records: Sequence[dict[str, Any]]) -> bytes:
     """Return a Parquet file, deterministic for one version of pyarrow."""
     import pyarrow as pa
     from pyarrow import parquet
 
     rows = [record | _texts(record) for record in records]
     file = io.BytesIO()
-    table = pa.Table.from_pylist(rows, schema())
+    table = pa.Table.from_pylist(rows, parquet_schema())
     parquet.write_table(table, file, compression="zstd")
     return file.getvalue()
 
@@ -168,4 +170,4 @@ def _texts(record: dict[str, Any]) -> dict[str, str]:
     """Return the fields of a record that are other text in Parquet."""
     metadata = json.dumps(record["metadata"], ensure_ascii=False, sort_keys=True)
     texts = {"id": record["id"], "audio": record["audio"], "metadata": metadata}
-    return {name: without_halves(text) for name, text in texts.items()}
+    return {name: escape_surrogates(text) for name, text in texts.items()}

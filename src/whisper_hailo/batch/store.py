@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, cast
 
-from whisper_hailo.core.errors import AudioError, OptionError, OutputError, shown
-from whisper_hailo.core.extras import to_add
-from whisper_hailo.core.files import read_plain, sole, unwritable, write_file
+from whisper_hailo.core.errors import AudioError, OptionError, OutputError, display_path
+from whisper_hailo.core.files import read_regular_file, try_lock, wrap_os_error, write_file
+from whisper_hailo.core.process import install_command
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -76,21 +76,24 @@ class Folder:
         if not path.exists():
             return None
         try:
-            return read_plain(path, _LARGEST_BYTES)
+            return read_regular_file(path, _LARGEST_BYTES)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise OutputError(f"{shown(path)} cannot be read ({reason}); {_ADVICE}") from error
+            raise OutputError(
+                f"{display_path(path)} cannot be read ({reason}); {_ADVICE}"
+            ) from error
 
     def write(self, name: str, data: bytes) -> None:
         write_file(self._path / name, data, _ADVICE)
 
     def hold(self, resources: ExitStack) -> None:
-        with unwritable(self._path, _ADVICE):
+        with wrap_os_error(self._path, _ADVICE):
             self._path.mkdir(parents=True, exist_ok=True)
-        held = resources.enter_context(sole(self._path / ".lock", _ADVICE))
+        held = resources.enter_context(try_lock(self._path / ".lock", _ADVICE))
         if not held:
             raise OutputError(
-                f"another run works on {shown(self._path)}; wait for it, or give it more --workers"
+                f"another run works on {display_path(self._path)}; wait for it, or give it more "
+                "--workers"
             )
 
     def ledger(self, resources: ExitStack) -> Path:
@@ -99,7 +102,7 @@ class Folder:
 
 
 @contextmanager
-def opened(audio: str) -> Iterator[Path | BinaryIO]:
+def open_recording(audio: str) -> Iterator[Path | BinaryIO]:
     """Open a recording for `open_audio`."""
     if not is_address(audio):
         yield Path(audio)
@@ -108,12 +111,14 @@ def opened(audio: str) -> Iterator[Path | BinaryIO]:
         files, path = _file_system(audio)
         raw = files.open(path, "rb")
     except (OSError, OptionError) as error:
-        raise AudioError(f"{shown(audio)} cannot be opened ({error}); check the address") from error
+        raise AudioError(
+            f"{display_path(audio)} cannot be opened ({error}); check the address"
+        ) from error
     with raw:
         yield cast(BinaryIO, raw)
 
 
-def store_of(place: str) -> Store:
+def open_store(place: str) -> Store:
     """Return the store of a folder or an address."""
     return Bucket(place) if is_address(place) else Folder(Path(place))
 
@@ -150,12 +155,12 @@ class Bucket:
         folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="whisper-hailo-"))
         path = Path(folder) / LEDGER_FILE
         if (data := self.read(LEDGER_FILE)) is not None:
-            with unwritable(path, _ADVICE):
+            with wrap_os_error(path, _ADVICE):
                 path.write_bytes(data)
         return path
 
     def _unreachable(self, what: str, name: str, error: Exception) -> OutputError:
-        place = shown(f"{self.name}/{name}")
+        place = display_path(f"{self.name}/{name}")
         return OutputError(f"cannot {what} {place} ({str(error)[:200]}); {_REACH_ADVICE}")
 
 
@@ -166,6 +171,7 @@ def _file_system(address: str) -> tuple[AbstractFileSystem, str]:
         found: tuple[Any, str] = fsspec.core.url_to_fs(address)
     except (ImportError, ValueError) as error:
         raise OptionError(
-            f"{shown(address)} needs a library that is not installed ({error}); {to_add('cluster')}"
+            f"{display_path(address)} needs a library that is not installed ({error}); "
+            f"{install_command('cluster')}"
         ) from error
     return found

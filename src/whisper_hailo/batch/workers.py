@@ -13,8 +13,8 @@ from time import perf_counter
 from typing import Any, Final, Self, TypeAlias
 
 from whisper_hailo.batch.manifest import Failure, Group, Outcome, Piece, PieceResult, Task
-from whisper_hailo.batch.reader import Child, GroupReader, audio_s
-from whisper_hailo.batch.results import later
+from whisper_hailo.batch.reader import Child, GroupReader, task_audio_s
+from whisper_hailo.batch.results import shift_segments
 from whisper_hailo.core.errors import AudioError, DeviceError, WhisperHailoError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Transcript
@@ -74,7 +74,7 @@ class BatchWorker(Closing):
             task.is_last,
             tuple(results[place] for place in range(len(task.pieces))),
             round(perf_counter() - begin, 3),
-            round(audio_s(task), 3),
+            round(task_audio_s(task), 3),
         )
 
     def _transcribed(self, pieces: Sequence[Piece], language: str | None) -> list[PieceResult]:
@@ -96,14 +96,16 @@ def _result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
             raise outcome
         return _failed(piece, Failure.of(outcome))
     end_s = piece.start_s + piece.n_samples / SAMPLE_RATE_HZ
-    return PieceResult(piece.item, end_s, outcome.language, later(outcome.segments, piece.start_s))
+    return PieceResult(
+        piece.item, end_s, outcome.language, shift_segments(outcome.segments, piece.start_s)
+    )
 
 
 def _failed(piece: Piece, failure: Failure) -> PieceResult:
     return PieceResult(piece.item, piece.start_s, failure=failure)
 
 
-def work(pipe: Connection, setup: Setup) -> None:
+def run_worker(pipe: Connection, setup: Setup) -> None:
     """Run a worker process: tasks in, outcomes out."""
     with BatchWorker(setup) as worker:
         while True:
@@ -184,7 +186,7 @@ class LocalEngine:
 
     def prepare(self) -> None:
         """Start a worker, so that it loads its model before there is a task."""
-        self._idle.append(Child(work, self._setup))
+        self._idle.append(Child(run_worker, self._setup))
 
     def run(self, groups: Iterable[Group]) -> Iterator[Outcome]:
         """Yield the outcomes of all tasks of some groups, as they come."""
@@ -227,7 +229,7 @@ class LocalEngine:
         return task is not None
 
     def _begin(self, attempt: _Attempt) -> None:
-        child = self._idle.pop() if self._idle else Child(work, self._setup)
+        child = self._idle.pop() if self._idle else Child(run_worker, self._setup)
         self._busy[child] = attempt
         with suppress(EOFError):  # it died: what of is read from it, as whenever it dies
             child.send(attempt.task)

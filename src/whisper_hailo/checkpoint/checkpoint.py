@@ -16,14 +16,14 @@ import numpy as np
 from whisper_hailo.checkpoint.config import INDEX_FILE, MERGE, PICKLES, SINGLE_FILE, read_config
 from whisper_hailo.checkpoint.ctranslate2 import (
     MODEL_FILE,
+    CheckpointArray,
     is_ctranslate2,
     open_ctranslate2,
     read_settings,
 )
-from whisper_hailo.checkpoint.ctranslate2_file import CheckpointArray
 from whisper_hailo.checkpoint.weights import DTYPES, AnyArray, Weight, stored_arrays
-from whisper_hailo.core.errors import ModelError, shown
-from whisper_hailo.core.files import check_name
+from whisper_hailo.core.errors import ModelError, display_path
+from whisper_hailo.core.files import check_file_name
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 
@@ -108,7 +108,7 @@ class Checkpoint:
         for stored, array in stored_arrays(path).items():
             if array.dtype not in DTYPES:
                 raise ModelError(
-                    f"{shown(path.name)}: {stored} is {array.dtype}, expected one of "
+                    f"{display_path(path.name)}: {stored} is {array.dtype}, expected one of "
                     f"{', '.join(DTYPES)}; quantised checkpoints cannot be converted, "
                     "use the original one"
                 )
@@ -124,27 +124,27 @@ class Checkpoint:
             listed = ", ".join(missing[:MAX_LISTED])
             more = f" and {len(missing) - MAX_LISTED} more" if len(missing) > MAX_LISTED else ""
             raise ModelError(
-                f"{shown(self.directory)}: missing array {listed}{more} of {len(expected)} that "
-                "config.json asks for; fetch the checkpoint again, all its safetensors files"
+                f"{display_path(self.directory)}: missing array {listed}{more} of {len(expected)} "
+                "that config.json asks for; fetch the checkpoint again, all its safetensors files"
             )
         if "proj_out.weight" in self._shapes:
             expected["proj_out.weight"] = expected["decoder.embed_tokens.weight"]
         for name, shape in expected.items():
             if self._shapes[name] != shape:
                 raise ModelError(
-                    f"{shown(self.directory)}: array {name} has shape {self._shapes[name]}, "
+                    f"{display_path(self.directory)}: array {name} has shape {self._shapes[name]}, "
                     f"expected {shape} by config.json; arrays and config are of different models"
                 )
         key_bias = next((name for name in self._shapes if name.endswith("k_proj.bias")), None)
         if key_bias is not None:
             raise ModelError(
-                f"{shown(self.directory)}: array {key_bias} is not part of Whisper, whose keys "
-                "have no bias; this is a checkpoint of another architecture"
+                f"{display_path(self.directory)}: array {key_bias} is not part of Whisper, whose "
+                "keys have no bias; this is a checkpoint of another architecture"
             )
         surplus = [name for name in self._shapes if ".layers." in name and name not in expected]
         if surplus:
             raise ModelError(
-                f"{shown(self.directory)}: array {min(surplus)} has no place in the "
+                f"{display_path(self.directory)}: array {min(surplus)} has no place in the "
                 f"{self.config.dims.n_encoder_layers} encoder and "
                 f"{self.config.dims.n_decoder_layers} decoder layers of config.json; arrays and "
                 f"config are of different models, or an adapter is not merged: {MERGE}"
@@ -214,34 +214,39 @@ def _find_arrays(directory: Path) -> tuple[Path, ...]:
         try:
             shards = decode(dict[str, str], read_json_object(index).get("weight_map"), "weight_map")
         except MismatchError as error:
-            raise ModelError(f"{shown(index)}: {error}; fetch the checkpoint again") from error
+            raise ModelError(
+                f"{display_path(index)}: {error}; fetch the checkpoint again"
+            ) from error
         if not shards:
-            raise ModelError(f"{shown(index)} has an empty weight_map; fetch the checkpoint again")
+            raise ModelError(
+                f"{display_path(index)} has an empty weight_map; fetch the checkpoint again"
+            )
         names = sorted(set(shards.values()))
         strange = [n for n in names if Path(n).name != n or not n.endswith(".safetensors")]
         if strange:
             raise ModelError(
-                f"{shown(index)} names {strange[0]!r}, expected safetensors files of the same "
-                "directory; fetch the checkpoint again"
+                f"{display_path(index)} names {strange[0]!r}, expected safetensors files of the "
+                "same directory; fetch the checkpoint again"
             )
         for name in names:
-            check_name(name)
+            check_file_name(name)
         paths = tuple(directory / name for name in names)
         absent = [path.name for path in paths if not path.is_file()]
         if absent:
             raise ModelError(
-                f"{shown(directory)} lacks {', '.join(absent[:MAX_LISTED])} ({len(absent)} of "
-                f"{len(paths)} files that {INDEX_FILE} names); fetch the checkpoint again"
+                f"{display_path(directory)} lacks {', '.join(absent[:MAX_LISTED])} ({len(absent)} "
+                f"of {len(paths)} files that {INDEX_FILE} names); fetch the checkpoint again"
             )
         return paths
     pickle = next((name for name in PICKLES if (directory / name).exists()), None)
     if pickle is not None:
         raise ModelError(
-            f"{shown(directory)} has its arrays in {pickle}, a pickle, which can run code and is "
-            f"not opened; expected {SINGLE_FILE}: make it where you trust the file with "
+            f"{display_path(directory)} has its arrays in {pickle}, a pickle, which can run code "
+            f"and is not opened; expected {SINGLE_FILE}: make it where you trust the file with "
             "Transformers: "
             "WhisperForConditionalGeneration.from_pretrained(DIR).save_pretrained(NEW_DIR)"
         )
     raise ModelError(
-        f"{shown(directory)} has no {SINGLE_FILE} and no {INDEX_FILE}; fetch the checkpoint again"
+        f"{display_path(directory)} has no {SINGLE_FILE} and no {INDEX_FILE}; fetch the checkpoint "
+        "again"
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 
@@ -54,38 +54,38 @@ def read_config(directory: Path) -> Config:
     """
     if not directory.is_dir():
         raise ModelError(
-            f"{shown(directory)} is no directory; give a Hugging Face checkpoint directory or a "
-            "hub id"
+            f"{display_path(directory)} is no directory; give a Hugging Face checkpoint directory "
+            "or a hub id"
         )
     path = directory / "config.json"
     if not path.is_file() and (directory / ADAPTER).is_file():
-        raise ModelError(f"{shown(directory)} is an adapter (LoRA) without a model; {MERGE}")
+        raise ModelError(f"{display_path(directory)} is an adapter (LoRA) without a model; {MERGE}")
     if not path.is_file():
         raise ModelError(
-            f"{shown(directory)} is no checkpoint: it has no config.json; "
+            f"{display_path(directory)} is no checkpoint: it has no config.json; "
             "give a directory saved by Transformers' save_pretrained"
         )
     raw = read_json_object(path)
     if raw.get("model_type") != "whisper":
         raise ModelError(
-            f"{shown(path)} is of model type {str(raw.get('model_type'))[:60]!r}, expected "
+            f"{display_path(path)} is of model type {str(raw.get('model_type'))[:60]!r}, expected "
             "'whisper'; only Whisper checkpoints can be converted"
         )
     try:
         stored = decode(_Stored, raw)
     except MismatchError as error:
-        raise ModelError(f"{shown(path)}: {error}; fetch the file again") from error
+        raise ModelError(f"{display_path(path)}: {error}; fetch the file again") from error
     if stored.activation_function != "gelu":
         raise ModelError(
-            f"{shown(path)} asks for activation function {stored.activation_function[:60]!r}, only "
-            "'gelu' is supported"
+            f"{display_path(path)} asks for activation function "
+            f"{stored.activation_function[:60]!r}, only 'gelu' is supported"
         )
     if stored.scale_embedding:
-        raise ModelError(f"{shown(path)} asks for scale_embedding, which is not supported")
+        raise ModelError(f"{display_path(path)} asks for scale_embedding, which is not supported")
     try:
         return stored.config()
     except ModelError as error:
-        raise ModelError(f"{shown(path)}: {error}") from error
+        raise ModelError(f"{display_path(path)}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,13 @@ from whisper_hailo.checkpoint.package_registry import (
     fetch_packaged,
     is_offline,
 )
-from whisper_hailo.core.errors import HubError, HubUnreachableError, ModelError, OptionError, shown
+from whisper_hailo.core.errors import (
+    HubError,
+    HubUnreachableError,
+    ModelError,
+    OptionError,
+    display_path,
+)
 from whisper_hailo.core.spec import SPEC_FILE, ModelSource
 
 # Read when the hub's client is imported. Its Xet protocol has none of the client's time-outs.
@@ -190,18 +196,18 @@ def parse_name(name: str) -> CheckpointName:
     same = _OTHERS_FILE.fullmatch(os.path.basename(name))
     size = same[1] if same is not None and same[1] in SHORT_NAMES else ""
     if size and not os.path.exists(path):
-        raise ModelError(f"{shown(name)} names a model file of another program; give {size}")
+        raise ModelError(f"{display_path(name)} names a model file of another program; give {size}")
     if name and os.path.isdir(path):
         return CheckpointName(label=os.path.basename(os.path.realpath(path)), path=path)
     if name and os.path.exists(path):
-        raise ModelError(f"{shown(name)} is {_file_kind(path, size)}")
+        raise ModelError(f"{display_path(name)} is {_file_kind(path, size)}")
     if _HUB_ID.fullmatch(name):
         return CheckpointName(label=name.split("/")[1].removeprefix("whisper-"), hub_id=name)
     near = get_close_matches(name.lower(), (BUNDLED, *SHORT_NAMES))
     meant = f" (did you mean {near[0]}?)" if near else ""
     raise ModelError(
-        f"{shown(name)} is no model{meant}: expected {BUNDLED} (bundled), a model directory, a "
-        "checkpoint directory, a hub id such as openai/whisper-tiny, or one of: "
+        f"{display_path(name)} is no model{meant}: expected {BUNDLED} (bundled), a model "
+        "directory, a checkpoint directory, a hub id such as openai/whisper-tiny, or one of: "
         f"{', '.join(SHORT_NAMES)}"
     )
 
@@ -250,7 +256,7 @@ def _pickled(path: Path) -> bytes:
         return b""
 
 
-def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, ModelSource]:
+def locate_checkpoint(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, ModelSource]:
     """Return the directory of a checkpoint, downloaded if it is a hub id.
 
     Where the hub does not answer, some come from the Python package registry.
@@ -262,7 +268,7 @@ def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, Mode
         return _fetch(checkpoint.hub_id, revision)
     if revision is not None:
         raise OptionError(
-            f"--revision belongs to a hub id, {shown(checkpoint.path)} is a directory"
+            f"--revision belongs to a hub id, {display_path(checkpoint.path)} is a directory"
         )
     return checkpoint.path, ModelSource(name=checkpoint.label)
 

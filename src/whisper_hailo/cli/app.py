@@ -26,9 +26,9 @@ from whisper_hailo.cli.failures import complain, report, was_interrupted
 from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.streams import ReaderGoneError, emit
 from whisper_hailo.cli.verbosity import Verbosity, configure_logging, set_verbosity
-from whisper_hailo.core.errors import ExitCode, OptionError, shown
-from whisper_hailo.core.extras import tools_to_add
+from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.partial_options import from_typed
+from whisper_hailo.core.process import tools_to_add
 from whisper_hailo.core.version import __version__
 
 GROUPS: Final = {
@@ -203,7 +203,7 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
         named = next((word for word in arguments if word[:1] != "-"), error.command_name)
         if os.path.exists(named):
             typed = shlex.join([PROGRAM, "transcribe", *arguments])
-            return f"{shown(named)} is no command; to make text of it, type: {typed}"
+            return f"{display_path(named)} is no command; to make text of it, type: {typed}"
         similar = get_close_matches(named, [*OWN, *_added()], 1)
         hint = f" Did you mean {similar[0]!r}?" if similar else ""
         return f"No such command {named!r}.{hint}"

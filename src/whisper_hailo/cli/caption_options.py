@@ -16,14 +16,14 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import (
     CHANNELS,
     ENGINE,
-    expect,
-    expect_choices,
     flag,
-    refuse_idle,
+    refuse_unused,
+    require_choices,
+    require_valid,
     typed_name,
 )
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.http.listening import Tls
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.outputs.growing_file import Rotation
@@ -64,10 +64,12 @@ class SourceOptions:
     )
 
     def __post_init__(self) -> None:
-        expect_choices(self)
+        require_choices(self)
         wait_s = self.wait_for_source
-        expect(self, "wait_for_source", wait_s is None or 0 <= wait_s < math.inf, "0 s or more")
-        expect(self, "loops", self.loops >= 1, "1 or more")
+        require_valid(
+            self, "wait_for_source", wait_s is None or 0 <= wait_s < math.inf, "0 s or more"
+        )
+        require_valid(self, "loops", self.loops >= 1, "1 or more")
 
     def expect_use(self, audio: str | None) -> None:
         """Refuse options that have no effect on this source."""
@@ -81,7 +83,7 @@ class SourceOptions:
             ("channels", is_file or is_microphone, "a FILE or --mic"),
             ("wait_for_source", is_address or is_microphone, "--mic or a URL"),
         ):
-            refuse_idle(self, name, serves, what)
+            refuse_unused(self, name, serves, what)
 
     def played(self, audio: str | None) -> str | None:
         """Return the source: the argument, or the replayed recording.
@@ -162,20 +164,20 @@ class ShowOptions:
     )
 
     def __post_init__(self) -> None:
-        expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
+        require_valid(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
 
     def expect_use(self, source: SourceOptions) -> None:
         """Refuse options that have no effect without another."""
         if source.mic == "browser" and not self.web:
             raise OptionError("--mic browser needs --web, the page that it records in; give both")
         kept = bool(self.events or self.output or self.record)
-        refuse_idle(self, "rotate", kept, "--events, --output or --record")
+        refuse_unused(self, "rotate", kept, "--events, --output or --record")
         for name in (
             "web_host", "web_port", "web_allow_host", "web_frame",
             "web_token", "web_cert", "web_key",
         ):  # fmt: skip
-            refuse_idle(self, name, self.web, "--web")
-        refuse_idle(self, "colour", not self.as_json, "a terminal, not --json")
+            refuse_unused(self, name, self.web, "--web")
+        refuse_unused(self, "colour", not self.as_json, "a terminal, not --json")
 
     def expect_subtitles(self, layout: PartialOptions[Layout]) -> None:
         """Refuse the layout of subtitles where there are none."""
@@ -231,7 +233,7 @@ class ShowOptions:
 logger = logging.getLogger(__name__)
 
 DECODING: Final = (
-    "language", "task", "cures", "max_new_tokens", "thresholds", "limits", "prompts",
+    "language", "task", "anti_repetition", "max_new_tokens", "thresholds", "limits", "prompts",
 )  # fmt: skip
 NO_EFFECT: Final = (
     "prefix", "condition_on_previous_text", "carry_initial_prompt",  # a segment stands alone
@@ -253,9 +255,9 @@ def expect_heard(model: CaptionModel, options: CaptionOptions) -> None:
     for part in (model.convert, model.engine.hailo, model.engine, replace(model, moonshine=None)):
         for one in fields(part):
             if not is_dataclass(getattr(part, one.name)):
-                refuse_idle(part, one.name, serves=False, of=_NOT_MOONSHINE)
+                refuse_unused(part, one.name, serves=False, of=_NOT_MOONSHINE)
     for name in _WHISPERS:
-        refuse_idle(options, name, serves=False, of=_NOT_MOONSHINE)
+        refuse_unused(options, name, serves=False, of=_NOT_MOONSHINE)
 
 
 def caption_engine(
@@ -271,24 +273,28 @@ def caption_engine(
     engine: CaptionEngine
     if model.moonshine is None:
         transcriber = model.transcriber(ChipPriority.LIVE)
-        decoding = _expecting(hotwords, decoding_of(given, transcriber.default_cures), transcriber)
+        decoding = _expecting(
+            hotwords, decoding_of(given, transcriber.default_anti_repetition), transcriber
+        )
         engine = TranscriberEngine(transcriber, decoding, trim_window=options.trim_window)
         tell_reasons(transcriber)
         stack.enter_context(transcriber)
     else:
         ours = frozenset({"limits.max_per_second", "search.temperatures"})  # defaults
-        refuse_unhonoured(decoding_of(given, Cures()), ours, "Moonshine")
+        refuse_unhonoured(decoding_of(given, AntiRepetition()), ours, "Moonshine")
         longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s
         engine = stack.enter_context(MoonshineEngine(model.moonshine, longest_s))
     warm_up(engine)
     return engine
 
 
-def decoding_of(given: PartialOptions[DecodingOptions], cures: Cures) -> DecodingOptions:
+def decoding_of(
+    given: PartialOptions[DecodingOptions], anti_repetition: AntiRepetition
+) -> DecodingOptions:
     """Put what was typed on the defaults of captions."""
     from whisper_hailo.live.engine import caption_defaults
 
-    return given.on(caption_defaults(cures))
+    return given.on(caption_defaults(anti_repetition))
 
 
 def _expecting(

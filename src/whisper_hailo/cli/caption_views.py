@@ -13,7 +13,7 @@ from typing import Any, Final
 from whisper_hailo.cli.output import shaded
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.verbosity import is_verbose, note
-from whisper_hailo.core.errors import shown
+from whisper_hailo.core.errors import display_path
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.events import (
@@ -32,7 +32,7 @@ from whisper_hailo.live.events import (
     as_json,
 )
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.text.subtitles import label
+from whisper_hailo.text.subtitles import speaker_label
 
 _ERASE: Final = "\r\x1b[K"
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
@@ -109,7 +109,7 @@ class TerminalView:
 
 def _of_speaker(speaker: int | None, words: Sequence[CaptionWord]) -> list[CaptionWord]:
     """Return words behind the name of their speaker, if there is one."""
-    name = [CaptionWord(label(speaker))] if speaker is not None else []
+    name = [CaptionWord(speaker_label(speaker))] if speaker is not None else []
     return [*name, *_from_margin(words)]
 
 
@@ -252,7 +252,7 @@ def _between(event: Lost | Away | Back | Control) -> str:
         case Back():
             return f"back after {event.end_s - event.start_s:.2f} s"
         case Marker():
-            return f"marker at {event.start_s:.2f} s: {shown(event.label)}"
+            return f"marker at {event.start_s:.2f} s: {display_path(event.label)}"
         case Cleared():
             return f"cleared at {event.start_s:.2f} s"
         case Settings():

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from whisper_hailo.cli.options import Argument, FieldSubset, Option, argument_of, options_of
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.cli.verbosity import Verbosity, log_package, set_verbosity
-from whisper_hailo.core.errors import OptionError, shown
+from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.flags import CHIP, ENGINE, Flag
 from whisper_hailo.core.partial_options import PartialOptions, from_typed, identifier
 
@@ -215,7 +215,9 @@ def load_settings(context: click.Context, param: click.Parameter, path: Path | N
         if (known := names.get(identifier(name))) is None:
             similar = get_close_matches(identifier(name), names, 1)
             hint = f"did you mean {similar[0].replace('_', '-')}?" if similar else "see --help-all"
-            raise OptionError(f"{shown(path)}: {shown(name)} is no key of {command.name}; {hint}")
+            raise OptionError(
+                f"{display_path(path)}: {display_path(name)} is no key of {command.name}; {hint}"
+            )
         is_one_of_list = known.multiple and not isinstance(value, list)
         settings[str(known.name)] = [value] if is_one_of_list else value
     context.default_map = settings
@@ -229,7 +231,8 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise OptionError(
-            f"--config {shown(path)} cannot be read ({why}); expected TOML such as model = 'base'"
+            f"--config {display_path(path)} cannot be read ({why}); expected TOML such as model = "
+            "'base'"
         ) from error
 
 

@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import ExitCode, OptionError, WhisperHailoError, shown
+from whisper_hailo.core.errors import ExitCode, OptionError, WhisperHailoError, display_path
 
 DEBUG_VARIABLE: Final = "WHISPER_HAILO_DEBUG"
 
@@ -60,7 +60,7 @@ def _foreseen(error: BaseException) -> BaseException:
     if not isinstance(error, OSError):
         return error
     if error.filename is not None and error.errno in _OF_A_PATH:
-        name = shown(os.fsdecode(error.filename))
+        name = display_path(os.fsdecode(error.filename))
         return OptionError(f"{name} cannot be used ({error.strerror}); check the path")
     if error.filename is None and isinstance(error, FileNotFoundError) and not _has_directory():
         return OptionError(

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from whisper_hailo.audio import AUDIO_SUFFIXES, MEDIA_SUFFIXES
-from whisper_hailo.audio.files import fault_of
-from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError, shown
-from whisper_hailo.core.extras import to_add
-from whisper_hailo.core.files import FileId, at_home, file_id, files_below
+from whisper_hailo.audio.files import find_fault
+from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError, display_path
+from whisper_hailo.core.files import FileId, expand_user, file_id, list_files
+from whisper_hailo.core.process import install_command
 
 STDIN: Final = "-"
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -114,7 +114,7 @@ def _age_key(path: Path | None) -> tuple[int, int]:
 
 def _expand(word: str) -> Iterator[tuple[Path, Input]]:
     """Yield the inputs of an argument, with the folder that each was found in."""
-    word = at_home(word)
+    word = expand_user(word)
     if word == STDIN:
         closed = AudioError("standard input is closed; pipe a recording into it, or name a file")
         fault = closed if sys.stdin is None else None
@@ -137,15 +137,17 @@ def looked_at(entry: Input) -> Input:
 def _fault_of(word: str) -> WhisperHailoError | None:
     if _ADDRESS.match(word) and not os.path.exists(word):
         return OptionError(
-            f"{shown(word)} is an address, expected a file; fetch it first (curl -LO {shown(word)})"
-            f", or caption it as it comes: whisper-hailo caption {shown(word)}"
+            f"{display_path(word)} is an address, expected a file; fetch it first (curl -LO "
+            f"{display_path(word)}), or caption it as it comes: whisper-hailo caption "
+            f"{display_path(word)}"
         )
     path = Path(word)
     if path.suffix.lower() in MEDIA_SUFFIXES and find_spec("av") is None:
         return AudioError(
-            f"{shown(word)} needs PyAV to be read, which is not installed: {to_add('media')}"
+            f"{display_path(word)} needs PyAV to be read, which is not installed: "
+            f"{install_command('media')}"
         )
-    return fault_of(path, shown(word))
+    return find_fault(path, display_path(word))
 
 
 def _recordings(folder: Path) -> Iterator[Input]:
@@ -156,7 +158,7 @@ def _recordings(folder: Path) -> Iterator[Input]:
         what = f"cannot be looked into ({why}), expected a folder of recordings"
         faults.append(Input(str(path), path, Path(path.stem), _fault(str(path), what)))
 
-    paths = [path for path in files_below(folder, note) if path.suffix.lower() in AUDIO_SUFFIXES]
+    paths = [path for path in list_files(folder, note) if path.suffix.lower() in AUDIO_SUFFIXES]
     if not paths and not faults:
         what = "holds no audio files, expected a folder of recordings"
         yield Input(str(folder), folder, Path(folder.stem), _fault(str(folder), what))
@@ -166,4 +168,4 @@ def _recordings(folder: Path) -> Iterator[Input]:
 
 
 def _fault(name: str, what: str) -> AudioError:
-    return AudioError(f"{shown(name)} {what}; check the name and its permissions")
+    return AudioError(f"{display_path(name)} {what}; check the name and its permissions")

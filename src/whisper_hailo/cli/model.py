@@ -12,11 +12,11 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.convert.options import WINDOW, ConvertOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import expect, flag, group, number_or_none
+from whisper_hailo.core.flags import flag, number_or_none, option_group, require_valid
 from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
 from whisper_hailo.core.process import MOST_THREADS
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
-from whisper_hailo.decoding.option_groups import HOTTEST, SEARCH, rising_temperatures
+from whisper_hailo.decoding.options import HOTTEST, SEARCH, rising_temperatures
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class ModelOptions:
     revision: str | None = flag(
         None, "Hub commit, tag or branch.", WINDOW, metavar="NAME", shown="main"
     )
-    convert: ConvertOptions = group(ConvertOptions, "quantize", "encoder_quantize")
+    convert: ConvertOptions = option_group(ConvertOptions, "quantize", "encoder_quantize")
     window: float | None = flag(
         None,
         "Encoder window in seconds.",
@@ -52,13 +52,13 @@ class ModelOptions:
         shown="1; 0 at 30 s",
         settings_only=True,
     )
-    engine: EngineOptions = group(EngineOptions)
+    engine: EngineOptions = option_group(EngineOptions)
     threads: int = flag(0, "Threads per operator; 0: automatic.", short="-t")
 
     def __post_init__(self) -> None:
-        expect(self, "threads", 0 <= self.threads <= MOST_THREADS, f"0 to {MOST_THREADS}")
+        require_valid(self, "threads", 0 <= self.threads <= MOST_THREADS, f"0 to {MOST_THREADS}")
         fits = self.window is None or _SHORTEST_S <= self.window <= _LONGEST_S
-        expect(self, "window", fits, f"{_SHORTEST_S:g} s to {_LONGEST_S:g} s")
+        require_valid(self, "window", fits, f"{_SHORTEST_S:g} s to {_LONGEST_S:g} s")
 
     def expect_language(self, options: DecodingOptions) -> None:
         """Refuse unknown languages, and others than English for `.en` models.

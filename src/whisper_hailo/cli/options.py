@@ -76,9 +76,9 @@ class Value(click.ParamType[Any]):
             listed = isinstance(value, list)  # as `suppress-tokens = [5, 6]` in a settings file
             return self.flag.parse(",".join(map(str, value)) if listed else str(value))
         if self.kind is Path and isinstance(value, str):
-            from whisper_hailo.core.files import at_home  # takes as long as Click
+            from whisper_hailo.core.files import expand_user  # takes as long as Click
 
-            return Path(at_home(value))
+            return Path(expand_user(value))
         if type(value) in (str, self.kind) or (type(value) is int and self.kind is float):
             try:
                 return self.kind(value)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import flag, group, refuse_idle
+from whisper_hailo.core.flags import flag, option_group, refuse_unused
 from whisper_hailo.core.types import Segment
 from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
 from whisper_hailo.text.subtitles import Layout
@@ -38,7 +38,7 @@ class OutputOptions:
     )
     as_json: bool = flag(False, "Print one JSON object per input.", name="--json")
     colour: bool = flag(False, "Shade words by confidence.", also=("--color",))
-    layout: Layout = group(Layout)
+    layout: Layout = option_group(Layout)
 
     def __post_init__(self) -> None:
         if self.output_dir == Path("-"):
@@ -55,7 +55,7 @@ class OutputOptions:
         if self.output_dir is None and self.skip_existing:
             raise OptionError("--skip-existing needs --output-dir; give both")
         as_text = self.output_dir is None and not self.as_json and self.formats == ("txt",)
-        refuse_idle(self, "colour", as_text, "text on a terminal")
+        refuse_unused(self, "colour", as_text, "text on a terminal")
 
     @property
     def _named(self) -> list[str]:

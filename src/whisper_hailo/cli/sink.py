@@ -16,8 +16,14 @@ from whisper_hailo.cli.output import OutputOptions, in_shades
 from whisper_hailo.cli.progress import Progress, clock
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.verbosity import note
-from whisper_hailo.core.errors import ExitCode, OptionError, OutputError, shown
-from whisper_hailo.core.files import expect_folder, file_id, refuse_foreign, unwritable, write_file
+from whisper_hailo.core.errors import ExitCode, OptionError, OutputError, display_path
+from whisper_hailo.core.files import (
+    file_id,
+    refuse_foreign,
+    require_writable_folder,
+    wrap_os_error,
+    write_file,
+)
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import Segment, Transcript
@@ -85,8 +91,8 @@ class Sink:
             for target in [] if entry.fault else self.targets(entry):
                 if file_id(target) in files:
                     raise OptionError(
-                        f"the text of {shown(entry.name)} would replace the input {shown(target)}; "
-                        "give another --output-dir"
+                        f"the text of {display_path(entry.name)} would replace the input "
+                        f"{display_path(target)}; give another --output-dir"
                     )
                 if (real := os.path.realpath(target)) in targets:
                     raise OptionError(
@@ -98,7 +104,7 @@ class Sink:
     def expect_writable(self) -> None:
         """Refuse an output folder that is not writable, before any work."""
         if self.output_dir is not None:
-            expect_folder(self.output_dir, self.advice)
+            require_writable_folder(self.output_dir, self.advice)
 
     def checked(self) -> list[Input]:
         """Return the inputs, with a fault where a result would overwrite a foreign file."""
@@ -150,7 +156,7 @@ class Sink:
         several = len(self.inputs) > 1 and self.formats[0] == "txt"
         return Printer(
             TextWriter(self.formats[0], self.layout, timed=self.timed),
-            f"{shown(entry.name)}: " if several else "",
+            f"{display_path(entry.name)}: " if several else "",
             is_shaded=self.colour and sys.stdout.isatty(),
         )
 
@@ -161,12 +167,12 @@ class Sink:
 
     def put(self, entry: Input, transcript: Transcript, *, printed: bool = False) -> None:
         """Write the result of one input, unless it is `printed` already."""
-        name = shown(entry.name)
+        name = display_path(entry.name)
         if not transcript.text:
             tell(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
         for fmt, target in self.written(entry):
             write_file(target, render(transcript, fmt, self.layout), self.advice)
-            note(f"wrote {shown(target)}")
+            note(f"wrote {display_path(target)}")
         if self.as_json:
             # A stream has no name of its own, or the number of a temporary file.
             emit_json(as_json(replace(transcript, audio=entry.name)) | timings_json(transcript))
@@ -234,14 +240,14 @@ class RecordingWriter(Closing):
 
     def __init__(self, entry: Input, sink: Sink, identity: Callable[[], str]) -> None:
         self._entry = entry
-        self._name = shown(entry.name)
+        self._name = display_path(entry.name)
         self._sink = sink
         self._printer = sink.printer(entry) if sink.prints_parts else None
         self._last_s = -_INTERVAL_S
         self._language_told = False
         kept = sink.journal(entry)
         self.journal = None if kept is None else Journal(kept, identity(), go_on=sink.goes_on)
-        self.progress = Progress(shown(Path(entry.name).name))
+        self.progress = Progress(display_path(Path(entry.name).name))
 
     def open(self) -> RecordingWriter:
         """Read the journal of an interrupted run."""
@@ -282,7 +288,7 @@ class RecordingWriter(Closing):
             if fmt == JSON:
                 continue  # not to be read before its last bracket
             path = unfinished(target)
-            with unwritable(path, self._sink.advice):
+            with wrap_os_error(path, self._sink.advice):
                 text = render(so_far.transcript, fmt, self._sink.layout)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")

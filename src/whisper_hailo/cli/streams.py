@@ -22,7 +22,7 @@ from whisper_hailo.core.errors import OutputError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-    from whisper_hailo.core.timing import GrowingWait
+    from whisper_hailo.core.timing import Backoff
 
 logger = logging.getLogger(__name__)
 
@@ -72,9 +72,9 @@ class _Results(io.FileIO):
     @contextmanager
     def patient(self, *, alone: bool) -> Iterator[None]:
         """Queue and retry failed writes within the block; see `patient_results`."""
-        from whisper_hailo.core.timing import GrowingWait
+        from whisper_hailo.core.timing import Backoff
 
-        self._patience = patience = _Patience(self, GrowingWait(), alone=alone)
+        self._patience = patience = _Patience(self, Backoff(), alone=alone)
         try:
             yield
         finally:
@@ -91,7 +91,7 @@ class _Results(io.FileIO):
 class _Patience:
     """Queue of output that could not be written, and its back-off."""
 
-    def __init__(self, out: _Results, wait: GrowingWait, *, alone: bool) -> None:
+    def __init__(self, out: _Results, wait: Backoff, *, alone: bool) -> None:
         self._out = out
         self._wait = wait
         self._alone = alone

@@ -26,8 +26,15 @@ from whisper_hailo.convert.hailo.pieces import FixedSizes, fixed_sizes
 from whisper_hailo.convert.hailo.write import Job, hailo_forms
 from whisper_hailo.convert.measure import measure_peaks, write_silence_keys
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OutputError, shown
-from whisper_hailo.core.files import alone_with, files_below, ordinary_mode, sha256, sync, sync_tree
+from whisper_hailo.core.errors import ModelError, OutputError, display_path
+from whisper_hailo.core.files import (
+    exclusive_lock,
+    fsync_path,
+    fsync_tree,
+    list_files,
+    sha256,
+    umask_mode,
+)
 from whisper_hailo.core.scratch import scratch_directory, scratch_path, sweep
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
@@ -183,7 +190,7 @@ def _record(path: Path) -> FileRecord:
 def _refuse_early(out: Path, checkpoint: Path) -> None:
     """Refuse before any work what could not be replaced at its end."""
     if os.path.isdir(out.parent):  # False also for a name that is too long
-        with alone_with(out.parent, _ANOTHER_FOLDER):
+        with exclusive_lock(out.parent, _ANOTHER_FOLDER):
             _check_free(out, checkpoint)
             _sweep(out)
 
@@ -204,22 +211,26 @@ def _sweep(out: Path) -> None:
 def _check_free(out: Path, checkpoint: Path) -> None:
     """Refuse to replace anything but an empty directory or an earlier conversion, whole."""
     if out == Path.cwd():
-        raise OutputError(f"{shown(out)} is the current directory; give a directory in it")
+        raise OutputError(f"{display_path(out)} is the current directory; give a directory in it")
     if checkpoint.is_relative_to(out):
-        raise OutputError(f"{shown(out)} holds the checkpoint itself; give another directory")
+        raise OutputError(
+            f"{display_path(out)} holds the checkpoint itself; give another directory"
+        )
     try:
         mode = _mode_of(out)
         if mode is None:
             return
         if not stat.S_ISDIR(mode):
-            raise OutputError(f"{shown(out)} is a file; give a directory to be made")
+            raise OutputError(f"{display_path(out)} is a file; give a directory to be made")
         foreign = _foreign_file(out)
     except OSError as error:
-        raise OutputError(f"{shown(out)} cannot be looked into ({error.strerror})") from error
+        raise OutputError(
+            f"{display_path(out)} cannot be looked into ({error.strerror})"
+        ) from error
     if foreign is not None:
         raise OutputError(
-            f"{shown(out)} holds {shown(foreign)}, which no conversion wrote; give a new directory "
-            "or empty it"
+            f"{display_path(out)} holds {display_path(foreign)}, which no conversion wrote; give a "
+            "new directory or empty it"
         )
 
 
@@ -239,7 +250,7 @@ def _foreign_file(directory: Path) -> str | None:
     except (ModelError, MismatchError):
         known = set()
     found: list[Path] = []
-    found += files_below(directory, lambda path, _: found.append(path))
+    found += list_files(directory, lambda path, _: found.append(path))
     names = (path.relative_to(directory).as_posix() for path in found)
     made = re.compile(r"hailo/[^/]+-emulated\.(onnx|json)")
     return next((name for name in names if name not in known and not made.fullmatch(name)), None)
@@ -258,20 +269,20 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with scratch_directory(out.parent, _scratch_prefix(out)) as work:
-            work.chmod(ordinary_mode(0o777))
+            work.chmod(umask_mode(0o777))
             yield work
-            sync_tree(work)
+            fsync_tree(work)
             _replace(work, out, checkpoint)
     except OSError as error:
         raise OutputError(
-            f"cannot write {shown(out)} ({error.strerror or error}); no half-written output is "
-            "left; give a writable place with enough free space"
+            f"cannot write {display_path(out)} ({error.strerror or error}); no half-written output "
+            "is left; give a writable place with enough free space"
         ) from error
 
 
 def _replace(work: Path, out: Path, checkpoint: Path) -> None:
     """Move `work` to `out`; a rename cannot replace a directory that holds files."""
-    with alone_with(out.parent, _ANOTHER_FOLDER):
+    with exclusive_lock(out.parent, _ANOTHER_FOLDER):
         _check_free(out, checkpoint)
         old = scratch_path(out.parent, _scratch_prefix(out))
         try:
@@ -284,7 +295,7 @@ def _replace(work: Path, out: Path, checkpoint: Path) -> None:
             raise
         # by name: whoever made it may not have let go of its lock yet
         shutil.rmtree(old, ignore_errors=True)
-        sync(out.parent)
+        fsync_path(out.parent)
         _sweep(out)
 
 

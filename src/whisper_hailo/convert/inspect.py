@@ -18,7 +18,7 @@ from whisper_hailo.backends.hef.contract import (
 )
 from whisper_hailo.backends.hef.read import HefFile, HefGroup, HefStream, is_hef, read_hef
 from whisper_hailo.backends.onnx_message import load_message
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
@@ -87,11 +87,11 @@ def describe(path: Path) -> dict[str, Any]:
         return describe_model(path)
     if not os.path.exists(path):  # False also where we may not look
         raise ModelError(
-            f"{shown(path)} does not exist; give a model directory, an ONNX file or a HEF"
+            f"{display_path(path)} does not exist; give a model directory, an ONNX file or a HEF"
         )
     if not os.path.isfile(path):
         raise ModelError(
-            f"{shown(path)} is no plain file; give a model directory, an ONNX file or a HEF"
+            f"{display_path(path)} is no plain file; give a model directory, an ONNX file or a HEF"
         )
     if path.suffix.lower() == ".hef" or is_hef(path):
         return describe_hef(path)
@@ -135,8 +135,8 @@ def describe_onnx(path: Path) -> dict[str, Any]:
         weights = _weight_bytes(graph.initializer)
     except (ValueError, KeyError, TypeError) as error:
         raise ModelError(
-            f"{shown(path)} has a weight of a type that ONNX does not know ({error}); convert "
-            "the model again"
+            f"{display_path(path)} has a weight of a type that ONNX does not know ({error}); "
+            "convert the model again"
         ) from error
     return {
         "kind": "ONNX graph",

@@ -25,20 +25,20 @@ from whisper_hailo.checkpoint.hub import (
     SHORT_NAMES,
     CheckpointName,
     is_model_directory,
-    locate,
+    locate_checkpoint,
     parse_name,
 )
 from whisper_hailo.checkpoint.package_registry import PACKAGED, checkpoint_folder
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.convert.options import AUTO_QUANTIZE, ConvertOptions
-from whisper_hailo.core.errors import ModelError, OptionError, OutputError, shown
+from whisper_hailo.core.errors import ModelError, OptionError, OutputError, display_path
 from whisper_hailo.core.files import (
     ANOTHER_CACHE,
-    alone_with,
     cache_root,
+    exclusive_lock,
     replace_file,
     sha256,
-    unwritable,
+    wrap_os_error,
 )
 from whisper_hailo.core.spec import SPEC_FILE, SPEC_VERSION, ModelSource, ModelSpec
 from whisper_hailo.core.strict_json import read_json_object
@@ -75,7 +75,7 @@ def resolve_model(
     stamp = _stamp(parsed, options)
     if _why_not(target, stamp) is None:
         return target
-    with alone_with(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
+    with exclusive_lock(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
         why_not = _why_not(target, stamp)
         if why_not is not None:  # another process may have made it meanwhile
             if why_not:
@@ -101,8 +101,8 @@ def expect_form(directory: Path, spec: ModelSpec, options: ConvertOptions) -> No
     ):
         if asked not in (AUTO_QUANTIZE, has):
             raise OptionError(
-                f"{name} is {asked}, {shown(directory)} is a model directory and has {has}; leave "
-                f"it out, or convert the checkpoint with {name} {asked}"
+                f"{name} is {asked}, {display_path(directory)} is a model directory and has {has}; "
+                f"leave it out, or convert the checkpoint with {name} {asked}"
             )
 
 
@@ -118,7 +118,7 @@ def _convert_into(
     revision: str | None,
     stamp: bytes,
 ) -> None:
-    checkpoint, source = locate(parsed, revision)
+    checkpoint, source = locate_checkpoint(parsed, revision)
     from whisper_hailo.convert.convert import (
         convert_checkpoint,
     )  # imports onnx: slow, rarely needed
@@ -220,7 +220,10 @@ class CachedModel:
     def remove(self) -> None:
         """Take it out of the cache; what it was made of stays where it is."""
         lock = self.directory.with_name(self.directory.name + ".lock")
-        with alone_with(lock, ANOTHER_CACHE), unwritable(self.directory, "check its permissions"):
+        with (
+            exclusive_lock(lock, ANOTHER_CACHE),
+            wrap_os_error(self.directory, "check its permissions"),
+        ):
             stamp_file(self.directory).unlink(missing_ok=True)
             shutil.rmtree(self.directory)
         lock.unlink(missing_ok=True)
@@ -258,7 +261,7 @@ def cached_as(name: str) -> list[CachedModel]:
     ]
     if not found:
         there = ", ".join(dict.fromkeys(model.spec.name for model in cached_models())) or "none"
-        raise ModelError(f"{shown(name)} is not in the cache; there are: {there}")
+        raise ModelError(f"{display_path(name)} is not in the cache; there are: {there}")
     return found
 
 
@@ -269,7 +272,7 @@ def remove_unused_checkpoint(source: str) -> None:
     if folder is None or is_used or not folder.is_dir():
         return
     lock = folder.with_name(folder.name + ".lock")
-    with alone_with(lock, ANOTHER_CACHE), unwritable(folder, "check its permissions"):
+    with exclusive_lock(lock, ANOTHER_CACHE), wrap_os_error(folder, "check its permissions"):
         shutil.rmtree(folder)
     lock.unlink(missing_ok=True)
 

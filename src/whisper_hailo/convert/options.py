@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import expect_choices, flag
-from whisper_hailo.core.process import computes_in_half
+from whisper_hailo.core.flags import flag, require_choices
+from whisper_hailo.core.process import has_float16_kernels
 from whisper_hailo.core.spec import ARCHES
 
 QUANTIZATIONS: Final = ("none", "int8", "int4")
@@ -46,7 +46,7 @@ class HailoOptions:
     )
 
     def __post_init__(self) -> None:
-        expect_choices(self)
+        require_choices(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ConvertOptions:
     )
 
     def __post_init__(self) -> None:
-        expect_choices(self)
+        require_choices(self)
         if self.half and not self.quantizes:
             raise OptionError(
                 "--half is for quantised graphs; leave out --quantize none, or --half"
@@ -115,5 +115,5 @@ class ConvertOptions:
     @property
     def in_half(self) -> bool:
         """Whether graphs compute in float16, asked for or not."""
-        wanted = computes_in_half() if self.half is None else self.half
+        wanted = has_float16_kernels() if self.half is None else self.half
         return wanted and self.quantizes

@@ -111,7 +111,7 @@ class OutputError(WhisperHailoError):
     exit_code = ExitCode.OUTPUT
 
 
-def shown(name: str | Path) -> str:
+def display_path(name: str | Path) -> str:
     """Return a name as it is, or quoted if it has invisible or control characters."""
     text = str(name)
     plain = text.isprintable() and text == text.strip() and text

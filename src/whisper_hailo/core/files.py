@@ -14,7 +14,7 @@ from typing import IO, Any, Final, TypeAlias
 
 from filelock import lock_descriptor
 
-from whisper_hailo.core.errors import ModelError, OutputError, shown
+from whisper_hailo.core.errors import ModelError, OutputError, display_path
 from whisper_hailo.core.scratch import scratch_file
 
 CACHE_VARIABLE: Final = "WHISPER_HAILO_CACHE"
@@ -37,12 +37,12 @@ def cache_root() -> Path:
     return Path(base) / "whisper-hailo"
 
 
-def at_home(name: str) -> str:
+def expand_user(name: str) -> str:
     """Expand a leading `~`, as in `--output-dir=~/x`, unless a file has that name."""
     return name if os.path.lexists(name) else os.path.expanduser(name)
 
 
-def inside(directory: Path, name: str) -> Path:
+def resolve_within(directory: Path, name: str) -> Path:
     """Return the path of a file that a directory's file names, also behind links.
 
     Args:
@@ -52,18 +52,18 @@ def inside(directory: Path, name: str) -> Path:
     Raises:
         ModelError: it names nothing, or leads elsewhere.
     """
-    check_name(name)
+    check_file_name(name)
     path, root = directory / name, os.path.realpath(directory)
     real = os.path.realpath(path)
     if os.path.commonpath((root, real)) != root:
         raise ModelError(
-            f"{shown(path)} leads to {shown(real)}, outside the model directory; put the file "
-            "itself there"
+            f"{display_path(path)} leads to {display_path(real)}, outside the model directory; put "
+            "the file itself there"
         )
     return path
 
 
-def check_name(name: str) -> None:
+def check_file_name(name: str) -> None:
     """Refuse a file name that leads outside of the directory that it is read in.
 
     Raises:
@@ -84,7 +84,7 @@ def check_name(name: str) -> None:
         )
 
 
-def read_plain(path: Path, most_bytes: int) -> bytes:
+def read_regular_file(path: Path, most_bytes: int) -> bytes:
     """Read a regular file; devices and pipes, which may have no end, are refused.
 
     Raises:
@@ -101,10 +101,10 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
 
 def read_text(path: Path) -> str:
     """Read a text file that a user names: a reference, a script, results."""
-    return read_plain(path, LARGEST_TEXT).decode("utf-8-sig")
+    return read_regular_file(path, LARGEST_TEXT).decode("utf-8-sig")
 
 
-def json_lines(text: str) -> list[str]:
+def split_json_lines(text: str) -> list[str]:
     """Split JSON lines; a text may hold U+2028, which `splitlines` would split at."""
     return text.removesuffix("\n").split("\n") if text else []
 
@@ -119,7 +119,7 @@ def sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise ModelError(f"cannot read {shown(path)} ({error.strerror or error})") from error
+        raise ModelError(f"cannot read {display_path(path)} ({error.strerror or error})") from error
 
 
 def write_file(
@@ -129,28 +129,28 @@ def write_file(
 
     Text is written as UTF-8. `advice` ends the message if it cannot be written.
     """
-    with unwritable(path, advice):
+    with wrap_os_error(path, advice):
         replace_file(path, content.encode() if isinstance(content, str) else content)
 
 
 def replace_file(path: Path, data: bytes) -> None:
     """Write atomically, for callers that handle `OSError` themselves."""
-    with written_whole(path) as scratch:
+    with atomic_file(path) as scratch:
         scratch.write_bytes(data)
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a scratch file that replaces `path` at the end of the block, or is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with scratch_file(path.parent) as scratch:
         yield scratch
-        sync(scratch)
-        scratch.chmod(ordinary_mode(0o666))
+        fsync_path(scratch)
+        scratch.chmod(umask_mode(0o666))
         scratch.replace(path)
 
 
-def expect_folder(folder: Path, advice: str) -> None:
+def require_writable_folder(folder: Path, advice: str) -> None:
     """Refuse a folder that cannot be written, before there is something to write.
 
     Raises:
@@ -160,34 +160,34 @@ def expect_folder(folder: Path, advice: str) -> None:
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent
     if not there.is_dir():
-        why = f"{shown(there)} is no folder"
+        why = f"{display_path(there)} is no folder"
     elif not os.access(there, os.W_OK | os.X_OK):
-        why = f"{shown(there)} may not be written to by this user"
+        why = f"{display_path(there)} may not be written to by this user"
     else:
         return
-    raise OutputError(f"cannot write to {shown(folder)} ({why}); {advice}")
+    raise OutputError(f"cannot write to {display_path(folder)} ({why}); {advice}")
 
 
-def expect_file(path: Path, advice: str = "give another place") -> None:
+def require_writable_file(path: Path, advice: str = "give another place") -> None:
     """Refuse a file that cannot be written, before there is something to write."""
     if path.is_dir():
-        raise OutputError(f"cannot write {shown(path)} (it is a folder); {advice}")
-    expect_folder(path.parent, advice)
+        raise OutputError(f"cannot write {display_path(path)} (it is a folder); {advice}")
+    require_writable_folder(path.parent, advice)
 
 
 @contextmanager
-def unwritable(path: Path, advice: str) -> Iterator[None]:
+def wrap_os_error(path: Path, advice: str) -> Iterator[None]:
     """Raise an `OSError` of the block as `OutputError`."""
     try:
         yield
     except OSError as error:
         raise OutputError(
-            f"cannot write {shown(path)} ({error.strerror or error}); {advice}"
+            f"cannot write {display_path(path)} ({error.strerror or error}); {advice}"
         ) from error
 
 
 @contextmanager
-def alone_with(path: Path, advice: str) -> Iterator[None]:
+def exclusive_lock(path: Path, advice: str) -> Iterator[None]:
     """Hold an exclusive lock on a path in the block; other processes wait.
 
     Args:
@@ -205,18 +205,18 @@ def alone_with(path: Path, advice: str) -> Iterator[None]:
             lock_descriptor(number)
         except OSError as error:
             raise OutputError(
-                f"{shown(path)} cannot be locked ({error.strerror or error}); {advice}"
+                f"{display_path(path)} cannot be locked ({error.strerror or error}); {advice}"
             ) from error
         yield
 
 
-def sync_tree(folder: Path) -> None:
+def fsync_tree(folder: Path) -> None:
     """Flush all files of a folder to the disk, so that a later rename is durable."""
     for path in (*folder.rglob("*"), folder):
-        sync(path)
+        fsync_path(path)
 
 
-def sync(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """Flush a file, or the names in a folder, to the disk."""
     number = os.open(path, os.O_RDONLY)
     try:
@@ -225,14 +225,14 @@ def sync(path: Path) -> None:
         os.close(number)
 
 
-def ordinary_mode(mode: int) -> int:
+def umask_mode(mode: int) -> int:
     """Return the permissions that the umask leaves of `mode`; temporary files are private."""
     mask = os.umask(0)  # it can only be read by setting it
     os.umask(mask)
     return mode & ~mask
 
 
-def files_below(folder: Path, unreadable: Callable[[Path, str], None]) -> list[Path]:
+def list_files(folder: Path, unreadable: Callable[[Path, str], None]) -> list[Path]:
     """Return all files at any depth, sorted.
 
     Args:
@@ -248,12 +248,12 @@ def files_below(folder: Path, unreadable: Callable[[Path, str], None]) -> list[P
 
 
 @contextmanager
-def sole(path: Path, advice: str) -> Iterator[bool]:
+def try_lock(path: Path, advice: str) -> Iterator[bool]:
     """Try to lock a file until the block ends; yield whether it is locked.
 
     The system releases the lock when a process dies.
     """
-    with unwritable(path, advice):
+    with wrap_os_error(path, advice):
         number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         yield lock_descriptor(number, blocking=False)
@@ -307,11 +307,11 @@ def refuse_foreign(path: Path, fmt: str, beginning: bytes | None = None) -> None
         return
     except OSError as error:
         raise OutputError(
-            f"cannot look into {shown(path)} ({error.strerror}), which would be replaced; "
+            f"cannot look into {display_path(path)} ({error.strerror}), which would be replaced; "
             "give another place"
         ) from error
     if found and not re.match(_BEGINNINGS[fmt] if beginning is None else beginning, found):
         raise OutputError(
-            f"{shown(path)} is there and no {fmt} file as this program writes them, so it is not "
-            "replaced; move it away, or give another place"
+            f"{display_path(path)} is there and no {fmt} file as this program writes them, so it "
+            "is not replaced; move it away, or give another place"
         )

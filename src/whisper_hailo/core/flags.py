@@ -59,12 +59,12 @@ def flag(default: T, help: str, panel: str = "", **how: Any) -> T:  # noqa: A002
     return field(default=default, metadata={_FLAG: Flag(help, panel, **how)})
 
 
-def needed(help: str, **how: Any) -> Any:  # noqa: A002, ANN401
+def required_flag(help: str, **how: Any) -> Any:  # noqa: A002, ANN401
     """Return a required dataclass field with a flag; see `Flag`."""
     return field(metadata={_FLAG: Flag(help, **how)})
 
 
-def group(make: Callable[[], T], *only: str) -> T:
+def option_group(make: Callable[[], T], *only: str) -> T:
     """Return a field that holds a group of options.
 
     Args:
@@ -100,7 +100,7 @@ def typed_name(one: Field[Any]) -> str:
     return long.removeprefix("--") if how.settings_only else long
 
 
-def expect(options: object, name: str, fits: bool, expected: str) -> None:
+def require_valid(options: object, name: str, fits: bool, expected: str) -> None:
     """Raise `OptionError` for the value of a field unless it `fits`."""
     if not fits:
         value = getattr(options, name)
@@ -110,7 +110,7 @@ def expect(options: object, name: str, fits: bool, expected: str) -> None:
         raise OptionError(f"{typed_name(_field(options, name))} is {given}, expected {expected}")
 
 
-def refuse_idle(options: object, name: str, serves: bool, of: str) -> None:
+def refuse_unused(options: object, name: str, serves: bool, of: str) -> None:
     """Raise `OptionError` for a field that was given without the option it belongs to."""
     one = _field(options, name)
     if not serves and getattr(options, name) != one.default:
@@ -121,13 +121,13 @@ def _field(options: Any, name: str) -> Field[Any]:  # noqa: ANN401 - a dataclass
     return next(one for one in fields(options) if one.name == name)
 
 
-def expect_choices(options: Any) -> None:  # noqa: ANN401 - a dataclass
+def require_choices(options: Any) -> None:  # noqa: ANN401 - a dataclass
     """Refuse values that are not among the choices of their fields."""
     for one in fields(options):
-        expect_choice(one, getattr(options, one.name))
+        require_choice(one, getattr(options, one.name))
 
 
-def expect_choice(one: Field[Any], value: object) -> None:
+def require_choice(one: Field[Any], value: object) -> None:
     """Refuse a value that is not among the choices of a field."""
     how = flag_of(one)
     if how is not None and how.choices and isinstance(value, str) and value not in how.choices:

@@ -11,7 +11,7 @@ from types import UnionType
 from typing import Any, Final, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import expect_choice, flag_of, is_needed, only_of, typed_name
+from whisper_hailo.core.flags import flag_of, is_needed, only_of, require_choice, typed_name
 
 T = TypeVar("T")
 
@@ -183,7 +183,7 @@ def _checked(one: Field[Any], hint: Any, name: str, value: Any) -> Any:  # noqa:
         return value
     try:
         if how is not None and how.parse is not None and isinstance(value, str | list | tuple):
-            expect_choice(one, value)
+            require_choice(one, value)
             return how.parse(value if isinstance(value, str) else ",".join(map(str, value)))
         if held:
             expected = f"{kind.__name__}(...)" + ", True or False" * can_be_none

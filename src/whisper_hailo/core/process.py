@@ -1,18 +1,101 @@
-"""This process: its cores, threads and heap, and what it tells a service manager."""
+"""This process: telemetry, extras, cores, threads and heap, and its service manager."""
 
 from __future__ import annotations
 
-import ctypes
 import os
-import platform
-import socket
+import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
+
+RUNTIME_SWITCH: Final = "ORT_DISABLE_TELEMETRY"
+SWITCHES: Final = {
+    RUNTIME_SWITCH: "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+"""Environment variables that turn telemetry off. ONNX Runtime (1.29 and later) stores a device id
+and a list of events at import, and sends them to its maker. The hub's client and its `hf_xet` tell
+the hub about each fetch. Ray tells its maker about each cluster."""
+
+
+def keep_private() -> None:
+    """Turn telemetry off for this process and its children, unless the user has set it.
+
+    In a program that imported ONNX Runtime first, what it gathered at its import will still be
+    sent.
+    """
+    chosen = bool(os.environ.get(RUNTIME_SWITCH))
+    for switch, off in SWITCHES.items():
+        if not os.environ.get(switch):
+            os.environ[switch] = off
+    disable = getattr(sys.modules.get("onnxruntime"), "disable_telemetry_events", None)
+    if disable is not None and not chosen:
+        disable()
+        import logging  # here, since every start of the program comes by
+
+        logging.getLogger(__name__).warning(
+            "onnxruntime was imported before whisper_hailo and reports its start to its maker; "
+            "import whisper_hailo first, or set %s=1",
+            RUNTIME_SWITCH,
+        )
+
+
+Extra: TypeAlias = Literal[
+    "media",
+    "live",
+    "web",
+    "server",
+    "bench",
+    "faster-whisper",
+    "whisper-cpp",
+    "onnx-asr",
+    "moonshine",
+    "cluster",
+    "parquet",
+]
+
+
+_ROOT: Final = Path(__file__).resolve().parents[3]
+"""The clone; some other folder for an installed package."""
+
+_TOOLS: Final = "src/whisper_hailo_tools"
+"""In the clone: where the second distribution is built."""
+
+
+def install_command(extra: Extra) -> str:
+    """Return the command that installs an extra; the clone has lock files with hashes."""
+    for folder in ("requirements", "benchmarks/rivals/requirements"):
+        if (_ROOT / folder / f"{extra}.txt").is_file():
+            return f"pip install -r {folder}/{extra}.txt in the clone"
+    return f"pip install 'whisper-hailo[{extra}]'"
+
+
+def tools_to_add() -> str:
+    """What to type to have the commands that build HEFs, for messages."""
+    if (_ROOT / _TOOLS).is_dir():
+        return f"pip install --no-deps -e {_TOOLS} in the clone"
+    return "pip install whisper-hailo-tools"
+
+
+def require_extra(extra: Extra, what: str, *modules: str) -> None:
+    """Refuse to start without the modules of an extra.
+
+    Raises:
+        OptionError: one is not installed.
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            name = module.replace("_", "-")
+            raise OptionError(
+                f"{what} needs {name}, which is not installed: {install_command(extra)}"
+            )
+
 
 CPUINFO: Final = Path("/proc/cpuinfo")
 HALF_LANES: Final = "asimdhp"
@@ -20,12 +103,14 @@ HALF_LANES: Final = "asimdhp"
 
 
 @cache
-def computes_in_half() -> bool:
+def has_float16_kernels() -> bool:
     """Return whether ONNX Runtime has float16 kernels here, twice as fast as float32.
 
     It has them on 64-bit ARM with Linux. Elsewhere it computes in float32, and converting costs
     more than that.
     """
+    import platform
+
     if (platform.system(), platform.machine()) != ("Linux", "aarch64"):
         return False
     try:
@@ -43,7 +128,7 @@ def available_cores() -> int:
 MOST_THREADS: Final = 256
 
 
-def checked_threads(threads: int) -> int:
+def check_threads(threads: int) -> int:
     """Return a number of threads, or refuse it."""
     if not isinstance(threads, int) or not 0 <= threads <= MOST_THREADS:
         raise OptionError(f"threads is {threads!r}, expected 0 (automatic) to {MOST_THREADS}")
@@ -58,7 +143,7 @@ _LARGE_BYTES: Final = 128 << 10
 """The C library's initial threshold."""
 
 
-def give_back_what_is_free() -> bool:
+def release_freed_memory() -> bool:
     """Have large blocks returned to the system when they are freed.
 
     After a large block is freed, glibc keeps up to twice its size, and the holes that smaller
@@ -68,6 +153,8 @@ def give_back_what_is_free() -> bool:
     Returns:
         whether the C library supports it.
     """
+    import ctypes
+
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
@@ -113,6 +200,8 @@ class Supervisor:
         if not self._address.startswith(("/", "@")):
             return
         address = self._address.replace("@", "\0", 1) if self._address[0] == "@" else self._address
+        import socket
+
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sending:
                 # One that has no time for it must not hold the program up.

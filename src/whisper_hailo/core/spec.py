@@ -8,8 +8,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import ModelError, shown
-from whisper_hailo.core.files import check_name
+from whisper_hailo.core.errors import ModelError, display_path
+from whisper_hailo.core.files import check_file_name
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, read_bounded
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
@@ -55,7 +55,7 @@ class HailoForm:
         sizes = [self.window_s, self.opset, *axes, *([] if self.length is None else [self.length])]
         if self.part not in PARTS or not all(1 <= size <= LARGEST_SIZE for size in sizes):
             raise ModelError(
-                f"{shown(self.file)} is part {self.part[:20]!r} with sizes {min(sizes)} to "
+                f"{display_path(self.file)} is part {self.part[:20]!r} with sizes {min(sizes)} to "
                 f"{max(sizes)}, expected {' or '.join(PARTS)} with sizes from 1 to {LARGEST_SIZE}"
             )
 
@@ -323,7 +323,7 @@ class ModelSpec:
                 raise ModelError(f"alignment head {layer}, {head} is not one of this decoder's")
         forms = (name for form in self.hailo for name in (form.file, *form.assets.values()))
         for name in (*self.files, *forms, *(hef.file for hef in self.hefs)):
-            check_name(name)
+            check_file_name(name)
 
     def record(self, file: str) -> FileRecord:
         """Return size and hash of a file of the model directory."""
@@ -331,8 +331,8 @@ class ModelSpec:
             return self.files[file]
         except KeyError:
             raise ModelError(
-                f"{SPEC_FILE} of {self.name} does not list {shown(file)}; convert the checkpoint "
-                "again"
+                f"{SPEC_FILE} of {self.name} does not list {display_path(file)}; convert the "
+                "checkpoint again"
             ) from None
 
     def hailo_form(self, part: str) -> HailoForm:
@@ -395,7 +395,7 @@ class ModelSpec:
         path = directory / SPEC_FILE
         if not path.is_file():
             raise ModelError(
-                f"{shown(directory)} has no readable {SPEC_FILE}; "
+                f"{display_path(directory)} has no readable {SPEC_FILE}; "
                 "make a model directory with: whisper-hailo convert CHECKPOINT OUT"
             )
         return cls.from_json(read_bounded(path), str(path))

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
-from whisper_hailo.core.errors import ModelError, shown
-from whisper_hailo.core.files import read_plain
+from whisper_hailo.core.errors import ModelError, display_path
+from whisper_hailo.core.files import read_regular_file
 
 T = TypeVar("T")
 
@@ -44,14 +44,14 @@ def read_json(path: Path, kind: type[ModelError] = ModelError) -> Any:  # noqa: 
     try:
         return parse_json(read_bounded(path, kind))
     except MismatchError as error:
-        raise kind(f"{shown(path)}: {error}; fetch the file again") from error
+        raise kind(f"{display_path(path)}: {error}; fetch the file again") from error
 
 
 def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[str, Any]:
     """Read a JSON object from a file."""
     raw = read_json(path, kind)
     if not isinstance(raw, dict):
-        raise kind(f"{shown(path)} holds a {type(raw).__name__}, expected a JSON object")
+        raise kind(f"{display_path(path)} holds a {type(raw).__name__}, expected a JSON object")
     return raw
 
 
@@ -62,10 +62,12 @@ def read_bounded(path: Path, kind: type[ModelError] = ModelError) -> bytes:
         ModelError: (or `kind`) not a regular file, unreadable, or too large.
     """
     try:
-        return read_plain(path, LARGEST_BYTES)
+        return read_regular_file(path, LARGEST_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise kind(f"{shown(path)} cannot be read ({reason}); fetch the file again") from error
+        raise kind(
+            f"{display_path(path)} cannot be read ({reason}); fetch the file again"
+        ) from error
 
 
 def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON
@@ -100,7 +102,7 @@ def parse_json_object(raw: bytes) -> dict[str, Any]:
     return value
 
 
-def without_halves(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """Escape half surrogates, which file names may have, so that a file can hold them."""
     return text.encode(errors="backslashreplace").decode()
 
@@ -215,8 +217,8 @@ def _of(wanted: type[T], name: str, value: object, where: str) -> T:
 
 def _say(where: str, value: object, expected: str) -> str:
     named: dict[type, str] = {dict: "an object", list: "a list", NoneType: "null"}
-    shown = named.get(type(value)) or repr(value)[:60]
-    return f"{where or 'it'} is {shown}, expected {expected}"
+    described = named.get(type(value)) or repr(value)[:60]
+    return f"{where or 'it'} is {described}, expected {expected}"
 
 
 def _finite(text: str) -> float:

@@ -45,7 +45,7 @@ _FIRST_S: Final = 0.5
 _LONGEST_S: Final = 30.0
 
 
-class GrowingWait:
+class Backoff:
     """Exponential back-off: 0.5 s, 1 s, 2 s, and so on to 30 s.
 
     Attributes:

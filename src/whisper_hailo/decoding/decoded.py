@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from whisper_hailo.decoding.option_groups import Thresholds
+from whisper_hailo.decoding.options import Thresholds
 from whisper_hailo.decoding.repetition import ends_in_loop
 
 

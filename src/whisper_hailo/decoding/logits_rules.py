@@ -21,7 +21,7 @@ import numpy as np
 from whisper_hailo.core.spec import Dimensions, SpecialTokens
 from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray, IntArray
 from whisper_hailo.decoding.hotwords import HotwordTrie
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 
 
 def begin_with_timestamp(
@@ -80,7 +80,7 @@ def prefer_timestamps(logits: FloatArray, begin: int) -> FloatArray:
     return logits
 
 
-def suppress(logits: FloatArray, ids: IntArray) -> FloatArray:
+def suppress_ids(logits: FloatArray, ids: IntArray) -> FloatArray:
     """Make ids `(n,)` int64 impossible."""
     logits[ids] = -np.inf
     return logits
@@ -104,7 +104,7 @@ def penalise_repetition(
     return logits
 
 
-def choose(logits: FloatArray, eot: int, eot_boost: float) -> int:
+def choose_token(logits: FloatArray, eot: int, eot_boost: float) -> int:
     """Return the best id, or end-of-transcript if the best leads it by less than the boost."""
     best = int(logits.argmax())
     if eot_boost > 0.0 and logits[best] - logits[eot] < eot_boost:
@@ -168,10 +168,10 @@ class LogitsRules:
     ) -> None:
         self._hotwords = hotwords
         self._eot = special.eot
-        self._cures: Cures = options.cures
+        self._cures: AntiRepetition = options.anti_repetition
         self._ngram = options.limits.no_repeat_ngram
         listed = special.suppress if options.limits.suppress is None else options.limits.suppress
-        self._never = np.array(never_sampled(special, listed), dtype=np.int64)
+        self._never = np.array(suppressed_ids(special, listed), dtype=np.int64)
         blank = special.begin_suppress if options.limits.suppress_blank else ()
         first = dict.fromkeys((*self._never.tolist(), *blank))  # each once: their parts are summed
         self._never_first = np.array(list(first), np.int64)
@@ -184,7 +184,7 @@ class LogitsRules:
     def apply(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> FilteredLogits:
         """Apply all rules to a copy of one row `(n_vocab,)` float32, whose log-sum-exp is given."""
         never = self._never if generated else self._never_first
-        logits = suppress(raw.copy(), never)
+        logits = suppress_ids(raw.copy(), never)
         if self._ngram or self._begin is not None:
             logits = block_ngrams(logits, generated, self._ngram)
             if self._begin is not None:
@@ -251,7 +251,7 @@ def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) 
     return float(largest + np.log(np.exp(allowed - largest).sum()))
 
 
-def never_sampled(special: SpecialTokens, listed: tuple[int, ...]) -> tuple[int, ...]:
+def suppressed_ids(special: SpecialTokens, listed: tuple[int, ...]) -> tuple[int, ...]:
     """Return the suppress list and the control tokens that no transcript contains."""
     control = (
         special.sot,

@@ -7,20 +7,262 @@ from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import expect, expect_choices, flag, group, number_or_none
+from whisper_hailo.core.flags import (
+    flag,
+    number_or_none,
+    option_group,
+    require_choices,
+    require_valid,
+)
 from whisper_hailo.core.languages import AUTO_LANGUAGE, language_code
 from whisper_hailo.core.protocols import Padding, SilenceKeys
 from whisper_hailo.core.spec import Dimensions
-from whisper_hailo.decoding.option_groups import (
-    REPETITION,
-    TIMES,
-    PromptOptions,
-    SearchOptions,
-    Thresholds,
-    TokenLimits,
-    WordOptions,
-)
 from whisper_hailo.text.tokenizer import TASKS
+
+FALLBACK_STEP: Final = 0.4
+"""Temperature increment of each retry; OpenAI Whisper's is half of it."""
+
+DEFAULT_TEMPERATURES: Final = (0.0, FALLBACK_STEP, 2 * FALLBACK_STEP)
+
+HOTTEST: Final = 1.0
+
+PREPENDED: Final = "\"'“¿([{-"
+"""Punctuation that joins the next word, as in OpenAI Whisper's command line."""
+
+APPENDED: Final = "\"'.。,，!！?？:：”)]}、"  # noqa: RUF001 - full-width marks are meant
+"""Punctuation that joins the previous word."""
+
+_MOST_HYPOTHESES: Final = 64
+"""Each is a row of the decoder's batch."""
+
+
+SEARCH: Final = "Search and fallback"
+DOUBT: Final = "Doubtful text"
+REPETITION: Final = "Repetition and made-up text"
+PROMPTS: Final = "Prompts"
+TIMES: Final = "Times"
+"""Topics of help."""
+
+
+def rising_temperatures(first: float, step: float) -> tuple[float, ...]:
+    """Return `first` and temperatures above it by `step` up to 1; a step of 0 gives one."""
+    later: list[float] = []
+    if step and 0.0 <= first <= HOTTEST:
+        n_later = int((HOTTEST - first) / step + 1e-6)
+        later = [round(first + (n + 1) * step, 3) for n in range(n_later)]
+    return (first, *later)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How tokens are chosen and how often doubtful text is retried.
+
+    Attributes:
+        temperatures: tried in order until the text passes the thresholds; 0 is greedy or beam
+            search.
+    """
+
+    temperatures: tuple[float, ...] = (0.0,)
+    beam_size: int = flag(1, "Hypotheses kept; 1 is greedy.", metavar="N")
+    retry_beam_size: int = flag(
+        5,
+        "Hypotheses where greedy text is unsure; 1 is off.",
+        SEARCH,
+        metavar="N",
+        settings_only=True,
+    )
+    patience: float = flag(
+        1.0, "Beam search patience; above 1 it searches longer.", SEARCH, settings_only=True
+    )
+    length_penalty: float | None = flag(
+        None,
+        "Length penalty of hypotheses, 0 to 1.",
+        SEARCH,
+        shown="mean log probability",
+        settings_only=True,
+    )
+    best_of: int = flag(5, "Samples per window.", SEARCH)
+    seed: int = flag(0, "Seed for sampling.", SEARCH, settings_only=True)
+
+    def __post_init__(self) -> None:
+        wrong = [f"{t:g}" for t in self.temperatures if not 0.0 <= t <= 2.0]
+        shown = ", ".join(wrong) or "empty"
+        if wrong or not self.temperatures:
+            raise OptionError(f"--temperature is {shown}, expected numbers from 0 to 2")
+        hypotheses = f"1 to {_MOST_HYPOTHESES} hypotheses"
+        require_valid(self, "beam_size", 1 <= self.beam_size <= _MOST_HYPOTHESES, hypotheses)
+        require_valid(
+            self, "retry_beam_size", 1 <= self.retry_beam_size <= _MOST_HYPOTHESES, hypotheses
+        )
+        require_valid(self, "best_of", 1 <= self.best_of <= _MOST_HYPOTHESES, hypotheses)
+        require_valid(self, "patience", 0.0 < self.patience <= 100.0, "more than 0, at most 100")
+        alpha = self.length_penalty
+        require_valid(self, "length_penalty", alpha is None or 0.0 <= alpha <= 1.0, "0 to 1")
+        require_valid(self, "seed", self.seed >= 0, "0 or more")
+
+    @property
+    def widens(self) -> bool:
+        """Return whether unsure greedy text is searched again with a beam."""
+        greedy = self.beam_size == 1 and self.temperatures[0] == 0
+        return greedy and self.retry_beam_size > 1 and len(self.temperatures) > 1
+
+    @property
+    def name(self) -> str:
+        """Return a name for results: `greedy`, `beam 5` and so on, with the retries."""
+        first = self.temperatures[0]
+        if first > 0:
+            name = f"best of {self.best_of} at {first:g}"
+        else:
+            name = "greedy" if self.beam_size == 1 else f"beam {self.beam_size}"
+            name += f", beam {self.retry_beam_size} where unsure" if self.widens else ""
+        later = ", ".join(f"{t:g}" for t in self.temperatures[1:])
+        return f"{name}, then {later}" if later else name
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """When a window's text is rejected, as in OpenAI Whisper; `None` switches a threshold off."""
+
+    no_speech: float | None = flag(
+        0.6,
+        "Treat a window as silent above this probability; none is off.",
+        DOUBT,
+        name="--no-speech-threshold",
+        parse=number_or_none,
+    )
+    logprob: float | None = flag(
+        -1.0,
+        "Retry text below this mean log probability; none is off.",
+        DOUBT,
+        name="--logprob-threshold",
+        also=("--log-prob-threshold",),
+        parse=number_or_none,
+    )
+    compression_ratio: float | None = flag(
+        2.4,
+        "Retry text with a higher compression ratio; none is off.",
+        DOUBT,
+        name="--compression-ratio-threshold",
+        parse=number_or_none,
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("no_speech", "logprob", "compression_ratio"):
+            value = getattr(self, name)
+            require_valid(self, name, value is None or math.isfinite(value), "a number")
+
+
+def _token_ids(text: str) -> tuple[int, ...] | None:
+    """Parse comma-separated token ids; -1 is the checkpoint's list, as in OpenAI Whisper."""
+    try:
+        ids = tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        ids = (-2,)
+    if any(token < -1 for token in ids):
+        raise ValueError("token ids with commas between, or -1")
+    return None if -1 in ids else ids
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """Suppressed tokens, and the number of tokens.
+
+    Speech in 18 languages needs fewer than 15 tokens per second (docs/accuracy.md); the limit cuts
+    loops short.
+    """
+
+    suppress: tuple[int, ...] | None = flag(
+        None,
+        "Token ids to suppress; -1 is the model's own list.",
+        REPETITION,
+        name="--suppress-tokens",
+        metavar="IDS",
+        shown="-1",
+        parse=_token_ids,
+        settings_only=True,
+    )
+    suppress_blank: bool = flag(
+        True, "Suppress blank text at the start of a window.", REPETITION, settings_only=True
+    )
+    no_repeat_ngram: int = flag(
+        0,
+        "Forbid repeated runs of N tokens; 0 is off.",
+        REPETITION,
+        also=("--no-repeat-ngram-size",),
+        settings_only=True,
+    )
+    max_per_second: float | None = flag(
+        20.0,
+        "Token limit per second of audio; none is off.",
+        REPETITION,
+        name="--max-tokens-per-second",
+        parse=number_or_none,
+        settings_only=True,
+    )
+
+    def __post_init__(self) -> None:
+        n, rate = self.no_repeat_ngram, self.max_per_second
+        require_valid(self, "no_repeat_ngram", n >= 0, "0 (off) or a number of tokens")
+        fits = rate is None or (math.isfinite(rate) and rate > 0)
+        require_valid(self, "max_per_second", fits, "more than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """Text that is shown to the decoder; hotwords are made likelier instead."""
+
+    initial_prompt: str | None = flag(
+        None, "Text to show before the recording.", metavar="TEXT", also=("--prompt",)
+    )
+    prefix: str | None = flag(
+        None, "Start the first window's text with this.", PROMPTS, settings_only=True
+    )
+    hotwords: str | None = flag(None, "Words to expect, comma-separated.", metavar="WORDS")
+    condition_on_previous_text: bool = flag(False, "Show each window the text before it.", PROMPTS)
+    carry_initial_prompt: bool = flag(
+        False, "Show --initial-prompt to every window.", PROMPTS, settings_only=True
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("initial_prompt", "prefix", "hotwords"):
+            text = getattr(self, name)
+            require_valid(self, name, text is None or bool(text.strip()), "some text")
+
+
+@dataclass(frozen=True, slots=True)
+class WordOptions:
+    """Word timestamps."""
+
+    prepended: str = flag(
+        PREPENDED,
+        "Punctuation to join to the next word.",
+        TIMES,
+        name="--prepend-punctuations",
+        metavar="MARKS",
+        settings_only=True,
+    )
+    appended: str = flag(
+        APPENDED,
+        "Punctuation to join to the previous word.",
+        TIMES,
+        name="--append-punctuations",
+        metavar="MARKS",
+        settings_only=True,
+    )
+    hallucination_silence_s: float | None = flag(
+        None,
+        "Drop unlikely words next to a silence longer than this.",
+        TIMES,
+        name="--hallucination-silence",
+        also=("--hallucination-silence-threshold",),
+        metavar="S",
+    )
+
+    def __post_init__(self) -> None:
+        silence_s = self.hallucination_silence_s
+        fits = silence_s is None or (math.isfinite(silence_s) and silence_s > 0)
+        require_valid(self, "hallucination_silence_s", fits, "seconds, more than 0")
+
 
 _STRONGEST_CURE: Final = 1000.0
 """Keeps penalised float32 logits finite."""
@@ -31,7 +273,7 @@ PADDINGS: Final = (SILENCE, "zeros")
 
 
 @dataclass(frozen=True, slots=True)
-class Cures:
+class AntiRepetition:
     """What keeps a decoder trained on 30 s from repeating itself on a short window.
 
     The definitions follow the study that this project starts from (`docs/decoding.md`).
@@ -77,12 +319,14 @@ class Cures:
 
     def __post_init__(self) -> None:
         fits = self.pad_to is None or self.pad_to >= 0
-        expect(self, "pad_to", fits, "0 (none) or a number of encoder positions")
-        expect_choices(self)
+        require_valid(self, "pad_to", fits, "0 (none) or a number of encoder positions")
+        require_choices(self)
         most = f"{_STRONGEST_CURE:g}"
         fits = 1.0 <= self.repetition_penalty <= _STRONGEST_CURE
-        expect(self, "repetition_penalty", fits, f"1 (off) to {most}")
-        expect(self, "eot_boost", 0.0 <= self.eot_boost <= _STRONGEST_CURE, f"0 (off) to {most}")
+        require_valid(self, "repetition_penalty", fits, f"1 (off) to {most}")
+        require_valid(
+            self, "eot_boost", 0.0 <= self.eot_boost <= _STRONGEST_CURE, f"0 (off) to {most}"
+        )
 
     def padding(self, dims: Dimensions, silence: SilenceKeys | None = None) -> Padding:
         """Return the padding for a model.
@@ -103,20 +347,20 @@ class Cures:
         return Padding(target, silence if self.pad_with == SILENCE else None)
 
 
-PRESETS: Final[dict[str, Cures]] = {
-    "conservative": Cures(),
-    "balanced": Cures(pad_to=700, repetition_penalty=1.1, eot_boost=0.2),
-    "aggressive": Cures(pad_to=500, repetition_penalty=1.2, eot_boost=0.5),
+PRESETS: Final[dict[str, AntiRepetition]] = {
+    "conservative": AntiRepetition(),
+    "balanced": AntiRepetition(pad_to=700, repetition_penalty=1.1, eot_boost=0.2),
+    "aggressive": AntiRepetition(pad_to=500, repetition_penalty=1.2, eot_boost=0.5),
 }
 """The study's presets; the default, conservative, only pads to the full context."""
 
 
-FIXED_CURES: Final = Cures(repetition_penalty=1.5)
+FIXED_ANTI_REPETITION: Final = AntiRepetition(repetition_penalty=1.5)
 """Default for decoders of a fixed number of positions, which cannot be padded: the penalty that the
 study used on its chip."""
 
 
-def preset(name: str) -> Cures:
+def preset_of(name: str) -> AntiRepetition:
     """Return the preset of a name."""
     try:
         return PRESETS[name]
@@ -139,14 +383,14 @@ class DecodingOptions:
 
     language: str = flag(AUTO_LANGUAGE, "Language name or code.", short="-l", metavar="LANG")
     task: str = flag("transcribe", "", choices=TASKS)
-    cures: Cures = flag(
+    anti_repetition: AntiRepetition = flag(
         PRESETS["conservative"],
         "Defaults of padding, penalty and EOT boost",
         REPETITION,
         name="--preset",
         shown="conservative",
         choices=tuple(PRESETS),
-        parse=preset,
+        parse=preset_of,
     )
     max_new_tokens: int | None = flag(
         None, "Token limit per window.", REPETITION, shown="half the context", settings_only=True
@@ -162,19 +406,19 @@ class DecodingOptions:
         settings_only=True,
     )
     detect_each_window: bool = flag(False, "Detect the language of every window.", "Language")
-    search: SearchOptions = group(SearchOptions)
-    thresholds: Thresholds = group(Thresholds)
-    limits: TokenLimits = group(TokenLimits)
-    prompts: PromptOptions = group(PromptOptions)
+    search: SearchOptions = option_group(SearchOptions)
+    thresholds: Thresholds = option_group(Thresholds)
+    limits: TokenLimits = option_group(TokenLimits)
+    prompts: PromptOptions = option_group(PromptOptions)
     words: WordOptions | None = flag(None, "Write word timestamps.", name="--word-timestamps")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))
-        expect_choices(self)
+        require_choices(self)
         budget, latest_s = self.max_new_tokens, self.max_initial_timestamp_s
-        expect(self, "max_new_tokens", budget is None or budget >= 1, "1 or more")
+        require_valid(self, "max_new_tokens", budget is None or budget >= 1, "1 or more")
         fits = latest_s is None or (math.isfinite(latest_s) and latest_s >= 0)
-        expect(self, "max_initial_timestamp_s", fits, "seconds, 0 or more")
+        require_valid(self, "max_initial_timestamp_s", fits, "seconds, 0 or more")
         if self.detect_each_window and self.language != AUTO_LANGUAGE:
             raise OptionError("--detect-each-window needs --language auto; give both")
 

@@ -23,7 +23,7 @@ from whisper_hailo.core.types import (
     Segment,
     Word,
 )
-from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.decoding.options import WordOptions
 from whisper_hailo.decoding.words import join_punctuation, split_words
 from whisper_hailo.text.tokenizer import Tokenizer
 
@@ -62,7 +62,7 @@ def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArr
     spread = weights.std(axis=-2, keepdims=True)
     weights = (weights - weights.mean(axis=-2, keepdims=True)) / np.maximum(spread, 1e-30)
     matrix = median_filter(weights).mean(axis=0)
-    tokens, positions = warp(-matrix[rows])
+    tokens, positions = warp_path(-matrix[rows])
     _, begins = np.unique(tokens, return_index=True)
     starts: IntArray = positions[begins]
     return starts
@@ -86,7 +86,7 @@ def median_filter(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return around[reach]
 
 
-def warp(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
+def warp_path(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
     """Return rows and columns `(n_steps,)` int64 of the cheapest monotonic path.
 
     The table is filled by anti-diagonals, whose cells do not depend on each other.

@@ -12,11 +12,15 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
-from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import (
+    AntiRepetition,
+    DecodingOptions,
+    SearchOptions,
+    TokenLimits,
+)
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.partials import PartialBuffer, text_words
+from whisper_hailo.transcription.partials import PartialBuffer, words_of_text
 from whisper_hailo.transcription.transcriber import Transcriber
 
 TOKENS_PER_SECOND: Final = 20.0
@@ -26,13 +30,13 @@ _WARM_UPS: Final = 3
 """Behind these, runs take no longer than those to come."""
 
 
-def caption_defaults(cures: Cures) -> DecodingOptions:
+def caption_defaults(anti_repetition: AntiRepetition) -> DecodingOptions:
     """Return the default options of live captions, with the decoder's own cures.
 
     Partials are decoded once; the temperatures are for final text of which nothing is committed.
     """
     return DecodingOptions(
-        cures=cures,
+        anti_repetition=anti_repetition,
         search=SearchOptions(temperatures=(0.0, 0.4, 0.8)),
         limits=TokenLimits(max_per_second=TOKENS_PER_SECOND),
     )
@@ -252,4 +256,4 @@ class MoonshineEngine(Closing):
         clock = StageClock()
         with clock.stage("total"), clock.stage("decode"):
             text = self._model.transcribe(audio)
-        return BufferText(text_words(text), "en", timings=clock.timings())
+        return BufferText(words_of_text(text), "en", timings=clock.timings())

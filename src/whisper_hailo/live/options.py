@@ -8,7 +8,7 @@ from typing import Final
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import expect, flag
+from whisper_hailo.core.flags import flag, require_valid
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 _FRAME_S: Final = FRAME_SAMPLES / SAMPLE_RATE_HZ
@@ -109,7 +109,7 @@ class CaptionOptions:
 
     def __post_init__(self) -> None:
         fits = 0.0 < self.vad_threshold <= 1.0
-        expect(self, "vad_threshold", fits, "more than 0, at most 1")
+        require_valid(self, "vad_threshold", fits, "more than 0, at most 1")
         for name, least_s in (
             ("min_silence_s", _FRAME_S),
             ("min_speech_s", 0.0),
@@ -119,10 +119,10 @@ class CaptionOptions:
             ("hold_back_s", 0.0),
         ):
             fits = least_s <= getattr(self, name) <= _LONGEST_S
-            expect(self, name, fits, f"{least_s:g} to {_LONGEST_S:g} s")
+            require_valid(self, name, fits, f"{least_s:g} to {_LONGEST_S:g} s")
         longest = self.max_segment_s
         fits = longest is None or (math.isfinite(longest) and longest >= 1.0)
-        expect(self, "max_segment_s", fits, "1 s or more")
+        require_valid(self, "max_segment_s", fits, "1 s or more")
 
     @property
     def changeable(self) -> dict[str, float]:

@@ -180,7 +180,7 @@ class BlockCaptions:
         detector: SpeechDetector | None = None,
     ) -> None:
         captions = captions or CaptionOptions()
-        options = options or caption_defaults(transcriber.default_cures)
+        options = options or caption_defaults(transcriber.default_anti_repetition)
         engine = TranscriberEngine(transcriber, options, trim_window=captions.trim_window)
         self._captioner = Captioner(engine, detector or SileroDetector(), captions)
         self._resampler = Resampler(sample_rate)

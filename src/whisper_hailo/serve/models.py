@@ -15,8 +15,7 @@ from typing import Final, Self
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.decoding.option_groups import SearchOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.live.engine import TOKENS_PER_SECOND
 from whisper_hailo.serve.captions import EngineCaptions
 from whisper_hailo.serve.errors import BusyError, UnknownModelError

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from whisper_hailo.core.errors import OptionError, shown
-from whisper_hailo.core.flags import expect, flag
+from whisper_hailo.core.errors import OptionError, display_path
+from whisper_hailo.core.flags import flag, require_valid
 from whisper_hailo.http.hosts import Network
 from whisper_hailo.http.listening import Tls
 
@@ -86,7 +86,7 @@ class ListenOptions:
     log_text: bool = flag(False, "Log transcripts, too.")
 
     def __post_init__(self) -> None:
-        expect(self, "drain_s", 0 <= self.drain_s <= 3600, "0 to 3600 s")
+        require_valid(self, "drain_s", 0 <= self.drain_s <= 3600, "0 to 3600 s")
         if self.zeroconf is not None and self.wyoming is None:
             raise OptionError("--zeroconf announces Wyoming; give --wyoming, too")
 
@@ -137,15 +137,15 @@ class LimitOptions:
             "max_stored_mib",
             "connections",
         ):
-            expect(self, name, 1 <= getattr(self, name) <= 1 << 20, "1 or more")
+            require_valid(self, name, 1 <= getattr(self, name) <= 1 << 20, "1 or more")
         most = self.max_memory_mib
-        expect(self, "max_memory_mib", most is None or most >= 1, "MiB, 1 or more")
-        expect(self, "batch_size", 1 <= self.batch_size <= 256, "1 to 256")
-        expect(self, "rate", self.rate >= 0, "0 (any) or a number of requests")
+        require_valid(self, "max_memory_mib", most is None or most >= 1, "MiB, 1 or more")
+        require_valid(self, "batch_size", 1 <= self.batch_size <= 256, "1 to 256")
+        require_valid(self, "rate", self.rate >= 0, "0 (any) or a number of requests")
         for name in ("max_audio_s", "deadline_s"):
-            expect(self, name, 0 < getattr(self, name) <= 7 * 86_400, "seconds, more than 0")
+            require_valid(self, name, 0 < getattr(self, name) <= 7 * 86_400, "seconds, more than 0")
         rest_s = self.release_after_s
-        expect(self, "release_after_s", rest_s is None or rest_s > 0, "seconds, more than 0")
+        require_valid(self, "release_after_s", rest_s is None or rest_s > 0, "seconds, more than 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,14 +212,15 @@ class SafetyOptions:
                 text = self.api_key_file.read_text(encoding="utf-8")
             except (OSError, UnicodeError) as error:
                 raise OptionError(
-                    f"--api-key-file {shown(self.api_key_file)} cannot be read "
+                    f"--api-key-file {display_path(self.api_key_file)} cannot be read "
                     f"({type(error).__name__}); expected a text file with a key a line"
                 ) from error
             stripped = (line.strip() for line in text.splitlines())
             lines = [line for line in stripped if line and not line.startswith("#")]
             if not lines:
                 raise OptionError(
-                    f"--api-key-file {shown(self.api_key_file)} holds no key; write one per line"
+                    f"--api-key-file {display_path(self.api_key_file)} holds no key; write one per "
+                    "line"
                 )
             keys += lines
         if not all(key.strip() and key.isascii() for key in keys):

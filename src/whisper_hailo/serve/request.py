@@ -9,8 +9,12 @@ from typing import Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, WordOptions, rising_temperatures
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import (
+    FALLBACK_STEP,
+    DecodingOptions,
+    WordOptions,
+    rising_temperatures,
+)
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 MAX_PROMPT_LETTERS: Final = 4096

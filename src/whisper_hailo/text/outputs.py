@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import language_name
-from whisper_hailo.core.strict_json import without_halves
+from whisper_hailo.core.strict_json import escape_surrogates
 from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
 from whisper_hailo.text.subtitles import Cue, CueWriter, Layout, cue_time, srt_cue, tsv_row, vtt_cue
 
@@ -38,7 +38,9 @@ def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> st
         layout: of subtitles.
     """
     if fmt == JSON:
-        return without_halves(json.dumps(as_json(transcript), ensure_ascii=False, indent=2)) + "\n"
+        return (
+            escape_surrogates(json.dumps(as_json(transcript), ensure_ascii=False, indent=2)) + "\n"
+        )
     writer = TextWriter(fmt, layout or Layout())
     parts = [part for segment in transcript.segments for part in writer.write(segment)]
     return "".join([*parts, *writer.finish()])

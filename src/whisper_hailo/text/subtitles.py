@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import expect, flag
+from whisper_hailo.core.flags import flag, require_valid
 from whisper_hailo.core.types import Segment, Word
 
 _SENTENCE_ENDS: Final = tuple(".!?…。！？")  # noqa: RUF001 - full-width marks are meant
 _CLAUSE_ENDS: Final = tuple(",;:—–、，；：")  # noqa: RUF001 - likewise
 
 
-def clauses(words: Sequence[Word], max_width: int, max_lines: int) -> Iterator[Sequence[Word]]:
+def split_clauses(
+    words: Sequence[Word], max_width: int, max_lines: int
+) -> Iterator[Sequence[Word]]:
     """Yield the words of each cue, in order.
 
     A cue ends where a sentence does, else where a clause does, else as late as it can, but has at
@@ -36,7 +38,7 @@ def clauses(words: Sequence[Word], max_width: int, max_lines: int) -> Iterator[S
         rest = rest[n_words:]
 
 
-def lines(words: Sequence[Word], max_width: int) -> list[str]:
+def split_lines(words: Sequence[Word], max_width: int) -> list[str]:
     """Split the words of a cue into lines; two are split at a clause, or near the middle."""
     if len(_filled(words, max_width)) != 2:
         return [_text(line) for line in _filled(words, max_width)]
@@ -103,7 +105,7 @@ class Layout:
     def __post_init__(self) -> None:
         for name in ("max_line_width", "max_line_count", "max_words_per_line"):
             value = getattr(self, name)
-            expect(self, name, value is None or value >= 1, "1 or more")
+            require_valid(self, name, value is None or value >= 1, "1 or more")
         if self.max_line_count is not None and self.max_line_width is None:
             raise OptionError("--max-line-count needs --max-line-width; give both")
 
@@ -126,7 +128,7 @@ class Cue:
 def srt_cue(cue: Cue) -> str:
     """Format a cue without its number."""
     times = f"{cue_time(cue.start_s, ',')} --> {cue_time(cue.end_s, ',')}"
-    return f"{times}\n{label(cue.speaker)}{_safe(cue.text)}\n\n"
+    return f"{times}\n{speaker_label(cue.speaker)}{_safe(cue.text)}\n\n"
 
 
 def vtt_cue(cue: Cue) -> str:
@@ -138,7 +140,7 @@ def vtt_cue(cue: Cue) -> str:
 
 def tsv_row(segment: Segment) -> str:
     """Return start and end in ms and text, with tabs between, as OpenAI Whisper writes them."""
-    text = f"{label(segment.speaker)}{' '.join(segment.text.split())}"
+    text = f"{speaker_label(segment.speaker)}{' '.join(segment.text.split())}"
     return f"{round(segment.start_s * 1000)}\t{round(segment.end_s * 1000)}\t{text}\n"
 
 
@@ -154,9 +156,9 @@ class CueWriter:
         """Yield the cues that nothing can be added to any more."""
         if not self._layout.breaks_lines:
             if segment.text:
-                yield from self._cues(words_of(segment), segment.speaker)
+                yield from self._cues(timed_words(segment), segment.speaker)
             return
-        for index, word in enumerate(words_of(segment)):
+        for index, word in enumerate(timed_words(segment)):
             page = self._page
             ends = segment.speaker != page.speaker or (index == 0 and not self._flows)
             if page.words and (ends or page.is_pause(word) or not page.takes(word)):
@@ -216,14 +218,16 @@ class _Page:
         self._n_words += 1
 
 
-def words_of(segment: Segment) -> Sequence[Word]:
+def timed_words(segment: Segment) -> Sequence[Word]:
     """Return a segment's words; without word times they share its time by their length."""
     if segment.words:
         return segment.words
-    return spread([f" {text}" for text in segment.text.split()], segment.start_s, segment.end_s)
+    return spread_times(
+        [f" {text}" for text in segment.text.split()], segment.start_s, segment.end_s
+    )
 
 
-def spread(texts: Sequence[str], start_s: float, end_s: float) -> list[Word]:
+def spread_times(texts: Sequence[str], start_s: float, end_s: float) -> list[Word]:
     """Return words that share a time by their length."""
     n_letters = max(1, sum(len(text) for text in texts))
     words, at, length_s = [], 0, end_s - start_s
@@ -258,7 +262,7 @@ def _safe(text: str) -> str:
     return text.replace("-->", "->")
 
 
-def label(speaker: int | None) -> str:
+def speaker_label(speaker: int | None) -> str:
     """Return the speaker's label; empty without one."""
     return "" if speaker is None else f"Speaker {speaker + 1}: "
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from whisper_hailo.core.errors import OptionError, TokenizerError, shown
+from whisper_hailo.core.errors import OptionError, TokenizerError, display_path
 from whisper_hailo.core.languages import similar_language
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, read_bounded
@@ -170,8 +170,8 @@ class Tokenizer:
         """
         if not path.is_file():
             raise TokenizerError(
-                f"{shown(path)} is missing, so tokens cannot be turned into text; convert the "
-                "checkpoint again with --tokenizer tokenizer.json"
+                f"{display_path(path)} is missing, so tokens cannot be turned into text; convert "
+                "the checkpoint again with --tokenizer tokenizer.json"
             )
         tokenizer = cls(_quick(path, special) or _whole(path), special)
         tokenizer._check(path)
@@ -186,7 +186,7 @@ class Tokenizer:
             found = self.backend.token_to_id(name)
             if found is not None and found != token:
                 raise TokenizerError(
-                    f"{shown(path)} has {name} = {found}, the model has {token}; "
+                    f"{display_path(path)} has {name} = {found}, the model has {token}; "
                     "use the tokenizer of the same model"
                 )
 
@@ -276,6 +276,6 @@ def _whole(path: Path) -> Backend:
         backend: Backend = Library.from_file(str(path))
     except Exception as error:  # the library raises bare Exception for broken files
         raise TokenizerError(
-            f"{shown(path)} is no tokenizer ({error}); convert the checkpoint again"
+            f"{display_path(path)} is no tokenizer ({error}); convert the checkpoint again"
         ) from error
     return backend

@@ -78,7 +78,7 @@ def split_at_timestamps(
     return Split(segments, content_s if ends_alone else segments[-1].end_s, ends_alone)
 
 
-def assemble(
+def assemble_segments(
     window: Window, decoded: Decoded, language: str, tokenizer: Tokenizer, options: DecodingOptions
 ) -> WindowResult:
     """Split a window's tokens at their timestamps; silence and empty segments are dropped."""
@@ -119,7 +119,7 @@ def _segment(
     )
 
 
-def rounded(segment: Segment) -> Segment:
+def round_times(segment: Segment) -> Segment:
     """Return the segment with its times rounded to 0.1 ms, for output.
 
     Until then they stay exact: rules about words compare differences of times.

@@ -15,8 +15,7 @@ from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.hotwords import build_hotword_trie
-from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, WordOptions
 from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
 from whisper_hailo.decoding.search.draft_decoder import DraftState, DraftStats
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
@@ -25,7 +24,7 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.word_times import align_words, words_into_segments
 from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.assemble import assemble, spread_words
+from whisper_hailo.transcription.assemble import assemble_segments, spread_words
 from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.missed_speech import SpeechCompleter
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
@@ -59,7 +58,7 @@ class DecoderEngine:
         self._draft_model = draft
         self._tokenizer = tokenizer
         self._options = options
-        self._padding = options.cures.padding(decoder.spec.dims, decoder.silence_keys)
+        self._padding = options.anti_repetition.padding(decoder.spec.dims, decoder.silence_keys)
         self._prompts = PromptMaker(tokenizer, decoder.spec.dims, options)
         words = options.prompts.hotwords
         # Language and prompts are each row's own, in its context.
@@ -119,7 +118,9 @@ class DecoderEngine:
         decoded: Decoded,
         language: str,
     ) -> WindowResult:
-        result = assemble(request.window, decoded, language, self._tokenizer, self._options)
+        result = assemble_segments(
+            request.window, decoded, language, self._tokenizer, self._options
+        )
         return self._with_words(state, row, request, result)
 
     def _ahead(self, encoded: Encoded, context: Context) -> DraftState | None:

@@ -16,16 +16,17 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.partial_options import from_keywords, refuse_unknown
-from whisper_hailo.core.process import checked_threads
+from whisper_hailo.core.process import check_threads
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.decoding.option_groups import (
+from whisper_hailo.decoding.options import (
+    AntiRepetition,
+    DecodingOptions,
     PromptOptions,
     SearchOptions,
     Thresholds,
     TokenLimits,
     WordOptions,
 )
-from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.transcription.longform.plan import STRATEGIES, Clip, LongOptions
 from whisper_hailo.transcription.schedule import Progress
 
@@ -65,7 +66,7 @@ class TranscribeKwargs(TypedDict, total=False):
 
     language: str | None
     task: str
-    cures: Cures | str
+    anti_repetition: AntiRepetition | str
     preset: str
     pad_to: int | None
     pad_with: str
@@ -211,7 +212,7 @@ def merge_model_kwargs(
         OptionError: an unknown keyword, or a value of a wrong type or out of range.
     """
     keywords = _as_ours(keywords)
-    threads = checked_threads(threads or keywords.pop("cpu_threads", 0))
+    threads = check_threads(threads or keywords.pop("cpu_threads", 0))
     of_engine = from_keywords(EngineOptions, keywords)
     of_convert = from_keywords(ConvertOptions, keywords, _OF_CONVERSION)
     refuse_unknown(keywords, _PEERS, EngineOptions, ConvertOptions)
@@ -235,7 +236,7 @@ def _log(done_s: float, duration_s: float | None) -> None:
     logger.info("%.0f s%s", done_s, "" if duration_s is None else f" of {duration_s:.0f} s")
 
 
-def at_rate(audio: AudioSource, sample_rate: int | None) -> AudioSource:
+def with_sample_rate(audio: AudioSource, sample_rate: int | None) -> AudioSource:
     """Return samples with their rate; a file has its own."""
     if sample_rate is None or (sample_rate == SAMPLE_RATE_HZ and isinstance(audio, np.ndarray)):
         return audio

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import UNSPACED_LANGUAGES, BufferText, BufferWord, FloatArray, Word
 from whisper_hailo.decoding.decoded import Drafted
-from whisper_hailo.decoding.option_groups import PromptOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.words import split_words
 from whisper_hailo.text.tokenizer import Tokenizer
@@ -39,7 +38,7 @@ class PartialBuffer:
         return WindowRequest(window, context, self.draft, self.word_times, self.hold_back_s)
 
 
-def in_english(options: DecodingOptions, language: str) -> DecodingOptions:
+def translation_options(options: DecodingOptions, language: str) -> DecodingOptions:
     """Return the options to translate the same audio, without prompts in its language."""
     return replace(
         options,
@@ -55,14 +54,14 @@ def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
     decoded, language = result.decoded, result.language
     if not decoded.tokens:  # of an engine that gives text alone, or of nothing
         text = " ".join(segment.text for segment in result.segments)
-        return BufferText(text_words(text), language, runaway=decoded.runaway)
+        return BufferText(words_of_text(text), language, runaway=decoded.runaway)
     drafted = decoded.drafted or Drafted((), 0, 0)
     kept = result.kept_tokens(tokenizer.special.eot)
     pieces = result.words or [
         Word(0.0, 0.0, text, 0.0, ids) for text, ids in split_words(tokenizer, kept, language)
     ]
     return BufferText(
-        words=joined(pieces, language, drafted.probabilities or None),
+        words=join_words(pieces, language, drafted.probabilities or None),
         language=language,
         passes=drafted.n_passes,
         runaway=decoded.runaway,
@@ -70,7 +69,7 @@ def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
     )
 
 
-def joined(
+def join_words(
     pieces: Sequence[Word], language: str, probabilities: Sequence[float] | None = None
 ) -> tuple[BufferWord, ...]:
     """Join marks without a space before them to the previous word.
@@ -110,6 +109,6 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def text_words(text: str) -> tuple[BufferWord, ...]:
+def words_of_text(text: str) -> tuple[BufferWord, ...]:
     """Split plain text into words without times, each with its leading space."""
     return tuple(BufferWord(f" {word}") for word in text.split())

@@ -19,13 +19,15 @@ from whisper_hailo.core.protocols import AnyDecoder, Encoder, Limits
 from whisper_hailo.core.spec import Dimensions, ModelSpec
 from whisper_hailo.core.types import Settings
 from whisper_hailo.core.version import __version__
-from whisper_hailo.decoding.option_groups import DEFAULT_TEMPERATURES, FALLBACK_STEP, SearchOptions
 from whisper_hailo.decoding.options import (
-    FIXED_CURES,
+    DEFAULT_TEMPERATURES,
+    FALLBACK_STEP,
+    FIXED_ANTI_REPETITION,
     PRESETS,
     SILENCE,
-    Cures,
+    AntiRepetition,
     DecodingOptions,
+    SearchOptions,
 )
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
@@ -60,14 +62,14 @@ _ENCODER_COPIES: Final = 16
 _FLOAT_BYTES: Final = 4
 
 
-def checked_batch(batch_size: int) -> int:
+def check_batch_size(batch_size: int) -> int:
     """Return a batch size, or refuse it."""
     if not 1 <= batch_size <= MAX_BATCH:
         raise OptionError(f"--batch-size is {batch_size}, expected 1 to {MAX_BATCH}")
     return batch_size
 
 
-def fitting_batch(dims: Dimensions) -> int:
+def default_batch_size(dims: Dimensions) -> int:
     """Return the default batch size that fits a quarter of the free memory; at least one."""
     free = available_bytes()
     if free is None:
@@ -140,9 +142,9 @@ class Pipeline:
         return self.decoder.limits
 
     @property
-    def default_cures(self) -> Cures:
+    def default_anti_repetition(self) -> AntiRepetition:
         """Padding, if possible; a fixed decoder already has all its positions."""
-        return PRESETS["conservative"] if self.limits.n_positions is None else FIXED_CURES
+        return PRESETS["conservative"] if self.limits.n_positions is None else FIXED_ANTI_REPETITION
 
     @property
     def default_fallback(self) -> float:
@@ -157,7 +159,7 @@ class Pipeline:
         step = self.default_fallback
         return DecodingOptions(
             language=AUTO_LANGUAGE,
-            cures=self.default_cures,
+            anti_repetition=self.default_anti_repetition,
             timestamps=self._writes_timestamps,
             search=SearchOptions(DEFAULT_TEMPERATURES) if step else SearchOptions(),
         )
@@ -180,14 +182,14 @@ class Pipeline:
         neighbours; drafts are for one window at a time.
         """
         if asked is not None:
-            return checked_batch(asked)
+            return check_batch_size(asked)
         if self.draft is not None:
             return 1
-        return fitting_batch(self.decoder.spec.dims) if self.limits.free_padding else 1
+        return default_batch_size(self.decoder.spec.dims) if self.limits.free_padding else 1
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
         """Refuse options that this pipeline cannot honour; see `Transcriber.check`."""
-        decoder, pad_to = self.decoder, options.cures.pad_to or 0
+        decoder, pad_to = self.decoder, options.anti_repetition.pad_to or 0
         special = self.tokenizer.special
         if options.timestamps and special.timestamp_begin is None:
             raise OptionError("this model has no timestamp tokens; leave out --timestamps")
@@ -200,7 +202,7 @@ class Pipeline:
                 "cannot be padded further; set repetition-penalty"
             )
         _check_ids(options, decoder.spec.dims.n_vocab)
-        options.cures.padding(decoder.spec.dims)
+        options.anti_repetition.padding(decoder.spec.dims)
         known = special.languages
         language = (
             next(iter(known), "en") if options.language == AUTO_LANGUAGE else options.language
@@ -257,7 +259,9 @@ class Pipeline:
             )
         if asked is not None:
             return asked
-        pads = options.cures.pad_with == SILENCE and options.cures.pad_to is None
+        pads = (
+            options.anti_repetition.pad_with == SILENCE and options.anti_repetition.pad_to is None
+        )
         draft_encoder = None if self.draft is None else self.draft.encoder
         shared = draft_encoder is None or draft_encoder.n_frames is None
         return can and pads and shared and self.limits.free_padding
@@ -278,9 +282,11 @@ class Pipeline:
             decoder=self.decoder.name,
             window_s=self.plan.window_s,
             margin_s=self.plan.margin_s,
-            pad_to=self.limits.n_positions or options.cures.padding(spec.dims).pad_to or 0,
-            repetition_penalty=options.cures.repetition_penalty,
-            eot_boost=options.cures.eot_boost,
+            pad_to=self.limits.n_positions
+            or options.anti_repetition.padding(spec.dims).pad_to
+            or 0,
+            repetition_penalty=options.anti_repetition.repetition_penalty,
+            eot_boost=options.anti_repetition.eot_boost,
             quantization=spec.quantization,
             threads=self.threads,
             reasons=self.reasons,

@@ -15,7 +15,7 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.assemble import rounded
+from whisper_hailo.transcription.assemble import round_times
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, OverlapPlan
 from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
@@ -189,7 +189,7 @@ class Recording(Closing):
         """Add final segments, with words only if asked for."""
         if self._options.words is None:
             final = [replace(segment, words=()) for segment in final]
-        self.segments += map(rounded, final)
+        self.segments += map(round_times, final)
 
     def fail(self, error: Exception) -> None:
         """Record the error and close the file."""

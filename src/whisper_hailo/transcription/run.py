@@ -16,7 +16,7 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer, partial_text
 from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.recording import FairShare, Recording
-from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, WindowSource
+from whisper_hailo.transcription.schedule import Progress, RecordingList, Schedule, WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 from whisper_hailo.transcription.window_cache import CachedStages, WindowCache
 
@@ -148,7 +148,7 @@ class Segments(Iterator[Segment]):
 
 def _steps(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
     n_given = 0
-    for _ in run.schedule(Listed([recording])).steps():
+    for _ in run.schedule(RecordingList([recording])).steps():
         new = recording.segments[n_given:]
         n_given += len(new)
         yield from new

@@ -88,7 +88,7 @@ class WindowSource(Protocol):
         ...
 
 
-class Listed:
+class RecordingList:
     """Recordings of a list, in order, as rows become free."""
 
     def __init__(self, recordings: Iterable[Recording]) -> None:
@@ -107,7 +107,7 @@ class Listed:
         return False
 
 
-def in_order(
+def transcribe_in_order(
     recordings: Iterable[Recording], schedule: Callable[[WindowSource], Schedule]
 ) -> Iterator[Recording]:
     """Transcribe a list of recordings; they come back in its order."""
@@ -119,7 +119,7 @@ def in_order(
             yield recording
 
     done: list[Recording] = []
-    for recording in schedule(Listed(noted())).run():
+    for recording in schedule(RecordingList(noted())).run():
         done.append(recording)
         while begun and begun[0] in done:
             done.remove(begun[0])

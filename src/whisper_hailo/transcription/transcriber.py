@@ -14,22 +14,22 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Closeable, Closing, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import BufferText, FloatArray, Settings, Transcript
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.keywords import (
     ModelKwargs,
     TranscribeKwargs,
-    at_rate,
     merge_model_kwargs,
     merge_transcribe_kwargs,
+    with_sample_rate,
 )
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.partials import PartialBuffer, in_english, partial_text
+from whisper_hailo.transcription.partials import PartialBuffer, partial_text, translation_options
 from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.run import Segments, TranscriptionRun
-from whisper_hailo.transcription.schedule import Listed, Progress, in_order
+from whisper_hailo.transcription.schedule import Progress, RecordingList, transcribe_in_order
 from whisper_hailo.transcription.window_cache import WindowCache
 
 AudioInput: TypeAlias = AudioSource
@@ -145,8 +145,8 @@ class Transcriber(Closing):
             OptionError: unknown options, or ones that the model cannot honour.
         """
         run = self._run(options, long, batch_size, progress, keywords=keywords)
-        recording = run.recording(at_rate(audio, sample_rate))
-        for _ in run.schedule(Listed([recording])).steps():
+        recording = run.recording(with_sample_rate(audio, sample_rate))
+        for _ in run.schedule(RecordingList([recording])).steps():
             pass
         if recording.failure is not None:
             raise recording.failure
@@ -175,7 +175,7 @@ class Transcriber(Closing):
             OptionError: unknown options, or ones that the model cannot honour.
         """
         run = self._run(options, long, batch_size, progress, keywords=keywords, memory=memory)
-        return Segments(run, run.recording(at_rate(audio, sample_rate)))
+        return Segments(run, run.recording(with_sample_rate(audio, sample_rate)))
 
     def transcribe_many(
         self,
@@ -197,10 +197,10 @@ class Transcriber(Closing):
             for each input, in order, the transcript or the error.
         """
         run = self._run(options, long, batch_size, progress, keywords=keywords)
-        recordings = (run.recording(at_rate(one, sample_rate)) for one in audio)
+        recordings = (run.recording(with_sample_rate(one, sample_rate)) for one in audio)
         return (
             run.transcript(recording) if recording.failure is None else recording.failure
-            for recording in in_order(recordings, run.schedule)
+            for recording in transcribe_in_order(recordings, run.schedule)
         )
 
     def _run(
@@ -273,7 +273,7 @@ class Transcriber(Closing):
             (result,) = run_steps(stages.engine.steps(encoded, [request]))
             text = partial_text(result, parts.tokenizer)
             if translate and text.words and text.language != "en":
-                engine = parts.window_engine(in_english(options, text.language))
+                engine = parts.window_engine(translation_options(options, text.language))
                 again = PartialBuffer(audio, Draft())
                 request = again.request(parts.running_context(engine), parts.plan.content_samples)
                 (result,) = run_steps(engine.steps(encoded, [request]))
@@ -325,9 +325,9 @@ class Transcriber(Closing):
         return self._parts.reasons
 
     @property
-    def default_cures(self) -> Cures:
+    def default_anti_repetition(self) -> AntiRepetition:
         """The decoder's default against repetition: padding, or a penalty for fixed decoders."""
-        return self._parts.default_cures
+        return self._parts.default_anti_repetition
 
     @property
     def default_fallback(self) -> float:

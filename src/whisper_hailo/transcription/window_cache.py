@@ -18,7 +18,7 @@ from typing import BinaryIO, Final, Protocol, Self
 
 import numpy as np
 
-from whisper_hailo.core.files import unwritable
+from whisper_hailo.core.files import wrap_os_error
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
@@ -215,7 +215,7 @@ class Journal(Closing):
     def open(self) -> Self:
         """Read what an earlier run left."""
         if self._go_on and self._path.exists():
-            with unwritable(self._path, _ADVICE), self._path.open("rb") as file:
+            with wrap_os_error(self._path, _ADVICE), self._path.open("rb") as file:
                 self._end = self._read(file)
         return self
 
@@ -247,7 +247,10 @@ class Journal(Closing):
 
     def remember(self, batch: Sequence[CachedWindow]) -> None:
         windows = [asdict(window) for window in batch]
-        with unwritable(self._path, _ADVICE), contextlib.suppress(ValueError):  # no finite number
+        with (
+            wrap_os_error(self._path, _ADVICE),
+            contextlib.suppress(ValueError),
+        ):  # no finite number
             line = json.dumps({"windows": windows}, allow_nan=False)
             file, begins = self._opened(), not self._end
             file.write(self._header * begins + line.encode() + b"\n")

@@ -29,7 +29,7 @@ def caption_text(
 ) -> TranscriptText:
     """Caption one recording as `whisper-hailo caption FILE` does; only final text counts."""
     is_given = setup.language == "given" and recording.has_speech
-    options = caption_defaults(transcriber.default_cures)
+    options = caption_defaults(transcriber.default_anti_repetition)
     if is_given:
         options = replace(options, language=recording.language)
     engine = TranscriberEngine(transcriber, options)

@@ -24,7 +24,7 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.protocols import AnyDecoder, Padding, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import IntArray
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo_lab.around import DecoderAround
@@ -88,7 +88,7 @@ def replayed(decoder: CachedDecoder, calls: Sequence[EngineCall]) -> dict[str, A
     special = decoder.spec.tokens
     prefix = (special.sot, special.sot + 1, special.sot + 2, special.sot + 3)
     forced = ForcedDecoder(decoder, (), len(prefix))
-    loop = DecodingLoop(forced, special, DecodingOptions(cures=Cures()))
+    loop = DecodingLoop(forced, special, DecodingOptions(anti_repetition=AntiRepetition()))
     rng = np.random.default_rng(0)
     dims = decoder.spec.dims
     features = rng.normal(0, 1, (1, N_POSITIONS, dims.d_model)).astype(np.float32)

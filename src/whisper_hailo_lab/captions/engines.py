@@ -14,8 +14,7 @@ from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.decoding.option_groups import TokenLimits
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, TokenLimits
 from whisper_hailo.live.engine import TOKENS_PER_SECOND, MoonshineEngine, TranscriberEngine
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -123,7 +122,7 @@ def engine_of(common: CommonSetup, quantize: str, stack: ExitStack) -> Transcrib
     )
     options = DecodingOptions(
         language=common.language,
-        cures=transcriber.default_cures,
+        anti_repetition=transcriber.default_anti_repetition,
         limits=TokenLimits(max_per_second=TOKENS_PER_SECOND),
     )
     return TranscriberEngine(stack.enter_context(transcriber), options)

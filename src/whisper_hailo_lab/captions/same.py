@@ -138,8 +138,10 @@ def same_texts(model: str, n_buffers: int, seed: int = 0) -> dict[str, Any]:
     texts: dict[str, tuple[int, ...]] = dict.fromkeys(QUANTIZED, ())
     with transcribers(model) as opened:
         for index in range(n_buffers):
-            cures = PRESETS[PRESET_NAMES[index % len(PRESET_NAMES)]]
-            options = DecodingOptions(language="en", cures=cures, max_new_tokens=BUDGET)
+            anti_repetition = PRESETS[PRESET_NAMES[index % len(PRESET_NAMES)]]
+            options = DecodingOptions(
+                language="en", anti_repetition=anti_repetition, max_new_tokens=BUDGET
+            )
             audio = edited_audio(clips, rng)
             for quantize, transcriber in opened.items():
                 found, text = counted(transcriber, audio, options, texts[quantize], rng)

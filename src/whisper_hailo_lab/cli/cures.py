@@ -10,11 +10,11 @@ from whisper_hailo.cli.failures import tell
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.core.errors import ExitCode, OptionError, shown
-from whisper_hailo.core.extras import require
+from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.files import refuse_foreign
 from whisper_hailo.core.flags import Flag, whole_number
 from whisper_hailo.core.languages import language_code
+from whisper_hailo.core.process import require_extra
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.cures.run import CureRow
@@ -45,7 +45,7 @@ def cures(
     as_json: Annotated[bool, Flag("Print the rows as JSON.", name="--json")] = False,
 ) -> int:
     """Compare the cures against hallucination on recordings of yours."""
-    from whisper_hailo.core.files import expect_file, write_file
+    from whisper_hailo.core.files import require_writable_file, write_file
     from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo_lab.cures.grid import Grid
     from whisper_hailo_lab.cures.run import chart as draw
@@ -54,9 +54,9 @@ def cures(
 
     require_scoring()
     if chart is not None:
-        require("bench", "a chart", "matplotlib")
+        require_extra("bench", "a chart", "matplotlib")
         refuse_foreign(chart, "svg")
-        expect_file(chart)
+        require_writable_file(chart)
     grid = Grid(
         pad_to=tuple(map(int, _numbers("--pad-to", pad_to))),
         repetition_penalty=_numbers("--repetition-penalty", repetition_penalty),
@@ -80,7 +80,7 @@ def cures(
         )
     if chart is not None:
         write_file(chart, draw(rows))
-        tell(f"wrote {shown(chart)}")
+        tell(f"wrote {display_path(chart)}")
     _print(rows, as_json=as_json)
     return ExitCode.OK
 

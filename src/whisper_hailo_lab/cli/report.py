@@ -7,8 +7,8 @@ from typing import Annotated
 
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit
-from whisper_hailo.core.extras import require
 from whisper_hailo.core.flags import Flag
+from whisper_hailo.core.process import require_extra
 
 
 def report(
@@ -18,5 +18,5 @@ def report(
     """Write report.md, index.html and charts; nothing is measured."""
     from whisper_hailo_lab.report.build import report as write
 
-    require("bench", "report", "matplotlib")
+    require_extra("bench", "report", "matplotlib")
     emit(f"{write(runs, out)}\n")

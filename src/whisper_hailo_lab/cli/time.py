@@ -23,7 +23,8 @@ def time(
     audio: Annotated[Path, Argument("An audio file.")],
     model: ModelOptions,
     decoding: Annotated[
-        PartialOptions[DecodingOptions], FieldSubset(("language", "cures", "max_new_tokens"))
+        PartialOptions[DecodingOptions],
+        FieldSubset(("language", "anti_repetition", "max_new_tokens")),
     ],
     iterations: Annotated[int, Flag("Timed runs.", parse=whole_number(1, 100_000))] = 10,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
@@ -33,7 +34,9 @@ def time(
 
     transcriber = model.transcriber()
     tell_engine(transcriber)
-    options = decoding.on(DecodingOptions(language="en", cures=transcriber.default_cures))
+    options = decoding.on(
+        DecodingOptions(language="en", anti_repetition=transcriber.default_anti_repetition)
+    )
     steps = Steps()
     try:
         timing = time_file(transcriber, audio, options, iterations, steps)

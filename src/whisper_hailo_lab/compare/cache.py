@@ -26,7 +26,7 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.protocols import AnyDecoder, Closing, Padding, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, IntArray
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -199,7 +199,7 @@ def compare_cache(
         wanted = DecodingOptions(
             language=language,
             timestamps=True,
-            cures=Cures(pad_to=0),
+            anti_repetition=AntiRepetition(pad_to=0),
             max_new_tokens=STEPS - n_prefix,
         )
         rows += _real_decoding(transcribers, decoders, samples, wanted, progress)

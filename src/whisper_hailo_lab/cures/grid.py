@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from whisper_hailo.decoding.option_groups import TokenLimits
-from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
+from whisper_hailo.decoding.options import PRESETS, AntiRepetition, DecodingOptions, TokenLimits
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 BASELINE = "conservative"
@@ -27,7 +26,7 @@ class CureSetting:
     """
 
     name: str
-    cures: Cures
+    anti_repetition: AntiRepetition
     no_repeat_ngram: int = 0
     zero_rows: bool = False
     vad: bool = False
@@ -35,8 +34,14 @@ class CureSetting:
     def options(self, base: DecodingOptions) -> DecodingOptions:
         """Decoding options of this row."""
         # The encoder has added the zeros already; the decoder adds none.
-        cures = replace(self.cures, pad_to=0) if self.zero_rows else self.cures
-        return replace(base, cures=cures, limits=TokenLimits(no_repeat_ngram=self.no_repeat_ngram))
+        anti_repetition = (
+            replace(self.anti_repetition, pad_to=0) if self.zero_rows else self.anti_repetition
+        )
+        return replace(
+            base,
+            anti_repetition=anti_repetition,
+            limits=TokenLimits(no_repeat_ngram=self.no_repeat_ngram),
+        )
 
     def long(self) -> LongOptions:
         """Windows side by side, so that each setting hears the same ones."""
@@ -68,18 +73,24 @@ class Grid:
         return list(self._presets()) + list(self._grid()) + list(self._alone())
 
     def _presets(self) -> Iterator[CureSetting]:
-        yield from (CureSetting(name, cures) for name, cures in PRESETS.items())
+        yield from (CureSetting(name, anti_repetition) for name, anti_repetition in PRESETS.items())
 
     def _grid(self) -> Iterator[CureSetting]:
         for pad_to, penalty, boost in product(self.pad_to, self.repetition_penalty, self.eot_boost):
             name = f"pad {pad_to}, penalty {penalty:g}, boost {boost:g}"
-            yield CureSetting(name, Cures(pad_to, repetition_penalty=penalty, eot_boost=boost))
+            yield CureSetting(
+                name, AntiRepetition(pad_to, repetition_penalty=penalty, eot_boost=boost)
+            )
 
     def _alone(self) -> Iterator[CureSetting]:
         for n in self.ngrams:
-            yield CureSetting(f"no {n}-gram twice, unpadded", Cures(pad_to=0), no_repeat_ngram=n)
+            yield CureSetting(
+                f"no {n}-gram twice, unpadded", AntiRepetition(pad_to=0), no_repeat_ngram=n
+            )
         for pad_to in self.zero_rows:
-            yield CureSetting(f"real zeros to {pad_to}", Cures(pad_to=pad_to), zero_rows=True)
+            yield CureSetting(
+                f"real zeros to {pad_to}", AntiRepetition(pad_to=pad_to), zero_rows=True
+            )
         if self.vad:
             yield CureSetting("speech only", PRESETS[BASELINE], vad=True)
 

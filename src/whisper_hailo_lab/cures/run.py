@@ -122,7 +122,7 @@ def compare(
 def _with_zeros(transcriber: Transcriber, setting: CureSetting) -> Transcriber:
     if not setting.zero_rows:
         return transcriber
-    encoder = ZeroRows(transcriber.encoder, setting.cures.pad_to or 0)
+    encoder = ZeroRows(transcriber.encoder, setting.anti_repetition.pad_to or 0)
     return transcriber.with_parts(encoder=encoder)
 
 
@@ -135,12 +135,12 @@ def _row(
     texts = [transcript.text for transcript in transcripts]
     segments = [segment for transcript in transcripts for segment in transcript.segments]
     at = first_difference(baseline, texts)
-    cures = setting.cures
+    anti_repetition = setting.anti_repetition
     return CureRow(
         name=setting.name,
-        pad_to=cures.pad_to,
-        repetition_penalty=cures.repetition_penalty,
-        eot_boost=cures.eot_boost,
+        pad_to=anti_repetition.pad_to,
+        repetition_penalty=anti_repetition.repetition_penalty,
+        eot_boost=anti_repetition.eot_boost,
         no_repeat_ngram=setting.no_repeat_ngram,
         zero_rows=setting.zero_rows,
         vad=setting.vad,

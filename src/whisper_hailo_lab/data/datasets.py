@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.audio import AUDIO_SUFFIXES
-from whisper_hailo.core.errors import AudioError, OptionError, OutputError, shown
-from whisper_hailo.core.files import files_below, json_lines, read_text, write_file
+from whisper_hailo.core.errors import AudioError, OptionError, OutputError, display_path
+from whisper_hailo.core.files import list_files, read_text, split_json_lines, write_file
 
 TRANSCRIPTS: Final = "*.trans.txt"
 """LibriSpeech's transcript files: one line per utterance, its id first."""
@@ -113,13 +113,13 @@ def read_dataset(path: Path, language: str = "en") -> Dataset:
         found = list(_read_below(path, language))
     else:
         raise AudioError(
-            f"{shown(path)} is no folder and no manifest; give a folder of <id>.wav and <id>.txt, "
-            "a LibriSpeech folder, or a .jsonl manifest"
+            f"{display_path(path)} is no folder and no manifest; give a folder of <id>.wav and "
+            "<id>.txt, a LibriSpeech folder, or a .jsonl manifest"
         )
     if not found:
         raise AudioError(
-            f"{shown(path)} holds no recordings ({' '.join(AUDIO_SUFFIXES)}); give a folder with "
-            "them and a .txt of the same name beside each"
+            f"{display_path(path)} holds no recordings ({' '.join(AUDIO_SUFFIXES)}); give a folder "
+            "with them and a .txt of the same name beside each"
         )
     samples = sorted((item for item in found if isinstance(item, Sample)), key=lambda s: s.id)
     problems = [item for item in found if isinstance(item, Problem)]
@@ -144,9 +144,11 @@ def _read_below(folder: Path, language: str) -> Iterator[Sample | Problem]:
     closed: list[Problem] = []
 
     def note(path: Path, why: str) -> None:
-        closed.append(Problem(_stem(path, folder), f"{shown(path)} cannot be looked into ({why})"))
+        closed.append(
+            Problem(_stem(path, folder), f"{display_path(path)} cannot be looked into ({why})")
+        )
 
-    files = files_below(folder, note)
+    files = list_files(folder, note)
     yield from closed
     transcripts = [path for path in files if path.match(TRANSCRIPTS)]
     if transcripts:
@@ -161,16 +163,16 @@ def _read_folder(folder: Path, files: list[Path], language: str) -> Iterator[Sam
     texts = {_stem(p, folder): p for p in files if p.suffix.lower() == ".txt"}
     for key, audio in recordings.items():
         if key not in texts:
-            yield Problem(key, f"{shown(audio)} has no text {audio.stem}.txt beside it")
+            yield Problem(key, f"{display_path(audio)} has no text {audio.stem}.txt beside it")
             continue
         text = _read_text(texts[key])
         if isinstance(text, str):
             yield Sample(key, audio, text.strip(), language)
         else:
-            yield Problem(key, f"{shown(texts[key])} cannot be read ({text})")
+            yield Problem(key, f"{display_path(texts[key])} cannot be read ({text})")
     for key in texts.keys() - recordings.keys():
         if recordings and Path(key).name.lower() not in _NOT_REFERENCES:
-            yield Problem(key, f"{shown(texts[key])} has no recording beside it")
+            yield Problem(key, f"{display_path(texts[key])} has no recording beside it")
 
 
 def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample | Problem]:
@@ -178,7 +180,7 @@ def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample
     for transcript in transcripts:
         text = _read_text(transcript)
         if not isinstance(text, str):
-            yield Problem(transcript.name, f"{shown(transcript)} cannot be read ({text})")
+            yield Problem(transcript.name, f"{display_path(transcript)} cannot be read ({text})")
             continue
         listed = set()
         for line in text.splitlines():
@@ -189,21 +191,23 @@ def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample
             audio = _recording(transcript.parent, key)
             if audio is None:
                 yield Problem(
-                    key, f"{shown(transcript)} names {key}, which has no recording beside it"
+                    key, f"{display_path(transcript)} names {key}, which has no recording beside it"
                 )
             else:
                 yield Sample(key, audio, words.strip(), language)
         for path in _visible(sorted(transcript.parent.iterdir()), transcript.parent):
             if path.suffix.lower() in AUDIO_SUFFIXES and path.stem not in listed:
-                yield Problem(path.stem, f"{shown(path)} has no line in {transcript.name}")
+                yield Problem(path.stem, f"{display_path(path)} has no line in {transcript.name}")
 
 
 def _read_manifest(path: Path, language: str) -> Iterator[Sample | Problem]:
     """One JSON object per line, in the spelling of several toolkits."""
     text = _read_text(path)
     if not isinstance(text, str):
-        raise AudioError(f"{shown(path)} cannot be read ({text}); give a JSONL manifest in UTF-8")
-    for number, line in enumerate(json_lines(text), 1):
+        raise AudioError(
+            f"{display_path(path)} cannot be read ({text}); give a JSONL manifest in UTF-8"
+        )
+    for number, line in enumerate(split_json_lines(text), 1):
         if line.strip():
             yield _manifest_line(path, number, line, language)
 
@@ -221,7 +225,7 @@ def _manifest_line(path: Path, number: int, line: str, language: str) -> Sample 
     file = path.parent / audio
     key = str(raw.get("id") or Path(audio).with_suffix("").as_posix())
     if not file.is_file():
-        return Problem(key, f"{where} names {shown(audio)}, which does not exist")
+        return Problem(key, f"{where} names {display_path(audio)}, which does not exist")
     return Sample(key, file, text.strip(), str(raw.get("language") or language))
 
 
@@ -252,7 +256,7 @@ def reference_beside(audio: Path) -> str | None:
         return None
     text = _read_text(path)
     if not isinstance(text, str):
-        raise AudioError(f"{shown(path)} cannot be read ({text}); write the words in UTF-8")
+        raise AudioError(f"{display_path(path)} cannot be read ({text}); write the words in UTF-8")
     return text
 
 
@@ -309,14 +313,15 @@ def prepare(
         raise OptionError(f"{source} has ids that differ only in '/'; rename its files")
     try:
         if out.exists() and any(out.iterdir()):
-            raise OptionError(f"{shown(out)} is not empty; give a new folder")
+            raise OptionError(f"{display_path(out)} is not empty; give a new folder")
         out.mkdir(parents=True, exist_ok=True)
         for name, sample in zip(names, drawn.samples, strict=True):
             shutil.copyfile(sample.audio, out / f"{name}{sample.audio.suffix.lower()}")
             write_file(out / f"{name}.txt", sample.reference + "\n")
     except OSError as error:
         raise OutputError(
-            f"cannot write {shown(out)} ({error.strerror}); free some space or give another folder"
+            f"cannot write {display_path(out)} ({error.strerror}); free some space or give another "
+            "folder"
         ) from error
     write_file(out / RECEIPT, _receipt(dataset, drawn, seed, language))
     return Prepared(

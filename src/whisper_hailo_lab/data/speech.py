@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from whisper_hailo.audio import load_audio
-from whisper_hailo.core.errors import OptionError, shown
+from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo_lab.repository import ROOT
 
@@ -87,7 +87,7 @@ def read_speech(folder: Path) -> list[SpeechRecording]:
     manifest = folder / MANIFEST
     if not manifest.is_file():
         raise OptionError(
-            f"{shown(manifest)} does not exist; name the folder of the recordings in "
+            f"{display_path(manifest)} does not exist; name the folder of the recordings in "
             f"{SPEECH_VARIABLE}"
         )
     lines = map(json.loads, manifest.read_text(encoding="utf-8").splitlines())

@@ -37,7 +37,7 @@ from whisper_hailo.batch.manifest import (
     Outcome,
     PieceResult,
 )
-from whisper_hailo.batch.reader import audio_s, tasks_of
+from whisper_hailo.batch.reader import read_tasks, task_audio_s
 from whisper_hailo.batch.store import LEDGER_FILE, Folder
 from whisper_hailo.batch.workers import BatchWorker, Setup
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Settings
@@ -302,7 +302,7 @@ def reading_speed() -> float:
     paths = recordings("seen", "unseen", "long")
     group = Group(0, tuple(Item(path.name, str(path)) for path in paths))
     begin = process_time()
-    n_s = sum(map(audio_s, tasks_of(group)))
+    n_s = sum(map(task_audio_s, read_tasks(group)))
     return n_s / (process_time() - begin)
 
 
@@ -311,7 +311,7 @@ def working_speed() -> float:
     clips = recordings("seen", "unseen")[: 2 * MOST_PIECES]
     group = Group(0, tuple(Item(path.name, str(path), "en") for path in clips))
     setup = Setup({"model": "micro", "threads": 1}, DecodingOptions(), batch_size=USUAL_BATCH)
-    tasks = list(tasks_of(group))
+    tasks = list(read_tasks(group))
     with BatchWorker(setup) as worker:
         worker.do(tasks[0])  # memory is taken
         begin = process_time()

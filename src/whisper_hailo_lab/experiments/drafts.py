@@ -22,7 +22,7 @@ from typing import Any, Final
 from whisper_hailo import Transcriber
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.decoding.option_groups import SearchOptions
+from whisper_hailo.decoding.options import SearchOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.run import Segments
 from whisper_hailo_lab.data.clips import measured_on, spoken_clips

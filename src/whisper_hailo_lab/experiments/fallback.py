@@ -20,8 +20,7 @@ from whisper_hailo import Transcriber
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.option_groups import DEFAULT_TEMPERATURES, SearchOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DEFAULT_TEMPERATURES, DecodingOptions, SearchOptions
 from whisper_hailo_lab.data.clips import measured_on, recordings, spoken_clips
 from whisper_hailo_lab.documents.tables import keep
 from whisper_hailo_lab.program import description, run

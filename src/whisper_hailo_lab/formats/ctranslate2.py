@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 COPIED: Final = (TOKENIZER_FILE, "preprocessor_config.json")
@@ -63,13 +63,13 @@ def vocabulary(tokenizer: Path, n_vocab: int) -> list[str]:
         names |= {int(t["id"]): str(t["content"]) for t in raw.get("added_tokens", [])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
-            f"{shown(tokenizer)} is no readable tokenizer.json ({error}); give a checkpoint that "
-            "has one"
+            f"{display_path(tokenizer)} is no readable tokenizer.json ({error}); give a checkpoint "
+            "that has one"
         ) from error
     known = [names[i] for i in range(n_vocab) if i in names]
     if known != [names.get(i) for i in range(len(known))]:
         raise ModelError(
-            f"{shown(tokenizer)} has gaps in its ids; use the checkpoint's own tokenizer"
+            f"{display_path(tokenizer)} has gaps in its ids; use the checkpoint's own tokenizer"
         )
     # Early tokenizer files leave the timestamps out; they always come last.
     return known + [f"<|{i * 0.02:.2f}|>" for i in range(n_vocab - len(known))]

@@ -19,7 +19,7 @@ import numpy as np
 from whisper_hailo.audio.log_mel import mel_filters
 from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo.checkpoint.weights import AnyArray
-from whisper_hailo.core.errors import ModelError, OptionError, shown
+from whisper_hailo.core.errors import ModelError, OptionError, display_path
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
@@ -121,13 +121,15 @@ def ordinary_tokens(tokenizer: Path) -> list[bytes]:
         vocabulary: dict[str, int] = json.loads(tokenizer.read_bytes())["model"]["vocab"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
-            f"{shown(tokenizer)} is no readable tokenizer.json ({error}); give a checkpoint that "
-            "has one"
+            f"{display_path(tokenizer)} is no readable tokenizer.json ({error}); give a checkpoint "
+            "that has one"
         ) from error
     to_byte = {symbol: byte for byte, symbol in _byte_symbols()}
     ordinary = {i: text for text, i in vocabulary.items() if not text.startswith("<|")}
     if sorted(ordinary) != list(range(len(ordinary))):
-        raise ModelError(f"{shown(tokenizer)} has gaps in its ids; whisper.cpp cannot hold it")
+        raise ModelError(
+            f"{display_path(tokenizer)} has gaps in its ids; whisper.cpp cannot hold it"
+        )
     return [bytes(to_byte[symbol] for symbol in ordinary[i]) for i in range(len(ordinary))]
 
 

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.checkpoint.hub import is_model_directory, locate, parse_name
-from whisper_hailo.core.errors import ModelError, OutputError, shown
-from whisper_hailo.core.files import ANOTHER_CACHE, alone_with, cache_root, sha256
+from whisper_hailo.checkpoint.hub import is_model_directory, locate_checkpoint, parse_name
+from whisper_hailo.core.errors import ModelError, OutputError, display_path
+from whisper_hailo.core.files import ANOTHER_CACHE, cache_root, exclusive_lock, sha256
 from whisper_hailo.core.scratch import PREFIX, scratch_directory, sweep
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.formats.ggml import write_ggml
@@ -70,7 +70,7 @@ def artefact(system: str, model: str, stored: str = "") -> Artefact:
     parsed = parse_name(model)
     if form == "checkpoint" and parsed.path is not None and is_model_directory(parsed.path):
         return Artefact(model, _hashes(parsed.path))
-    checkpoint, _ = locate(parsed, None)
+    checkpoint, _ = locate_checkpoint(parsed, None)
     hashes = _hashes(checkpoint)
     if form == "checkpoint":
         # Ours keeps the name, which decides the cache folder; scripts know directories only.
@@ -86,7 +86,7 @@ def checkpoint_hashes(model: str) -> dict[str, str]:
     Args:
         model: a checkpoint as `--model` takes it.
     """
-    return _hashes(locate(parse_name(model), None)[0])
+    return _hashes(locate_checkpoint(parse_name(model), None)[0])
 
 
 def _is_already(form: Form, path: Path) -> bool:
@@ -107,13 +107,13 @@ def _converted(system: str, wanted: WantedForm, checkpoint: Path, hashes: dict[s
     target = cache_root() / "rivals" / name
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with alone_with(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
+        with exclusive_lock(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
             if not target.exists():
                 logger.info("converting %s once for %s", checkpoint.name, system)
                 _write(system, wanted, checkpoint, target)
     except OSError as error:
         raise OutputError(
-            f"cannot write {shown(target)} ({error.strerror}); free some space or set "
+            f"cannot write {display_path(target)} ({error.strerror}); free some space or set "
             "WHISPER_HAILO_CACHE to another folder"
         ) from error
     return target

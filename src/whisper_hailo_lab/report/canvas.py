@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whisper_hailo.core.extras import require
+from whisper_hailo.core.process import require_extra
 
 BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#999999"
 
@@ -89,7 +89,7 @@ def draw_chart(
     name: str, title: str, draw: Callable[[Any], None], grid: tuple[int, int], n_rows: int
 ) -> Chart:
     """Draw once, save twice; nothing in the files depends on when or where."""
-    require("bench", "a chart", "matplotlib")
+    require_extra("bench", "a chart", "matplotlib")
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -13,8 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from whisper_hailo.core.errors import OptionError, OutputError, shown
-from whisper_hailo.core.files import json_lines, read_text, write_file
+from whisper_hailo.core.errors import OptionError, OutputError, display_path
+from whisper_hailo.core.files import read_text, split_json_lines, write_file
 from whisper_hailo.core.strict_json import decode
 from whisper_hailo_lab.runs.records import (
     CaseRecord,
@@ -70,8 +70,8 @@ class RunWriter:
             found = read_run(path).header.machine
             if found.id != header.machine.id:
                 raise OptionError(
-                    f"{shown(path)} was measured on another machine ({found.label}), this is "
-                    f"{header.machine.label}; runs of different hardware do not merge: "
+                    f"{display_path(path)} was measured on another machine ({found.label}), this "
+                    f"is {header.machine.label}; runs of different hardware do not merge: "
                     "give another file"
                 )
         try:
@@ -111,10 +111,10 @@ def read_run(path: Path) -> RunRecords:
         OptionError: no such file, not a run file, another version, or a broken line.
     """
     try:
-        lines = json_lines(read_text(path))
+        lines = split_json_lines(read_text(path))
     except (OSError, ValueError) as error:
         raise OptionError(
-            f"{shown(path)} cannot be read ({error}); give a run file of evaluate or compare"
+            f"{display_path(path)} cannot be read ({error}); give a run file of evaluate or compare"
         ) from error
     records: list[Any] = []
     for number, line in enumerate(lines, 1):
@@ -125,11 +125,11 @@ def read_run(path: Path) -> RunRecords:
             if last and number > 1:  # a run that was killed while it wrote
                 break
             raise OptionError(
-                f"{shown(path)}:{number} is no line of a run file ({error!r}); give one made by "
-                "evaluate or compare, of this program's version"
+                f"{display_path(path)}:{number} is no line of a run file ({error!r}); give one "
+                "made by evaluate or compare, of this program's version"
             ) from error
     if not records or not isinstance(records[0], RunHeader):
-        raise OptionError(f"{shown(path)} does not begin with a run line; it is no run file")
+        raise OptionError(f"{display_path(path)} does not begin with a run line; it is no run file")
     return RunRecords(
         header=records[0],
         cases=tuple({r.name: r for r in records if isinstance(r, CaseRecord)}.values()),
@@ -179,7 +179,8 @@ def _without_folders(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 def _unwritable(path: Path, error: OSError) -> OutputError:
     return OutputError(
-        f"cannot write {shown(path)} ({error.strerror}); free some space or give another --out"
+        f"cannot write {display_path(path)} ({error.strerror}); free some space or give another "
+        "--out"
     )
 
 

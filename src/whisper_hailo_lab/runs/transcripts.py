@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.core.errors import OptionError, shown
+from whisper_hailo.core.errors import OptionError, display_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +79,17 @@ def read_transcripts(path: Path) -> list[TranscriptLine]:
         OptionError: the file does not exist, or holds other lines.
     """
     if not path.is_file():
-        raise OptionError(f"{shown(path)} does not exist; write it with `accuracy transcribe`")
+        raise OptionError(
+            f"{display_path(path)} does not exist; write it with `accuracy transcribe`"
+        )
     text = path.read_text(encoding="utf-8")
     whole, _, _ = text.rpartition("\n")
     try:
         lines = [parse_line(line) for line in whole.splitlines() if line]
     except (KeyError, TypeError, ValueError) as error:
         raise OptionError(
-            f"{shown(path)} does not hold transcripts, a JSON object per line ({error}); move it "
-            "out of the folder"
+            f"{display_path(path)} does not hold transcripts, a JSON object per line ({error}); "
+            "move it out of the folder"
         ) from error
     return list({line.key: line for line in lines}.values())
 

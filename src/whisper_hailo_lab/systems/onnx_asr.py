@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.core.errors import ModelError, OptionError, shown
+from whisper_hailo.core.errors import ModelError, OptionError, display_path
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.systems.protocol import (
     ComponentWatch,
@@ -32,7 +32,7 @@ class OnnxAsr(WholeModel):
         missing = [name for name in FILES if not (folder / name).is_file()]
         if missing:
             raise ModelError(
-                f"{shown(folder)} lacks {', '.join(missing)}; give a directory that Optimum "
+                f"{display_path(folder)} lacks {', '.join(missing)}; give a directory that Optimum "
                 "exported, with vocab.json and added_tokens.json beside the graphs"
             )
         import onnxruntime

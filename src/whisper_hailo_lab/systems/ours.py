@@ -11,7 +11,7 @@ from typing import Any, Final
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.types import FloatArray, Transcript
-from whisper_hailo.decoding.options import Cures, DecodingOptions, preset
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, preset_of
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult
@@ -51,7 +51,7 @@ class Ours:
         self._options = replace(
             common,
             language=case.language,
-            cures=cures(given, self._transcriber.default_cures),
+            anti_repetition=anti_repetition(given, self._transcriber.default_anti_repetition),
             max_new_tokens=case.budget,
         )
         # The other rows give every system the same work, silence included.
@@ -119,10 +119,10 @@ def engine(given: dict[str, Any]) -> EngineOptions:
     return EngineOptions(**chosen)
 
 
-def cures(given: dict[str, Any], default: Cures) -> Cures:
+def anti_repetition(given: dict[str, Any], default: AntiRepetition) -> AntiRepetition:
     """The preset of a case's settings, or the engine's own, with whatever else they say."""
-    chosen = preset(given["preset"]) if "preset" in given else default
-    return Cures(
+    chosen = preset_of(given["preset"]) if "preset" in given else default
+    return AntiRepetition(
         pad_to=given.get("pad_to", chosen.pad_to),
         repetition_penalty=given.get("repetition_penalty", chosen.repetition_penalty),
         eot_boost=given.get("eot_boost", chosen.eot_boost),

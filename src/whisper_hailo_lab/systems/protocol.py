@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.extras import Extra, to_add
+from whisper_hailo.core.process import Extra, install_command
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.runs.records import Case
 
@@ -115,4 +115,6 @@ def package(name: str, extra: Extra) -> Any:  # noqa: ANN401 - packages without 
         return import_module(name)
     except ImportError as error:
         distribution = name.partition(".")[0].replace("_", "-")
-        raise OptionError(f"{distribution} is not installed ({error}); {to_add(extra)}") from error
+        raise OptionError(
+            f"{distribution} is not installed ({error}); {install_command(extra)}"
+        ) from error

@@ -18,8 +18,8 @@ from typing import Any, Final, Self
 import numpy as np
 
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.core.errors import AudioError, ModelError, OutputError, shown
-from whisper_hailo.core.files import replace_file, sha256, written_whole
+from whisper_hailo.core.errors import AudioError, ModelError, OutputError, display_path
+from whisper_hailo.core.files import atomic_file, replace_file, sha256
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FloatArray
@@ -168,8 +168,9 @@ def calibrate(
         return maker.make(directory)
     except OSError as error:
         raise OutputError(
-            f"cannot write {shown(out)} ({error.strerror or error}); give a writable place with "
-            f"{math.ceil(_bytes_of(form, n_wanted) / 1e6):,} MB free and start again: it goes on"
+            f"cannot write {display_path(out)} ({error.strerror or error}); give a writable place "
+            f"with {math.ceil(_bytes_of(form, n_wanted) / 1e6):,} MB free and start again: it goes "
+            "on"
         ) from error
 
 
@@ -312,7 +313,7 @@ class _Maker:
             os.replace(self._parts[0], self._final)
         else:
             with (
-                written_whole(self._final) as joined,
+                atomic_file(self._final) as joined,
                 zipfile.ZipFile(joined, "w", zipfile.ZIP_STORED) as archive,
             ):
                 for i, path in enumerate(self._parts):

@@ -22,8 +22,8 @@ from whisper_hailo.audio import AUDIO_SUFFIXES, open_audio
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.core.errors import AudioError, ModelError, shown
-from whisper_hailo.core.files import files_below
+from whisper_hailo.core.errors import AudioError, ModelError, display_path
+from whisper_hailo.core.files import list_files
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
@@ -59,7 +59,7 @@ def find_sources(folder: Path, seed: int) -> Sources:
     """
     if not folder.is_dir():
         raise AudioError(
-            f"{shown(folder)} is no folder; give one with recordings of speech to --audio"
+            f"{display_path(folder)} is no folder; give one with recordings of speech to --audio"
         )
     listing = hashlib.sha256()
     speakers: dict[str, list[str]] = {}
@@ -71,8 +71,8 @@ def find_sources(folder: Path, seed: int) -> Sources:
         speakers.setdefault(_speaker(path, folder), []).append(name)
     if not speakers:
         raise AudioError(
-            f"{shown(folder)} holds no file that looks like audio ({' '.join(AUDIO_SUFFIXES)}); "
-            "give a folder with recordings of speech"
+            f"{display_path(folder)} holds no file that looks like audio "
+            f"({' '.join(AUDIO_SUFFIXES)}); give a folder with recordings of speech"
         )
     return Sources(folder, _turns(speakers, seed), len(speakers), listing.hexdigest())
 
@@ -88,7 +88,7 @@ def _audio_files(folder: Path) -> Iterator[Path]:
     def tell(path: Path, why: str) -> None:
         logger.warning("%s cannot be looked into (%s); what is in it is left out", path, why)
 
-    for path in files_below(folder, tell):
+    for path in list_files(folder, tell):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if path.suffix.lower() in AUDIO_SUFFIXES and path.is_file() and not hidden:
             yield path
@@ -223,7 +223,7 @@ class DecoderRows:
         self._mel = EncoderRows(spec, plan)
         self._encoder = stack.enter_context(OnnxEncoder(directory, spec))
         self._decoder = stack.enter_context(CachedDecoder(directory, spec))
-        self._padding = options.cures.padding(spec.dims, self._decoder.silence_keys)
+        self._padding = options.anti_repetition.padding(spec.dims, self._decoder.silence_keys)
         self._loop = DecodingLoop(self._decoder, spec.tokens, options)
         self._eot = spec.tokens.eot
 
@@ -245,7 +245,8 @@ def _asset(path: Path) -> FloatArray:
         array: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise ModelError(
-            f"{shown(path)} cannot be read ({error}); convert the checkpoint again with --hailo"
+            f"{display_path(path)} cannot be read ({error}); convert the checkpoint again with "
+            "--hailo"
         ) from error
     return array
 

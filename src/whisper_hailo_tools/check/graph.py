@@ -13,8 +13,8 @@ import onnx
 from onnx import NodeProto, TensorProto
 
 from whisper_hailo.backends.onnx_message import load_message
-from whisper_hailo.core.errors import ModelError, OptionError, shown
-from whisper_hailo.core.files import inside
+from whisper_hailo.core.errors import ModelError, OptionError, display_path
+from whisper_hailo.core.files import resolve_within
 
 SMALL_BYTES = 1024
 """Constants up to this size are kept: shape inference reads Reshape's target and its like."""
@@ -125,17 +125,17 @@ def check_external_data(item: TensorProto, path: Path) -> None:
     fields = {entry.key: entry.value for entry in item.external_data}
     location = fields.get("location", "")
     try:
-        data = inside(path.parent, location)
+        data = resolve_within(path.parent, location)
     except ModelError as error:
         raise ModelError(
-            f"{shown(path)}: weight {item.name} lies in {location[:200]!r}, expected a file beside "
-            "it"
+            f"{display_path(path)}: weight {item.name} lies in {location[:200]!r}, expected a file "
+            "beside it"
         ) from error
     try:
         offset, length = int(fields.get("offset", 0)), int(fields.get("length", 0))
     except ValueError as error:
         raise ModelError(
-            f"{shown(path)}: weight {item.name} has a broken place ({error})"
+            f"{display_path(path)}: weight {item.name} has a broken place ({error})"
         ) from error
     size = data.stat().st_size if data.is_file() else -1
     if size < offset + length:
@@ -143,8 +143,8 @@ def check_external_data(item: TensorProto, path: Path) -> None:
             "is missing" if size < 0 else f"has {size} bytes, expected {offset + length} or more"
         )
         raise ModelError(
-            f"{shown(path)}: weight {item.name} lies in {shown(data.name)}, which {state}; it must "
-            "stay beside the graph, whole"
+            f"{display_path(path)}: weight {item.name} lies in {display_path(data.name)}, which "
+            f"{state}; it must stay beside the graph, whole"
         )
 
 
@@ -174,7 +174,7 @@ def _inferred(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
     except Exception as error:  # the library raises bare RuntimeErrors of its C++ side
         reason = str(error).splitlines()[0][:160]
         raise ModelError(
-            f"{shown(path)} is not a consistent ONNX graph ({reason}); export it again"
+            f"{display_path(path)} is not a consistent ONNX graph ({reason}); export it again"
         ) from error
 
 
@@ -196,8 +196,8 @@ def _check_wiring(graph: OnnxGraph) -> None:
         missing = _first_missing(node.input, known)
         if missing is not None:
             raise ModelError(
-                f"{shown(graph.path)}: {graph.label(index)} reads {missing}, which no node, input "
-                "or weight provides; the graph is broken, export it again"
+                f"{display_path(graph.path)}: {graph.label(index)} reads {missing}, which no node, "
+                "input or weight provides; the graph is broken, export it again"
             )
 
 
@@ -274,7 +274,7 @@ def _no_such(graph: OnnxGraph, name: str, option: str) -> OptionError:
     known = [node.name for node in graph.nodes if node.name] + list(graph.inputs)
     close = difflib.get_close_matches(name, known, n=3) or known[:3]
     return OptionError(
-        f"{option} {name}: {shown(graph.path.name)} has no such node or value; "
+        f"{option} {name}: {display_path(graph.path.name)} has no such node or value; "
         f"did you mean one of: {', '.join(close)}"
     )
 

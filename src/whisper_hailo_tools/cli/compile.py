@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.core.errors import OptionError, shown
+from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo_tools.options import CompileOptions
@@ -40,7 +40,7 @@ def compile_hef(
     if "calibration" not in given.typed:
         raise OptionError(
             "--calibration is missing: the compiler quantises by real speech; make a set with: "
-            f"whisper-hailo calibrate {shown(model_dir)} --audio DIR --out DIR "
+            f"whisper-hailo calibrate {display_path(model_dir)} --audio DIR --out DIR "
             f"--part {given.typed.get('part', 'PART')}"
         )
     options = given.on()

@@ -40,12 +40,12 @@ def validate(
     as_json: Annotated[bool, Flag("Print parity.json instead.", name="--json")] = False,
 ) -> int:
     """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
-    from whisper_hailo.core.files import expect_folder
+    from whisper_hailo.core.files import require_writable_folder
     from whisper_hailo_tools.validate.validate import validate as run
     from whisper_hailo_tools.validate.validate import write_report
 
     if out is not None or model_dir.is_dir():
-        expect_folder(out or model_dir, "give --out DIR")
+        require_writable_folder(out or model_dir, "give --out DIR")
     report = run(model_dir, options)
     files = write_report(report, out or model_dir)
     if as_json:

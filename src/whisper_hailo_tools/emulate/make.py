@@ -17,8 +17,14 @@ from onnx import ModelProto
 
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.convert.graphs.onnx_file import DATA_SUFFIX, PROTOBUF_LIMIT_BYTES
-from whisper_hailo.core.errors import ModelError, OptionError, shown
-from whisper_hailo.core.files import expect_file, inside, read_text, sha256, write_file
+from whisper_hailo.core.errors import ModelError, OptionError, display_path
+from whisper_hailo.core.files import (
+    read_text,
+    require_writable_file,
+    resolve_within,
+    sha256,
+    write_file,
+)
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.types import FloatArray
@@ -53,7 +59,7 @@ class WindowFile:
             counts = {header[0] for _, header in self._streams(stack)}
         if len(counts) != 1 or 0 in counts:
             raise ModelError(
-                f"{shown(path)} holds no windows, or not one of each input; {self._advice()}"
+                f"{display_path(path)} holds no windows, or not one of each input; {self._advice()}"
             )
         self.n_windows = counts.pop()
 
@@ -76,7 +82,7 @@ class WindowFile:
         size = 4 * int(np.prod(shape))
         data = stream.read(size)
         if len(data) != size:
-            raise ModelError(f"{shown(self._path)} ends early; {self._advice()}")
+            raise ModelError(f"{display_path(self._path)} ends early; {self._advice()}")
         row: FloatArray = np.frombuffer(data, "<f4").reshape(shape)
         return row
 
@@ -99,14 +105,14 @@ class WindowFile:
             headers = [_header(stream) for stream in opened]
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             raise ModelError(
-                f"{shown(self._path)} is no calibration set ({error}); {self._advice()}"
+                f"{display_path(self._path)} is no calibration set ({error}); {self._advice()}"
             ) from error
         expected = [("<f4", shape) for shape in self._shapes]
         if [(dtype, shape[1:]) for dtype, shape in headers] != expected:
             raise ModelError(
-                f"{shown(self._path)} holds {', '.join(f'{t} {s}' for t, s in headers)}, expected "
-                f"float32 (n, {'), (n, '.join(str(shape)[1:-1] for shape in self._shapes)}); "
-                f"{self._advice()}"
+                f"{display_path(self._path)} holds {', '.join(f'{t} {s}' for t, s in headers)}, "
+                "expected float32 (n, "
+                f"{'), (n, '.join(str(shape)[1:-1] for shape in self._shapes)}); {self._advice()}"
             )
         return [(stream, shape) for stream, (_, shape) in zip(opened, headers, strict=True)]
 
@@ -184,9 +190,9 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     spec = ModelSpec.load(directory)
     form = spec.hailo_form(options.part)
     model = load_form(model_file(directory, spec, form.file))
-    path = inside(directory, form.emulated_file)
+    path = resolve_within(directory, form.emulated_file)
     for file in (path, path.with_suffix(".json")):
-        expect_file(file)
+        require_writable_file(file)
     network = read_network(model, form.start_nodes, form.end_nodes)
     text = _script(spec, form, options, network)
     name = options.plan if options.script is None else options.script.stem
@@ -223,15 +229,16 @@ def load_form(path: Path) -> ModelProto:
     size = sum(file.stat().st_size for file in (path, data) if file.is_file())
     if size > PROTOBUF_LIMIT_BYTES:
         raise ModelError(
-            f"{shown(path)} has {size / 2**30:.1f} GiB with its weights, an emulation takes less "
-            "than 2; emulate a smaller model"
+            f"{display_path(path)} has {size / 2**30:.1f} GiB with its weights, an emulation takes "
+            "less than 2; emulate a smaller model"
         )
     try:
         return onnx.load(path)
     except Exception as error:  # protobuf and onnx have several unrelated classes
         reason = " ".join(str(error).split())[:200]
         raise ModelError(
-            f"{shown(path)} cannot be read ({reason}); convert the checkpoint again with --hailo"
+            f"{display_path(path)} cannot be read ({reason}); convert the checkpoint again with "
+            "--hailo"
         ) from error
 
 
@@ -254,8 +261,8 @@ def _script(
             return read_text(options.script)
         except (OSError, ValueError) as error:
             raise ModelError(
-                f"{shown(options.script)} is no readable model script ({error}); give a text file "
-                "(.alls)"
+                f"{display_path(options.script)} is no readable model script ({error}); give a "
+                "text file (.alls)"
             ) from error
     if options.plan == SCRIPT:
         return generated_script(spec, form, options.arch, network)

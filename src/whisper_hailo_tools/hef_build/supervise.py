@@ -72,7 +72,7 @@ def _run(
     failure = None
     package = str(Path(__file__).resolve().parent.parent)
     command = [python or sys.executable, "-u", "-c", _START, package, str(job_path.resolve())]
-    # The compiler brings an ONNX Runtime of its own, and a bundle has no `core.privacy`.
+    # The compiler brings an ONNX Runtime of its own, and a bundle has no `core.process`.
     private = {"ORT_DISABLE_TELEMETRY": "1"}
     environment = {**private, **os.environ, "PYTHONIOENCODING": "utf-8"}
     try:

@@ -22,7 +22,7 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo_tools.validate.runs import InnerGraph, cached_decoder, cached_encoder
@@ -203,8 +203,8 @@ class GraphSources:
         out = self._work / "float32"
         if self.checkpoint is None:
             raise ModelError(
-                f"{shown(self.directory)} alone does not hold what this comparison needs (float32 "
-                "graphs); give what it was converted from to --checkpoint"
+                f"{display_path(self.directory)} alone does not hold what this comparison needs "
+                "(float32 graphs); give what it was converted from to --checkpoint"
             )
         options = ConvertOptions("none")
         convert_checkpoint(self.checkpoint.directory, out, options, source=self.spec.source)

@@ -15,7 +15,7 @@ from whisper_hailo.backends.emulator import emulated_plan
 from whisper_hailo.backends.onnx_message import read_graph_bytes
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.files import inside
+from whisper_hailo.core.files import resolve_within
 from whisper_hailo.core.spec import PARTS, HailoForm, ModelSpec
 from whisper_hailo_tools.difference import Difference, DifferenceTally, difference
 from whisper_hailo_tools.emulate.make import generated_script, load_form
@@ -216,11 +216,11 @@ def emulated_graph(
 
     `feeds` are inputs of the form's graph for each window that the chip's scales are chosen by.
     """
-    path = inside(directory, form.emulated_file)
+    path = resolve_within(directory, form.emulated_file)
     if path.is_file():
         plan_name = emulated_plan(path, spec, form)
         return EmulatedGraph(f"{path.name} ({plan_name})", read_graph_bytes(path))
-    model = load_form(inside(directory, form.file))
+    model = load_form(resolve_within(directory, form.file))
     network = read_network(model, form.start_nodes, form.end_nodes)
     try:
         name, text = SCRIPT, generated_script(spec, form, ARCH, network)
@@ -302,7 +302,7 @@ class FormChecks:
         form = next((form for form in self._spec.hailo if form.part == part), None)
         if form is None:
             return None
-        path = inside(self._sources.directory, form.file)
+        path = resolve_within(self._sources.directory, form.file)
         return form, hailo_encoder_run(path) if part == "encoder" else hailo_decoder_run(path)
 
     def _hailo(self, part: str) -> FormResult:
@@ -325,7 +325,7 @@ class FormChecks:
             feeds = [run.feeds(*row) for row in rows]
         made = emulated_graph(self._sources.directory, self._spec, form, first, feeds)
         make = hailo_encoder_run if part == "encoder" else hailo_decoder_run
-        chip = make(inside(self._sources.directory, form.file), made.encoded, made.label)
+        chip = make(resolve_within(self._sources.directory, form.file), made.encoded, made.label)
         return self._try(EMULATED, chip, self._limit(EMULATED, part))
 
     def _hef(self, part: str) -> FormResult:

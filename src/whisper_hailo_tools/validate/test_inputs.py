@@ -11,7 +11,7 @@ import numpy as np
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.core.errors import AudioError, shown
+from whisper_hailo.core.errors import AudioError, display_path
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -100,8 +100,8 @@ def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Win
             break
     if not mels:
         raise AudioError(
-            f"{shown(folder)} has {len(sources.files)} audio files and no usable speech; give "
-            "recordings of half a second or more that are not silent"
+            f"{display_path(folder)} has {len(sources.files)} audio files and no usable speech; "
+            "give recordings of half a second or more that are not silent"
         )
     return Windows(np.stack(mels), tuple(used), hashes)
 
@@ -132,7 +132,7 @@ def decode_greedily(
     prefix = _prefix(directory, spec, options)[:length]
     rows = []
     with OnnxEncoder(directory, spec) as encoder, CachedDecoder(directory, spec) as decoder:
-        padding = options.cures.padding(spec.dims, decoder.silence_keys)
+        padding = options.anti_repetition.padding(spec.dims, decoder.silence_keys)
         loop = DecodingLoop(decoder, spec.tokens, options)
         for window in mel:
             state = decoder.start(encoder.encode(window[np.newaxis]), (padding,))

@@ -16,9 +16,9 @@ from xml.sax.saxutils import escape
 
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.hub import ASSETS, BUNDLED, locate, parse_name
+from whisper_hailo.checkpoint.hub import ASSETS, BUNDLED, locate_checkpoint, parse_name
 from whisper_hailo.convert.convert import source_hashes
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.files import write_file
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import PARITY_FILES, PARTS, ModelSpec
@@ -254,14 +254,14 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
 def _checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | None:
     """Return the checkpoint that a model was made of, opened and recognised by its hashes."""
     if options.checkpoint is not None:
-        path, _ = locate(parse_name(options.checkpoint), None)
+        path, _ = locate_checkpoint(parse_name(options.checkpoint), None)
         opened = Checkpoint(path)
         hashes = source_hashes(opened)
         known = spec.source.sha256
         wrong = sorted(n for n in known.keys() | hashes.keys() if known.get(n) != hashes.get(n))
         if wrong:
             raise ModelError(
-                f"{shown(path)} is not the checkpoint of this model: {', '.join(wrong[:3])} "
+                f"{display_path(path)} is not the checkpoint of this model: {', '.join(wrong[:3])} "
                 "differs from the one that model.json names; give that one to --checkpoint or "
                 "convert again"
             )

@@ -15,8 +15,7 @@ from tests.fuzz.target import Input
 from tests.fuzz.targets.toy import toy_model
 from whisper_hailo.convert.inspect import describe_model
 from whisper_hailo.core.spec import SPEC_FILE
-from whisper_hailo.decoding.option_groups import WordOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, WordOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
 HONEST = "honest-"

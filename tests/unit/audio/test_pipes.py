@@ -14,7 +14,7 @@ import pytest
 
 from tests.unit.sounds import refusal
 from whisper_hailo.audio import copies, files
-from whisper_hailo.audio.files import fault_of, open_file
+from whisper_hailo.audio.files import find_fault, open_file
 from whisper_hailo.core.errors import AudioError
 
 
@@ -153,10 +153,10 @@ def test_what_is_wrong_with_a_name_is_told_without_reading(tmp_path: Path) -> No
     (tmp_path / "one").write_bytes(b"x")
     os.mkfifo(tmp_path / "pipe")
     for name in ("one", "pipe", "."):
-        assert fault_of(tmp_path / name, "a") is None
-    assert str(fault_of(tmp_path / "empty", "a")).startswith("a is empty (0 bytes), expected an")
-    assert str(fault_of(tmp_path / "none", "a")).startswith("a does not exist, expected an audio")
-    assert fault_of(Path("/dev/null"), "a") is None
+        assert find_fault(tmp_path / name, "a") is None
+    assert str(find_fault(tmp_path / "empty", "a")).startswith("a is empty (0 bytes), expected an")
+    assert str(find_fault(tmp_path / "none", "a")).startswith("a does not exist, expected an audio")
+    assert find_fault(Path("/dev/null"), "a") is None
 
 
 def test_one_byte_is_not_empty() -> None:

@@ -13,7 +13,7 @@ import soundfile
 
 from tests.unit.sounds import noisy_speech, refusal, similarity, tone, write
 from whisper_hailo.audio import load_audio, open_audio
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.process import install_command
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -168,7 +168,7 @@ def test_media_extra_is_named_where_it_is_missing(
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "a.m4a").write_bytes(b"\0\0\0\x18ftypM4A " + bytes(100))
     message = refusal(tmp_path / "a.m4a")
-    assert to_add("media") in message
+    assert install_command("media") in message
     assert "WAV, FLAC, OGG or MP3" in message
 
 

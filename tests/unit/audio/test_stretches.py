@@ -7,14 +7,14 @@ from contextlib import suppress
 
 import pytest
 
-from whisper_hailo.audio.vad import Speech, _one_thread, seconds, stretches
+from whisper_hailo.audio.vad import Speech, _one_thread, frames_to_seconds, speech_stretches
 
 S, Q, N = 0.9, 0.4, 0.1
 """Speech; too quiet to begin, not too quiet to go on at a threshold of 0.5; none."""
 
 
 def found(*frames: float, silence: int = 3, longest: int = 99) -> list[tuple[int, int]]:
-    return [(one.start, one.end) for one in stretches(frames, 0.5, silence, longest)]
+    return [(one.start, one.end) for one in speech_stretches(frames, 0.5, silence, longest)]
 
 
 def test_speech_begins_at_the_threshold() -> None:
@@ -50,7 +50,7 @@ def test_what_is_still_said_at_the_end_counts() -> None:
 
 def test_long_speech_is_cut_where_it_is_least_likely_in_its_second_half() -> None:
     frames = [S, 0.6, S, S, S, 0.7, S, S, S, S, S, N, N, N]
-    cut = list(stretches(frames, 0.5, 3, 8))
+    cut = list(speech_stretches(frames, 0.5, 3, 8))
     assert cut == [Speech(0, 6, continues=True), Speech(6, 11)]
 
 
@@ -74,7 +74,7 @@ def test_what_is_left_behind_a_cut_is_kept_however_short() -> None:
 
 @pytest.mark.parametrize(("frames", "expected_s"), [(0, 0.0), (1, 0.032), (125, 4.0)])
 def test_a_frame_is_32_ms(frames: int, expected_s: float) -> None:
-    assert seconds(frames) == pytest.approx(expected_s)
+    assert frames_to_seconds(frames) == pytest.approx(expected_s)
 
 
 @pytest.mark.parametrize("before", [None, "3"])

@@ -16,7 +16,7 @@ import soundfile
 from tests.unit.sounds import tone
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.audio.files import open_file
-from whisper_hailo.audio.readers import as_closed, promised_s
+from whisper_hailo.audio.readers import complete_header, promised_duration_s
 from whisper_hailo.core.errors import AudioError
 
 RATE_HZ = 16_000
@@ -93,10 +93,10 @@ def test_broken_headers_promise_nothing() -> None:
     at = WHOLE.index(b"fmt ")
     broken = bytearray(content(1 << 20))
     broken[at + 16 : at + 20] = bytes(4)
-    assert promised_s(place_of(bytes(broken))) is None
+    assert promised_duration_s(place_of(bytes(broken))) is None
     for n_bytes in range(at + 12, WHOLE.index(b"data") + 8):
-        assert promised_s(place_of(WHOLE[:n_bytes])) is None
-    assert promised_s(place_of(WHOLE.replace(b"fmt ", b"FMT "))) is None
+        assert promised_duration_s(place_of(WHOLE[:n_bytes])) is None
+    assert promised_duration_s(place_of(WHOLE.replace(b"fmt ", b"FMT "))) is None
 
 
 @pytest.mark.parametrize("behind", [b"", TAGS, TAGS + b"\0", b"\0"])
@@ -129,7 +129,7 @@ def test_the_length_is_another_however_it_is_read(n_bytes: int) -> None:
     """And all other bytes are those of the file."""
     at = WHOLE.index(b"data") + 4
     wanted = WHOLE[:at] + b"\xff" * 4 + WHOLE[at + 4 :]
-    file = as_closed(place_of(content(0)))
+    file = complete_header(place_of(content(0)))
     read = b"".join(iter(lambda: file.read(n_bytes), b""))
     assert read == wanted
     for begin in range(at - 8, at + 8):
@@ -144,7 +144,7 @@ def test_the_length_is_another_however_it_is_read(n_bytes: int) -> None:
 def test_a_file_whose_length_is_right_is_left_as_it_is() -> None:
     for raw in (WHOLE, WHOLE[:20], b"RIFF"):
         file = place_of(raw)
-        assert as_closed(file) is file
+        assert complete_header(file) is file
         assert file.read() == raw
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests import moonshine_stand_in as stand_in
 from whisper_hailo.backends.moonshine import SIZES, Moonshine
 from whisper_hailo.core.errors import HubError, ModelError, OptionError
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.process import install_command
 
 
 def sound(n_samples: int) -> np.ndarray:
@@ -77,7 +77,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     with pytest.raises(ModelError, match=r"cannot be loaded .*moonshine-voice download"):
         Moonshine(str(empty)).open()
     monkeypatch.setitem(sys.modules, "moonshine_voice", None)
-    with pytest.raises(OptionError, match=re.escape(to_add("moonshine"))):
+    with pytest.raises(OptionError, match=re.escape(install_command("moonshine"))):
         Moonshine("tiny").open()
 
 

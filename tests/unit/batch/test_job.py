@@ -17,7 +17,7 @@ from whisper_hailo.batch import ledger as ledger_module
 from whisper_hailo.batch.job import BatchJob, JobSettings, read_status
 from whisper_hailo.batch.ledger import PART_ITEMS
 from whisper_hailo.batch.manifest import Candidate, Failure, Group, Item, Outcome, PieceResult
-from whisper_hailo.batch.results import later
+from whisper_hailo.batch.results import shift_segments
 from whisper_hailo.batch.store import LEDGER_FILE, Bucket, Folder, Store
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import Segment, Settings, Word
@@ -50,7 +50,7 @@ def outcomes(group: Group) -> list[Outcome]:
     ]
     if group.index == POISON // 16:
         results[POISON % 16] = PieceResult(POISON % 16, 0.0, failure=Failure("AudioError", "bad"))
-    more = PieceResult(half, 2.0, "en", later((segment("more"),), 1.0))
+    more = PieceResult(half, 2.0, "en", shift_segments((segment("more"),), 1.0))
     return [
         Outcome(group.index, 0, False, tuple(results[: half + 1]), 1.0, 8.0),
         Outcome(group.index, 1, True, (more, *results[half + 1 :]), 1.0, 8.0),

@@ -22,7 +22,7 @@ from whisper_hailo.batch.manifest import (
     Piece,
     Task,
 )
-from whisper_hailo.batch.reader import audio_s, cut, quiet_place, tasks_of
+from whisper_hailo.batch.reader import cut_pieces, find_quiet_cut, read_tasks, task_audio_s
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
@@ -52,18 +52,18 @@ def test_a_full_piece_is_cut_in_the_middle_of_its_pause() -> None:
     pause = FULL - 20 * SAMPLE_RATE_HZ
     samples[pause : pause + SAMPLE_RATE_HZ] = 0
     samples[1000 : 60 * SAMPLE_RATE_HZ] = 0  # too early to be looked at
-    assert pause <= quiet_place(samples) <= pause + SAMPLE_RATE_HZ
+    assert pause <= find_quiet_cut(samples) <= pause + SAMPLE_RATE_HZ
     samples[pause : pause + SAMPLE_RATE_HZ] = noise(1.0) / 100
-    assert pause + SAMPLE_RATE_HZ / 5 <= quiet_place(samples) <= pause + 4 * SAMPLE_RATE_HZ / 5
+    assert pause + SAMPLE_RATE_HZ / 5 <= find_quiet_cut(samples) <= pause + 4 * SAMPLE_RATE_HZ / 5
 
 
 def test_a_cut_never_makes_a_short_piece() -> None:
     """The page on archives promises pieces of at most five minutes: they have more than four."""
     minute = 60 * SAMPLE_RATE_HZ
     assert reader._FULL == FULL == 5 * minute
-    assert 4 * minute <= quiet_place(np.zeros(FULL, np.float32)) <= 4 * minute + SAMPLE_RATE_HZ
+    assert 4 * minute <= find_quiet_cut(np.zeros(FULL, np.float32)) <= 4 * minute + SAMPLE_RATE_HZ
     rising = np.linspace(1.0, 0.0, FULL, dtype=np.float32)
-    assert 5 * minute - SAMPLE_RATE_HZ <= quiet_place(rising) <= FULL
+    assert 5 * minute - SAMPLE_RATE_HZ <= find_quiet_cut(rising) <= FULL
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def twenty_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pieces_together_are_the_recording() -> None:
     samples = noise(53.0)
     with open_audio(samples) as stream:
-        found = list(cut(stream))
+        found = list(cut_pieces(stream))
     np.testing.assert_array_equal(np.concatenate([piece for _, piece in found]), samples)
     assert all(15 <= piece.size / SAMPLE_RATE_HZ <= 20 for _, piece in found[:-1])
     starts = np.cumsum([0, *(piece.size for _, piece in found)])[:-1] / SAMPLE_RATE_HZ
@@ -86,7 +86,7 @@ def test_pieces_together_are_the_recording() -> None:
 
 @pytest.mark.usefixtures("twenty_seconds")
 def test_short_recordings_share_a_task_and_long_ones_have_several(tmp_path: Path) -> None:
-    tasks = list(tasks_of(group(tmp_path, 4.0, 3.0, 24.0, 1.0)))
+    tasks = list(read_tasks(group(tmp_path, 4.0, 3.0, 24.0, 1.0)))
     assert [[piece.item for piece in task.pieces] for task in tasks] == [[0, 1], [2], [2, 3]]
     first = tasks[1].pieces[0].n_samples / SAMPLE_RATE_HZ
     starts = [[piece.start_s for piece in task.pieces] for task in tasks]
@@ -101,14 +101,14 @@ def test_so_many_short_recordings_at_most_share_a_task(tmp_path: Path) -> None:
     path = tmp_path / "a.wav"
     soundfile.write(path, noise(0.1), SAMPLE_RATE_HZ)
     items = tuple(Item(str(n), str(path)) for n in range(MOST_PIECES + 1))
-    assert [len(task.pieces) for task in tasks_of(Group(0, items))] == [MOST_PIECES, 1]
+    assert [len(task.pieces) for task in read_tasks(Group(0, items))] == [MOST_PIECES, 1]
 
 
 def test_one_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     made = group(tmp_path, 1.0, 1.0, 1.0)
     Path(made.items[1].audio).write_bytes(b"RIFF")
     looked_at: list[int] = []
-    (task,) = tasks_of(made, at=looked_at.append)
+    (task,) = read_tasks(made, at=looked_at.append)
     assert looked_at == [0, 1, 2]  # so that whoever dies of one is known
     first, second, third = task.pieces
     assert (second.item, second.start_s, second.n_samples) == (1, 0.0, 0)
@@ -121,23 +121,23 @@ def test_one_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("twenty_seconds")
 def test_one_that_crashes_its_reader_fails_behind_what_was_read(tmp_path: Path) -> None:
     made = group(tmp_path, 1.0, 30.0, 1.0)
-    whole = shape(list(tasks_of(made)))
-    broken = list(tasks_of(made, {1: 1}))
+    whole = shape(list(read_tasks(made)))
+    broken = list(read_tasks(made, {1: 1}))
     assert shape(broken)[:1] == whole[:1]
     assert [(p.item, p.failure is not None) for p in broken[1].pieces] == [(1, True), (2, False)]
-    tasks = list(tasks_of(made, {0: 0, 1: 0}))
+    tasks = list(read_tasks(made, {0: 0, 1: 0}))
     assert [(task.index, [p.item for p in task.pieces]) for task in tasks] == [
         (0, [0]),
         (1, [1, 2]),
     ]
-    first, second = tasks_of(made, {1: 0})
+    first, second = read_tasks(made, {1: 0})
     assert [piece.item for piece in first.pieces] == [0]
     assert [piece.item for piece in second.pieces] == [1, 2]
 
 
 @pytest.mark.parametrize("nothing", [[], [0.5]])
 def test_every_group_ends_with_a_last_task(tmp_path: Path, nothing: list[float]) -> None:
-    assert [task.is_last for task in tasks_of(group(tmp_path, *nothing))] == [True]
+    assert [task.is_last for task in read_tasks(group(tmp_path, *nothing))] == [True]
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_as_long_as_a_piece_is_one_and_a_sample_more_are_two() -> None:
     for more, n_pieces in ((0, 1), (1, 2)):
         with open_audio(np.zeros(2 * SAMPLE_RATE_HZ + more, np.float32)) as stream:
-            assert len(list(cut(stream))) == n_pieces
+            assert len(list(cut_pieces(stream))) == n_pieces
 
 
 @pytest.mark.usefixtures("two_seconds")
@@ -161,7 +161,7 @@ def test_pieces_fill_a_task_to_the_sample(tmp_path: Path) -> None:
         ((1.5, 0.5, 1.0, 1.0), [[0, 1], [2, 3]]),
         ((1.5, 0.5001), [[0], [1]]),
     ):
-        tasks = list(tasks_of(group(tmp_path, *lengths_s)))
+        tasks = list(read_tasks(group(tmp_path, *lengths_s)))
         assert [[piece.item for piece in task.pieces] for task in tasks] == expected
 
 
@@ -170,19 +170,19 @@ def test_what_breaks_off_fails_behind_what_was_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(stream: AudioStream) -> Iterator[tuple[float, FloatArray]]:
-        yield from cut(stream)
+        yield from cut_pieces(stream)
         if stream.duration_s == 3.0:
             raise AudioError("it breaks off")
 
-    monkeypatch.setattr(reader, "cut", breaks)
-    tasks = list(tasks_of(group(tmp_path, 0.25, 3.0, 0.25)))
+    monkeypatch.setattr(reader, "cut_pieces", breaks)
+    tasks = list(read_tasks(group(tmp_path, 0.25, 3.0, 0.25)))
     found = [piece for task in tasks for piece in task.pieces]
     assert [(piece.item, piece.failure and piece.failure.kind) for piece in found] == [
         (0, None), (1, None), (1, None), (1, "AudioError"), (2, None),
     ]  # fmt: skip
     assert (found[3].start_s, found[3].n_samples, found[4].start_s) == (3.0, 0, 0.0)
     assert found[2].start_s == found[1].n_samples / SAMPLE_RATE_HZ
-    again = tasks_of(group(tmp_path, 0.25, 3.0), {1: 1})
+    again = read_tasks(group(tmp_path, 0.25, 3.0), {1: 1})
     (broken,) = [piece for task in again for piece in task.pieces if piece.failure]
     assert broken.start_s == found[1].n_samples / SAMPLE_RATE_HZ
 
@@ -196,17 +196,17 @@ def test_the_quietest_half_second_of_those_looked_at_is_cut_in_its_middle() -> N
         loud = samples.copy()
         begin = round(begin_s * SAMPLE_RATE_HZ)
         loud[begin : begin + SAMPLE_RATE_HZ // 2] *= 0.01
-        assert quiet_place(loud) == begin + SAMPLE_RATE_HZ // 4
+        assert find_quiet_cut(loud) == begin + SAMPLE_RATE_HZ // 4
     flat = np.full(2 * SAMPLE_RATE_HZ, -3.0, np.float32)  # beyond full scale: as loud as that
     flat[round(1.25 * SAMPLE_RATE_HZ) :] = 1.0
     flat[round(1.75 * SAMPLE_RATE_HZ) :] = 3.0
-    assert quiet_place(flat) == SAMPLE_RATE_HZ + SAMPLE_RATE_HZ // 4  # of equal ones the first
+    assert find_quiet_cut(flat) == SAMPLE_RATE_HZ + SAMPLE_RATE_HZ // 4  # of equal ones the first
 
 
 def test_seconds_of_a_task_are_those_of_its_pieces() -> None:
     sound = np.zeros(8000, np.float32)
     task = Task(0, 0, (Piece(0, 0.0, sound), Piece(1, 0.0), Piece(1, 0.0, sound)), is_last=True)
-    assert audio_s(task) == 1.0
+    assert task_audio_s(task) == 1.0
 
 
 def test_sizes_are_those_that_the_page_on_archives_names() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from whisper_hailo.batch import reader
 from whisper_hailo.batch.manifest import Group, Item, Piece, Task
-from whisper_hailo.batch.reader import Broken, GroupReader
+from whisper_hailo.batch.reader import BROKEN_FAILURE, GroupReader
 from whisper_hailo.core.errors import DeviceError
 
 SOUND: Final = np.ones(4, np.float32)
@@ -91,7 +91,7 @@ class Library:
     def __call__(
         self, group: Group, broken: Mapping[int, int], at: Callable[[int], object]
     ) -> Iterator[Task]:
-        """As `tasks_of`, but that pieces are not put together anew."""
+        """As `read_tasks`, but that pieces are not put together anew."""
         last, n_pieces, over = -1, 0, set()
         for index, items in enumerate(self.tasks):
             pieces = []
@@ -102,7 +102,7 @@ class Library:
                 if item in over:
                     continue
                 if broken.get(item) == n_pieces:
-                    pieces.append(Piece(item, 0.0, failure=Broken))
+                    pieces.append(Piece(item, 0.0, failure=BROKEN_FAILURE))
                     over.add(item)
                     continue
                 if self.crashes.get((item, n_pieces), 0):
@@ -122,7 +122,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
         """Crashes are such as `a1=2`: twice before the second piece of the first item."""
         by_place = {("abc".index(key[0]), int(key[1:])): n for key, n in crashes.items()}
         library = Library(tasks, by_place)
-        monkeypatch.setattr(reader, "tasks_of", library)
+        monkeypatch.setattr(reader, "read_tasks", library)
         return library
 
     return use
@@ -232,7 +232,7 @@ def test_what_nobody_foresaw_is_raised(processes: list[Process], reads: Reads) -
         yield
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "tasks_of", fail)
+        patch.setattr(reader, "read_tasks", fail)
         with GroupReader() as one, pytest.raises(ValueError, match="unforeseen"):
             list(one.tasks(GROUP))
     assert processes[0].is_over

@@ -16,13 +16,13 @@ from tests.unit.batch.made_up import segment
 from whisper_hailo.batch.manifest import Failure, Item, PieceResult
 from whisper_hailo.batch.results import (
     ItemResult,
-    as_parquet,
-    files_of,
+    item_files,
     item_result,
     join_pieces,
-    later,
-    schema,
-    shard,
+    parquet_schema,
+    render_part,
+    shift_segments,
+    to_parquet,
 )
 from whisper_hailo.batch.store import Folder
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
@@ -50,11 +50,11 @@ def joined(*pieces: PieceResult, item: Item | None = None) -> ItemResult:
 
 
 def said(text: str, start_s: float = 0.0) -> tuple[Segment, ...]:
-    return later((segment(text),), start_s)
+    return shift_segments((segment(text),), start_s)
 
 
 def test_times_of_a_piece_become_those_of_the_recording() -> None:
-    (one,) = later([segment("word", 2.0)], 300.25)
+    (one,) = shift_segments([segment("word", 2.0)], 300.25)
     assert (one.start_s, one.end_s, one.window_start_s) == (302.25, 303.25, 302.25)
     (word,) = one.words
     assert (word.start_s, word.end_s, word.text) == (302.5, 302.75, "word")
@@ -69,7 +69,7 @@ def test_times_are_told_to_the_millisecond() -> None:
     word = replace(one.words[0], start_s=0.2, end_s=0.2)
     one = replace(one, start_s=0.2, end_s=0.2, window_start_s=0.2, words=(word,))
     for start_s, expected in ((299.98, 300.18), (299.98025, 300.18), (300.0234, 300.223)):
-        (moved,) = later([one], start_s)
+        (moved,) = shift_segments([one], start_s)
         times = (moved.start_s, moved.end_s, moved.window_start_s)
         assert times == (expected, expected, expected)
         assert (moved.words[0].start_s, moved.words[0].end_s) == (expected, expected)
@@ -77,7 +77,7 @@ def test_times_are_told_to_the_millisecond() -> None:
 
 def test_a_piece_that_is_a_whole_recording_keeps_its_times() -> None:
     one = replace(segment("word"), start_s=0.12345)
-    assert later([one], 0.0) == (one,)
+    assert shift_segments([one], 0.0) == (one,)
 
 
 def test_a_recording_s_pieces_follow_one_another() -> None:
@@ -150,7 +150,7 @@ def test_a_failure_is_a_line_of_a_manifest(language: str | None) -> None:
 def test_a_file_of_results_is_a_line_for_each_that_any_program_reads() -> None:
     names = ["ä", "b", "\udcff"]  # the last is no text: a name that is no UTF-8
     results = [ItemResult(Item(name, f"/{name}.wav"), None, BAD) for name in names]
-    lines = shard(results, "jsonl").decode().splitlines(keepends=True)
+    lines = render_part(results, "jsonl").decode().splitlines(keepends=True)
     assert [json.loads(line)["id"] for line in lines] == names
     assert all(line.endswith("}\n") for line in lines)
     assert '"id": "ä"' in lines[0]
@@ -160,21 +160,21 @@ def test_what_is_no_number_in_json_is_not_written() -> None:
     nan = float("nan")
     transcript = Transcript("a", nan, "en", "transcribe", (), Timings(), SETTINGS)
     with pytest.raises(ValueError, match="not JSON compliant"):
-        shard([ItemResult(Item("a", "/a.wav"), transcript)], "jsonl")
+        render_part([ItemResult(Item("a", "/a.wav"), transcript)], "jsonl")
 
 
 def test_an_item_has_a_file_of_each_format_but_none_where_it_failed() -> None:
     result = joined(PieceResult(0, 1.0, "en", said("two words")), item=Item("b/a", "/a.wav"))
-    found = dict(files_of(result, ("txt", "srt"), Layout(highlight_words=True)))
+    found = dict(item_files(result, ("txt", "srt"), Layout(highlight_words=True)))
     assert list(found) == ["txt/b/a.txt", "srt/b/a.srt"]
     assert found["txt/b/a.txt"] == b"two words\n"
     assert b"<u>two words</u>" in found["srt/b/a.srt"]
-    assert files_of(ItemResult(Item("a", "/a.wav"), None, BAD), ("txt",), Layout()) == []
+    assert item_files(ItemResult(Item("a", "/a.wav"), None, BAD), ("txt",), Layout()) == []
 
 
 def test_a_name_that_is_no_text_has_its_files(tmp_path: Path) -> None:
     result = joined(PieceResult(0, 1.0, "en", said("word")), item=Item("\udcff", "/\udcff"))
-    ((name, data),) = files_of(result, ("json",), Layout())
+    ((name, data),) = item_files(result, ("json",), Layout())
     assert name == "json/\udcff.json"
     assert json.loads(data)["audio"] == "\udcff"
     Folder(tmp_path).write(name, data)
@@ -189,7 +189,7 @@ def test_a_record_of_a_recording_and_of_a_failure_come_back() -> None:
     heard = {"task": "transcribe", "language": "en", "duration": 1.5, "text": "a"}
     error = {"kind": "AudioError", "message": "bad"}
     records = [head | heard | {"segments": [segment]}, head | {"error": error}]
-    data = as_parquet(records)
+    data = to_parquet(records)
     assert rows(data) == records
     group = parquet.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
     assert {group.column(n).compression for n in range(group.num_columns)} == {"ZSTD"}
@@ -198,12 +198,12 @@ def test_a_record_of_a_recording_and_of_a_failure_come_back() -> None:
 
 def test_a_name_that_is_no_text_is_written_as_in_json() -> None:
     record = {"version": 1, "id": "\udcff", "audio": "/\udcff", "metadata": {"\udcff": "a"}}
-    assert rows(as_parquet([record])) == [record | {"id": r"\udcff", "audio": r"/\udcff"}]
+    assert rows(to_parquet([record])) == [record | {"id": r"\udcff", "audio": r"/\udcff"}]
 
 
 def test_segments_and_words_have_the_fields_of_the_schema_of_transcripts() -> None:
     segment = json_schema()["$defs"]["transcript"]["properties"]["segments"]["items"]
-    own = schema().field("segments").type.value_type
+    own = parquet_schema().field("segments").type.value_type
     assert {field.name for field in own} == segment["properties"].keys()
     words = segment["properties"]["words"]["items"]
     word = own.field("words").type.value_type
@@ -213,5 +213,5 @@ def test_segments_and_words_have_the_fields_of_the_schema_of_transcripts() -> No
 def test_the_page_on_archives_names_every_column_with_its_type() -> None:
     table = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", ARCHIVES.read_text(encoding="utf-8"), re.M)
     kinds = {"int32": "whole number", "string": "text", "double": "number"}
-    named = {field.name: kinds.get(str(field.type), "nested") for field in schema()}
+    named = {field.name: kinds.get(str(field.type), "nested") for field in parquet_schema()}
     assert dict(table) == named

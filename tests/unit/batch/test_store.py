@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit.batch.made_up import Files
-from whisper_hailo.batch.store import LEDGER_FILE, Bucket, Folder, Store, opened, store_of
+from whisper_hailo.batch.store import LEDGER_FILE, Bucket, Folder, Store, open_recording, open_store
 from whisper_hailo.core.errors import AudioError, OptionError, OutputError
 
 
 @pytest.fixture(params=["folder", "bucket"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, files: Files) -> Store:
     del files
-    return store_of(str(tmp_path / "job") if request.param == "folder" else "made://bucket/job")
+    return open_store(str(tmp_path / "job") if request.param == "folder" else "made://bucket/job")
 
 
 def test_what_is_written_is_read_and_replaced(store: Store) -> None:
@@ -100,7 +100,7 @@ def test_ledger_of_bucket_is_a_copy_for_a_while(files: Files) -> None:
 
 def test_a_store_is_called_what_it_was_called(tmp_path: Path, files: Files) -> None:
     del files
-    assert store_of(str(tmp_path)).name == str(tmp_path)
+    assert open_store(str(tmp_path)).name == str(tmp_path)
     assert Bucket("made://bucket/job/").name == "made://bucket/job"
 
 
@@ -134,17 +134,17 @@ def test_a_bucket_that_cannot_be_reached_is_said(
 
 def test_an_address_of_a_kind_that_nobody_knows_says_what_to_add() -> None:
     with pytest.raises(OptionError, match=r"other://bucket needs a library .*; pip install"):
-        store_of("other://bucket")
+        open_store("other://bucket")
 
 
 def test_a_path_is_opened_by_whoever_reads_it(tmp_path: Path) -> None:
-    with opened(str(tmp_path / "a.wav")) as source:
+    with open_recording(str(tmp_path / "a.wav")) as source:
         assert source == tmp_path / "a.wav"
 
 
 def test_what_is_behind_an_address_is_read_and_closed(files: Files) -> None:
     files.content["bucket/a.wav"] = b"RIFF"
-    with opened("made://bucket/a.wav") as source:
+    with open_recording("made://bucket/a.wav") as source:
         assert not isinstance(source, Path)
         assert source.read() == b"RIFF"
     assert source.closed
@@ -158,6 +158,6 @@ def test_a_recording_that_cannot_be_reached_is_an_error_of_it(
     del files
     with (
         pytest.raises(AudioError, match=r"a?.wav cannot be opened \(.*\); check the address"),
-        opened(address),
+        open_recording(address),
     ):
         pass

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.batch.made_up import Clock, segment
 from whisper_hailo.batch import workers
 from whisper_hailo.batch.manifest import Failure, Outcome, Piece, PieceResult, Task
-from whisper_hailo.batch.workers import BatchWorker, Setup, work
+from whisper_hailo.batch.workers import BatchWorker, Setup, run_worker
 from whisper_hailo.core.errors import AudioError, DeviceError, ModelError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Settings, Timings, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
@@ -197,7 +197,7 @@ def test_the_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -
             return tasks.pop()
 
     with pytest.raises(EOFError):
-        work(Pipe(), SETUP)  # type: ignore[arg-type]
+        run_worker(Pipe(), SETUP)  # type: ignore[arg-type]
     assert [(one.index, one.results[0].segments[0].text) for one in sent] == [
         (1, "10"), (2, "20"), (3, "30"),
     ]  # fmt: skip

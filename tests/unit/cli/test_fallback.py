@@ -6,7 +6,7 @@ import pytest
 
 from whisper_hailo.cli.model import Fallback
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import DEFAULT_TEMPERATURES, FALLBACK_STEP, SearchOptions
+from whisper_hailo.decoding.options import DEFAULT_TEMPERATURES, FALLBACK_STEP, SearchOptions
 
 
 def test_the_default_step_gives_the_default_schedule() -> None:

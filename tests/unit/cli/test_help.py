@@ -23,14 +23,15 @@ from whisper_hailo.cli.verbosity import Verbosity
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.flags import Flag, flag_of, typed_name
 from whisper_hailo.core.partial_options import identifier, inner_type
-from whisper_hailo.decoding.option_groups import (
+from whisper_hailo.decoding.options import (
+    AntiRepetition,
+    DecodingOptions,
     PromptOptions,
     SearchOptions,
     Thresholds,
     TokenLimits,
     WordOptions,
 )
-from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -44,7 +45,7 @@ from whisper_hailo_tools.options import (
 
 DECODING = (
     DecodingOptions,
-    Cures,
+    AntiRepetition,
     SearchOptions,
     Thresholds,
     TokenLimits,
@@ -58,7 +59,7 @@ TAKES: dict[str, tuple[type[Any], ...]] = {
         Layout,
     ),
     "caption": (
-        *RUN, CaptionModel, CaptionOptions, Cures, Thresholds, TokenLimits, PromptOptions,
+        *RUN, CaptionModel, CaptionOptions, AntiRepetition, Thresholds, TokenLimits, PromptOptions,
         SourceOptions, ShowOptions,
     ),
     "convert": (ConvertOptions, HailoOptions, Verbosity),
@@ -66,7 +67,7 @@ TAKES: dict[str, tuple[type[Any], ...]] = {
     "emulate": (EmulateOptions, Verbosity),
     "compile": (CompileOptions, Verbosity),
     "validate": (ValidateOptions, Verbosity),
-    "time": (*RUN, ModelOptions, Cures),
+    "time": (*RUN, ModelOptions, AntiRepetition),
     "cures": (*RUN, ModelOptions),
 }  # fmt: skip
 """Dataclasses of options, all of whose flags are options of these commands."""

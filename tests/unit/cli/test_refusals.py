@@ -13,7 +13,7 @@ from tests.unit.cli.given import given
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import ExitCode
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.process import install_command
 
 DEMO = str(ASSETS / "demo.flac")
 MICRO = ("transcribe", "--model", "micro")
@@ -167,7 +167,7 @@ def test_options_of_captions(
         ("| hold-back = 0", "hold-back goes with Whisper's models"),
         ("| trim-window = true", "trim-window goes with Whisper's models"),
         ("| drafts = false", "drafts goes with Whisper's models"),
-        ("", to_add("moonshine")),
+        ("", install_command("moonshine")),
     ],
 )
 def test_captions_of_another_engine(

@@ -51,7 +51,7 @@ def test_quantised_models_are_made_for_the_processor_that_makes_them(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_half: bool
 ) -> None:
     """Unless they are asked for another; what is float32 stays what it is."""
-    monkeypatch.setattr("whisper_hailo.convert.options.computes_in_half", lambda: in_half)
+    monkeypatch.setattr("whisper_hailo.convert.options.has_float16_kernels", lambda: in_half)
     out = tmp_path / "out"
     assert convert_checkpoint(checkpoint, out, PLAIN).half is False
     assert convert_checkpoint(checkpoint, out, ConvertOptions(quantize="int8")).half is in_half

@@ -64,7 +64,7 @@ def test_each_kind_of_processor_has_a_folder(
     """A cache may come to another machine, with its card or over the network."""
     found = {}
     for in_half in (False, True):
-        monkeypatch.setattr("whisper_hailo.convert.options.computes_in_half", lambda: in_half)  # noqa: B023
+        monkeypatch.setattr("whisper_hailo.convert.options.has_float16_kernels", lambda: in_half)  # noqa: B023
         found[in_half] = [
             model_cache.resolve_model(str(checkpoint), options)
             for options in (
@@ -268,7 +268,7 @@ def test_a_hub_model_is_fetched_once_and_then_needs_no_network(
         fetched.append(revision)
         return checkpoint, ModelSource(name="openai/whisper-tiny", revision="abc")
 
-    monkeypatch.setattr(model_cache, "locate", fetch)
+    monkeypatch.setattr(model_cache, "locate_checkpoint", fetch)
     assert model_cache.resolve_model("tiny") == model_cache.resolve_model("tiny")
     assert model_cache.resolve_model("tiny", revision="v2") != model_cache.resolve_model("tiny")
     assert fetched == [None, "v2"]

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import inside, read_plain, read_text, replace_file, write_file
+from whisper_hailo.core.files import (
+    read_regular_file,
+    read_text,
+    replace_file,
+    resolve_within,
+    write_file,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,19 +22,19 @@ from whisper_hailo.core.files import inside, read_plain, read_text, replace_file
     ["a", "hailo/a.onnx", "not/yet/there", "./a", ".../a", "x" * 255, "\udcff", "a/" * 511 + "aa"],
 )
 def test_names_in_the_directory_are_its_files(tmp_path: Path, name: str) -> None:
-    assert inside(tmp_path, name) == tmp_path / name
+    assert resolve_within(tmp_path, name) == tmp_path / name
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../a", "a/../../b", "/etc/a", "a\\b", "a\0b"])
 def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ModelError, match="outside the model directory"):
-        inside(tmp_path, name)
+        resolve_within(tmp_path, name)
 
 
 @pytest.mark.parametrize("name", ["x" * 256, "a/" + "é" * 128, "a/" * 512 + "a"])
 def test_names_that_no_file_can_have_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ModelError, match="longer name than the system takes"):
-        inside(tmp_path, name)
+        resolve_within(tmp_path, name)
 
 
 def test_links_may_lead_to_files_of_the_directory_only(tmp_path: Path) -> None:
@@ -36,23 +42,23 @@ def test_links_may_lead_to_files_of_the_directory_only(tmp_path: Path) -> None:
     (model / "hailo").mkdir(parents=True)
     elsewhere.mkdir()
     (model / "own").symlink_to("hailo")
-    assert inside(model, "own/a.onnx") == model / "own/a.onnx"
+    assert resolve_within(model, "own/a.onnx") == model / "own/a.onnx"
     (model / "file").symlink_to(elsewhere / "a.onnx")
     (model / "folder").symlink_to(elsewhere)
     for name in ("file", "folder/a.onnx", "folder/new/a.onnx"):
         with pytest.raises(ModelError, match=r"leads to .*elsewhere.*, outside the model"):
-            inside(model, name)
+            resolve_within(model, name)
     (tmp_path / "link").symlink_to(model)  # the directory itself may be named by a link
-    assert inside(tmp_path / "link", "own").name == "own"
+    assert resolve_within(tmp_path / "link", "own").name == "own"
 
 
 def test_files_of_a_known_kind_are_read_to_its_largest_size(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"x" * (1 << 20))
-    assert len(read_plain(path, 1 << 20)) == 1 << 20
+    assert len(read_regular_file(path, 1 << 20)) == 1 << 20
     path.write_bytes(b"x" * ((1 << 20) + 1))
     with pytest.raises(ValueError, match="it has more than 1 MiB, more than any of its kind"):
-        read_plain(path, 1 << 20)
+        read_regular_file(path, 1 << 20)
 
 
 def test_text_is_utf_8_of_a_plain_file(tmp_path: Path) -> None:

@@ -9,17 +9,17 @@ import pytest
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import (
-    expect,
-    expect_choice,
-    expect_choices,
     flag,
     flag_of,
-    group,
     is_needed,
-    needed,
     number_or_none,
     only_of,
-    refuse_idle,
+    option_group,
+    refuse_unused,
+    require_choice,
+    require_choices,
+    require_valid,
+    required_flag,
     typed_name,
 )
 
@@ -31,12 +31,12 @@ class Inner:
 
 @dataclass(frozen=True)
 class Options:
-    model: str = needed("Which.", metavar="NAME", choices=("tiny", "base"))
+    model: str = required_flag("Which.", metavar="NAME", choices=("tiny", "base"))
     beam_size: int = flag(5, "How many.", "Search", short="-b", also=("--beams",), shown="five")
     offset_s: float = flag(0.0, "From where.", name="--offset", metavar="S")
     kind: str | None = flag(None, "Of what.", choices=("a", "b"))
-    inner: Inner = group(Inner, "depth")
-    rest: Inner = group(Inner)
+    inner: Inner = option_group(Inner, "depth")
+    rest: Inner = option_group(Inner)
     plain: int = 7
 
 
@@ -65,7 +65,7 @@ def test_what_is_said_of_a_field_is_where_it_is_looked_for() -> None:
     assert (made.default, how.name, how.help, how.panel, how.parse) == (
         3, "--deep", "How deep.", "Search", int,
     )  # fmt: skip
-    inner: Any = group(Inner, "depth")
+    inner: Any = option_group(Inner, "depth")
     assert (inner.default_factory, only_of(inner)) == (Inner, ("depth",))
     assert not is_needed(field(init=False))  # nobody could give it
 
@@ -101,30 +101,30 @@ def test_a_value_that_does_not_fit_is_named_as_it_is_typed(
     change: dict[str, Any], name: str, said: str
 ) -> None:
     options = Options("tiny", **change)
-    expect(options, name, True, "1 or more")
+    require_valid(options, name, True, "1 or more")
     with pytest.raises(OptionError, match=said):
-        expect(options, name, False, "1 or more")
+        require_valid(options, name, False, "1 or more")
 
 
 def test_what_was_given_in_vain_is_refused_and_a_default_is_not() -> None:
-    refuse_idle(Options("tiny"), "beam_size", False, "--search beam")
-    refuse_idle(Options("tiny", beam_size=4), "beam_size", True, "--search beam")
+    refuse_unused(Options("tiny"), "beam_size", False, "--search beam")
+    refuse_unused(Options("tiny", beam_size=4), "beam_size", True, "--search beam")
     with pytest.raises(OptionError, match=r"^--beam-size goes with --search beam and has no"):
-        refuse_idle(Options("tiny", beam_size=4), "beam_size", False, "--search beam")
+        refuse_unused(Options("tiny", beam_size=4), "beam_size", False, "--search beam")
 
 
 def test_a_name_is_one_of_the_choices() -> None:
-    expect_choices(Options("base", kind="b"))
-    expect_choices(Options("tiny"))  # of none there is nothing to choose
+    require_choices(Options("base", kind="b"))
+    require_choices(Options("tiny"))  # of none there is nothing to choose
     for options, said in (
         (Options("huge"), "^--model is 'huge', expected one of: tiny, base$"),
         (Options("tiny", kind="c"), "^--kind is 'c', expected one of: a, b$"),
     ):
         with pytest.raises(OptionError, match=said):
-            expect_choices(options)
-    expect_choice(BY_NAME["kind"], 3)  # another type is told by who looks at types
-    expect_choice(BY_NAME["plain"], "anything")
-    expect_choice(BY_NAME["offset_s"], "anything")
+            require_choices(options)
+    require_choice(BY_NAME["kind"], 3)  # another type is told by who looks at types
+    require_choice(BY_NAME["plain"], "anything")
+    require_choice(BY_NAME["offset_s"], "anything")
 
 
 @pytest.mark.parametrize(

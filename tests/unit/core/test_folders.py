@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.denied import deny
-from whisper_hailo.core.files import files_below
+from whisper_hailo.core.files import list_files
 
 
 def test_files_in_order_and_folders_that_cannot_be_looked_into(
@@ -18,7 +18,7 @@ def test_files_in_order_and_folders_that_cannot_be_looked_into(
     (tmp_path / "folder").symlink_to("a")
     deny(monkeypatch, "closed")
     told: list[tuple[Path, str]] = []
-    found = files_below(tmp_path, lambda path, why: told.append((path, why)))
+    found = list_files(tmp_path, lambda path, why: told.append((path, why)))
     assert [str(path.relative_to(tmp_path)) for path in found] == ["a/.hidden", "a/z", "b", "link"]
     assert sorted(told) == [
         (tmp_path / "a" / "closed", "Permission denied"),
@@ -37,5 +37,5 @@ def test_what_the_system_has_no_word_for_is_told_as_it_came(
 
     monkeypatch.setattr(os, "walk", walk)
     told: list[tuple[Path, str]] = []
-    assert files_below(tmp_path, lambda path, why: told.append((path, why))) == []
+    assert list_files(tmp_path, lambda path, why: told.append((path, why))) == []
     assert told == [(tmp_path, f"[Errno None] None: {str(tmp_path)!r}")]

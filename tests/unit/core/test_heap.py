@@ -13,14 +13,14 @@ from whisper_hailo.core import process
 _PROGRAM = """
 import sys
 import numpy as np
-from whisper_hailo.core.process import give_back_what_is_free
+from whisper_hailo.core.process import release_freed_memory
 
 def rss_mib():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096 >> 20
 
 if sys.argv[1] == "told":
-    assert give_back_what_is_free()
+    assert release_freed_memory()
 np.ones(2 << 20)  # 16 MiB, freed at once: glibc takes it for a sign
 begin = rss_mib()
 blocks = [np.ones(1 << 17) for _ in range(64)]  # 1 MiB each
@@ -45,7 +45,7 @@ def test_blocks_before_one_that_stays_are_given_back() -> None:
 
 def test_a_c_library_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: object())
-    assert not process.give_back_what_is_free()
+    assert not process.release_freed_memory()
 
 
 @pytest.mark.parametrize(("taken", "told"), [((1, 1), True), ((0, 1), False), ((1, 0), False)])
@@ -61,6 +61,6 @@ def test_blocks_of_128_kib_and_what_is_free_at_the_end_are_given_back(
 
     library = type("Library", (), {"mallopt": staticmethod(mallopt)})
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
-    assert process.give_back_what_is_free() is told
+    assert process.release_freed_memory() is told
     assert said == [(-1, 131_072), (-3, 131_072)][: len(said)]
     assert len(said) == 2 or not told

@@ -1,11 +1,11 @@
 import pytest
 
-from whisper_hailo.core.errors import shown
+from whisper_hailo.core.errors import display_path
 
 
 @pytest.mark.parametrize("name", ["a.wav", "日本語 ñ.wav", "/deep/er/two blanks  .wav", "👩.wav"])
 def test_plain_names_are_shown_as_they_are(name: str) -> None:
-    assert shown(name) == name
+    assert display_path(name) == name
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ def test_plain_names_are_shown_as_they_are(name: str) -> None:
     ],
 )
 def test_others_are_quoted(name: str, quoted: str) -> None:
-    assert shown(name) == quoted
+    assert display_path(name) == quoted

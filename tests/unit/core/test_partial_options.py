@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import flag, group, needed
+from whisper_hailo.core.flags import flag, option_group, required_flag
 from whisper_hailo.core.partial_options import (
     PartialOptions,
     default_of,
@@ -48,13 +48,13 @@ class Options:
     words: Words | None = flag(None, "Times.", name="--word-timestamps")
     preset: Words = flag(Words(), "Cures.", choices=("a", "b"), parse=by_name)
     mode: str = flag("a", "How.", choices=("a", "b"), parse=str.upper)
-    more: Words = group(lambda: Words(depth=2))
-    only: Words = group(Words, "depth")
+    more: Words = option_group(lambda: Words(depth=2))
+    only: Words = option_group(Words, "depth")
 
 
 @dataclass(frozen=True)
 class Needs:
-    name: str = needed("Which.")
+    name: str = required_flag("Which.")
     count: int = 2
 
 

@@ -13,18 +13,18 @@ import pytest
 
 from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.files import (
-    alone_with,
-    at_home,
+    atomic_file,
     cache_root,
-    expect_file,
-    expect_folder,
-    ordinary_mode,
+    exclusive_lock,
+    expand_user,
+    fsync_tree,
+    require_writable_file,
+    require_writable_folder,
     sha256,
-    sole,
-    sync_tree,
-    unwritable,
+    try_lock,
+    umask_mode,
+    wrap_os_error,
     write_file,
-    written_whole,
 )
 
 
@@ -46,10 +46,10 @@ def test_a_tilde_that_a_shell_left_is_the_home_unless_something_is_called_so(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/home/somebody")
-    assert at_home("~/x") == "/home/somebody/x"
-    assert at_home("a/~") == "a/~"
+    assert expand_user("~/x") == "/home/somebody/x"
+    assert expand_user("a/~") == "a/~"
     (tmp_path / "~").symlink_to("nowhere")
-    assert at_home("~") == "~"
+    assert expand_user("~") == "~"
 
 
 def test_a_hash_is_that_of_the_content(tmp_path: Path) -> None:
@@ -66,13 +66,13 @@ def test_a_folder_to_be_made_is_looked_for_where_it_will_be(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for good in (tmp_path, tmp_path / "new" / "deep", Path("relative/new")):
-        expect_folder(good, "do this")
+        require_writable_folder(good, "do this")
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("nowhere")
     for bad in ("file", "file/below", "link", "link/below"):
         place = bad.partition("/")[0]
         with pytest.raises(OutputError, match=rf"write to {bad} \(.*/{place} is no folder\); do"):
-            expect_folder(Path(bad), "do this")
+            require_writable_folder(Path(bad), "do this")
 
 
 @pytest.mark.parametrize("lacks", [os.W_OK, os.X_OK])
@@ -81,17 +81,17 @@ def test_a_folder_of_others_is_refused(
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & lacks)
     with pytest.raises(OutputError, match=r"\(.* may not be written to by this user\); do this$"):
-        expect_folder(tmp_path / "new", "do this")
+        require_writable_folder(tmp_path / "new", "do this")
 
 
 def test_the_place_of_a_file_is_no_folder_and_in_one(tmp_path: Path) -> None:
-    expect_file(tmp_path / "new" / "a.srt")
+    require_writable_file(tmp_path / "new" / "a.srt")
     with pytest.raises(OutputError, match=r"\(it is a folder\); give another place$"):
-        expect_file(tmp_path)
+        require_writable_file(tmp_path)
     (tmp_path / "a").touch()
-    expect_file(tmp_path / "a")
+    require_writable_file(tmp_path / "a")
     with pytest.raises(OutputError, match=r"/a is no folder\); give another$"):
-        expect_file(tmp_path / "a" / "b", "give another")
+        require_writable_file(tmp_path / "a" / "b", "give another")
 
 
 def test_what_the_system_says_is_told_and_what_is_no_such_word_is_not(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_what_the_system_says_is_told_and_what_is_no_such_word_is_not(tmp_path: 
         ),
         (OSError("odd"), r"cannot write .*/a \(odd\); x"),
     ):
-        with pytest.raises(OutputError, match=said), unwritable(tmp_path / "a", "x"):
+        with pytest.raises(OutputError, match=said), wrap_os_error(tmp_path / "a", "x"):
             raise error
-    with pytest.raises(KeyError), unwritable(tmp_path / "a", "x"):
+    with pytest.raises(KeyError), wrap_os_error(tmp_path / "a", "x"):
         raise KeyError
 
 
@@ -126,7 +126,7 @@ def test_a_lock_is_held_as_long_as_the_block(tmp_path: Path, there: str) -> None
     if there != "nothing":
         path.parent.mkdir(parents=True)
         path.touch() if there == "a file" else path.mkdir()
-    with suppress(KeyError), alone_with(path, "do this"):
+    with suppress(KeyError), exclusive_lock(path, "do this"):
         assert not is_free(path)
         raise KeyError
     assert is_free(path)
@@ -138,7 +138,7 @@ def test_a_place_that_cannot_be_locked_is_said(
 ) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match=r"file/lock cannot be locked \(.*\); do this$"):
-        alone_with(tmp_path / "file" / "lock", "do this").__enter__()
+        exclusive_lock(tmp_path / "file" / "lock", "do this").__enter__()
 
     def none(*_: object) -> None:
         raise OSError(37, "No locks available")
@@ -146,7 +146,7 @@ def test_a_place_that_cannot_be_locked_is_said(
     monkeypatch.setattr(fcntl, "flock", none)
     before = open_files()
     with pytest.raises(OutputError, match=r"cannot be locked \(No locks available\)"):
-        alone_with(tmp_path / "a", "do this").__enter__()
+        exclusive_lock(tmp_path / "a", "do this").__enter__()
     assert open_files() == before
 
 
@@ -156,28 +156,28 @@ def open_files() -> list[str]:
 
 def test_only_one_is_the_sole_one_and_the_next_after_it(tmp_path: Path) -> None:
     path, before = tmp_path / "lock", open_files()
-    with sole(path, "x") as first:
+    with try_lock(path, "x") as first:
         assert first
         assert not is_free(path)
-        with sole(path, "x") as second:
+        with try_lock(path, "x") as second:
             assert not second
-        with sole(path, "x") as third:  # nobody gave the lock back
+        with try_lock(path, "x") as third:  # nobody gave the lock back
             assert not third
-        with sole(tmp_path / "other", "x") as other:
+        with try_lock(tmp_path / "other", "x") as other:
             assert other
     assert is_free(path)
-    with suppress(KeyError), sole(path, "x") as again:
+    with suppress(KeyError), try_lock(path, "x") as again:
         assert again
         raise KeyError
     assert open_files() == before
     with pytest.raises(OutputError, match=r"cannot write .*; do this"):
-        sole(tmp_path / "none" / "lock", "do this").__enter__()
+        try_lock(tmp_path / "none" / "lock", "do this").__enter__()
 
 
 def test_a_lock_of_others_can_be_taken_by_whoever_may_read(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        with sole(tmp_path / "a", "x"), alone_with(tmp_path / "b", "x"):
+        with try_lock(tmp_path / "a", "x"), exclusive_lock(tmp_path / "b", "x"):
             modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in "ab"]
     finally:
         os.umask(before)
@@ -202,7 +202,7 @@ def test_a_tree_is_on_the_disk_with_its_names(tmp_path: Path, synced: list[str])
     (tmp_path / "tree" / "deep").mkdir(parents=True)
     for name in ("a", "deep/b"):
         (tmp_path / "tree" / name).touch()
-    sync_tree(tmp_path / "tree")
+    fsync_tree(tmp_path / "tree")
     assert sorted(synced) == ["a", "b", "deep", "tree"]
     assert synced[-1] == "tree"
 
@@ -233,7 +233,7 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(
 def test_what_is_being_written_is_nobody_else_s_to_read(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with written_whole(tmp_path / "new" / "deep" / "a") as scratch:
+        with atomic_file(tmp_path / "new" / "deep" / "a") as scratch:
             assert stat.S_IMODE(scratch.stat().st_mode) == 0o600
             assert not (tmp_path / "new" / "deep" / "a").exists()
             assert (
@@ -247,8 +247,8 @@ def test_what_is_being_written_is_nobody_else_s_to_read(tmp_path: Path) -> None:
 def test_permissions_are_those_that_the_user_leaves() -> None:
     before = os.umask(0o027)
     try:
-        assert ordinary_mode(0o666) == 0o640
-        assert ordinary_mode(0o777) == 0o750
+        assert umask_mode(0o666) == 0o640
+        assert umask_mode(0o777) == 0o750
         assert os.umask(0o027) == 0o027  # as it was
     finally:
         os.umask(before)

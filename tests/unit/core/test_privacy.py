@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from whisper_hailo.core.privacy import SWITCHES, keep_private
+from whisper_hailo.core.process import SWITCHES, keep_private
 
 
 @pytest.fixture

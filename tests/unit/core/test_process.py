@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.core import process
-from whisper_hailo.core.process import computes_in_half
+from whisper_hailo.core.process import has_float16_kernels
 
 PI_5 = "Features\t: fp asimd evtstrm aes crc32 atomics fphp asimdhp cpuid asimddp\n"
 PI_4 = "Features\t: fp asimd evtstrm crc32 cpuid\n"
@@ -16,9 +16,9 @@ PI_4 = "Features\t: fp asimd evtstrm crc32 cpuid\n"
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    computes_in_half.cache_clear()
+    has_float16_kernels.cache_clear()
     yield
-    computes_in_half.cache_clear()
+    has_float16_kernels.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_arm_processors_say_so_themselves(
     monkeypatch.setattr(process, "CPUINFO", path)
     monkeypatch.setattr(platform, "machine", lambda: named[0])
     monkeypatch.setattr(platform, "system", lambda: named[1])
-    assert computes_in_half() is expected
+    assert has_float16_kernels() is expected
 
 
 def test_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,5 +226,5 @@ def test_a_place_is_named_from_where_it_was_read() -> None:
 
 
 def test_half_characters_are_written_as_json_writes_them() -> None:
-    assert strict_json.without_halves('{"ä": "\udcff"}') == r'{"ä": "\udcff"}'
-    assert parse_json(strict_json.without_halves('"\udcff"').encode()) == "\udcff"
+    assert strict_json.escape_surrogates('{"ä": "\udcff"}') == r'{"ä": "\udcff"}'
+    assert parse_json(strict_json.escape_surrogates('"\udcff"').encode()) == "\udcff"

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.process import checked_threads
+from whisper_hailo.core.process import check_threads
 
 
 @pytest.mark.parametrize("threads", [0, 1, 256])
 def test_so_many_threads_may_be(threads: int) -> None:
-    assert checked_threads(threads) == threads
+    assert check_threads(threads) == threads
 
 
 @pytest.mark.parametrize("threads", [-1, 257, 1.5, "2"])
 def test_so_many_threads_are_none(threads: Any) -> None:
     with pytest.raises(OptionError, match=r"threads is .*, expected 0 \(automatic\) to 256"):
-        checked_threads(threads)
+        check_threads(threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whisper_hailo.core.timing import GrowingWait
+from whisper_hailo.core.timing import Backoff
 
 
 class Now:
@@ -17,7 +17,7 @@ class Now:
 
 def test_a_wait_doubles_up_to_half_a_minute_and_begins_anew() -> None:
     now = Now()
-    wait = GrowingWait(now)
+    wait = Backoff(now)
     assert wait.is_over
     for number, expected_s in enumerate([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0], start=1):
         wait.fail()
@@ -37,7 +37,7 @@ def test_a_wait_doubles_up_to_half_a_minute_and_begins_anew() -> None:
 
 def test_what_fails_for_ever_is_waited_for_as_long_each_time() -> None:
     now = Now()
-    wait = GrowingWait(now)
+    wait = Backoff(now)
     wait.n_failures = 100_000  # 2 to the power of that is no number for a clock
     wait.fail()
     now.s += 29.875

@@ -13,12 +13,11 @@ from whisper_hailo.decoding.logits_rules import (
     LogitsRules,
     allowed_logsumexp,
     block_ngrams,
-    choose,
+    choose_token,
     end_lead,
     prefer_timestamps,
 )
-from whisper_hailo.decoding.option_groups import TokenLimits
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, TokenLimits
 
 BEGIN = 20
 EOT = TOY_TOKENS.eot
@@ -205,13 +204,15 @@ def test_end_lead_is_measured_from_the_best_other() -> None:
 
 
 def test_a_small_boost_counts_as_well() -> None:
-    assert choose(np.array([1.0, 0.5], np.float32), 1, 0.75) == 1
+    assert choose_token(np.array([1.0, 0.5], np.float32), 1, 0.75) == 1
 
 
 def test_the_penalty_leaves_the_model_s_probabilities_alone() -> None:
     """Under a penalty the log-probability is still that of the model among the allowed ids."""
     special = replace(TOY_TOKENS, suppress=())
-    rules = LogitsRules(special, TINY, DecodingOptions(cures=Cures(repetition_penalty=2.0)))
+    rules = LogitsRules(
+        special, TINY, DecodingOptions(anti_repetition=AntiRepetition(repetition_penalty=2.0))
+    )
     raw = np.zeros(30, np.float32)
     raw[1] = 2.0
     ruled, own = rules.apply_in_place(raw.copy(), float(np.log(29 + np.exp(2.0))), (1,))

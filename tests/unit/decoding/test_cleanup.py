@@ -12,7 +12,7 @@ import pytest
 from tests.unit.spoken_words import word
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.types import Segment
-from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.decoding.options import WordOptions
 from whisper_hailo.decoding.word_times import words_into_segments
 
 EOT = 50

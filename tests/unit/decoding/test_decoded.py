@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import Thresholds
+from whisper_hailo.decoding.options import Thresholds
 
 
 def test_what_an_engine_does_not_tell_is_nothing() -> None:

@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from whisper_hailo.core.flags import flag_of, typed_name
-from whisper_hailo.decoding.option_groups import WordOptions
-from whisper_hailo.decoding.options import PADDINGS, PRESETS, Cures, DecodingOptions
+from whisper_hailo.decoding.options import (
+    PADDINGS,
+    PRESETS,
+    AntiRepetition,
+    DecodingOptions,
+    WordOptions,
+)
 
 
 def options_of(kind: type) -> Iterator[Field[Any]]:
@@ -24,7 +29,7 @@ def options_of(kind: type) -> Iterator[Field[Any]]:
 
 def every() -> dict[str, Field[Any]]:
     """By their names, those of made options."""
-    made = DecodingOptions(words=WordOptions()), Cures(), WordOptions()
+    made = DecodingOptions(words=WordOptions()), AntiRepetition(), WordOptions()
     return {one.name: one for options in made for one in options_of(type(options))}
 
 
@@ -40,7 +45,7 @@ OTHER_NAMES = {
 """Of OpenAI Whisper, faster-whisper and whisper.cpp."""
 
 TYPED = {
-    "cures": "--preset",
+    "anti_repetition": "--preset",
     "max_initial_timestamp_s": "--max-initial-timestamp",
     "no_speech": "--no-speech-threshold",
     "logprob": "--logprob-threshold",
@@ -76,8 +81,8 @@ def test_no_name_stands_for_two_options() -> None:
 def test_some_options_are_one_of_a_few_names() -> None:
     choices = {name: how(name).choices for name in ALL if how(name).choices}
     tasks = ("transcribe", "translate")
-    assert choices == {"task": tasks, "pad_with": PADDINGS, "cures": tuple(PRESETS)}
-    assert how("cures").parse("balanced") == PRESETS["balanced"]
+    assert choices == {"task": tasks, "pad_with": PADDINGS, "anti_repetition": tuple(PRESETS)}
+    assert how("anti_repetition").parse("balanced") == PRESETS["balanced"]
 
 
 @pytest.mark.parametrize(

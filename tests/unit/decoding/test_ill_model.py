@@ -14,8 +14,7 @@ import pytest
 from tests.packed import write_packed_checkpoint
 from tests.shared import converted
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.decoding.option_groups import TokenLimits
-from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
+from whisper_hailo.decoding.options import PRESETS, AntiRepetition, DecodingOptions, TokenLimits
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.cures.run import ZeroRows
 
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.slow
 CLIPS = sorted((Path(__file__).parents[2] / "data/micro/seen").glob("*.ogg"))[:8]
 BUDGET = 80
 """Twice as many tokens as any of these clips holds."""
-UNPADDED = Cures(pad_to=0)
+UNPADDED = AntiRepetition(pad_to=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +31,18 @@ class Ward:
     """The ill model with 10 s windows, 500 encoder positions; what it has written is kept."""
 
     transcriber: Transcriber
-    charts: dict[tuple[Cures, int], list[Transcript]] = field(default_factory=dict)
+    charts: dict[tuple[AntiRepetition, int], list[Transcript]] = field(default_factory=dict)
 
-    def transcribe(self, cures: Cures, ngram: int = 0) -> list[Transcript]:
+    def transcribe(self, anti_repetition: AntiRepetition, ngram: int = 0) -> list[Transcript]:
         """What it writes of each clip."""
-        if (cures, ngram) not in self.charts:
+        if (anti_repetition, ngram) not in self.charts:
             limits = TokenLimits(no_repeat_ngram=ngram, max_per_second=None)
-            options = DecodingOptions(cures=cures, max_new_tokens=BUDGET, limits=limits)
+            options = DecodingOptions(
+                anti_repetition=anti_repetition, max_new_tokens=BUDGET, limits=limits
+            )
             heard = [self.transcriber.transcribe(clip, options) for clip in CLIPS]
-            self.charts[cures, ngram] = heard
-        return self.charts[cures, ngram]
+            self.charts[anti_repetition, ngram] = heard
+        return self.charts[anti_repetition, ngram]
 
     def hear_with_real_zeros(self, pad_to: int) -> list[Transcript]:
         """The same with zero rows that the encoder adds."""
@@ -106,28 +107,35 @@ def test_what_it_makes_up_comes_after_what_was_said(
 
 
 def test_more_padding_cures_more(ward: Ward, untreated: list[Transcript]) -> None:
-    cures = [Cures(pad_to, pad_with="zeros") for pad_to in (600, None)]
-    some, all_of_it = (n_tokens(ward.transcribe(each)) for each in cures)
+    anti_repetition = [AntiRepetition(pad_to, pad_with="zeros") for pad_to in (600, None)]
+    some, all_of_it = (n_tokens(ward.transcribe(each)) for each in anti_repetition)
     assert all_of_it < some < n_tokens(untreated)
 
 
 @pytest.mark.parametrize("pad_to", [500, 600, 700, 1000, 1500])
 def test_free_padding_is_worth_the_rows_it_stands_for(ward: Ward, pad_to: int) -> None:
-    cures = Cures(pad_to, pad_with="zeros")
-    free, real = ward.transcribe(cures), ward.hear_with_real_zeros(pad_to)
+    anti_repetition = AntiRepetition(pad_to, pad_with="zeros")
+    free, real = ward.transcribe(anti_repetition), ward.hear_with_real_zeros(pad_to)
     assert [tokens_of(each) for each in free] == [tokens_of(each) for each in real]
 
 
 def test_the_full_context_is_1500_positions(ward: Ward) -> None:
-    asked, default = (Cures(pad_to, pad_with="zeros") for pad_to in (1500, None))
+    asked, default = (AntiRepetition(pad_to, pad_with="zeros") for pad_to in (1500, None))
     assert [tokens_of(each) for each in ward.transcribe(asked)] == [
         tokens_of(each) for each in ward.transcribe(default)
     ]
 
 
-@pytest.mark.parametrize("cures", [PRESETS["aggressive"], Cures(0, eot_boost=4.0)])
-def test_a_boost_ends_a_text_sooner_and_changes_nothing_before(ward: Ward, cures: Cures) -> None:
-    boosted, without = ward.transcribe(cures), ward.transcribe(replace(cures, eot_boost=0.0))
+@pytest.mark.parametrize(
+    "anti_repetition", [PRESETS["aggressive"], AntiRepetition(0, eot_boost=4.0)]
+)
+def test_a_boost_ends_a_text_sooner_and_changes_nothing_before(
+    ward: Ward, anti_repetition: AntiRepetition
+) -> None:
+    boosted, without = (
+        ward.transcribe(anti_repetition),
+        ward.transcribe(replace(anti_repetition, eot_boost=0.0)),
+    )
     for a, b in zip(boosted, without, strict=True):
         assert tokens_of(a) == tokens_of(b)[: len(tokens_of(a))]
     assert n_tokens(boosted) < n_tokens(without)

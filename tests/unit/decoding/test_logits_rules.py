@@ -9,8 +9,7 @@ import pytest
 
 from tests.unit.shapes import TINY, TOY_TOKENS
 from whisper_hailo.decoding.logits_rules import LogitsRules
-from whisper_hailo.decoding.option_groups import TokenLimits
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, TokenLimits
 
 N_VOCAB = 521
 
@@ -22,9 +21,9 @@ N_VOCAB = 521
         DecodingOptions(),
         DecodingOptions(timestamps=True),
         DecodingOptions(limits=TokenLimits(no_repeat_ngram=2)),
-        DecodingOptions(cures=Cures(repetition_penalty=1.7)),
+        DecodingOptions(anti_repetition=AntiRepetition(repetition_penalty=1.7)),
         DecodingOptions(
-            cures=Cures(repetition_penalty=1.7),
+            anti_repetition=AntiRepetition(repetition_penalty=1.7),
             timestamps=True,
             limits=TokenLimits(no_repeat_ngram=2, suppress=tuple(range(2, 9))),
         ),
@@ -51,7 +50,9 @@ def test_all_that_was_said_in_a_window_is_penalised(timestamps: bool) -> None:
     rules = LogitsRules(
         TOY_TOKENS,
         TINY,
-        DecodingOptions(cures=Cures(repetition_penalty=2.0), timestamps=timestamps),
+        DecodingOptions(
+            anti_repetition=AntiRepetition(repetition_penalty=2.0), timestamps=timestamps
+        ),
         10.0,
     )
     raw = np.full(N_VOCAB, 3.0, np.float32)

@@ -4,22 +4,30 @@ import pytest
 
 from tests.unit.shapes import TINY
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import (
+from whisper_hailo.decoding.options import (
     DEFAULT_TEMPERATURES,
     FALLBACK_STEP,
+    FIXED_ANTI_REPETITION,
+    PRESETS,
+    AntiRepetition,
+    DecodingOptions,
     SearchOptions,
     Thresholds,
     TokenLimits,
     WordOptions,
+    preset_of,
     rising_temperatures,
 )
-from whisper_hailo.decoding.options import FIXED_CURES, PRESETS, Cures, DecodingOptions, preset
 
 
 def test_presets_are_those_of_the_study() -> None:
     figures = {
-        name: (cures.padding(TINY).pad_to, cures.repetition_penalty, cures.eot_boost)
-        for name, cures in PRESETS.items()
+        name: (
+            anti_repetition.padding(TINY).pad_to,
+            anti_repetition.repetition_penalty,
+            anti_repetition.eot_boost,
+        )
+        for name, anti_repetition in PRESETS.items()
     }
     assert figures == {
         "conservative": (1500, 1.0, 0.0),
@@ -29,11 +37,11 @@ def test_presets_are_those_of_the_study() -> None:
 
 
 def test_conservative_is_the_default() -> None:
-    assert DecodingOptions().cures is PRESETS["conservative"]
+    assert DecodingOptions().anti_repetition is PRESETS["conservative"]
 
 
 def test_decoders_that_cannot_be_padded_get_the_penalty_of_the_study_s_chip() -> None:
-    assert Cures(repetition_penalty=1.5) == FIXED_CURES
+    assert AntiRepetition(repetition_penalty=1.5) == FIXED_ANTI_REPETITION
 
 
 def test_wrong_temperatures_are_told() -> None:
@@ -45,7 +53,7 @@ def test_wrong_temperatures_are_told() -> None:
 
 def test_unknown_preset_names_the_known_ones() -> None:
     with pytest.raises(OptionError, match="expected one of: conservative, balanced, aggressive"):
-        preset("bold")
+        preset_of("bold")
 
 
 @pytest.mark.parametrize(
@@ -66,18 +74,18 @@ def test_unknown_preset_names_the_known_ones() -> None:
 )
 def test_cures_out_of_range_are_refused(values: dict[str, float], message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        Cures(**values)  # type: ignore[arg-type]
+        AntiRepetition(**values)  # type: ignore[arg-type]
 
 
 def test_padding_zero_is_none_and_targets_over_the_context_are_refused() -> None:
-    assert Cures(pad_to=0).padding(TINY).n_added(500) == 0
+    assert AntiRepetition(pad_to=0).padding(TINY).n_added(500) == 0
     with pytest.raises(OptionError, match="trained on 1500 positions"):
-        Cures(pad_to=1501).padding(TINY)
+        AntiRepetition(pad_to=1501).padding(TINY)
 
 
 def test_padding_never_cuts() -> None:
-    assert Cures(pad_to=500).padding(TINY).n_added(1500) == 0
-    assert Cures(pad_to=700).padding(TINY).n_added(500) == 200
+    assert AntiRepetition(pad_to=500).padding(TINY).n_added(1500) == 0
+    assert AntiRepetition(pad_to=700).padding(TINY).n_added(500) == 200
 
 
 def test_budget_is_half_the_text_context_and_never_past_its_end() -> None:
@@ -107,9 +115,9 @@ ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
     (TokenLimits, "no_repeat_ngram", [0, 3], [-1]),
     (TokenLimits, "max_per_second", [None, 0.1, 20.0], [0.0, -1.0, math.inf, math.nan]),
     (WordOptions, "hallucination_silence_s", [None, 0.1], [0.0, -1.0, math.inf, math.nan]),
-    (Cures, "pad_to", [None, 0, 1500], [-1]),
-    (Cures, "repetition_penalty", [1.0, 9.0, 1000.0], [0.99, 1000.1]),
-    (Cures, "eot_boost", [0.0, 9.0, 1000.0], [-0.01, 1000.1]),
+    (AntiRepetition, "pad_to", [None, 0, 1500], [-1]),
+    (AntiRepetition, "repetition_penalty", [1.0, 9.0, 1000.0], [0.99, 1000.1]),
+    (AntiRepetition, "eot_boost", [0.0, 9.0, 1000.0], [-0.01, 1000.1]),
     (DecodingOptions, "max_initial_timestamp_s", [None, 0.0, 30.0], [-0.1, math.nan, math.inf]),
     (DecodingOptions, "max_new_tokens", [None, 1, 9], [0, -1]),
 ]

@@ -9,8 +9,7 @@ import pytest
 
 from tests.unit.shapes import TINY, TOY_TOKENS
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import PromptOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.text.tokenizer import Tokenizer
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.decoding.test_words import tokenizer  # noqa: F401 - a fixture
-from whisper_hailo.decoding.word_times import MEDIAN_WIDTH, median_filter, warp
+from whisper_hailo.decoding.word_times import MEDIAN_WIDTH, median_filter, warp_path
 from whisper_hailo.text.tokenizer import Tokenizer
 
 
@@ -28,7 +28,7 @@ def test_a_valley_carved_into_random_costs_is_the_path(n: int, m: int) -> None:
     cost = rng.random((n, m))
     rows, columns = np.array(cells).T
     cost[rows, columns] -= 1.0
-    found = warp(cost)
+    found = warp_path(cost)
     assert found[0].tolist() == rows.tolist()
     assert found[1].tolist() == columns.tolist()
 

@@ -13,17 +13,17 @@ from tests.unit.spoken_words import word
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.core.types import Segment
-from whisper_hailo.decoding.option_groups import APPENDED, PREPENDED, WordOptions
+from whisper_hailo.decoding.options import APPENDED, PREPENDED, WordOptions
 from whisper_hailo.decoding.word_times import (
     median_filter,
     token_starts,
-    warp,
+    warp_path,
     whole_positions,
     words_into_segments,
 )
 from whisper_hailo.decoding.words import join_punctuation, split_words
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.assemble import rounded
+from whisper_hailo.transcription.assemble import round_times
 
 WINDOW = Window(np.zeros(480_000, np.float32), 0.0)
 MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"
@@ -110,7 +110,7 @@ def test_warping_follows_the_cheapest_path() -> None:
     rng = np.random.default_rng(0)
     for n, m in ((1, 1), (1, 5), (5, 1), (4, 9), (9, 4)):
         cost = rng.normal(size=(n, m))
-        rows, columns = warp(cost)
+        rows, columns = warp_path(cost)
         steps = list(zip(np.diff(rows), np.diff(columns), strict=True))
         assert set(steps) <= {(0, 1), (1, 0), (1, 1)}
         assert (rows[0], columns[0], rows[-1], columns[-1]) == (0, 0, n - 1, m - 1)
@@ -126,13 +126,13 @@ def test_warping_follows_the_cheapest_path() -> None:
 
 def test_a_tie_goes_across_as_in_openai_whisper() -> None:
     """Its rule: diagonal or down only where it is cheaper than both others."""
-    rows, columns = warp(np.zeros((2, 3)))
+    rows, columns = warp_path(np.zeros((2, 3)))
     assert (rows.tolist(), columns.tolist()) == ([0, 1, 1, 1], [0, 0, 1, 2])
-    rows, columns = warp(np.array([[0.0, 0.0], [1.0, 0.0]]))
+    rows, columns = warp_path(np.array([[0.0, 0.0], [1.0, 0.0]]))
     assert (rows.tolist(), columns.tolist()) == ([0, 1, 1], [0, 0, 1])
     # Of the ways to the last cell the diagonal and across are even, then down and across.
     for cost in ([[0.0, 1.0], [0.0, 0.0]], [[0.0, -1.0], [-1.0, 0.0]]):
-        rows, columns = warp(np.array(cost))
+        rows, columns = warp_path(np.array(cost))
         assert (rows.tolist(), columns.tolist()) == ([0, 1, 1], [0, 0, 1])
 
 
@@ -187,7 +187,7 @@ def test_half_a_second_is_compared_as_openai_whisper_computes_it() -> None:
     )
     assert mended.words[0].start_s == pytest.approx(234.43)
     assert mended.start_s == said.start_s
-    assert rounded(mended).start_s == 234.64
+    assert round_times(mended).start_s == 234.64
 
 
 @pytest.mark.parametrize("n_positions", [1, 29, 57, 201, 479, 717, 1499, 1500])

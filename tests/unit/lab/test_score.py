@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.process import install_command
 from whisper_hailo_lab import score as module
 from whisper_hailo_lab.rates import (
     Score,
@@ -171,7 +171,7 @@ def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, package, None)
     module._normaliser.cache_clear()
     for form in ("normalised", "simple"):
-        with pytest.raises(OptionError, match=re.escape(to_add("bench"))):
+        with pytest.raises(OptionError, match=re.escape(install_command("bench"))):
             score_file("a", "b", form)  # type: ignore[arg-type]
 
 

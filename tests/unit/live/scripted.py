@@ -13,7 +13,7 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.transcription.partials import text_words
+from whisper_hailo.transcription.partials import words_of_text
 
 
 def quick(**changed: Any) -> CaptionOptions:
@@ -130,7 +130,7 @@ class Fickle:
         n_words = int(self._random.integers(0, 6))
         ids = [int(token) for token in self._random.integers(0, self.vocabulary, n_words)]
         if not self.tokens:
-            return BufferText(text_words(" ".join(f"w{token}" for token in ids)))
+            return BufferText(words_of_text(" ".join(f"w{token}" for token in ids)))
         if self._random.random() < 0.7:  # mostly of one mind
             ids = list(draft.tokens[draft.n_fixed :]) + ids[:1]
         ids = [*draft.tokens[: draft.n_fixed], *ids]

@@ -16,8 +16,7 @@ from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
-from whisper_hailo.decoding.option_groups import SearchOptions
-from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions, SearchOptions
 from whisper_hailo.live.engine import caption_defaults
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
@@ -26,7 +25,7 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.captions.event_checks import violations
 
-OPTIONS = DecodingOptions(cures=PRESETS["conservative"])
+OPTIONS = DecodingOptions(anti_repetition=PRESETS["conservative"])
 CLIP = DATA / "micro" / "seen" / "seen-021.ogg"
 
 
@@ -87,7 +86,7 @@ class Heedless:
     """A transcriber that cannot trim its window, and hears nothing."""
 
     content_s = 9.0
-    default_cures = PRESETS["balanced"]
+    default_anti_repetition = PRESETS["balanced"]
 
     def check(self, options: DecodingOptions, long: LongOptions) -> None:
         if long.trim_window:

@@ -19,13 +19,14 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.decoding import hotwords
-from whisper_hailo.decoding.option_groups import (
+from whisper_hailo.decoding.options import (
+    PRESETS,
+    DecodingOptions,
     PromptOptions,
     SearchOptions,
     Thresholds,
     TokenLimits,
 )
-from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import MoonshineEngine, TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -79,7 +80,7 @@ def test_what_is_translated_is_heard_in_its_own_language_and_the_whole_segment_o
 def test_defaults_are_the_decoder_s_cures_and_a_bound_for_a_runaway() -> None:
     options = caption_defaults(PRESETS["balanced"])
     assert options == DecodingOptions(
-        cures=PRESETS["balanced"],
+        anti_repetition=PRESETS["balanced"],
         search=SearchOptions(temperatures=(0.0, 0.4, 0.8)),
         limits=TokenLimits(max_per_second=20.0),
     )
@@ -150,7 +151,7 @@ def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.Monk
     monkeypatch.setattr(hotwords, "START_BONUS", 30.0)  # micro is as sure as that of its words
     sound = load_audio(DATA / "micro" / "phrases" / "phrases-029.ogg")  # says it twice
     with Transcriber.from_model("micro", quantize="none", threads=1) as micro:
-        plain = replace(caption_defaults(micro.default_cures), language="de")
+        plain = replace(caption_defaults(micro.default_anti_repetition), language="de")
 
         def heard(**changes: Any) -> tuple[BufferWord, ...]:
             engine = TranscriberEngine(micro, replace(plain, **changes))
@@ -162,8 +163,8 @@ def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.Monk
             {"limits": replace(plain.limits, suppress=(token,))},
             {"limits": replace(plain.limits, no_repeat_ngram=1)},
             {"limits": replace(plain.limits, max_per_second=0.5)},
-            {"cures": replace(plain.cures, eot_boost=30.0)},
-            {"cures": replace(plain.cures, repetition_penalty=20.0)},
+            {"anti_repetition": replace(plain.anti_repetition, eot_boost=30.0)},
+            {"anti_repetition": replace(plain.anti_repetition, repetition_penalty=20.0)},
             {"prompts": PromptOptions(initial_prompt="Zebra crossing Quixotic")},
             {"prompts": PromptOptions(hotwords="Zebra crossing Quixotic")},
             {"max_new_tokens": 3},

@@ -8,8 +8,7 @@ from typing import Any, Self
 from whisper_hailo import Transcriber
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.option_groups import SearchOptions, rising_temperatures
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, rising_temperatures
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.models import ModelMemory, ModelRegistry, ServedModel

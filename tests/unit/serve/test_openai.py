@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, SHORT, House
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo import Transcriber
-from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.decoding.options import WordOptions
 from whisper_hailo.text.outputs import json_schema, render
 
 

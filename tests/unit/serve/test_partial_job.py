@@ -12,7 +12,7 @@ from tests.unit.serve.house import DEMO, OPTIONS, House, caller
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import SearchOptions
+from whisper_hailo.decoding.options import SearchOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import TOKENS_PER_SECOND
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError

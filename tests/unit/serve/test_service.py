@@ -16,7 +16,7 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
-from whisper_hailo.decoding.option_groups import PromptOptions
+from whisper_hailo.decoding.options import PromptOptions
 from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
 from whisper_hailo.serve.job import Job
 from whisper_hailo.serve.metrics import Metrics

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whisper_hailo.core.types import Word
-from whisper_hailo.text.subtitles import clauses, lines
+from whisper_hailo.text.subtitles import split_clauses, split_lines
 
 
 def said(text: str) -> list[Word]:
@@ -15,7 +15,7 @@ def said(text: str) -> list[Word]:
 
 
 def cues(text: str, width: int = 42, count: int = 2) -> list[list[str]]:
-    return [lines(group, width) for group in clauses(said(text), width, count)]
+    return [split_lines(group, width) for group in split_clauses(said(text), width, count)]
 
 
 def test_what_fits_one_line_has_one() -> None:
@@ -38,7 +38,7 @@ def test_two_lines_are_parted_at_a_clause_or_in_the_middle() -> None:
 
 def test_a_cue_ends_behind_a_comma_sooner_than_it_is_full() -> None:
     text = "We took the bus to the town, and there was nobody at the station to meet us that night."
-    first, *_ = clauses(said(text), 20, 2)
+    first, *_ = split_clauses(said(text), 20, 2)
     assert first[-1].text == " town,"
 
 
@@ -72,7 +72,7 @@ def test_a_mark_of_any_script_ends_a_clause(mark: str) -> None:
     """Six of eight words fit; the cue ends behind the mark, which is later than half of them."""
     words = [Word(at, at + 1.0, text, 1.0) for at, text in enumerate(["い"] * 3 + [f"ろ{mark}"])]
     words += [Word(at, at + 1.0, "は", 1.0) for at in range(4, 8)]
-    first, second = clauses(words, 7, 1)
+    first, second = split_clauses(words, 7, 1)
     assert (len(first), len(second)) == (4, 4)
 
 
@@ -98,7 +98,7 @@ def test_a_clause_may_be_a_short_line_above_one_as_long_as_is_allowed() -> None:
 def test_a_cue_that_ends_early_is_half_of_what_fits_or_more(
     text: str, width: int, n_words: list[int]
 ) -> None:
-    assert [len(cue) for cue in clauses(said(text), width, 1)] == n_words
+    assert [len(cue) for cue in split_clauses(said(text), width, 1)] == n_words
 
 
 texts = st.lists(st.text("abcdefgh,.", min_size=1, max_size=12), max_size=60).map(" ".join)
@@ -106,10 +106,10 @@ texts = st.lists(st.text("abcdefgh,.", min_size=1, max_size=12), max_size=60).ma
 
 @given(texts, st.integers(12, 42), st.integers(1, 3))
 def test_no_word_is_lost_and_everything_fits(text: str, width: int, count: int) -> None:
-    groups = list(clauses(said(text), width, count))
+    groups = list(split_clauses(said(text), width, count))
     assert [word for group in groups for word in group] == said(text)
     for group in groups:
-        set_lines = lines(group, width)
+        set_lines = split_lines(group, width)
         assert len(set_lines) <= count
         assert all(len(line) <= width for line in set_lines)
         assert " ".join(set_lines) == "".join(word.text for word in group).strip()

@@ -14,7 +14,7 @@ from tests.unit.text.test_outputs import transcript
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment, Transcript, Word
 from whisper_hailo.text.outputs import as_json, render
-from whisper_hailo.text.subtitles import Cue, CueWriter, Layout, cue_time, spread, words_of
+from whisper_hailo.text.subtitles import Cue, CueWriter, Layout, cue_time, spread_times, timed_words
 
 
 def cues(segments: Iterable[Segment], layout: Layout) -> list[Cue]:
@@ -56,7 +56,7 @@ def test_tsv() -> None:
 
 
 def test_words_without_times_share_those_of_their_segment_by_length() -> None:
-    words = words_of(Segment(10.0, 15.0, "one three", (), -0.1, 0.0))
+    words = timed_words(Segment(10.0, 15.0, "one three", (), -0.1, 0.0))
     assert [(word.start_s, word.end_s, word.text) for word in words] == [
         (10.0, 12.0, " one"),
         (12.0, 15.0, " three"),
@@ -75,7 +75,7 @@ def test_words_without_times_share_those_of_their_segment_by_length() -> None:
 def test_a_time_is_shared_by_any_number_of_words(
     texts: list[str], times: list[tuple[float, float]]
 ) -> None:
-    words = spread(texts, 1.0, 3.0)
+    words = spread_times(texts, 1.0, 3.0)
     assert [(word.start_s, word.end_s) for word in words] == times
     assert [word.text for word in words] == texts
 

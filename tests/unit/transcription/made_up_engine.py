@@ -20,7 +20,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import Steps
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Schedule, in_order
+from whisper_hailo.transcription.schedule import Schedule, transcribe_in_order
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
@@ -105,7 +105,7 @@ def run(
 ) -> Iterator[Recording]:
     stages = Stages(encoder, interpreter, PLAN)  # type: ignore[arg-type]
     recordings = (recording_of(source, strategy) for source in sources)
-    return in_order(
+    return transcribe_in_order(
         recordings,
         lambda source: Schedule(source, stages, batch_size, progress, encode_ahead=ahead),
     )

@@ -13,10 +13,9 @@ from tests.unit.transcription.made_up_words import BEGIN, TOKENIZER, window
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import Thresholds
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, Thresholds
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.assemble import assemble, rounded, spread_words
+from whisper_hailo.transcription.assemble import assemble_segments, round_times, spread_words
 from whisper_hailo.transcription.window import WindowResult
 
 
@@ -69,7 +68,7 @@ def test_segments_are_placed_in_the_recording_and_end_with_its_audio() -> None:
     audio = Window(np.zeros(24_000, np.float32), 40.0, is_sought=True)
     tokens = (at(0.0), 1, at(0.5), at(0.6), 2, at(2.0), at(2.0), 3)
     decoded = Decoded(tokens, -0.3, 0.2, runaway=True, temperature=0.4, compression_ratio=1.5)
-    heard = assemble(audio, decoded, "de", TOKENIZER, DecodingOptions(timestamps=True))
+    heard = assemble_segments(audio, decoded, "de", TOKENIZER, DecodingOptions(timestamps=True))
     first, second = heard.segments
     assert (first.start_s, first.end_s, first.text) == (40.0, 40.5, "w1")
     assert (second.start_s, second.end_s) == (pytest.approx(40.6), 41.5)
@@ -83,13 +82,13 @@ def test_unfinished_segment_is_kept_where_windows_do_not_seek() -> None:
     """Up to the end of the window; where they seek the next one begins with it."""
     tokens = (at(0.0), 1, at(0.5), at(0.6), 2)
     decoded, options = Decoded(tokens, -0.3, 0.2, runaway=False), DecodingOptions(timestamps=True)
-    kept = assemble(window(4), decoded, "en", TOKENIZER, options)
+    kept = assemble_segments(window(4), decoded, "en", TOKENIZER, options)
     assert [(one.start_s, one.end_s, one.text) for one in kept.segments] == [
         (4.0, 4.5, "w1"),
         (pytest.approx(4.6), 5.0, "w2"),
     ]
     sought = replace(window(4), is_sought=True)
-    left = assemble(sought, decoded, "en", TOKENIZER, options)
+    left = assemble_segments(sought, decoded, "en", TOKENIZER, options)
     assert [one.text for one in left.segments] == ["w1"]
     assert (left.advance_s, kept.advance_s) == (0.5, 1.0)
 
@@ -97,7 +96,7 @@ def test_unfinished_segment_is_kept_where_windows_do_not_seek() -> None:
 def test_a_segment_behind_the_audio_lies_at_its_end() -> None:
     tokens = (at(0.0), 1, at(0.5), at(1.2), 2, at(1.4))
     decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
-    heard = assemble(window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
+    heard = assemble_segments(window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
     assert [(one.start_s, one.end_s) for one in heard.segments] == [(4.0, 4.5), (5.0, 5.0)]
 
 
@@ -108,7 +107,7 @@ def test_a_segment_s_text_has_no_blanks_around_it() -> None:
 
     padded = Tokenizer(Padded(), TOY_TOKENS)  # type: ignore[arg-type]
     decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
-    (segment,) = assemble(window(4), decoded, "en", padded, DecodingOptions()).segments
+    (segment,) = assemble_segments(window(4), decoded, "en", padded, DecodingOptions()).segments
     assert segment.text == "1\n 2"
 
 
@@ -118,40 +117,40 @@ def test_segments_of_a_packed_window_lie_in_their_stretches() -> None:
     audio = Window(np.zeros(32_000, np.float32), 5.0, pieces)
     tokens = (at(0.0), 1, at(1.0), at(1.0), 2, at(1.5))
     decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
-    heard = assemble(audio, decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
+    heard = assemble_segments(audio, decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
     assert [(one.start_s, one.end_s) for one in heard.segments] == [(5.0, 6.0), (70.0, 70.5)]
 
 
 def test_silence_and_empty_text_leave_no_segment_but_a_time() -> None:
     options = DecodingOptions(timestamps=True)
     silent = Decoded((at(0.0), 1, at(0.5)), -2.0, 0.9, runaway=False)
-    heard = assemble(window(4), silent, "en", TOKENIZER, options)
+    heard = assemble_segments(window(4), silent, "en", TOKENIZER, options)
     assert (heard.segments, heard.silent, heard.end_s) == ((), True, None)
     for thresholds in (Thresholds(no_speech=None), Thresholds(no_speech=0.95)):
-        heard = assemble(
+        heard = assemble_segments(
             window(4), silent, "en", TOKENIZER, replace(options, thresholds=thresholds)
         )
         assert ([one.text for one in heard.segments], heard.silent) == (["w1"], False)
     empty = Decoded((at(0.0), at(0.5)), -0.1, 0.0, runaway=False)
-    heard = assemble(replace(window(4), is_sought=True), empty, "en", TOKENIZER, options)
+    heard = assemble_segments(replace(window(4), is_sought=True), empty, "en", TOKENIZER, options)
     assert (heard.segments, heard.silent) == ((), False)
     assert heard.end_s == 4.0 + 0.0  # one pair: a segment that ends where it begins
-    heard = assemble(window(4), empty, "en", TOKENIZER, options)
+    heard = assemble_segments(window(4), empty, "en", TOKENIZER, options)
     assert (heard.segments, heard.silent) == ((), False)
     assert heard.end_s == 4.5, "its last time"
-    made_up = assemble(window(4), replace(silent, made_up=True), "en", TOKENIZER, options)
+    made_up = assemble_segments(window(4), replace(silent, made_up=True), "en", TOKENIZER, options)
     assert (made_up.segments, made_up.silent) == ((), True)
 
 
 def test_without_times_a_window_is_one_segment() -> None:
-    heard = assemble(
+    heard = assemble_segments(
         window(4), Decoded((1, 2), -0.1, 0.0, False), "en", TOKENIZER, DecodingOptions()
     )
     (segment,) = heard.segments
     assert (segment.start_s, segment.end_s, segment.text) == (4.0, 5.0, "w1 w2")
     assert (heard.advance_s, heard.ends_alone) == (1.0, False)
     tokens = (at(0.0), 1, at(0.5), at(0.5), 2, at(1.0))  # of an engine that writes them anyway
-    heard = assemble(
+    heard = assemble_segments(
         window(4), Decoded(tokens, -0.1, 0.0, False), "en", TOKENIZER, DecodingOptions()
     )
     assert [(one.start_s, one.end_s) for one in heard.segments] == [(4.0, 5.0)]
@@ -162,14 +161,14 @@ def test_a_single_time_at_the_end_says_that_nothing_follows(
     last: tuple[int, ...], *, alone: bool
 ) -> None:
     decoded = Decoded((at(0.0), 1, *last), -0.1, 0.0, runaway=False)
-    heard = assemble(window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
+    heard = assemble_segments(window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
     assert heard.ends_alone is alone
 
 
 def test_times_are_told_to_a_tenth_of_a_millisecond() -> None:
     third = 1 / 3
     said = replace(Segment(third, 2 * third, "a", (), 0.0, 0.0), window_start_s=third)
-    assert (rounded(said).start_s, rounded(said).end_s) == (0.3333, 0.6667)
-    assert rounded(said).window_start_s == 0.3333
-    (spoken,) = rounded(replace(said, words=(Word(third, 2 * third, " a", third, (1,)),))).words
+    assert (round_times(said).start_s, round_times(said).end_s) == (0.3333, 0.6667)
+    assert round_times(said).window_start_s == 0.3333
+    (spoken,) = round_times(replace(said, words=(Word(third, 2 * third, " a", third, (1,)),))).words
     assert spoken == Word(0.3333, 0.6667, " a", third, (1,))

@@ -12,8 +12,8 @@ from whisper_hailo.transcription import pipeline
 from whisper_hailo.transcription.pipeline import (
     MAX_BATCH,
     USUAL_BATCH,
-    checked_batch,
-    fitting_batch,
+    check_batch_size,
+    default_batch_size,
     window_bytes,
 )
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -46,7 +46,7 @@ def test_as_many_as_are_worth_it_and_fit(
     free: Path, dims: Dimensions, mib: int, expected: int
 ) -> None:
     tell(free, mib)
-    assert fitting_batch(dims) == expected
+    assert default_batch_size(dims) == expected
     assert expected == 1 or expected * window_bytes(dims) <= mib * 2**20 / 4
 
 
@@ -60,13 +60,13 @@ def test_where_the_system_does_not_say_it_is_one(free: Path, content: str | None
     if content is not None:
         free.write_text(content)
     assert pipeline.available_bytes() is None
-    assert fitting_batch(TINY) == 1
+    assert default_batch_size(TINY) == 1
 
 
 @pytest.mark.parametrize("asked", [0, -1, MAX_BATCH + 1])
 def test_numbers_that_cannot_be(asked: int) -> None:
     with pytest.raises(OptionError, match=f"--batch-size is {asked}, expected 1 to 256"):
-        checked_batch(asked)
+        check_batch_size(asked)
 
 
 def test_what_is_asked_for_goes_first_and_results_say_what_it_was(free: Path) -> None:

@@ -14,12 +14,11 @@ from whisper_hailo import Transcriber
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, SearchOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Listed, Schedule
+from whisper_hailo.transcription.schedule import RecordingList, Schedule
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
@@ -69,7 +68,7 @@ def shown_to(interpreter: Interpreter, strategy: str) -> list[tuple[int, ...]]:
     stages = Stages(Encoder(), interpreter, PLAN)
     noise = np.random.default_rng(0).standard_normal(16_000 * 5).astype(np.float32)
     recording = Recording(noise, stages.engine.context(), PLAN, DecodingOptions(), long)
-    (done,) = Schedule(Listed([recording]), stages).run()
+    (done,) = Schedule(RecordingList([recording]), stages).run()
     assert done.failure is None
     return interpreter.shown[:5]
 

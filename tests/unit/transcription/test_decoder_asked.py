@@ -13,8 +13,12 @@ from tests.unit.transcription.made_up_words import TOKENIZER, Words, window
 from tests.unit.transcription.test_decoder_engine import Rows, Spelling, State, transcribe
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Word
-from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import (
+    DecodingOptions,
+    PromptOptions,
+    SearchOptions,
+    WordOptions,
+)
 from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft

@@ -17,8 +17,13 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits, Padding, StepOutput
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import (
+    AntiRepetition,
+    DecodingOptions,
+    PromptOptions,
+    SearchOptions,
+    WordOptions,
+)
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
@@ -231,7 +236,7 @@ def test_only_windows_in_a_row_are_shown_the_text_before(sequential: bool) -> No
 @pytest.mark.parametrize(("pad_to", "n_positions"), [(None, 1500), (700, 700), (0, 0)])
 def test_every_row_is_padded_as_asked_for(pad_to: int | None, n_positions: int) -> None:
     decoder = Rows()
-    transcribe(decoder, [1, 2], DecodingOptions(cures=Cures(pad_to=pad_to)))
+    transcribe(decoder, [1, 2], DecodingOptions(anti_repetition=AntiRepetition(pad_to=pad_to)))
     assert [padding.pad_to for padding in decoder.paddings] == [n_positions] * 2
 
 

@@ -12,8 +12,7 @@ from tests.unit.shapes import TOY_TOKENS
 from tests.unit.transcription.made_up_words import TOKENIZER, Words, window
 from tests.unit.transcription.test_decoder_engine import N_POSITIONS, Rows, State
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.decoding.option_groups import TokenLimits, WordOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, TokenLimits, WordOptions
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine

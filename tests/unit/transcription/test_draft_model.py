@@ -24,7 +24,7 @@ from whisper_hailo.core.types import FloatArray, Word
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
 from whisper_hailo.transcription.draft_model import DraftModel, why_not_drafted
-from whisper_hailo.transcription.schedule import Listed
+from whisper_hailo.transcription.schedule import RecordingList
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, WindowRequest
@@ -181,7 +181,7 @@ def test_a_recording_is_decoded_in_fewer_passes(
     run = helped.run(helped.default_options)
     recording = run.recording(DEMO)
     with caplog.at_level(logging.INFO):
-        list(run.schedule(Listed([recording])).run())
+        list(run.schedule(RecordingList([recording])).run())
     assert "does not pay" not in caplog.text
     tally = recording.context.tally
     assert tally is not None
@@ -224,7 +224,7 @@ def test_a_draft_model_that_does_not_pay_is_left_out_and_that_is_said(
     recording.context.tally = replace(NO_GAIN, n_tokens=60, n_passes=300, n_fed=300)
     assert recording.context.tally.is_profitable, "it is tried still"
     with caplog.at_level(logging.INFO):
-        list(run.schedule(Listed([recording])).run())
+        list(run.schedule(RecordingList([recording])).run())
     told = [text for text in caplog.messages if "does not pay here" in text]
     assert len(told) == 1
     assert not recording.context.tally.is_profitable

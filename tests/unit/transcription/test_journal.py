@@ -15,8 +15,7 @@ from tests.unit.sounds import DATA
 from tests.unit.transcription.watched import Watched
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
-from whisper_hailo.decoding.option_groups import PromptOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window_cache import Journal

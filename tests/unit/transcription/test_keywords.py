@@ -15,14 +15,13 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import keyword_names
-from whisper_hailo.decoding.option_groups import WordOptions
-from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions, WordOptions
 from whisper_hailo.transcription.keywords import (
     ModelKwargs,
     TranscribeKwargs,
-    at_rate,
     merge_model_kwargs,
     merge_transcribe_kwargs,
+    with_sample_rate,
 )
 from whisper_hailo.transcription.longform.plan import Clip, LongOptions
 from whisper_hailo.transcription.schedule import Progress
@@ -83,8 +82,8 @@ DECODING: list[tuple[dict[str, Any], str, object]] = [
     ({"temperature": 0.4}, "search.temperatures", (0.4,)),
     ({"temperature": [0, 0.5]}, "search.temperatures", (0.0, 0.5)),
     ({"temperatures": (0.0, 1.0)}, "search.temperatures", (0.0, 1.0)),
-    ({"cures": "balanced"}, "cures", PRESETS["balanced"]),
-    ({"preset": "balanced", "eot_boost": 0.1}, "cures.eot_boost", 0.1),
+    ({"anti_repetition": "balanced"}, "anti_repetition", PRESETS["balanced"]),
+    ({"preset": "balanced", "eot_boost": 0.1}, "anti_repetition.eot_boost", 0.1),
     ({"no_speech_threshold": None}, "thresholds.no_speech", None),
     ({"log_prob_threshold": -2}, "thresholds.logprob", -2.0),
     ({"no_repeat_ngram_size": 3}, "limits.no_repeat_ngram", 3),
@@ -252,13 +251,13 @@ def test_wrong_options_of_models_are_told_before_one_is_looked_for(
 
 def test_samples_have_a_rate_and_files_their_own() -> None:
     audio = np.zeros(8, np.float32)
-    assert at_rate(audio, None) is audio
-    assert at_rate(audio, 16_000) is audio
-    told = at_rate(audio, 8_000)
+    assert with_sample_rate(audio, None) is audio
+    assert with_sample_rate(audio, 16_000) is audio
+    told = with_sample_rate(audio, 8_000)
     assert isinstance(told, Samples)
     assert told.sample_rate_hz == 8_000
     for rate_hz in (8_000, 16_000):
         with pytest.raises(OptionError, match="a file says its own"):
-            at_rate("a.wav", rate_hz)
+            with_sample_rate("a.wav", rate_hz)
     with pytest.raises(OptionError, match=r"sample_rate is 8000\.0, expected a whole number"):
-        at_rate(audio, 8_000.0)  # type: ignore[arg-type]
+        with_sample_rate(audio, 8_000.0)  # type: ignore[arg-type]

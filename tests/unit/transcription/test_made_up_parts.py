@@ -19,8 +19,7 @@ from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import TokenLimits
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, TokenLimits
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.plan import LongOptions

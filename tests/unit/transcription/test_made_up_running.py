@@ -16,8 +16,7 @@ from tests.unit.transcription.test_made_up_parts import Levels, Open, noise
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.option_groups import PromptOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.draft_model import DraftModel

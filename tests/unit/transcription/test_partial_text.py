@@ -13,12 +13,16 @@ from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded, Drafted
-from whisper_hailo.decoding.option_groups import PromptOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
-from whisper_hailo.transcription.partials import PartialBuffer, in_english, joined, partial_text
+from whisper_hailo.transcription.partials import (
+    PartialBuffer,
+    join_words,
+    partial_text,
+    translation_options,
+)
 from whisper_hailo.transcription.window import Context, Encoded, WindowResult
 
 EOT = TOY_TOKENS.eot
@@ -79,15 +83,15 @@ def test_an_engine_that_gives_text_alone_gives_words_without_times() -> None:
 
 def test_a_mark_without_a_time_leaves_its_word_s_end() -> None:
     pieces = [word(" so", (1,), 0.5, 1.0), word(".", (2,)), word("”", (3,), 1.0, 1.25)]
-    (first,) = joined(pieces[:2], "en")
+    (first,) = join_words(pieces[:2], "en")
     assert (first.text, first.start_s, first.end_s) == (" so.", 0.5, 1.0)
-    (whole,) = joined(pieces, "en", [0.25, 0.5, 0.75])
+    (whole,) = join_words(pieces, "en", [0.25, 0.5, 0.75])
     assert (whole.end_s, whole.probability) == (1.25, 0.5)
-    words = joined(
+    words = join_words(
         [word(" a", (1, 2)), word(" b", (3,)), word(".", (4,))], "en", [1.0, 0.5, 0.2, 0.4]
     )
     assert [one.probability for one in words] == pytest.approx([0.75, 0.3])
-    (alone,) = joined([word(".", (2,))], "en")
+    (alone,) = join_words([word(".", (2,))], "en")
     assert (alone.text, alone.start_s, alone.end_s) == (".", None, None)
 
 
@@ -105,7 +109,7 @@ def test_what_is_translated_was_said_in_one_language_and_is_shown_nothing_of_it(
     options = DecodingOptions(
         "auto", detect_each_window=True, prompts=PromptOptions(hotwords="Wien"), max_new_tokens=9
     )
-    translating = in_english(options, "de")
+    translating = translation_options(options, "de")
     assert translating == DecodingOptions("de", task="translate", max_new_tokens=9)
 
 

@@ -23,13 +23,13 @@ from whisper_hailo.core.spec import ModelSpec, SpecialTokens
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Word
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.transcription.partials import joined, text_words
+from whisper_hailo.transcription.partials import join_words, words_of_text
 from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.transcriber import Transcriber
 
 STEP = 12_800
 """Samples by which a buffer grows: words break in other places than where a second ends."""
-OPTIONS = DecodingOptions(cures=PRESETS["conservative"], max_new_tokens=30)
+OPTIONS = DecodingOptions(anti_repetition=PRESETS["conservative"], max_new_tokens=30)
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ def pieces(*texts: str) -> list[Word]:
 
 
 def test_marks_belong_to_the_word_before() -> None:
-    words = joined(pieces(" It", " is", ",", " - ", " 5", "€"), "en", [0.5, 1, 0.5, 1, 1, 0.5])
+    words = join_words(pieces(" It", " is", ",", " - ", " 5", "€"), "en", [0.5, 1, 0.5, 1, 1, 0.5])
     assert [word.text for word in words] == [" It", " is,", " - ", " 5€"]
     assert [word.tokens for word in words] == [(0,), (1, 2), (3,), (4, 5)]
     assert [word.probability for word in words] == [0.5, 0.75, 1.0, 0.75]
@@ -175,7 +175,7 @@ def test_marks_belong_to_the_word_before() -> None:
 
 
 def test_languages_without_blanks_keep_characters_apart() -> None:
-    assert [word.text for word in joined(pieces("你", "好"), "zh")] == ["你", "好"]
+    assert [word.text for word in join_words(pieces("你", "好"), "zh")] == ["你", "好"]
 
 
 def test_word_times_grow_and_stay_in_the_buffer(micro: Transcriber, speech: FloatArray) -> None:
@@ -188,7 +188,7 @@ def test_word_times_grow_and_stay_in_the_buffer(micro: Transcriber, speech: Floa
 
 
 def test_words_of_plain_text() -> None:
-    assert [word.text for word in text_words(" a  b\n")] == [" a", " b"]
+    assert [word.text for word in words_of_text(" a  b\n")] == [" a", " b"]
 
 
 class Encoding:

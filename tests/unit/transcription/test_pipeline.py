@@ -14,8 +14,13 @@ from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits
-from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits, WordOptions
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import (
+    AntiRepetition,
+    DecodingOptions,
+    SearchOptions,
+    TokenLimits,
+    WordOptions,
+)
 from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.draft_model import DraftModel
@@ -72,7 +77,7 @@ def test_what_is_done_against_hallucination_where_nobody_says_how(
     """A graph of fixed size is padded already; a try is dear without a cache, or cannot be had."""
     own = parts(decoder)
     assert own.default_fallback == step
-    assert own.default_cures.repetition_penalty == penalty
+    assert own.default_anti_repetition.repetition_penalty == penalty
 
 
 @pytest.mark.parametrize(
@@ -86,7 +91,7 @@ def test_options_are_what_a_decoder_can_do_where_nobody_tells_them(
     own = parts(decoder).default_options
     assert (own.language, own.search.temperatures[-1]) == (language, hottest)
     assert own.search.temperatures[0] == 0.0
-    assert own.cures == parts(decoder).default_cures
+    assert own.anti_repetition == parts(decoder).default_anti_repetition
 
 
 @pytest.mark.parametrize(
@@ -104,7 +109,7 @@ def test_timestamps_are_written_where_a_decoder_has_room_for_them(
 def test_windows_are_decoded_together_where_that_gains_anything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.transcription.pipeline.fitting_batch", lambda _: 3)
+    monkeypatch.setattr("whisper_hailo.transcription.pipeline.default_batch_size", lambda _: 3)
     assert [parts(one).batch_size(None) for one in (Rows(), Fixed())] == [3, 1]
     draft = DraftModel("toy", None, Rows(), DraftStats(Costs(0.1, 0.1)))  # type: ignore[arg-type]
     drafting = replace(parts(Rows()), draft=draft)
@@ -144,12 +149,12 @@ def test_windows_are_trimmed_where_that_is_asked_for() -> None:
 
 def test_a_fixed_decoder_takes_no_more_padding_than_it_has_positions() -> None:
     fixed = parts(Fixed())
-    fixed.check(DecodingOptions(cures=Cures(pad_to=100)))
+    fixed.check(DecodingOptions(anti_repetition=AntiRepetition(pad_to=100)))
     with pytest.raises(OptionError, match="pad-to is 101, decoder rows has 100 positions"):
-        fixed.check(DecodingOptions(cures=Cures(pad_to=101)))
-    fixed.check(DecodingOptions(cures=Cures()))
-    parts(Rows()).check(DecodingOptions(cures=Cures(pad_to=101)))
-    beyond = DecodingOptions(cures=Cures(pad_to=1501))
+        fixed.check(DecodingOptions(anti_repetition=AntiRepetition(pad_to=101)))
+    fixed.check(DecodingOptions(anti_repetition=AntiRepetition()))
+    parts(Rows()).check(DecodingOptions(anti_repetition=AntiRepetition(pad_to=101)))
+    beyond = DecodingOptions(anti_repetition=AntiRepetition(pad_to=1501))
     with pytest.raises(OptionError, match="pad-to is 1501, the model was trained on 1500"):
         parts(Rows()).check(beyond)
 
@@ -179,12 +184,19 @@ def test_trimmed_windows_need_an_encoder_of_any_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cures", "trims"),
-    [(Cures(), True), (Cures(pad_with="zeros"), False), (Cures(0), False), (Cures(700), False)],
+    ("anti_repetition", "trims"),
+    [
+        (AntiRepetition(), True),
+        (AntiRepetition(pad_with="zeros"), False),
+        (AntiRepetition(0), False),
+        (AntiRepetition(700), False),
+    ],
 )
-def test_trims_unasked_where_silence_stands_for_the_rest(cures: Cures, trims: bool) -> None:
+def test_trims_unasked_where_silence_stands_for_the_rest(
+    anti_repetition: AntiRepetition, trims: bool
+) -> None:
     """Of the whole context: nothing else costs no words."""
-    own, options = parts(Rows()), DecodingOptions(cures=cures)
+    own, options = parts(Rows()), DecodingOptions(anti_repetition=anti_repetition)
     assert own.trims(options, None) is trims
     assert own.long(None, options).trim_window is trims
     assert own.settings(options, None, 1).trim_window is trims
@@ -227,7 +239,7 @@ def test_a_language_is_checked_and_auto_is_any() -> None:
 
 def test_settings_say_what_shaped_the_result() -> None:
     options = DecodingOptions(
-        cures=Cures(700, repetition_penalty=1.1, eot_boost=0.2), timestamps=True
+        anti_repetition=AntiRepetition(700, repetition_penalty=1.1, eot_boost=0.2), timestamps=True
     )
     settings = parts(Rows()).settings(options, LongOptions(trim_window=True), 4)
     assert (settings.model, settings.encoder, settings.decoder) == ("toy", "onnx", "rows")
@@ -236,7 +248,9 @@ def test_settings_say_what_shaped_the_result() -> None:
     assert (settings.windows, settings.search, settings.timestamps) == ("overlap", "greedy", True)
     assert (settings.batch_size, settings.trim_window, settings.reasons) == (4, True, ("why",))
     assert parts(Fixed()).settings(DecodingOptions(), None, 1).pad_to == 100
-    bare = DecodingOptions(cures=Cures(pad_to=0), search=SearchOptions(beam_size=5))
+    bare = DecodingOptions(
+        anti_repetition=AntiRepetition(pad_to=0), search=SearchOptions(beam_size=5)
+    )
     settings = parts(Rows()).settings(bare, None, 1)
     assert (settings.pad_to, settings.search) == (0, "beam 5")
 

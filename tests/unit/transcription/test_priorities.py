@@ -17,7 +17,7 @@ from tests.unit.transcription.made_up_engine import (
     recording_of,
 )
 from whisper_hailo.transcription.recording import FairShare, Recording
-from whisper_hailo.transcription.schedule import Listed, PriorityScheduler, Schedule
+from whisper_hailo.transcription.schedule import PriorityScheduler, RecordingList, Schedule
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
@@ -90,7 +90,7 @@ def test_windows_of_engines_alike_are_one_batch(keys: tuple[str, str], n_batches
     for recording, engine in zip(recordings, engines, strict=True):
         recording.engine = engine
     unused = Noting()
-    list(_schedule(unused, Listed(recordings), batch_size=2).run())
+    list(_schedule(unused, RecordingList(recordings), batch_size=2).run())
     assert unused.batches == []
     assert sum(len(engine.batches) for engine in engines) == n_batches
     for recording in recordings:

@@ -14,15 +14,14 @@ from tests.unit.transcription.made_up_engine import Encoder, Interpreter
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, WordOptions
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
 from whisper_hailo.transcription.longform.plan import Clip, LongOptions
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 from whisper_hailo.transcription.recording import Recording, make_plan, strategy_of
-from whisper_hailo.transcription.schedule import Schedule, in_order
+from whisper_hailo.transcription.schedule import Schedule, transcribe_in_order
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context, WindowResult
 
@@ -191,7 +190,9 @@ def test_recordings_that_were_given_out_are_not_kept() -> None:
             alive.append(weakref.ref(one))
             yield one
 
-    for n_given, one in enumerate(in_order(listed(), lambda src: Schedule(src, stages, 2)), 1):
+    for n_given, one in enumerate(
+        transcribe_in_order(listed(), lambda src: Schedule(src, stages, 2)), 1
+    ):
         assert one is alive[n_given - 1]()
         del one
         gc.collect(0)

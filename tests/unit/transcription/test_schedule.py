@@ -25,7 +25,7 @@ from tests.unit.transcription.made_up_engine import (
 from tests.unit.transcription.test_priorities import Noting
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import PATIENCE, Listed, Schedule
+from whisper_hailo.transcription.schedule import PATIENCE, RecordingList, Schedule
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
@@ -129,7 +129,7 @@ def test_what_is_urgent_goes_before_what_is_under_way(batch_size: int) -> None:
     loud = [round(100 * value) for value in engine.heard]
     alone = Interpreter(encoder)
     stages = Stages(encoder, alone, PLAN)  # type: ignore[arg-type]
-    list(Schedule(Listed([recording_of(noise(1, 5))]), stages).run())
+    list(Schedule(RecordingList([recording_of(noise(1, 5))]), stages).run())
     assert loud.index(round(100 * alone.heard[0])) == 3, "behind what was under way"
 
 
@@ -183,7 +183,7 @@ def test_however_much_is_urgent_what_waits_has_a_share(strategy: str, n_classes:
 
 def test_a_list_waits_for_no_encoder() -> None:
     """The next window is drawn meanwhile; this one never comes."""
-    assert not Listed([]).wait(Future())
+    assert not RecordingList([]).wait(Future())
 
 
 def test_windows_that_wait_for_each_other_keep_their_company() -> None:
@@ -191,7 +191,7 @@ def test_windows_that_wait_for_each_other_keep_their_company() -> None:
     engine = Noting()
     stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
     mixed = [recording_of(noise(3), "seek"), recording_of(noise(3))]
-    list(Schedule(Listed(mixed), stages, 2).run())
+    list(Schedule(RecordingList(mixed), stages, 2).run())
     assert engine.batches == [[0, 0], [1, 1], [2, 2]]
 
 
@@ -216,7 +216,7 @@ def test_where_encoder_and_decoder_take_turns_no_window_is_drawn_ahead(
     encoder = Encoder()
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
     counted = recording_of(noise(4), kind=Counting)
-    list(Schedule(Listed([counted]), stages, encode_ahead=ahead).run())
+    list(Schedule(RecordingList([counted]), stages, encode_ahead=ahead).run())
     assert drawn == n_drawn
 
 
@@ -225,7 +225,7 @@ def test_a_batch_s_time_is_split_evenly() -> None:
     chip = Chip()
     stages = Stages(chip, Interpreter(chip), PLAN)  # type: ignore[arg-type]
     both = [recording_of(noise(1, n)) for n in range(2)]
-    list(Schedule(Listed(both), stages, 2).run())
+    list(Schedule(RecordingList(both), stages, 2).run())
     assert [one.context.clock.timings().encode_ms for one in both] == pytest.approx([15.7, 15.7])
 
 

@@ -20,7 +20,7 @@ from tests.unit.transcription.made_up_engine import (
 from tests.unit.transcription.test_priorities import Noting
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Listed, Schedule, in_order
+from whisper_hailo.transcription.schedule import RecordingList, Schedule, transcribe_in_order
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
@@ -103,7 +103,7 @@ def test_an_error_that_nobody_foresaw_costs_one_recording(
         recording.at = name
         return recording
 
-    first, broken, last = in_order(
+    first, broken, last = transcribe_in_order(
         map(begun, ["", at, ""]), lambda source: Schedule(source, stages, batch_size)
     )
     assert isinstance(broken.failure, error)
@@ -118,7 +118,7 @@ def test_a_recording_that_breaks_gives_the_batch_its_windows_back() -> None:
     stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
     broken, good = recording_of(noise(4), kind=Faulty), recording_of(noise(2))
     broken.at = "next"
-    done = list(Schedule(Listed([broken, good]), stages, 4).run())
+    done = list(Schedule(RecordingList([broken, good]), stages, 4).run())
     assert sorted(one is broken for one in done) == [False, True]
     assert engine.batches == [[0, 1]]
 
@@ -128,7 +128,7 @@ def test_an_error_that_somebody_foresaw_is_that_of_all_in_the_batch() -> None:
     encoder = Encoder(fail_at=1)
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
     recordings = [recording_of(noise(1, n)) for n in range(2)]
-    done = list(Schedule(Listed(recordings), stages, 2).run())
+    done = list(Schedule(RecordingList(recordings), stages, 2).run())
     assert [type(one.failure) for one in done] == [DeviceError, DeviceError]
     assert len(encoder.threads) == 1
 
@@ -137,7 +137,7 @@ def test_of_two_windows_in_a_batch_the_one_that_can_be_heard_is() -> None:
     encoder = Encoder()
     stages = Stages(encoder, FaultyInterpreter(encoder, 100), PLAN)  # type: ignore[arg-type]
     silent, good = recording_of(0 * noise(1)), recording_of(noise(1))
-    list(Schedule(Listed([silent, good]), stages, 2).run())
+    list(Schedule(RecordingList([silent, good]), stages, 2).run())
     assert isinstance(silent.failure, FloatingPointError)
     assert good.failure is None
     assert [segment.text for segment in good.segments] == ["0"]

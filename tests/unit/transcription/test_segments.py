@@ -18,7 +18,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.run import Segments
-from whisper_hailo.transcription.schedule import Listed, Schedule
+from whisper_hailo.transcription.schedule import RecordingList, Schedule
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context
 
@@ -46,7 +46,7 @@ def test_whoever_stops_listening_gives_all_files_back(file: Path) -> None:
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
     long = LongOptions("consecutive", skip_silence=False)
     own = [Noted(file, Context("en"), PLAN, DecodingOptions(), long) for _ in range(2)]
-    steps = Schedule(Listed(own), stages, 2).steps()
+    steps = Schedule(RecordingList(own), stages, 2).steps()
     assert next(steps) == []
     assert [one.n_closed for one in own] == [0, 0]
     steps.close()  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
-OPTIONS = DecodingOptions(cures=PRESETS["conservative"])
+OPTIONS = DecodingOptions(anti_repetition=PRESETS["conservative"])
 
 
 @pytest.fixture(scope="module")

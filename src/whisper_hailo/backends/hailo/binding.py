@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.errors import BindingMismatchError, NoBindingError, shown
+from whisper_hailo.core.errors import BindingMismatchError, NoBindingError, display_path
 
 SYSTEM_PACKAGES: Final = (
     "/usr/lib/python3/dist-packages",
@@ -131,7 +131,7 @@ def _missing() -> NoBindingError:
     place = system_binding()
     if place is not None:
         return NoBindingError(
-            f"Hailo's Python binding is installed ({shown(place)}) but invisible to this "
+            f"Hailo's Python binding is installed ({display_path(place)}) but invisible to this "
             f"environment ({sys.prefix}); {MAKE_VENV}"
         )
     if wheel := missing_wheel():

@@ -12,7 +12,7 @@ from whisper_hailo.backends.hailo.binding import one_line
 from whisper_hailo.backends.hailo.lease import Lease
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
 from whisper_hailo.backends.hef.contract import HOST, check_decoder
-from whisper_hailo.core.errors import ModelError, shown
+from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -65,12 +65,12 @@ def _find(directory: Path) -> Path:
         if len(found) > 1:
             names = ", ".join(str(path.relative_to(directory)) for path in found)
             raise ModelError(
-                f"{shown(directory)} has arrays of several models: {names}; name one folder"
+                f"{display_path(directory)} has arrays of several models: {names}; name one folder"
             )
         if found:
             return found[0]
     raise ModelError(
-        f"{shown(directory)} has no {_EMBEDDING}*.npy; give --decoder-assets the folder "
+        f"{display_path(directory)} has no {_EMBEDDING}*.npy; give --decoder-assets the folder "
         "decoder_assets that convert --hailo writes, or fetch-hef fetches"
     )
 
@@ -85,7 +85,7 @@ def _one(folder: Path, stem: str, length: int) -> Path:
             return choice[0]
     names = ", ".join(path.name for path in found) or "none"
     raise ModelError(
-        f"{shown(folder)} has {names}, expected one {stem}*.npy for {length} positions"
+        f"{display_path(folder)} has {names}, expected one {stem}*.npy for {length} positions"
     )
 
 
@@ -95,7 +95,7 @@ def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
         array: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise ModelError(
-            f"{shown(path)} is no readable array ({one_line(error)}); make or fetch it again"
+            f"{display_path(path)} is no readable array ({one_line(error)}); make or fetch it again"
         ) from error
     if array.ndim > 2:
         array = array.reshape(-1, array.shape[-1])
@@ -104,8 +104,8 @@ def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
         rows_fit = rows_fit and array.shape[0] == shape[0]
     if not rows_fit or array.shape[1] != shape[1] or array.dtype.kind != "f":
         raise ModelError(
-            f"{shown(path)} is {array.dtype} {array.shape}, the decoder needs float32 {shape}; "
-            "assets and decoder must be of one model"
+            f"{display_path(path)} is {array.dtype} {array.shape}, the decoder needs float32 "
+            f"{shape}; assets and decoder must be of one model"
         )
     return array
 

@@ -30,7 +30,7 @@ from whisper_hailo.core.errors import (
     NoDeviceError,
     WhisperHailoError,
     WrongChipError,
-    shown,
+    display_path,
 )
 
 NODES: Final = ("hailo[0-9]*", "h1x-*")
@@ -223,8 +223,8 @@ def wrong_chip(hef: HefFile, chip: str | None) -> WrongChipError:
     """Return the error of a network for another chip."""
     here = f"this chip is a {chip}" if chip else "this chip is another one"
     return WrongChipError(
-        f"{shown(hef.path)} is compiled for {hef.arch}, {here}; an 8L file runs on an 8, not the "
-        f"reverse: whisper-hailo fetch-hef --arch {chip or 'CHIP'}, or compile --arch "
+        f"{display_path(hef.path)} is compiled for {hef.arch}, {here}; an 8L file runs on an 8, "
+        f"not the reverse: whisper-hailo fetch-hef --arch {chip or 'CHIP'}, or compile --arch "
         f"{chip or 'CHIP'}"
     )
 
@@ -242,9 +242,9 @@ def _broken_hef(hef: HefFile, status: str, version: str) -> WhisperHailoError:
     except HefError as error:
         return error
     return HefError(
-        f"HailoRT {version} refuses {shown(hef.path)} ({status}), a whole file for {hef.arch} by "
-        f"compiler {hef.compiler_version}: it is for another chip or for a newer HailoRT; see "
-        "doctor"
+        f"HailoRT {version} refuses {display_path(hef.path)} ({status}), a whole file for "
+        f"{hef.arch} by compiler {hef.compiler_version}: it is for another chip or for a newer "
+        "HailoRT; see doctor"
     )
 
 

@@ -24,9 +24,9 @@ from whisper_hailo.core.errors import (
     OptionError,
     OutputError,
     WrongChipError,
-    shown,
+    display_path,
 )
-from whisper_hailo.core.files import ANOTHER_CACHE, sha256, unwritable, write_file, written_whole
+from whisper_hailo.core.files import ANOTHER_CACHE, atomic_file, sha256, wrap_os_error, write_file
 
 LARGEST_BYTES: Final = 512 << 20
 """Small's file of both halves, the largest that is published, has 388 MB."""
@@ -47,7 +47,8 @@ def download(address: str, target: Path) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise OutputError(
-            f"cannot write below {shown(folder)} ({error.strerror or error}); {ANOTHER_CACHE}"
+            f"cannot write below {display_path(folder)} ({error.strerror or error}); "
+            f"{ANOTHER_CACHE}"
         ) from error
 
 
@@ -73,7 +74,7 @@ def _pieces(address: str, folder: Path) -> Iterator[bytes]:
         reason = getattr(error, "reason", error)
         raise HubError(
             f"cannot fetch {address} ({reason}); fetch it where there is a network and copy it to "
-            f"{shown(folder)}, or give a mirror with --from"
+            f"{display_path(folder)}, or give a mirror with --from"
         ) from error
     if stated not in {-1, size}:
         raise HubError(f"{address} broke off after {size} of {stated} bytes; try again")
@@ -103,7 +104,7 @@ class Sums:
             raise ModelError(
                 f"{name} has the SHA-256 {found[:16]}..., expected {expected[:16]}..., which came "
                 "before; compare with what others have, and remove its line in "
-                f"{shown(self.path)} to take this one"
+                f"{display_path(self.path)} to take this one"
             )
 
     def keep(self, name: str, found: str) -> None:
@@ -168,7 +169,7 @@ class _Wanted:
     def fetch(self, place: str) -> str:
         source, target = place + self.address, self.target
         logger.info("fetching %s", source)
-        with unwritable(target, ANOTHER_CACHE), written_whole(target) as scratch:
+        with wrap_os_error(target, ANOTHER_CACHE), atomic_file(target) as scratch:
             download(source, scratch)
             return self._checked(scratch)
 

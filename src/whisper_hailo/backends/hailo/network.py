@@ -14,7 +14,7 @@ import numpy as np
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.hef.read import HefFile
-from whisper_hailo.core.errors import DeviceLostError, DeviceTimeoutError, shown
+from whisper_hailo.core.errors import DeviceLostError, DeviceTimeoutError, display_path
 from whisper_hailo.core.types import FloatArray
 
 _GRACE_S: Final = 0.2
@@ -273,7 +273,7 @@ class ConfiguredNetwork:
         """Return the configured model; the lock is held, so that it does not end meanwhile."""
         if self._configured is None:
             raise DeviceLostError(
-                f"the Hailo chip was given up while running {shown(self._hef.path.name)}"
+                f"the Hailo chip was given up while running {display_path(self._hef.path.name)}"
             )
         return self._configured
 

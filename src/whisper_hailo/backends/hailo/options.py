@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from whisper_hailo.core.flags import CHIP, expect, flag
+from whisper_hailo.core.flags import CHIP, flag, require_valid
 
 GROUP: Final = "SHARED"
 """Processes that name the same group share a chip; the vendor's examples use this name."""
@@ -50,9 +50,9 @@ class ChipOptions:
     def __post_init__(self) -> None:
         for name in ("timeout_s", "open_timeout_s"):
             fits = 0 < getattr(self, name) <= _LONGEST_S
-            expect(self, name, fits, f"more than 0 and at most {_LONGEST_S:g} s")
+            require_valid(self, name, fits, f"more than 0 and at most {_LONGEST_S:g} s")
         fits = 0 <= self.recovery_s <= _LONGEST_S
-        expect(self, "recovery_s", fits, f"0 to {_LONGEST_S:g} s")
+        require_valid(self, "recovery_s", fits, f"0 to {_LONGEST_S:g} s")
 
 
 ALONE: Final = ChipOptions()

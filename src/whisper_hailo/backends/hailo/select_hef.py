@@ -12,8 +12,8 @@ from whisper_hailo.backends.hailo.faults import NO_DEVICE
 from whisper_hailo.backends.hailo.hef_catalog import fetched
 from whisper_hailo.backends.hailo.isolated_probe import chips
 from whisper_hailo.backends.hef.contract import RUNS_ON, check_encoder
-from whisper_hailo.core.errors import DeviceError, HefError, ModelError, NoDeviceError, shown
-from whisper_hailo.core.files import inside
+from whisper_hailo.core.errors import DeviceError, HefError, ModelError, NoDeviceError, display_path
+from whisper_hailo.core.files import resolve_within
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND
 
@@ -87,7 +87,7 @@ def _hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Pa
     takes = RUNS_ON[arch]
     # One for this very chip comes before one for a smaller chip.
     for record in sorted(spec.hefs, key=lambda record: record.arch != arch):
-        path = inside(directory, record.file)
+        path = resolve_within(directory, record.file)
         if record.part == part and record.arch in takes and path.is_file():
             yield path
     path_fetched = fetched(spec, arch, part)
@@ -108,8 +108,8 @@ def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
     path = matching_hef(directory, spec, arch, part) if arch in RUNS_ON else None
     if path is None:
         raise ModelError(
-            f"{shown(directory)} has no {part} HEF of {spec.name} for a {arch}; give one with "
-            f"--{part}, compile it, or for OpenAI's models: whisper-hailo fetch-hef "
+            f"{display_path(directory)} has no {part} HEF of {spec.name} for a {arch}; give one "
+            f"with --{part}, compile it, or for OpenAI's models: whisper-hailo fetch-hef "
             f"tiny|base|small --arch {arch}"
         )
     return path

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from whisper_hailo.backends.hef.read import HefFile, HefGroup, read_hef, read_resource
-from whisper_hailo.core.errors import HefError, shown
+from whisper_hailo.core.errors import HefError, display_path
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, parse_json_object
 from whisper_hailo.core.types import FRAMES_PER_SECOND
@@ -67,7 +67,9 @@ def read_speech_config(hef: HefFile) -> SpeechConfig | None:
         if len(sizes) < len(keys):
             raise MismatchError(f"{', '.join(keys)} are not all there as whole numbers")
     except MismatchError as error:
-        raise HefError(f"{CONFIG} in {shown(hef.path)}: {error}; fetch the file again") from error
+        raise HefError(
+            f"{CONFIG} in {display_path(hef.path)}: {error}; fetch the file again"
+        ) from error
     return SpeechConfig(*sizes)
 
 
@@ -170,8 +172,8 @@ def find_part(hef: HefFile, part: str) -> Shape:
         return next((shape for shape in found if shape.group.endswith(part)), found[0])
     names = ", ".join(group.name for group in hef.groups)
     raise HefError(
-        f"{shown(hef.path)} holds no Whisper {part} but {names}; "
-        f"see what it is with: whisper-hailo inspect {shown(hef.path)}"
+        f"{display_path(hef.path)} holds no Whisper {part} but {names}; "
+        f"see what it is with: whisper-hailo inspect {display_path(hef.path)}"
     )
 
 
@@ -184,8 +186,8 @@ def check_config(hef: HefFile, shape: EncoderShape) -> None:
     found = (shape.n_frames, shape.n_mels, shape.n_positions)
     if stated != found:
         raise HefError(
-            f"{shown(hef.path)}: {shape.group} takes {found[0]} frames of {found[1]} mel bins and "
-            f"gives {found[2]} positions, its {CONFIG} says {stated[0]}, {stated[1]} and "
+            f"{display_path(hef.path)}: {shape.group} takes {found[0]} frames of {found[1]} mel "
+            f"bins and gives {found[2]} positions, its {CONFIG} says {stated[0]}, {stated[1]} and "
             f"{stated[2]}; fetch the file again"
         )
 
@@ -245,14 +247,14 @@ def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
     shape = find_part(hef, "encoder")
     dims = spec.dims
     if not isinstance(shape, EncoderShape):
-        raise HefError(f"{shown(path)} holds no Whisper encoder")
+        raise HefError(f"{display_path(path)} holds no Whisper encoder")
     check_config(hef, shape)
     _same(path, spec, {"mel bins": (shape.n_mels, dims.n_mels)})
     _same(path, spec, {"width": (shape.d_model, dims.d_model)})
     if shape.n_frames > dims.max_frames:
         raise HefError(
-            f"{shown(path)} takes {shape.n_frames} frames, {spec.name} has {dims.max_frames}; "
-            "encoder and --model must be of one model"
+            f"{display_path(path)} takes {shape.n_frames} frames, {spec.name} has "
+            f"{dims.max_frames}; encoder and --model must be of one model"
         )
     return hef, shape
 
@@ -266,7 +268,7 @@ def check_decoder(path: Path, spec: ModelSpec) -> tuple[HefFile, DecoderShape]:
     hef = read_hef(path, verify=False)
     shape = find_part(hef, "decoder")
     if not isinstance(shape, DecoderShape):
-        raise HefError(f"{shown(path)} holds no Whisper decoder")
+        raise HefError(f"{display_path(path)} holds no Whisper decoder")
     _same(path, spec, {"width": (shape.d_model, spec.dims.d_model)})
     shape.logits(spec.dims.n_vocab)
     return hef, shape
@@ -293,7 +295,7 @@ def _same(path: Path, spec: ModelSpec, sizes: dict[str, tuple[int, int]]) -> Non
     for what, (got, expected) in sizes.items():
         if got != expected:
             raise HefError(
-                f"{shown(path)} has {what} {got}, {spec.name} has {expected}; "
+                f"{display_path(path)} has {what} {got}, {spec.name} has {expected}; "
                 "HEF and --model must be of one model"
             )
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import xxhash
 
 from whisper_hailo.backends.wire import Budget, Message, WireError, mapped
-from whisper_hailo.core.errors import HefError, shown
+from whisper_hailo.core.errors import HefError, display_path
 
 _BOUNDARY: Final = 0
 """Kind of connection; others lead from one context to the next."""
@@ -299,10 +299,12 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
         if verify and not check_sum(data, header):
             raise HefError(f"its content does not have the {CHECKSUMS[header.version]} it states")
     except OSError as error:
-        raise HefError(f"{shown(path)} cannot be read ({error.strerror or error})") from error
+        raise HefError(
+            f"{display_path(path)} cannot be read ({error.strerror or error})"
+        ) from error
     except (HefError, WireError) as error:
         raise HefError(
-            f"{shown(path)} is broken or no HEF: {error}; fetch or compile it again"
+            f"{display_path(path)} is broken or no HEF: {error}; fetch or compile it again"
         ) from error
     return hef
 
@@ -359,15 +361,17 @@ def read_resource(hef: HefFile, name: str, largest: int) -> bytes | None:
         return None
     if found.bytes > largest or found.start + found.bytes > hef.bytes:
         raise HefError(
-            f"{shown(hef.path)} says that its {shown(name)} has {found.bytes} bytes at "
-            f"{found.start}, expected at most {largest} within the file; fetch it again"
+            f"{display_path(hef.path)} says that its {display_path(name)} has {found.bytes} bytes "
+            f"at {found.start}, expected at most {largest} within the file; fetch it again"
         )
     try:
         data = bytes(mapped(hef.path, LARGEST_BYTES)[found.start : found.start + found.bytes])
     except (OSError, WireError) as error:
-        raise HefError(f"{shown(hef.path)} cannot be read ({error})") from error
+        raise HefError(f"{display_path(hef.path)} cannot be read ({error})") from error
     if found.checksum not in {0, xxhash.xxh3_64_intdigest(data)}:
-        raise HefError(f"{shown(name)} in {shown(hef.path)} was changed; fetch the file again")
+        raise HefError(
+            f"{display_path(name)} in {display_path(hef.path)} was changed; fetch the file again"
+        )
     return data
 
 

@@ -16,18 +16,16 @@ from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import StatusLine, clock
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.verbosity import note
-from whisper_hailo.core.errors import ExitCode, OptionError, shown
-from whisper_hailo.core.extras import require
-from whisper_hailo.core.files import at_home
-from whisper_hailo.core.flags import expect, expect_choices, flag, group
+from whisper_hailo.core.errors import ExitCode, OptionError, display_path
+from whisper_hailo.core.files import expand_user
+from whisper_hailo.core.flags import flag, option_group, require_choices, require_valid
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.core.process import available_cores
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.core.process import available_cores, require_extra
+from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
 from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.pipeline import USUAL_BATCH, checked_batch
+from whisper_hailo.transcription.pipeline import USUAL_BATCH, check_batch_size
 
 if TYPE_CHECKING:
     from whisper_hailo.batch.job import BatchJob
@@ -66,13 +64,13 @@ class JobOptions:
     )
     batch_size: int = flag(USUAL_BATCH, "Windows decoded together.", _WORK)
     as_json: bool = flag(False, "Print how far the job is as JSON.", name="--json")
-    layout: Layout = group(Layout)
+    layout: Layout = option_group(Layout)
 
     def __post_init__(self) -> None:
-        expect_choices(self)
-        checked_batch(self.batch_size)
+        require_choices(self)
+        check_batch_size(self.batch_size)
         fits = self.workers is None or 1 <= self.workers <= MOST_WORKERS
-        expect(self, "workers", fits, f"1 to {MOST_WORKERS}")
+        require_valid(self, "workers", fits, f"1 to {MOST_WORKERS}")
         if self.address is not None and self.engine != "ray":
             raise OptionError("--address needs --engine ray; give both")
 
@@ -86,16 +84,16 @@ def batch(
     job: JobOptions,
 ) -> int:
     """Transcribe an archive, each recording once; resume interrupted jobs; `batch status DIR`."""
-    from whisper_hailo.batch.store import store_of
+    from whisper_hailo.batch.store import open_store
 
     if words[0] == STATUS and len(words) == 2:
-        return _tell_status(store_of(at_home(words[1])), as_json=job.as_json)
+        return _tell_status(open_store(expand_user(words[1])), as_json=job.as_json)
     if job.output_dir is None:
         raise OptionError("--output-dir is missing: the folder of the job")
     if job.engine == "ray":
-        require("cluster", "--engine ray", "ray")
+        require_extra("cluster", "--engine ray", "ray")
     if job.results == "parquet":
-        require("parquet", "--results parquet", "pyarrow")
+        require_extra("parquet", "--results parquet", "pyarrow")
     files = OutputOptions(fmt=job.fmt, output_dir=Path(job.output_dir), layout=job.layout)
     options_on = partial(decoding_options, decoding, fallback, files)
     model.expect_language(options_on(DecodingOptions(), FALLBACK_STEP))
@@ -123,10 +121,10 @@ def _run(
 ) -> int:
     from whisper_hailo.batch.job import BatchJob, JobSettings
     from whisper_hailo.batch.manifest import read_sources
-    from whisper_hailo.batch.store import store_of
+    from whisper_hailo.batch.store import open_store
     from whisper_hailo.batch.workers import Setup
 
-    store = store_of(at_home(wanted.output_dir or ""))
+    store = open_store(expand_user(wanted.output_dir or ""))
     settings = JobSettings(
         transcriber.identity(options, long, wanted.batch_size),
         transcriber.settings(options, long, wanted.batch_size),
@@ -148,9 +146,9 @@ def _run(
     record = job.record
     done = f"{clock(record.audio_s)} of audio in {clock(record.seconds)}"
     note(
-        f"{_items(job.n_items)} in {shown(store.name)}, {failures} failed; "
+        f"{_items(job.n_items)} in {display_path(store.name)}, {failures} failed; "
         + (done if record.audio_s or failures else "nothing was left to do")
-        + f", see {shown(store.name)}/failures.jsonl" * bool(failures)
+        + f", see {display_path(store.name)}/failures.jsonl" * bool(failures)
     )
     return ExitCode.AUDIO if failures else ExitCode.OK
 

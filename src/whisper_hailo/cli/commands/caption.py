@@ -23,11 +23,10 @@ from whisper_hailo.cli.caption_views import report
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, patient_results
 from whisper_hailo.cli.verbosity import is_verbose
-from whisper_hailo.core.errors import ExitCode, shown
-from whisper_hailo.core.extras import require
+from whisper_hailo.core.errors import ExitCode, display_path
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.core.process import Supervisor, give_back_what_is_free
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.core.process import Supervisor, release_freed_memory, require_extra
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 
@@ -69,11 +68,11 @@ def caption(
     audio = source.played(audio)
     _expect_use(source, audio, show, layout)
     expect_heard(model, options)
-    model.expect_language(decoding_of(decoding, Cures()))
+    model.expect_language(decoding_of(decoding, AntiRepetition()))
     _expect_recording(audio)
     detector = SileroDetector()  # where it is missing, before a model is fetched
     browser, place, replacements = _browser(source), show.place(), show.replacements()
-    give_back_what_is_free()
+    release_freed_memory()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
         recording, heard = show.recording(audio), browser or _source(source, audio)
@@ -106,18 +105,18 @@ def _expect_use(
     show.expect_use(source)
     show.expect_subtitles(layout)
     if show.web:
-        require("web", "--web", "starlette", "uvicorn", "websockets")
+        require_extra("web", "--web", "starlette", "uvicorn", "websockets")
     if audio is None and source.mic not in (None, "browser"):
-        require("live", "--mic", "sounddevice")
+        require_extra("live", "--mic", "sounddevice")
 
 
 def _expect_recording(audio: str | None) -> None:
     """Refuse a missing or empty file."""
-    from whisper_hailo.audio.files import fault_of
+    from whisper_hailo.audio.files import find_fault
 
     if audio is None or audio == "-" or "://" in audio:
         return
-    fault = fault_of(Path(audio), shown(audio))
+    fault = find_fault(Path(audio), display_path(audio))
     if fault is not None:
         raise fault
 

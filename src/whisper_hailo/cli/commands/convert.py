@@ -11,7 +11,7 @@ from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OptionError, shown
+from whisper_hailo.core.errors import ModelError, OptionError, display_path
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.spec import ModelSpec
 
@@ -24,21 +24,21 @@ def convert(
     as_json: Annotated[bool, Flag("Print the model's JSON.", name="--json")] = False,
 ) -> None:
     """Write a Hugging Face Whisper checkpoint as ONNX graphs, without torch."""
-    from whisper_hailo.checkpoint.hub import is_model_directory, locate, parse_name
+    from whisper_hailo.checkpoint.hub import is_model_directory, locate_checkpoint, parse_name
     from whisper_hailo.convert.convert import convert_checkpoint
 
     name = parse_name(checkpoint)
     if name.path is not None and is_model_directory(name.path):
         raise ModelError(
-            f"{shown(checkpoint)} is a converted model directory, expected a checkpoint; "
+            f"{display_path(checkpoint)} is a converted model directory, expected a checkpoint; "
             "use it as it is with --model"
         )
     if name.path is not None and out.resolve() == name.path.resolve():
         raise OptionError(
-            f"{shown(out)} is the checkpoint itself; give another directory to write to"
+            f"{display_path(out)} is the checkpoint itself; give another directory to write to"
         )
     begin = perf_counter()
-    directory, source = locate(name, revision)
+    directory, source = locate_checkpoint(name, revision)
     spec = convert_checkpoint(directory, out, options, source=source)
     elapsed_s = perf_counter() - begin
     if as_json:

@@ -15,8 +15,8 @@ from typing import Annotated, Final
 from whisper_hailo.cli.doctor_hailo import BROKEN, NOTE, OK, Check
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
-from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.flags import Flag
+from whisper_hailo.core.process import install_command
 
 _DOT_PRODUCTS: Final = ("avx512_vnni", "avx_vnni", "asimddp", "i8mm")
 _CPU_FEATURES: Final = ("avx2", *_DOT_PRODUCTS, "asimd", "asimdhp")
@@ -86,9 +86,9 @@ def _processor() -> Check:
 def _small_numbers() -> Check:
     """Check which arithmetic quantised models use on this processor."""
     from whisper_hailo.backends.saturation import saturates
-    from whisper_hailo.core.process import computes_in_half
+    from whisper_hailo.core.process import has_float16_kernels
 
-    rest = "float16" if computes_in_half() else "float32"
+    rest = "float16" if has_float16_kernels() else "float32"
     try:
         in_pairs = saturates()
     except ImportError as error:
@@ -129,7 +129,7 @@ def _audio() -> Check:
 
 def _media() -> Check:
     if find_spec("av") is None:
-        advice = f"for m4a, mp4 and webm: {to_add('media')}"
+        advice = f"for m4a, mp4 and webm: {install_command('media')}"
         return Check("video and m4a", NOTE, "PyAV is not installed", advice)
     return Check("video and m4a", OK, f"PyAV {metadata.version('av')}")
 

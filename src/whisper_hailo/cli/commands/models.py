@@ -85,7 +85,7 @@ def _described(model: CachedModel) -> str:
 
 def _facts() -> dict[str, Any]:
     from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES, packaged_names
-    from whisper_hailo.checkpoint.package_registry import packages
+    from whisper_hailo.checkpoint.package_registry import package_versions
     from whisper_hailo.convert.model_cache import cached_models
 
     return {
@@ -103,13 +103,13 @@ def _facts() -> dict[str, Any]:
             for model in cached_models()
         ],
         "known": SHORT_NAMES,
-        "packaged": {name: packages(SHORT_NAMES[name]) for name in packaged_names()},
+        "packaged": {name: package_versions(SHORT_NAMES[name]) for name in packaged_names()},
     }
 
 
 def _lines() -> Iterator[str]:
     from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES, packaged_names
-    from whisper_hailo.checkpoint.package_registry import REGISTRY, packages
+    from whisper_hailo.checkpoint.package_registry import REGISTRY, package_versions
     from whisper_hailo.convert.model_cache import cached_models, models_folder
 
     yield f"Bundled:\n  {BUNDLED}  for trying things out: everyday English and German"
@@ -125,4 +125,4 @@ def _lines() -> Iterator[str]:
     yield from (f"  {name.ljust(width)}  {hub_id}" for name, hub_id in SHORT_NAMES.items())
     yield f"Fetched from {REGISTRY} where the model hub does not answer:"
     for name in packaged_names():
-        yield f"  {name.ljust(width)}  {packages(SHORT_NAMES[name])}"
+        yield f"  {name.ljust(width)}  {package_versions(SHORT_NAMES[name])}"

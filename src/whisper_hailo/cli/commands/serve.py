@@ -12,11 +12,9 @@ from whisper_hailo.cli.model import Fallback, ModelOptions, tell_engine
 from whisper_hailo.cli.options import FieldSubset
 from whisper_hailo.cli.verbosity import log_as
 from whisper_hailo.core.errors import ExitCode
-from whisper_hailo.core.extras import require
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.core.process import give_back_what_is_free
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.core.process import release_freed_memory, require_extra
+from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions, SearchOptions
 from whisper_hailo.serve.logs import JsonLines
 from whisper_hailo.serve.options import (
     DEFAULT_HTTP,
@@ -30,7 +28,15 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 logger = logging.getLogger(__name__)
 
 _MODEL = ("revision", "convert", "window", "margin_s", "engine", "threads")
-_DECODING = ("language", "cures", "max_new_tokens", "search", "thresholds", "limits", "prompts")
+_DECODING = (
+    "language",
+    "anti_repetition",
+    "max_new_tokens",
+    "search",
+    "thresholds",
+    "limits",
+    "prompts",
+)
 _LONG = ("trim_window", "skip_silence", "vad_threshold")
 _NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming")
 
@@ -45,7 +51,7 @@ def serve(
     safety: SafetyOptions,
 ) -> int:
     """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
-    require("server", "serve", *_NEEDED)
+    require_extra("server", "serve", *_NEEDED)
     _decoding(decoding, fallback, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
     from whisper_hailo.serve.request import Defaults
     from whisper_hailo.serve.server import Server, bound
@@ -53,7 +59,7 @@ def serve(
 
     if doors.http is None and doors.wyoming is None:
         doors = replace(doors, http=Address.of(DEFAULT_HTTP))
-    give_back_what_is_free()
+    release_freed_memory()
     safety.keys()  # what is wrong is told before a model is looked for
     safety.tls.context()  # refuses what HTTPS cannot be served with
     with bound(doors, tls=safety.tls_cert is not None) as listeners:

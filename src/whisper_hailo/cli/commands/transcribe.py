@@ -14,13 +14,17 @@ from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.verbosity import note
-from whisper_hailo.core.errors import ExitCode, OptionError, shown
-from whisper_hailo.core.flags import CHANNELS, expect_choices, flag
+from whisper_hailo.core.errors import ExitCode, OptionError, display_path
+from whisper_hailo.core.flags import CHANNELS, flag, require_choices
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions, WordOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import (
+    FALLBACK_STEP,
+    DecodingOptions,
+    SearchOptions,
+    WordOptions,
+)
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
-from whisper_hailo.transcription.pipeline import checked_batch
+from whisper_hailo.transcription.pipeline import check_batch_size
 
 if TYPE_CHECKING:
     from whisper_hailo.cli.inputs import Input
@@ -37,9 +41,9 @@ class BatchingOptions:
     channels: str = flag("mix", "All channels mixed, or each a speaker", LONG, choices=CHANNELS)
 
     def __post_init__(self) -> None:
-        expect_choices(self)
+        require_choices(self)
         if self.batch_size is not None:
-            checked_batch(self.batch_size)
+            check_batch_size(self.batch_size)
 
 
 def transcribe(
@@ -183,7 +187,7 @@ class _Run:
         """Transcribe each channel alone and merge them on one timeline."""
         from whisper_hailo.audio.stream import merge_channels, split_channels
 
-        progress = Progress(shown(Path(entry.name).name))
+        progress = Progress(display_path(Path(entry.name).name))
         transcripts = []
         try:
             with split_channels(entry.source()) as channels:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from whisper_hailo.checkpoint.weights import AnyArray, Weight, ready
+from whisper_hailo.checkpoint.weights import AnyArray, Weight, ready_weight
 from whisper_hailo.core.spec import AudioForm
 
 OPSET = 17
@@ -122,7 +122,7 @@ class GraphBuilder:
             array = array.astype(np.float32)
         shape = "x".join(map(str, array.shape))
         text = "_".join(str(item) for item in array.ravel().tolist())
-        return self.weight(f"const_{array.dtype.name}[{shape}]_{text}", ready(array))
+        return self.weight(f"const_{array.dtype.name}[{shape}]_{text}", ready_weight(array))
 
     def build(self) -> Graph:
         proto = helper.make_graph(self._nodes, self.name, self._inputs, self._outputs)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.weights import ready
+from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.graphs.builder import AUDIO_TYPES, FLOAT, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.layers import in_half, split_heads
 from whisper_hailo.convert.graphs.products import (
@@ -87,7 +87,7 @@ def _in_8_bits(b: GraphBuilder, both: str, layer: int, d_model: int) -> str:
     for output in b.ops("Split", (step,), outputs, axis=-1):
         b.output(output, FLOAT, ("batch", 1, d_model))
     steps = b.op("Div", (both, step), f"{both}.steps")
-    zero = b.weight("zero_code", ready(np.zeros((), np.int8)))
+    zero = b.weight("zero_code", ready_weight(np.zeros((), np.int8)))
     return b.op("QuantizeLinear", (steps, b.constant(1.0), zero), f"{both}.steps_8")
 
 
@@ -111,7 +111,7 @@ def _one_zero_row_more(b: GraphBuilder, x: Seen, d_model: int) -> Seen:
     """`(batch, n, d)` -> `(batch, n + 1, d)`, the last row zeros."""
     if isinstance(x, Rounded):
         return replace(x, codes=_one_row_more(b, x.codes, x.zero, d_model))
-    return _one_row_more(b, x, b.weight("zero", ready(np.zeros((1,), np.float32))), d_model)
+    return _one_row_more(b, x, b.weight("zero", ready_weight(np.zeros((1,), np.float32))), d_model)
 
 
 def _one_row_more(b: GraphBuilder, x: str, value: str, d_model: int) -> str:

@@ -12,10 +12,10 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import (
     AnyArray,
     Weight,
-    scaled,
-    stacked,
-    transposed,
-    zeros,
+    scaled_weight,
+    stacked_weight,
+    transposed_weight,
+    zero_weight,
 )
 from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
 from whisper_hailo.convert.graphs.quantize import block_size, quantized, quantized_outputs
@@ -74,7 +74,7 @@ def query(checkpoint: Checkpoint, attention: str, head_size: int) -> Linear:
     """
     factor = head_size**-0.5
     matrix, bias = (checkpoint.weight(f"{attention}.q_proj.{part}") for part in ("weight", "bias"))
-    return Linear(scaled(matrix, factor), scaled(bias, factor))
+    return Linear(scaled_weight(matrix, factor), scaled_weight(bias, factor))
 
 
 def fused_qkv(checkpoint: Checkpoint, attention: str, head_size: int) -> Linear:
@@ -88,8 +88,8 @@ def fused_qkv(checkpoint: Checkpoint, attention: str, head_size: int) -> Linear:
 
 def joined(*parts: Linear) -> Linear:
     """Products of the same input as one, their outputs side by side."""
-    biases = [part.bias or zeros(part.matrix.shape[0]) for part in parts]
-    return Linear(stacked([part.matrix for part in parts]), stacked(biases))
+    biases = [part.bias or zero_weight(part.matrix.shape[0]) for part in parts]
+    return Linear(stacked_weight([part.matrix for part in parts]), stacked_weight(biases))
 
 
 def with_wider_outputs(weights: Linear, n_heads: int, width: int) -> Linear:
@@ -183,7 +183,7 @@ def linear(
         return _tensor_linear(b, x, name, weights)
     if arithmetic.block_bits is not None:
         return _blocked_linear(b, x, name, weights, arithmetic.block_bits)
-    matrix = b.weight(f"{name}.weight", transposed(weights.matrix))
+    matrix = b.weight(f"{name}.weight", transposed_weight(weights.matrix))
     if weights.bias is None:
         return b.op("MatMul", (x, matrix), name)
     product = b.op("MatMul", (x, matrix), f"{name}.product")

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.weights import AnyArray, ready, transposed
+from whisper_hailo.checkpoint.weights import AnyArray, ready_weight, transposed_weight
 from whisper_hailo.convert.graphs.builder import FLOAT, INT64, Graph, GraphBuilder
 from whisper_hailo.convert.hailo.pieces import (
     N_CHUNKS,
@@ -60,7 +60,7 @@ def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     tokens = b.input(TOKENS, INT64, (1, sizes.length))
     features = b.input(FEATURES, FLOAT, (1, sizes.n_positions, dims.d_model))
     x = _embed(b, checkpoint, tokens, sizes.length)
-    mask = b.weight("decoder.causal_mask", ready(_causal_mask(sizes.length)))
+    mask = b.weight("decoder.causal_mask", ready_weight(_causal_mask(sizes.length)))
     own = AttentionShape(sizes.length, sizes.length, dims.n_decoder_heads, dims.head_size)
     context = _Context(checkpoint, own, replace(own, n_keys=sizes.n_positions), mask)
     for i in range(dims.n_decoder_layers):
@@ -133,7 +133,7 @@ def _logits(b: GraphBuilder, checkpoint: Checkpoint, hidden: str, length: int) -
     chunks = []
     for node_name, (start, stop) in zip(END_NODES, vocabulary_chunks(n_vocab), strict=True):
         rows = checkpoint.rows(checkpoint.projection_name, start, stop)
-        matrix = b.weight(f"{LOGITS}.{start}.weight", transposed(rows))
+        matrix = b.weight(f"{LOGITS}.{start}.weight", transposed_weight(rows))
         chunks.append(b.op("MatMul", (hidden, matrix), f"{LOGITS}.{start}", node_name=node_name))
     b.op("Concat", chunks, LOGITS, node_name="/Concat", axis=2)
     b.output(LOGITS, FLOAT, (1, length, n_vocab))

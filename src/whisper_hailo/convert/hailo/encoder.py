@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.weights import reshaped
+from whisper_hailo.checkpoint.weights import reshaped_weight
 from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, gelu, layer_norm, mlp
 from whisper_hailo.convert.hailo.pieces import (
@@ -60,7 +60,7 @@ def _convolutions(b: GraphBuilder, checkpoint: Checkpoint, mel: str, sizes: Fixe
     for name, stride in (("encoder.conv1", 1), ("encoder.conv2", 2)):
         stored = checkpoint.weight(f"{name}.weight")
         n_out, n_in, width = stored.shape
-        weight = b.weight(f"{name}.weight", reshaped(stored, (n_out, n_in, 1, width)))
+        weight = b.weight(f"{name}.weight", reshaped_weight(stored, (n_out, n_in, 1, width)))
         bias = b.weight(f"{name}.bias", checkpoint.weight(f"{name}.bias"))
         x = b.op(
             "Conv",

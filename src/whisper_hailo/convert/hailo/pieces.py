@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.weights import stacked, transposed
+from whisper_hailo.checkpoint.weights import stacked_weight, transposed_weight
 from whisper_hailo.convert.graphs.builder import GraphBuilder
 from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, gelu
 from whisper_hailo.convert.graphs.products import checkpoint_linear, linear
@@ -129,7 +129,7 @@ def fused_qkv(
     """
     parts = [checkpoint.weight(f"{attention}.{part}_proj.weight") for part in "qkv"]
     d_model = checkpoint.config.dims.d_model
-    matrix = b.weight(f"{attention}.qkv.weight", transposed(stacked(parts)))
+    matrix = b.weight(f"{attention}.qkv.weight", transposed_weight(stacked_weight(parts)))
     product = b.op("MatMul", (x, matrix), f"{attention}.qkv")
     names = [f"{attention}.{part}_product" for part in "qkv"]
     q, k, v = b.ops("Split", (product, b.constant([d_model] * 3)), names, axis=2)

@@ -136,7 +136,7 @@ class BeamChoice:
         """Return the best `beam_size + 1` possible ids, best first."""
         if self._boost > 0.0 and end_lead(logits, self._eot, self._boost) > 0.0:
             return [self._eot]
-        return highest(logits, self._beam_size + 1)
+        return highest_logits(logits, self._beam_size + 1)
 
     def finish(self) -> list[Hypothesis]:
         """Return the finished hypotheses; too few are filled up with the best running ones."""
@@ -144,7 +144,7 @@ class BeamChoice:
         return [*self._finished, *self._live[:missing]] or [Hypothesis()]
 
 
-def highest(logits: FloatArray, count: int) -> list[int]:
+def highest_logits(logits: FloatArray, count: int) -> list[int]:
     """Return the ids of the `count` highest possible logits, best first, lower ids first.
 
     At least `count` logits reach the `count`-th highest peak of all blocks, and few more do.

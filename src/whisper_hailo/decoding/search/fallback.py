@@ -10,8 +10,7 @@ import numpy as np
 
 from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import Thresholds
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, Thresholds
 from whisper_hailo.decoding.repetition import compression_ratio, cut_loop, repeats_prompt
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.text.tokenizer import Tokenizer

@@ -9,7 +9,7 @@ import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.logits_rules import LogitsRules, choose
+from whisper_hailo.decoding.logits_rules import LogitsRules, choose_token
 from whisper_hailo.decoding.repetition import LOOP_CHECK_TOKENS, ends_in_loop
 from whisper_hailo.decoding.search.hypothesis import DecoderInput, Hypothesis, NoDraft, SearchResult
 
@@ -27,7 +27,7 @@ class GreedyChoice:
     ) -> tuple[int, float]:
         """Return the id and its log-probability; `raw` `(n_vocab,)` may be changed."""
         ruled, raw = self.rules.apply_in_place(raw, logsumexp, generated)
-        token = choose(ruled.logits, self.eot, self.eot_boost)
+        token = choose_token(ruled.logits, self.eot, self.eot_boost)
         return token, float(raw[token]) - ruled.logsumexp
 
 

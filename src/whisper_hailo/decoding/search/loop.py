@@ -156,7 +156,7 @@ class DecodingLoop:
         self._special = special
         self._options = options
         self._rules = LogitsRules(special, decoder.spec.dims, options, window_s, hotwords)
-        boost = options.cures.eot_boost
+        boost = options.anti_repetition.eot_boost
         self._greedily = GreedyChoice(self._rules, special.eot, boost)
 
     def run(
@@ -246,7 +246,11 @@ class DecodingLoop:
         return DraftSearch(choice, budget, task.draft or Draft(), n_vocab, assistant)
 
     def _choice(self, task: DecodingTask, temperature: float, beam_size: int) -> Choice:
-        eot, boost, search = self._special.eot, self._options.cures.eot_boost, self._options.search
+        eot, boost, search = (
+            self._special.eot,
+            self._options.anti_repetition.eot_boost,
+            self._options.search,
+        )
         if temperature == 0:
             return BeamChoice(eot, boost, beam_size, search.patience)
         key = (search.seed, task.key, round(temperature * 1000))

@@ -13,7 +13,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.errors import OptionError, shown
+from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.files import FileId, file_id
 from whisper_hailo.core.types import Word
 from whisper_hailo.live.events import Completed, Event, as_json
@@ -21,10 +21,10 @@ from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
 from whisper_hailo.text.subtitles import (
     Cue,
     Layout,
-    clauses,
-    label,
-    lines,
-    spread,
+    speaker_label,
+    split_clauses,
+    split_lines,
+    spread_times,
     srt_cue,
     vtt_cue,
 )
@@ -71,7 +71,7 @@ class CaptionFile(GrowingFile):
         ending = path.suffix.lower().removeprefix(".")
         if ending not in FORMATS:
             raise OptionError(
-                f"--output is {shown(path)}, expected a name that ends in "
+                f"--output is {display_path(path)}, expected a name that ends in "
                 f"{', '.join('.' + ending for ending in FORMATS)}"
             )
         super().__init__(path, ending, rotation)
@@ -84,7 +84,7 @@ class CaptionFile(GrowingFile):
 
     def _records(self, event: Completed) -> Iterator[str]:
         if self._format == "txt":
-            yield f"{label(event.speaker)}{event.text}\n"
+            yield f"{speaker_label(event.speaker)}{event.text}\n"
             if event.translation:
                 yield f"{event.translation}\n"
             return
@@ -135,7 +135,9 @@ def caption_files(
     for one, other in combinations(named, 2):
         if os.path.realpath(one) == os.path.realpath(other):
             first = "--events" if one is events else "--output"
-            raise OptionError(f"{first} and --output are both {shown(other)}; name two files")
+            raise OptionError(
+                f"{first} and --output are both {display_path(other)}; name two files"
+            )
     return files
 
 
@@ -148,21 +150,21 @@ def cues_of(event: Completed, layout: Layout = CUES) -> Iterator[Cue]:
     """Yield the cues of a segment, as long as it together; a translation has cues beside them."""
     said = list(_cues(timed_words(event), event, layout))
     words = [f" {word}" for word in (event.translation or "").split()]
-    translated = _cues(spread(words, event.start_s, event.end_s), event, layout)
+    translated = _cues(spread_times(words, event.start_s, event.end_s), event, layout)
     yield from sorted([*said, *translated], key=lambda cue: cue.start_s)
 
 
 def _cues(words: Sequence[Word], event: Completed, layout: Layout) -> Iterator[Cue]:
     width = layout.max_line_width or sys.maxsize
-    groups = list(clauses(words, width, layout.max_line_count or sys.maxsize))
+    groups = list(split_clauses(words, width, layout.max_line_count or sys.maxsize))
     starts_s = [event.start_s, *(group[0].start_s for group in groups[1:])]
     for group, (start_s, end_s) in zip(groups, pairwise([*starts_s, event.end_s]), strict=False):
-        yield Cue(start_s, end_s, "\n".join(lines(group, width)), event.speaker)
+        yield Cue(start_s, end_s, "\n".join(split_lines(group, width)), event.speaker)
 
 
 def timed_words(event: Completed) -> list[Word]:
     """Return the words of a segment with times; without times they share the segment's."""
-    shared = spread([word.text for word in event.words], event.start_s, event.end_s)
+    shared = spread_times([word.text for word in event.words], event.start_s, event.end_s)
     timed = []
     for word, other in zip(event.words, shared, strict=True):
         if word.start_s is None or word.end_s is None:

@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from filelock import lock_descriptor
 
-from whisper_hailo.core.errors import OptionError, OutputError, shown
+from whisper_hailo.core.errors import OptionError, OutputError, display_path
 from whisper_hailo.core.files import FileId, file_id, refuse_foreign
 from whisper_hailo.core.protocols import Closing
 
@@ -88,7 +88,7 @@ class GrowingFile(Closing):
         self._size = self._n_records = 0
         self._day = ""
         self._rest = b""  # of a record that a pipe took a part of
-        self.name = shown(path)
+        self.name = display_path(path)
 
     def check(self, source: FileId | None) -> None:
         """Refuse unusable names before any work.
@@ -102,7 +102,7 @@ class GrowingFile(Closing):
         """
         if source is not None and file_id(self._path) == source:
             raise OptionError(
-                f"captions would replace the input {shown(self._path)}; name another file"
+                f"captions would replace the input {display_path(self._path)}; name another file"
             )
         refuse_foreign(self._path, self._format)
 
@@ -219,7 +219,7 @@ class GrowingFile(Closing):
         """Open the next free file."""
         self._day = self._rotation.day
         path, descriptor = next(filter(None, map(self._free, self._names())))
-        self._descriptor, self._part, self.name = descriptor, path, shown(path)
+        self._descriptor, self._part, self.name = descriptor, path, display_path(path)
         self._regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._size, self._n_records = _size(descriptor), 0
         try:

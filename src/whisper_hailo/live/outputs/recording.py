@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.audio.flac import FlacBytes
-from whisper_hailo.core.errors import OptionError, OutputError, shown
-from whisper_hailo.core.timing import GrowingWait
+from whisper_hailo.core.errors import OptionError, OutputError, display_path
+from whisper_hailo.core.timing import Backoff
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
 from whisper_hailo.live.outputs.sinks import ClosingOutput
@@ -68,14 +68,16 @@ class FlacRecording(ClosingOutput):
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         if path.suffix.lower() != ".flac":
-            raise OptionError(f"--record is {shown(path)}, expected a name that ends in .flac")
+            raise OptionError(
+                f"--record is {display_path(path)}, expected a name that ends in .flac"
+            )
         self.file = _FlacFile(path, rotation)
         self._flac: FlacBytes | None = None
         self._waiting: deque[NDArray[np.int16]] = deque()
         self._n_waiting = 0
         self._n_lost = 0
         self._torn = False  # what waits does not follow what was written
-        self._wait = GrowingWait(now)
+        self._wait = Backoff(now)
         self._now = now
         self._synced_s = now()
 

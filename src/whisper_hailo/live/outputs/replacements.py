@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import OptionError, shown
+from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.files import read_text
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, text_of
 
@@ -40,7 +40,8 @@ class Replacements:
             heard, arrow, instead = line.partition(_ARROW)
             if not arrow or not _key(heard):
                 raise OptionError(
-                    f"{shown(path)}, line {number} is {line!r}, expected HEARD {_ARROW} SHOWN"
+                    f"{display_path(path)}, line {number} is {line!r}, expected HEARD {_ARROW} "
+                    "SHOWN"
                 )
             phrases[_key(heard)] = instead.strip()
         return cls(phrases)
@@ -130,7 +131,7 @@ def _lines(path: Path, option: str) -> Iterator[tuple[int, str]]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise OptionError(
-            f"{option} {shown(path)} cannot be read ({why}); check the path"
+            f"{option} {display_path(path)} cannot be read ({why}); check the path"
         ) from error
     for number, line in enumerate(text.splitlines(), start=1):
         if bare := line.partition("#")[0].strip():

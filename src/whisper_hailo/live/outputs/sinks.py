@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.core.protocols import Closeable, Closing
-from whisper_hailo.core.timing import GrowingWait
+from whisper_hailo.core.timing import Backoff
 from whisper_hailo.live.events import Completed, Event, Partial
 from whisper_hailo.live.statistics import CaptionStatistics
 
@@ -105,7 +105,7 @@ class RetriedSink(ClosingOutput):
         self._sink = sink
         self._waiting: deque[Event] = deque()
         self._n_dropped = 0
-        self._wait = GrowingWait(now)
+        self._wait = Backoff(now)
 
     def open(self) -> RetriedSink:
         """Open the sink.

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.audio.stream import Resampler
-from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, shown
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, display_path
+from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.sources.audio_queue import LOOK_S, AudioQueue
@@ -111,7 +111,7 @@ def choose_device(wanted: str, before: str = "") -> InputDevice:
         fitting = [device for device in devices if wanted.casefold() in device.name.casefold()]
     if len(fitting) != 1:
         how_many = "several devices fit" if fitting else "no input device fits"
-        raise OptionError(f"--mic is {wanted!r}, {how_many}; there are {shown(listed)}")
+        raise OptionError(f"--mic is {wanted!r}, {how_many}; there are {display_path(listed)}")
     return fitting[0]
 
 
@@ -248,7 +248,7 @@ def _sounddevice() -> Any:  # noqa: ANN401 - a module without types
     except (ImportError, OSError) as error:  # OSError: the PortAudio library itself is missing
         raise DeviceError(
             f"microphones need sounddevice and PortAudio ({error}); "
-            f"sudo apt install libportaudio2, and {to_add('live')}"
+            f"sudo apt install libportaudio2, and {install_command('live')}"
         ) from error
     return sounddevice
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from whisper_hailo.core.errors import AudioError
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.sources.source import Block, Pace
@@ -57,7 +57,8 @@ class NetworkSource(Closing):
             import av
         except ImportError as error:
             raise AudioError(
-                f"{self.name} needs PyAV, which is not installed ({error}); {to_add('media')}"
+                f"{self.name} needs PyAV, which is not installed ({error}); "
+                f"{install_command('media')}"
             ) from error
         self._closed = self._reading = False
         options = {"rtsp_transport": "tcp"} if self.name.startswith("rtsp") else {}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.core.timing import GrowingWait
+from whisper_hailo.core.timing import Backoff
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.audio_queue import LOOK_S
 from whisper_hailo.live.sources.source import (
@@ -87,7 +87,7 @@ class ReopenedSource(SourceAround):
         Raises:
             WhisperHailoError: it was away for too long.
         """
-        wait, left_s = GrowingWait(self._now), self._now()
+        wait, left_s = Backoff(self._now), self._now()
         while not self._closed:
             if wait.is_over:
                 self._source.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import expect, expect_choices, flag
+from whisper_hailo.core.flags import flag, require_choices, require_valid
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ def parse_clips(text: str) -> tuple[Clip, ...]:
         times = [float(part) for part in text.split(",")] if text.strip() else []
     except ValueError:
         raise OptionError(f"--clip-timestamps is {text!r}, {_EXPECTED}") from None
-    return clips_of(times)
+    return clips_from_times(times)
 
 
-def clips_of(times_s: list[float] | tuple[float, ...]) -> tuple[Clip, ...]:
+def clips_from_times(times_s: list[float] | tuple[float, ...]) -> tuple[Clip, ...]:
     """Return clips from alternating starts and ends.
 
     Raises:
@@ -135,12 +135,12 @@ class LongOptions:
     )
 
     def __post_init__(self) -> None:
-        expect_choices(self)
+        require_choices(self)
         fits = self.overlap_s is None or 0 < self.overlap_s <= 15
-        expect(self, "overlap_s", fits, "more than 0 s, at most 15 s")
-        expect(self, "vad_threshold", 0 < self.vad_threshold < 1, "0 to 1")
+        require_valid(self, "overlap_s", fits, "more than 0 s, at most 15 s")
+        require_valid(self, "vad_threshold", 0 < self.vad_threshold < 1, "0 to 1")
         for name in ("min_silence_s", "speech_pad_s"):
-            expect(self, name, 0 <= getattr(self, name) <= 10, "0 to 10 s")
+            require_valid(self, name, 0 <= getattr(self, name) <= 10, "0 to 10 s")
 
 
 class WindowPlanner(Protocol):

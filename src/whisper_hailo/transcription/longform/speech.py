@@ -19,7 +19,7 @@ from whisper_hailo.audio.vad import (
     SpeechDetector,
     find_onset,
     quiet_gain,
-    stretches,
+    speech_stretches,
 )
 from whisper_hailo.audio.windows import PackedPiece, Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
@@ -138,7 +138,7 @@ class SpeechPlan:
         recent = _Recent(clip.start, self._content + FRAME_SAMPLES)
         free_from = clip.start
         frames = self._probabilities(clip, recent)
-        for speech in stretches(frames, self._options.vad_threshold, silence, longest):
+        for speech in speech_stretches(frames, self._options.vad_threshold, silence, longest):
             start, end = self._padded(speech, clip, free_from)
             end = min(end, recent.end if clip.end is None else min(clip.end, recent.end))
             yield start, recent.slice(start, end)

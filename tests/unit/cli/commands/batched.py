@@ -100,7 +100,7 @@ def works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Works:
     monkeypatch.setattr(ModelOptions, "transcriber", transcriber)
     monkeypatch.setattr("whisper_hailo.batch.workers.LocalEngine", local)
     monkeypatch.setattr("whisper_hailo.batch.cluster.run_on_ray", ray)
-    monkeypatch.setattr(module, "require", lambda *_: None)
+    monkeypatch.setattr(module, "require_extra", lambda *_: None)
     monkeypatch.setattr(module, "available_cores", lambda: 5)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "talks").mkdir()

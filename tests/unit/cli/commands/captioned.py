@@ -52,7 +52,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Made:
 
     monkeypatch.setattr(module, "caption_engine", engine)
     monkeypatch.setattr("whisper_hailo.audio.vad.SileroDetector", detector)
-    monkeypatch.setattr(module, "give_back_what_is_free", lambda: None)
+    monkeypatch.setattr(module, "release_freed_memory", lambda: None)
     monkeypatch.chdir(tmp_path)
     soundfile.write("a.wav", SOUND, 16_000, subtype="FLOAT")
     return found
@@ -68,7 +68,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> list[Page]:
         return found[-1]
 
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.WebView", make)
-    monkeypatch.setattr(module, "require", lambda *_: None)
+    monkeypatch.setattr(module, "require_extra", lambda *_: None)
     return found
 
 

@@ -176,7 +176,7 @@ def test_what_an_option_needs_is_asked_for_first(
         asked.append(given)
         raise OptionError("it is not installed")
 
-    monkeypatch.setattr(module, "require", require)
+    monkeypatch.setattr(module, "require_extra", require)
     assert batch(words) == (2 if needed else 0)
     assert asked == needed
 

@@ -174,7 +174,7 @@ def test_sources(
         return Endless()
 
     monkeypatch.setattr("whisper_hailo.live.sources.open_source", open_source)
-    monkeypatch.setattr(module, "require", lambda *_: None)
+    monkeypatch.setattr(module, "require_extra", lambda *_: None)
     assert run(["caption", *given(words, tmp_path)]) == 0
     assert opened == [(audio, OPENED | changed)]
 
@@ -212,14 +212,14 @@ def test_a_file_that_is_not_there_is_told_before_anything_is_loaded(
 def test_what_an_option_needs_is_told_first(
     words: str, needs: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.core.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("whisper_hailo.core.process.find_spec", lambda _: None)
     assert run(["caption", *words.split()]) == 2
     assert f"needs {needs}, which is not installed" in capsys.readouterr().err
 
 
 def test_memory_that_is_free_is_given_back(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked(None)
-    monkeypatch.setattr(module, "give_back_what_is_free", asked)
+    monkeypatch.setattr(module, "release_freed_memory", asked)
     assert caption() == 0
     assert asked.with_ == [()]
     assert len(made.given) == 1

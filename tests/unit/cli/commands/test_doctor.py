@@ -15,7 +15,7 @@ from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import doctor
 from whisper_hailo.cli.doctor_hailo import Check
 from whisper_hailo.core import process
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.process import install_command
 
 
 def test_every_check_that_is_not_ok_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +40,7 @@ def test_a_runtime_that_is_too_old_is_broken(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_8_bits_are_computed_in_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_cpu_flags", lambda: {"avx2", "avx512_vnni"})
     monkeypatch.setattr(saturation, "saturates", lambda: False)
-    monkeypatch.setattr(process, "computes_in_half", lambda: True)
+    monkeypatch.setattr(process, "has_float16_kernels", lambda: True)
     assert doctor._small_numbers().found == "exact, by avx512_vnni; the rest in float16"
     several = {"i8mm", "avx_vnni", "asimddp", "avx512_vnni", "avx2"}
     monkeypatch.setattr(doctor, "_cpu_flags", lambda: several)
@@ -204,7 +204,7 @@ def test_a_runtime_that_cannot_be_imported_computes_no_8_bits(
 
 def test_what_8_bits_leave_is_computed_in(monkeypatch: pytest.MonkeyPatch) -> None:
     for half, rest in ((True, "float16"), (False, "float32")):
-        monkeypatch.setattr(process, "computes_in_half", lambda half=half: half)
+        monkeypatch.setattr(process, "has_float16_kernels", lambda half=half: half)
         for pairs in (True, False):
             monkeypatch.setattr(saturation, "saturates", lambda pairs=pairs: pairs)
             assert doctor._small_numbers().found.endswith(f"the rest in {rest}")
@@ -224,7 +224,7 @@ def test_other_formats_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "av" else name)
     check = doctor._media()
     assert check.status == "note"
-    assert to_add("media") in check.advice
+    assert install_command("media") in check.advice
     monkeypatch.setattr(doctor, "find_spec", lambda name: name if name == "av" else None)
     monkeypatch.setattr(doctor.metadata, "version", lambda name: f"17 of {name}")
     check = doctor._media()

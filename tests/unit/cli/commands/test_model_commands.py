@@ -91,7 +91,7 @@ def test_a_checkpoint_is_fetched_at_the_revision_that_is_typed(
     asked = convert(monkeypatch, spec)
     source = ModelSource("openai/whisper-tiny", "abc")
     found = Asked((Path("checkpoint"), source))
-    found.patched(monkeypatch, "whisper_hailo.checkpoint.hub.locate")
+    found.patched(monkeypatch, "whisper_hailo.checkpoint.hub.locate_checkpoint")
     assert run(["convert", "tiny", "out", "--revision", "abc"]) == 0
     ((name, revision),) = found.with_
     assert (name.hub_id, revision) == ("openai/whisper-tiny", "abc")

@@ -16,7 +16,7 @@ from tests.unit.cli.given import given
 from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.model import ModelOptions
-from whisper_hailo.core import extras
+from whisper_hailo.core import process
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -25,9 +25,9 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 def test_an_extra_that_is_missing_is_told_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = extras.find_spec
+    found = process.find_spec
     monkeypatch.setattr(
-        extras, "find_spec", lambda name: None if name == "fastapi" else found(name)
+        process, "find_spec", lambda name: None if name == "fastapi" else found(name)
     )
     assert run(["serve", "--model", "nowhere"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -100,7 +100,7 @@ class Doors:
 def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Doors:
     pytest.importorskip("fastapi", reason="the server extra is not installed")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("whisper_hailo.cli.commands.serve.give_back_what_is_free", lambda: None)
+    monkeypatch.setattr("whisper_hailo.cli.commands.serve.release_freed_memory", lambda: None)
     return Doors(monkeypatch)
 
 
@@ -248,7 +248,7 @@ def test_https_is_served_with_a_certificate(house: Doors, monkeypatch: pytest.Mo
 def test_memory_that_is_free_is_given_back(house: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        "whisper_hailo.cli.commands.serve.give_back_what_is_free", lambda: asked.append("asked")
+        "whisper_hailo.cli.commands.serve.release_freed_memory", lambda: asked.append("asked")
     )
     assert run(["serve"]) == 0
     assert asked == ["asked"]

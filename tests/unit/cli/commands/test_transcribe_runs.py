@@ -114,13 +114,13 @@ def test_a_model_that_refuses_is_not_opened(many: Many, capsys: pytest.CaptureFi
 
 
 def test_what_is_not_typed_is_as_the_model_has_it(many: Many, tmp_path: Path) -> None:
-    many.default_options = DecodingOptions(cures=PRESETS["balanced"])  # type: ignore[misc]
+    many.default_options = DecodingOptions(anti_repetition=PRESETS["balanced"])  # type: ignore[misc]
     many.default_fallback = 0.0  # type: ignore[misc]
     for words in ("--best-of 3", "--fallback 0.5 | eot-boost = 0.9"):
         assert run(["transcribe", "a.wav", *given(words, tmp_path)]) == 0
     plain, typed = (asked[0] for asked in many.asked)
-    assert (plain.cures, plain.search.temperatures) == (PRESETS["balanced"], (0.0,))
-    assert typed.cures == replace(PRESETS["balanced"], eot_boost=0.9)
+    assert (plain.anti_repetition, plain.search.temperatures) == (PRESETS["balanced"], (0.0,))
+    assert typed.anti_repetition == replace(PRESETS["balanced"], eot_boost=0.9)
     assert typed.search.temperatures == (0.0, 0.5, 1.0)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.weights import ready
+from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, HALF, OPSET, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
 from whisper_hailo.convert.graphs.decoder import decoder_graph
@@ -93,8 +93,8 @@ def test_an_input_rounded_once_gives_the_same_products(tmp_path: Path, width: in
     rng = np.random.default_rng(width)
     parts = {
         name: Linear(
-            ready(rng.standard_normal((24, width), np.float32)),
-            ready(rng.standard_normal(24, np.float32)) if name != "b" else None,
+            ready_weight(rng.standard_normal((24, width), np.float32)),
+            ready_weight(rng.standard_normal(24, np.float32)) if name != "b" else None,
         )
         for name in "abc"
     }

@@ -6,7 +6,13 @@ import onnx
 import pytest
 from onnx import defs, numpy_helper
 
-from whisper_hailo.checkpoint.weights import ready, scaled, stacked, transposed, zeros
+from whisper_hailo.checkpoint.weights import (
+    ready_weight,
+    scaled_weight,
+    stacked_weight,
+    transposed_weight,
+    zero_weight,
+)
 from whisper_hailo.convert.graphs import onnx_file
 from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, OPSET, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.onnx_file import write_graph
@@ -18,10 +24,12 @@ CODES = np.arange(64, dtype=np.uint8)
 def _graph() -> Graph:
     b = GraphBuilder("toy")
     x = b.input("x", FLOAT, ("n", 32))
-    product = b.op("MatMul", (x, b.weight("table", transposed(ready(TABLE)))), "product")
+    product = b.op(
+        "MatMul", (x, b.weight("table", transposed_weight(ready_weight(TABLE)))), "product"
+    )
     same = b.view("same", "table", (40, 32))
     b.op("MatMul", (product, same), "y")
-    b.weight("codes", ready(CODES))
+    b.weight("codes", ready_weight(CODES))
     b.output("y", FLOAT, ("n", 32))
     return b.build()
 
@@ -83,7 +91,7 @@ def test_weights_of_a_kilobyte_lie_outside_each_on_a_page_of_its_own(tmp_path: P
     sizes = {"small": 1023, "a": 1024, "tiny": 1, "b": 5000, "c": 4097}
     arrays = {name: np.full(size, size % 251, np.uint8) for name, size in sizes.items()}
     for name, array in arrays.items():
-        b.weight(name, ready(array))
+        b.weight(name, ready_weight(array))
         if name == "a":
             b.view("same", "a", (32, 32))
     arrays["same"] = arrays["a"].reshape(32, 32)
@@ -119,11 +127,11 @@ def test_varint_is_protobufs(value: int) -> None:
 
 
 def test_weights_are_lazy_and_composable() -> None:
-    base = ready(TABLE)
-    np.testing.assert_array_equal(scaled(base, 0.125).load(), TABLE * np.float32(0.125))
-    both = stacked([zeros(3), ready(np.ones(2, np.float32))])
+    base = ready_weight(TABLE)
+    np.testing.assert_array_equal(scaled_weight(base, 0.125).load(), TABLE * np.float32(0.125))
+    both = stacked_weight([zero_weight(3), ready_weight(np.ones(2, np.float32))])
     assert both.shape == both.load().shape == (5,)
-    assert transposed(base).nbytes == TABLE.nbytes
+    assert transposed_weight(base).nbytes == TABLE.nbytes
 
 
 def test_equal_constants_are_one_initializer() -> None:

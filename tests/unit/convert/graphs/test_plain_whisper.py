@@ -15,7 +15,7 @@ from tests.checkpoints import TOY, TOY_FFN, Arrays, config_of, random_arrays, wr
 from tests.unit.convert.graphs.plain_whisper import Values, convolve, decode, encode, norm
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.weights import ready
+from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs.builder import FLOAT, GraphBuilder
 from whisper_hailo.convert.graphs.encoder import convolution
@@ -128,7 +128,7 @@ def test_convolutions_of_more_and_of_fewer_outputs(tmp_path: Path, name: str, st
     for n_in, n_out in ((3, 5), (8, 2)):
         weight = rng.standard_normal((n_out, n_in, 3)).astype(np.float32)
         arrays = {f"{name}.weight": weight, f"{name}.bias": weight[:, 0, 0]}
-        checkpoint: Any = SimpleNamespace(weight=lambda part, own=arrays: ready(own[part]))
+        checkpoint: Any = SimpleNamespace(weight=lambda part, own=arrays: ready_weight(own[part]))
         b = GraphBuilder("convolution")
         b.input("x", FLOAT, (2, 130, n_in))
         turned = b.op("Transpose", ("x",), "turned", perm=[0, 2, 1])

@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from whisper_hailo.checkpoint.weights import ready
+from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.graphs.builder import FLOAT, INT64, MICROSOFT, GraphBuilder
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.graphs.products import Arithmetic, Linear, linear
@@ -69,7 +69,7 @@ def test_the_shift_takes_the_mean_error_away(n_out: int) -> None:
     inputs = mean + 0.5 * _matrix(400)
     missing = (matrix - dequantize_blocks(*quantize_blocks(matrix, 4), 4)).T
     lost = inputs @ missing
-    shift = rounding_shift(ready(matrix), ready(mean), 4, 64)
+    shift = rounding_shift(ready_weight(matrix), ready_weight(mean), 4, 64)
     got = shift.load()
     assert got.shape == shift.shape == (n_out,)
     # Of each output: sums of 64 products below 2, each rounded by 6e-8 of it at most.
@@ -110,13 +110,13 @@ def test_outputs_of_zeros_have_steps_of_one() -> None:
 
 def test_rows_that_are_no_whole_blocks_are_refused() -> None:
     with pytest.raises(ModelError, match="blocks of 32 for int8; convert this checkpoint with"):
-        quantized(ready(_matrix(4, 40)), 8)
+        quantized(ready_weight(_matrix(4, 40)), 8)
 
 
 def test_promised_shapes_are_kept_and_work_is_done_once() -> None:
     calls = []
     matrix = _matrix()
-    weight = ready(matrix)
+    weight = ready_weight(matrix)
     counting = type(weight)(weight.shape, weight.dtype, lambda: (calls.append(1), matrix)[1])
     codes, scales = quantized(counting, 4)
     assert codes.load().shape == codes.shape == (96, 1, 32)
@@ -134,7 +134,7 @@ def test_runtime_reads_the_codes_as_we_write_them(tmp_path: Path, bits: int) -> 
     x = b.input("x", FLOAT, ("batch", "n", 64))
     ids = b.input("ids", INT64, ("k",))
     arithmetic = {8: Arithmetic.BLOCKS_8, 4: Arithmetic.BLOCKS_4}[bits]
-    product = linear(b, x, "product", Linear(ready(matrix), ready(bias)), arithmetic)
+    product = linear(b, x, "product", Linear(ready_weight(matrix), ready_weight(bias)), arithmetic)
     b.output(product, FLOAT, ("batch", "n", 96))
     b.view("flat", "product.codes", (96, 64 * bits // 8))
     b.op(
@@ -211,7 +211,7 @@ def test_integer_products_are_exact_on_this_processor(
     inputs[0] = 255
     b = GraphBuilder("integers")
     x = b.input("x", TensorProto.UINT8, ("n", len(codes)))
-    weights = b.weight("codes", ready(np.ascontiguousarray(codes)))
+    weights = b.weight("codes", ready_weight(np.ascontiguousarray(codes)))
     b.output(b.op("MatMulInteger", (x, weights), "sums"), TensorProto.INT32, ("n", codes.shape[1]))
     path = tmp_path / "integers.onnx"
     write_graph(b.build(), path)
@@ -230,7 +230,7 @@ def test_products_with_blocks_are_exact_on_this_processor(
     b = GraphBuilder("blocks")
     x = b.input("x", FLOAT, ("n", 256))
     arithmetic = {8: Arithmetic.BLOCKS_8, 4: Arithmetic.BLOCKS_4}[bits]
-    b.output(linear(b, x, "product", Linear(ready(matrix)), arithmetic), FLOAT, ("n", 2))
+    b.output(linear(b, x, "product", Linear(ready_weight(matrix)), arithmetic), FLOAT, ("n", 2))
     path = tmp_path / "blocks.onnx"
     write_graph(b.build(), path, external=True)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -249,7 +249,7 @@ def test_one_scale_for_each_output(tmp_path: Path) -> None:
     assert np.all(np.abs(codes * scales[:, None] - matrix) <= scales[:, None] * 0.5 + 1e-6)
     b = GraphBuilder("outputs")
     x = b.input("x", FLOAT, ("n", 64))
-    weights = Linear(ready(matrix), ready(bias))
+    weights = Linear(ready_weight(matrix), ready_weight(bias))
     b.output(linear(b, x, "product", weights, Arithmetic.TENSOR_8), FLOAT, ("n", 96))
     path = tmp_path / "outputs.onnx"
     write_graph(b.build(), path)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.weights import ready
+from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.graphs.encoder import encoder_graph
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.graphs.products import Arithmetic, Linear
@@ -80,8 +80,8 @@ def test_measured_peaks_leave_no_file_and_name_all_inputs(loud: Checkpoint, tmp_
 def _product(n_out: int, n_in: int) -> Linear:
     rng = np.random.default_rng(n_out)
     return Linear(
-        ready(rng.standard_normal((n_out, n_in), np.float32)),
-        ready(rng.standard_normal(n_out, np.float32)),
+        ready_weight(rng.standard_normal((n_out, n_in), np.float32)),
+        ready_weight(rng.standard_normal(n_out, np.float32)),
     )
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded, Drafted
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
 
@@ -124,8 +124,8 @@ edits = st.lists(
 
 all_options = st.builds(
     DecodingOptions,
-    cures=st.builds(
-        Cures,
+    anti_repetition=st.builds(
+        AntiRepetition,
         repetition_penalty=st.sampled_from([1.0, 1.1, 2.0]),
         eot_boost=st.sampled_from([0.0, 0.5, 4.0]),
     ),

@@ -12,8 +12,7 @@ from tests.unit.decoding.search.scripted import EOT, Scripted, State, decode
 from tests.unit.shapes import TOY
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.logits_rules import FilteredLogits
-from whisper_hailo.decoding.option_groups import SearchOptions
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.beam_and_sampling import BeamChoice
 
 Odds = Mapping[int, float]
@@ -224,6 +223,8 @@ def test_a_beam_stops_at_each_window_s_own_budget() -> None:
 def test_penalised_ids_compete_with_what_is_left_of_them(penalty: float) -> None:
     decoder = Scripted([[5]], base=3.0)
     options = DecodingOptions(
-        search=SearchOptions(beam_size=2), cures=Cures(repetition_penalty=penalty), max_new_tokens=2
+        search=SearchOptions(beam_size=2),
+        anti_repetition=AntiRepetition(repetition_penalty=penalty),
+        max_new_tokens=2,
     )
     assert (decode(decoder, options)[0].tokens == (5, 5)) is (penalty == 1.0)

@@ -10,7 +10,7 @@ from whisper_hailo.decoding.search.beam_and_sampling import (
     BeamChoice,
     Choice,
     SampledChoice,
-    highest,
+    highest_logits,
 )
 
 EOT = 5
@@ -109,4 +109,4 @@ def test_the_highest_logits_are_those_of_a_whole_sort(n_vocab: int, possible: st
     logits[~keep] = -np.inf
     expected = [token for token in np.argsort(-logits, kind="stable") if keep[token]]
     for count in (1, 2, 6, 300):
-        assert highest(logits, count) == expected[:count]
+        assert highest_logits(logits, count) == expected[:count]

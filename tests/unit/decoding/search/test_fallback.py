@@ -15,8 +15,7 @@ from tests.unit.decoding.search.torn import TOKENIZER, Torn, torn, tried
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, Thresholds
 from whisper_hailo.decoding.repetition import (
     compression_ratio,
     cut_loop,

@@ -12,8 +12,13 @@ from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, de
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds, TokenLimits
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import (
+    AntiRepetition,
+    DecodingOptions,
+    SearchOptions,
+    Thresholds,
+    TokenLimits,
+)
 from whisper_hailo.decoding.prompt import detect_languages
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
@@ -66,7 +71,9 @@ def test_begin_suppress_holds_for_the_first_token_only() -> None:
 def test_repetition_penalty_breaks_a_loop() -> None:
     # Base 3, repeated token 7: divided by 3 it falls below the rest, so others take over.
     looping = Scripted([[5]], base=3.0)
-    options = DecodingOptions(cures=Cures(repetition_penalty=3.0), max_new_tokens=4)
+    options = DecodingOptions(
+        anti_repetition=AntiRepetition(repetition_penalty=3.0), max_new_tokens=4
+    )
     (tokens,) = run(looping, options)
     assert tokens[0] == 5
     assert 5 not in tokens[1:]
@@ -75,7 +82,7 @@ def test_repetition_penalty_breaks_a_loop() -> None:
 def test_the_prefix_is_not_penalised() -> None:
     tokens = replace(TOY_TOKENS, suppress=())
     decoder = Scripted([[13, EOT]])
-    options = DecodingOptions(cures=Cures(repetition_penalty=100.0))
+    options = DecodingOptions(anti_repetition=AntiRepetition(repetition_penalty=100.0))
     assert decode(decoder, options, tokens, (11, 13))[0].tokens == (13,)
 
 
@@ -83,7 +90,7 @@ def test_the_prefix_is_not_penalised() -> None:
 def test_eot_boost_ends_early(beam_size: int) -> None:
     decoder = Scripted([[1, 2, 3, EOT]])
     search = SearchOptions(beam_size=beam_size)
-    options = DecodingOptions(cures=Cures(eot_boost=4.5), search=search)
+    options = DecodingOptions(anti_repetition=AntiRepetition(eot_boost=4.5), search=search)
     assert run(decoder, options) == [(1,)]  # the first token may not be end-of-transcript
 
 
@@ -99,7 +106,8 @@ def test_a_penalty_leaves_a_text_its_probability() -> None:
     """The word that comes again is still the best by far, and as likely as the model says."""
     (plain,) = decode(Scripted([[5, 5, 5, EOT]]))
     (penalised,) = decode(
-        Scripted([[5, 5, 5, EOT]]), DecodingOptions(cures=Cures(repetition_penalty=1.2))
+        Scripted([[5, 5, 5, EOT]]),
+        DecodingOptions(anti_repetition=AntiRepetition(repetition_penalty=1.2)),
     )
     assert penalised.tokens == plain.tokens == (5, 5, 5)
     assert penalised.avg_logprob == plain.avg_logprob
@@ -241,7 +249,9 @@ def test_a_row_that_ends_at_once_leaves_the_others_their_tokens() -> None:
     "options",
     [
         DecodingOptions(max_new_tokens=9),
-        DecodingOptions(cures=Cures(repetition_penalty=1.7, eot_boost=0.4), max_new_tokens=9),
+        DecodingOptions(
+            anti_repetition=AntiRepetition(repetition_penalty=1.7, eot_boost=0.4), max_new_tokens=9
+        ),
         DecodingOptions(timestamps=True, max_new_tokens=9),
         DecodingOptions(limits=TokenLimits(no_repeat_ngram=2), max_new_tokens=9),
     ],

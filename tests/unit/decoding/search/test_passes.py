@@ -13,8 +13,7 @@ from tests.unit.decoding.search.torn import Torn, tried
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.decoding.option_groups import SearchOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 

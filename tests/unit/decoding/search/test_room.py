@@ -9,8 +9,7 @@ from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.logits_rules import FilteredLogits
-from whisper_hailo.decoding.option_groups import SearchOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.beam_and_sampling import BeamChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 

@@ -11,8 +11,7 @@ from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, de
 from tests.unit.decoding.search.torn import Torn, torn
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.decoding.option_groups import SearchOptions
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 
@@ -71,7 +70,9 @@ def test_a_boost_ends_a_draw_that_end_of_transcript_nearly_leads() -> None:
 
     def tokens(boost: float) -> tuple[int, ...]:
         options = DecodingOptions(
-            search=SearchOptions(best_of=1), cures=Cures(eot_boost=boost), max_new_tokens=3
+            search=SearchOptions(best_of=1),
+            anti_repetition=AntiRepetition(eot_boost=boost),
+            max_new_tokens=3,
         )
         decoder = Ending([[0]], shares=(0.99,))
         return decode(decoder, options, temperature=0.01)[0].tokens

@@ -16,7 +16,7 @@ from tests import moonshine_stand_in
 from tests.unit.checkpoint.small_hub import use_hub
 from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech
 from whisper_hailo.core.errors import HubError, OptionError
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.process import install_command
 from whisper_hailo.core.types import Timings
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import MoonshineEngine
@@ -110,7 +110,7 @@ def test_moonshine_says_what_is_missing(weights: Path, monkeypatch: pytest.Monke
     with pytest.raises(OptionError, match="max-segment is 70 s, Moonshine takes less"):
         MoonshineEngine(str(weights), 70.0)
     monkeypatch.setitem(sys.modules, "moonshine_voice", None)
-    with pytest.raises(OptionError, match=re.escape(to_add("moonshine"))):
+    with pytest.raises(OptionError, match=re.escape(install_command("moonshine"))):
         MoonshineEngine(str(weights)).open()
 
 
@@ -129,4 +129,4 @@ def test_moonshine_is_left_out_with_a_reason_where_it_cannot_be_had(
         assert "cannot fetch Moonshine tiny" in caplog.text
         monkeypatch.setitem(sys.modules, "moonshine_voice", None)
         assert list(moonshine_setup(CommonSetup("micro"), stack)) == []
-        assert to_add("moonshine") in caplog.text
+        assert install_command("moonshine") in caplog.text

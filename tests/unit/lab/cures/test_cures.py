@@ -17,7 +17,7 @@ def test_the_grid_begins_with_the_baseline_and_combines_everything() -> None:
     assert settings[0].name == BASELINE
     assert len({setting.name for setting in settings}) == len(settings) == 3 + 4 + 1 + 1 + 1
     zeros = next(setting for setting in settings if setting.zero_rows)
-    assert zeros.options(DecodingOptions()).cures.pad_to == 0
+    assert zeros.options(DecodingOptions()).anti_repetition.pad_to == 0
     assert settings[-1].long().strategy == "vad"
 
 

@@ -11,7 +11,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import AudioError, OptionError
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.cli.time import to_json, to_text
@@ -20,7 +20,9 @@ from whisper_hailo_lab.timing.one_file import N_WARM_UPS, FileTiming, PassClock,
 pytestmark = pytest.mark.slow  # whole recordings, several times each
 
 N_TOKENS = 5
-OPTIONS = DecodingOptions(max_new_tokens=N_TOKENS, cures=Cures(repetition_penalty=1.5))
+OPTIONS = DecodingOptions(
+    max_new_tokens=N_TOKENS, anti_repetition=AntiRepetition(repetition_penalty=1.5)
+)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 
 from tests.unit.live.sources.portaudio import DEVICES, FakeStream
 from whisper_hailo.core.errors import DeviceError, OptionError
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.process import install_command
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.audio_queue import AudioQueue
 from whisper_hailo.live.sources.microphone import MicrophoneSource, input_devices
@@ -144,5 +144,5 @@ def test_a_microphone_whose_program_slept_tells_how_long(monkeypatch: pytest.Mon
 
 def test_microphones_without_the_library_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sounddevice", None)
-    with pytest.raises(DeviceError, match=re.escape(to_add("live"))):
+    with pytest.raises(DeviceError, match=re.escape(install_command("live"))):
         input_devices()

@@ -16,7 +16,7 @@ import soundfile
 from tests.unit.live.sources.listening import heard
 from tests.unit.sounds import similarity, tone, write
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources import open_source
@@ -57,7 +57,7 @@ def test_an_address_without_the_library_is_one_line(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(AudioError, match="needs PyAV.*" + re.escape(to_add("media"))):
+    with pytest.raises(AudioError, match="needs PyAV.*" + re.escape(install_command("media"))):
         NetworkSource(address).open()
 
 

@@ -104,7 +104,9 @@ def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_computed(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model").mkdir()
     looked: list[Path] = []
-    monkeypatch.setattr("whisper_hailo.core.files.expect_folder", lambda at, _: looked.append(at))
+    monkeypatch.setattr(
+        "whisper_hailo.core.files.require_writable_folder", lambda at, _: looked.append(at)
+    )
     asked = Asked(found()).patched(monkeypatch, "whisper_hailo_tools.validate.validate.validate")
     Asked(("a", "b")).patched(monkeypatch, "whisper_hailo_tools.validate.validate.write_report")
     for words in ("model", "model --out there", "missing", "missing --out there"):

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.tools.compile.conftest import STEM
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.privacy import RUNTIME_SWITCH
+from whisper_hailo.core.process import RUNTIME_SWITCH
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools import compile as compiling
 from whisper_hailo_tools.compile import compile_part

@@ -11,7 +11,7 @@ from tests.unit.transcription.longform.layouts import feed_of, ramp
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.plan import WHOLE, Clip, clips_of, parse_clips
+from whisper_hailo.transcription.longform.plan import WHOLE, Clip, clips_from_times, parse_clips
 
 
 class Stream:
@@ -97,7 +97,7 @@ def test_positions_far_ahead_are_reached_without_holding_what_is_passed() -> Non
     ],
 )
 def test_clips_may_touch(times_s: tuple[float, ...], clips: tuple[Clip, ...]) -> None:
-    assert clips_of(times_s) == clips
+    assert clips_from_times(times_s) == clips
     assert parse_clips(",".join(map(str, times_s))) == clips
     assert parse_clips(" ") == WHOLE
 
@@ -105,7 +105,7 @@ def test_clips_may_touch(times_s: tuple[float, ...], clips: tuple[Clip, ...]) ->
 @pytest.mark.parametrize("times_s", [(0.0, 1.0, 0.5), (1.0, 1.0), (-0.1,), (0.0, float("inf"))])
 def test_times_of_clips_rise(times_s: tuple[float, ...]) -> None:
     with pytest.raises(OptionError, match="--clip-timestamps is"):
-        clips_of(times_s)
+        clips_from_times(times_s)
 
 
 def test_blocks_do_not_show() -> None:

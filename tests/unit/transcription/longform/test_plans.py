@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from tests.unit.transcription.longform.layouts import PLAN, Script, feed_of, heard, ramp, segment
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
-from whisper_hailo.decoding.option_groups import WordOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions, WordOptions
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
 from whisper_hailo.transcription.longform.plan import WHOLE, Clip, LongOptions
 from whisper_hailo.transcription.longform.seek import SeekPlan

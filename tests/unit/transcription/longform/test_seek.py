@@ -10,7 +10,7 @@ import pytest
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.decoding.options import WordOptions
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.plan import WHOLE, Clip
 from whisper_hailo.transcription.longform.seek import SeekPlan

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.http.connections import ConnectionLimiter
@@ -158,7 +158,7 @@ class WebView(Closing):
             from whisper_hailo.serve.routes.captions import routes
         except ImportError as error:
             raise OptionError(
-                f"--web needs starlette, uvicorn and websockets ({error}); {to_add('web')}"
+                f"--web needs starlette, uvicorn and websockets ({error}); {install_command('web')}"
             ) from error
         place = self._place
         pages = routes.CaptionRoutes(
