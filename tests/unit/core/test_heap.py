@@ -39,7 +39,7 @@ def test_blocks_before_one_that_stays_are_given_back() -> None:
         command = [sys.executable, "-c", _PROGRAM, how]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         kept_mib[how] = int(done.stdout)
-    assert kept_mib["untold"] > 50, "glibc does not keep it any more: core/heap.py may go"
+    assert kept_mib["untold"] > 50, "glibc does not keep it any more: core/process.py may go"
     assert kept_mib["told"] < 10
 
 
