@@ -155,7 +155,7 @@ class Server:
     async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.serve.routes.wyoming.session import WyomingDoor
 
-        door = WyomingDoor(self._service, self._connections)
+        door = WyomingDoor(self._service, self._connections, finds_end=self._doors.endpointing)
         server = await door.serve(listener.socket)
         stack.push_async_callback(door.close)
         stack.callback(server.close)

@@ -19,9 +19,9 @@ from whisper_hailo.serve.routes.wyoming.session import WyomingDoor
 
 
 @asynccontextmanager
-async def door(house: House, most: int = 16) -> AsyncIterator[int]:
+async def door(house: House, most: int = 16, *, finds_end: bool = True) -> AsyncIterator[int]:
     """The port of a door that is open."""
-    opened = WyomingDoor(house.service, ConnectionLimiter(most))
+    opened = WyomingDoor(house.service, ConnectionLimiter(most), finds_end=finds_end)
     server = await opened.serve(listen("127.0.0.1", 0, "a test", "try again"))
     try:
         yield server.sockets[0].getsockname()[1]

@@ -113,8 +113,8 @@ class RecordingChunks:
     def __post_init__(self, quota: Quota) -> None:
         self.stored = self.stack.enter_context(quota.reserve())
 
-    def add(self, event: Event) -> None:
-        """Keep a chunk.
+    def add(self, event: Event) -> PcmForm:
+        """Keep a chunk; return its form.
 
         Raises:
             MalformedError: it does not say what it is.
@@ -137,6 +137,7 @@ class RecordingChunks:
             self.runs.append((form, cast(BinaryIO, spool)))
         with translate_full_storage():
             self.runs[-1][1].write(data)
+        return form
 
     async def audio(self, decoders: Decoders) -> FloatArray:
         """All of it.

@@ -24,12 +24,17 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
 from whisper_hailo.http.hosts import address_of
-from whisper_hailo.serve.audio import Decoders
+from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.errors import ClientDisconnectedError, kind_of, sanitize_error
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.models import ModelRegistry
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices
+from whisper_hailo.serve.routes.wyoming.endpointing import (
+    SILENCE_S,
+    EndOfSpeechDetector,
+    LiveSamples,
+)
 from whisper_hailo.serve.routes.wyoming.events import (
     LINE_BYTES,
     MalformedError,
@@ -49,14 +54,22 @@ _STALL_S: Final = 60.0
 _WRITE_S: Final = 30.0
 """How long it may leave messages unread."""
 
+_GAP_S: Final = 0.01
+"""Chunks of a microphone are further apart."""
+
 _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 1 << 16
 
 T = TypeVar("T")
 
 
-def info(models: ModelRegistry) -> Info:
-    """Return what a client can choose, the default model first."""
+def info(models: ModelRegistry, *, finds_end: bool) -> Info:
+    """Return what a client can choose, the default model first.
+
+    Args:
+        models: of the server.
+        finds_end: the server finds the end of a command, so that the client need not.
+    """
     attribution = Attribution("whisper-hailo", "https://github.com/openai/whisper")
     offered = [
         AsrModel(
@@ -77,13 +90,14 @@ def info(models: ModelRegistry) -> Info:
         version=__version__,
         models=offered,
         supports_transcript_streaming=True,
+        requires_external_vad=not finds_end,
     )
     return Info(asr=[program])
 
 
 def _is_plain(data: dict[str, Any]) -> bool:
     """Whether what a client wants is said in texts, or not at all."""
-    texts = [data.get(name) or "" for name in ("name", "language")]
+    texts = [data.get(name) or "" for name in ("name", "language", "vad_sensitivity")]
     for name in ("transcript_names", "transcript_terms"):
         listed = data.get(name) or []
         texts += listed if isinstance(listed, list) else [None]
@@ -98,6 +112,7 @@ class WyomingSession:
         decoders: make samples of what comes.
         reader: of the connection.
         writer: of the connection.
+        finds_end: the end of a command is found here.
     """
 
     def __init__(
@@ -106,6 +121,8 @@ class WyomingSession:
         decoders: Decoders,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
+        *,
+        finds_end: bool = True,
     ) -> None:
         self._service = service
         self._decoders = decoders
@@ -114,11 +131,16 @@ class WyomingSession:
         peer = (writer.get_extra_info("peername") or ("",))[0]
         self._caller = Caller(address_of(peer), _DOOR)
         self._choices = Choices()
+        self._finds_end = finds_end
+        self._silence_s = SILENCE_S["default"]
+        self._end: EndOfSpeechDetector | None = None
+        self._samples: tuple[PcmForm, LiveSamples] | None = None
+        self._is_answered = False
         self._chunks = RecordingChunks(service.limits, service.quota)
         self._next: asyncio.Task[Event | None] | None = None
         self._connection: Connection = writer.transport.connection  # type: ignore[attr-defined]
         self._incoming = Reservation(service.quota)
-        self._silence_s = _IDLE_S
+        self._patience_s = _IDLE_S
 
     async def run(self) -> None:
         """Answer events until the client leaves, or does what it may not."""
@@ -155,7 +177,7 @@ class WyomingSession:
 
     async def _read(self) -> Event | None:
         task, self._next = self._next or self._read_ahead(), None
-        async with asyncio.timeout(self._silence_s):
+        async with asyncio.timeout(self._patience_s):
             return await task
 
     def _read_ahead(self) -> asyncio.Task[Event | None]:
@@ -163,9 +185,11 @@ class WyomingSession:
 
     async def _take(self, event: Event) -> None:
         if AudioChunk.is_type(event.type):
-            self._chunks.add(event)
+            if not self._is_answered and self._is_over(event) and not await self._has_more():
+                await self._answer()
+                self._is_answered = True
         elif Describe.is_type(event.type):
-            await self._write(info(self._service.models))
+            await self._write(info(self._service.models, finds_end=self._finds_end))
         elif Transcribe.is_type(event.type):
             self._choices = self._chosen(event)
             with self._service.admit(self._caller.client):
@@ -173,19 +197,45 @@ class WyomingSession:
         elif AudioStart.is_type(event.type):
             self._begin()
             self._connection.set_busy()
-            self._silence_s = _STALL_S
+            self._patience_s = _STALL_S
         elif AudioStop.is_type(event.type):
-            self._connection.set_busy()
-            with self._service.admit(self._caller.client):
-                await run_until(self._left(), self._transcribe())
-            self._choices = Choices()
-            self._begin()
-            self._connection.set_idle(_IDLE_S + _WRITE_S)
-            self._silence_s = _IDLE_S
+            if not self._is_answered:
+                self._end = None
+                await self._answer()
+            self._is_answered = False
         elif Ping.is_type(event.type):
             await self._write(Pong(text=Ping.from_event(event).text))
 
+    def _is_over(self, event: Event) -> bool:
+        """Keep a chunk; return whether it ends the command."""
+        form = self._chunks.add(event)
+        if self._samples is None and self._finds_end and LiveSamples.can_decode(form):
+            self._samples = form, LiveSamples(form)
+            self._end = EndOfSpeechDetector(self._silence_s)
+        if self._end is None or self._samples is None or self._samples[0] != form:
+            return False
+        return self._end.push(self._samples[1].push(event.payload or b""))
+
+    async def _has_more(self) -> bool:
+        """Return whether the client has sent more already, as one that sends a file has."""
+        self._next = self._next or self._read_ahead()
+        await asyncio.wait({self._next}, timeout=_GAP_S)
+        return self._next.done()
+
+    async def _answer(self) -> None:
+        """Transcribe what came, and be ready for the next recording."""
+        self._connection.set_busy()
+        with self._service.admit(self._caller.client):
+            await run_until(self._left(), self._transcribe())
+        self._choices = Choices()
+        self._silence_s = SILENCE_S["default"]
+        self._begin()
+        self._connection.set_idle(_IDLE_S + _WRITE_S)
+        self._patience_s = _IDLE_S
+
     def _begin(self) -> None:
+        self._end = self._samples = None
+        self._is_answered = False
         self._chunks.stack.close()
         self._chunks = RecordingChunks(self._service.limits, self._service.quota)
 
@@ -195,14 +245,20 @@ class WyomingSession:
             raise MalformedError("transcribe has a value that is no text, or no list of texts")
         asked = Transcribe.from_event(event)
         self._service.models.find(asked.name)  # refused before its recording is sent
+        self._silence_s = SILENCE_S.get(event.data.get("vad_sensitivity", ""), SILENCE_S["default"])
         words = [*(asked.transcript_names or ()), *(asked.transcript_terms or ())]
         return Choices(model=asked.name, language=asked.language or None, hints=tuple(words))
 
     async def _transcribe(self) -> None:
         audio = await self._chunks.audio(self._decoders)
+        start = TranscriptStart(language=self._choices.language)
+        if self._end is not None and not (audio := self._end.command(audio)).size:
+            for event in (start, Transcript("", language=self._choices.language), TranscriptStop()):
+                await self._write(event)
+            return
         request = self._service.request(audio, self._choices, self._caller)
         async with self._service.submit(request) as ticket:
-            await self._write(TranscriptStart(language=self._choices.language))
+            await self._write(start)
             async for delta, _ in ticket.deltas():
                 await self._write(TranscriptChunk(delta))
         heard = ticket.transcript
@@ -210,11 +266,20 @@ class WyomingSession:
         await self._write(TranscriptStop())
 
     async def _left(self) -> None:
-        """Wait until the client has left; what it sends meanwhile is read later."""
-        self._next = self._next or self._read_ahead()
+        """Wait until the client has left; what it sends meanwhile is read later.
+
+        Audio that comes after the end of a command is dropped.
+        """
         with suppress(Exception):
-            if await asyncio.shield(self._next) is None:
-                return
+            while True:
+                self._next = self._next or self._read_ahead()
+                event = await asyncio.shield(self._next)
+                if event is None:
+                    return
+                if self._end is None or not AudioChunk.is_type(event.type):
+                    break
+                self._next = None
+                self._incoming.take(-len(event.payload or b""))
         await asyncio.Event().wait()
 
     async def _write(self, what: Eventable) -> None:
@@ -245,10 +310,18 @@ class WyomingDoor:
     Args:
         service: behind the door.
         limiter: of connections.
+        finds_end: the end of commands is found here.
     """
 
-    def __init__(self, service: TranscriptionService, limiter: ConnectionLimiter) -> None:
+    def __init__(
+        self,
+        service: TranscriptionService,
+        limiter: ConnectionLimiter,
+        *,
+        finds_end: bool = True,
+    ) -> None:
         self._service = service
+        self._finds_end = finds_end
         self._limiter = limiter
         self._decoders = Decoders(service.limits)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -270,7 +343,10 @@ class WyomingDoor:
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._tasks.add(task)
         try:
-            await WyomingSession(self._service, self._decoders, reader, writer).run()
+            session = WyomingSession(
+                self._service, self._decoders, reader, writer, finds_end=self._finds_end
+            )
+            await session.run()
         finally:
             self._tasks.discard(task)
             writer.close()

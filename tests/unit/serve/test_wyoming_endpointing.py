@@ -1,0 +1,227 @@
+"""The end of a spoken command, found in a live stream."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+from wyoming.asr import Transcribe
+from wyoming.audio import AudioChunk, AudioStart, AudioStop
+from wyoming.client import AsyncTcpClient
+from wyoming.event import Event
+from wyoming.info import Describe, Info
+
+from tests.unit.serve.house import DEMO, DEMO_TEXT, PHRASES, House
+from tests.unit.serve.wyoming_client import door, heard, pcm, say
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.serve.audio import PcmForm
+from whisper_hailo.serve.routes.wyoming import endpointing
+from whisper_hailo.serve.routes.wyoming.endpointing import EndOfSpeechDetector, LiveSamples
+
+CHUNK = 1024
+PAUSE = bytes(3 * 2 * SAMPLE_RATE_HZ)
+
+
+class Tonal:
+    """Takes tones for speech, and noise and silence for none."""
+
+    def reset(self) -> None:
+        """Nothing is remembered."""
+
+    def probability(self, frame: FloatArray) -> float:
+        spectrum = np.abs(np.fft.rfft(frame)) ** 2
+        return float(spectrum.max() > 0.3 * spectrum.sum() > 0)
+
+
+def tone(seconds: float, level: float) -> FloatArray:
+    time = np.arange(round(seconds * SAMPLE_RATE_HZ)) / SAMPLE_RATE_HZ
+    return (level * np.sin(2 * np.pi * 500 * time)).astype(np.float32)
+
+
+def noise(seconds: float, level: float = 0.01) -> FloatArray:
+    samples = np.random.default_rng(0).normal(0, level, round(seconds * SAMPLE_RATE_HZ))
+    return samples.astype(np.float32)
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def listen(
+    audio: FloatArray, silence_s: float = 0.7, speed: float = 1.0
+) -> tuple[EndOfSpeechDetector, float | None]:
+    """Push audio at a multiple of its speed; return where in it the command ended."""
+    clock = Clock()
+    detector = EndOfSpeechDetector(silence_s, Tonal(), clock)
+    for begin in range(0, audio.size, CHUNK):
+        clock.now_s += CHUNK / SAMPLE_RATE_HZ / speed
+        if detector.push(audio[begin : begin + CHUNK]):
+            return detector, (begin + CHUNK) / SAMPLE_RATE_HZ
+    return detector, None
+
+
+@pytest.mark.parametrize("silence_s", [0.25, 0.7, 1.25])
+def test_command_ends_after_its_silence(silence_s: float) -> None:
+    _, end_s = listen(np.concatenate([noise(1), tone(2, 0.3), noise(3)]), silence_s)
+    assert end_s == pytest.approx(3 + silence_s, abs=0.1)
+
+
+def test_shorter_pause_does_not_end_a_command() -> None:
+    _, end_s = listen(np.concatenate([tone(1, 0.3), noise(0.5), tone(1, 0.3), noise(3)]))
+    assert end_s == pytest.approx(2.5 + 0.7, abs=0.1)
+
+
+@pytest.mark.parametrize(("background_db", "is_found"), [(20.0, True), (3.0, False)])
+def test_quiet_voices_behind_a_command_do_not_prolong_it(
+    background_db: float, is_found: bool
+) -> None:
+    television = tone(4, 0.3 * 10 ** (-background_db / 20))
+    _, end_s = listen(np.concatenate([noise(0.5), tone(2, 0.3), television]))
+    assert (end_s is not None and end_s < 3.8) is is_found
+
+
+def test_command_begins_behind_quiet_voices_and_sounds() -> None:
+    click = np.concatenate([tone(0.06, 0.5), np.zeros(SAMPLE_RATE_HZ, np.float32)])
+    before = np.concatenate([click, tone(1, 0.01)])
+    audio = np.concatenate([before, tone(2, 0.3), noise(2)])
+    detector, end_s = listen(audio)
+    assert end_s is not None
+    kept = detector.command(np.arange(audio.size, dtype=np.float32)) / SAMPLE_RATE_HZ
+    begin_s = before.size / SAMPLE_RATE_HZ
+    assert begin_s - 0.5 <= kept[0] <= begin_s - 0.3
+    assert begin_s + 2.2 <= kept[-1] <= begin_s + 2.7
+
+
+def test_file_ends_where_the_client_says() -> None:
+    audio = np.concatenate([tone(1, 0.3), noise(2), tone(1, 0.3)])
+    assert listen(audio, speed=100)[1] is None
+    long = np.concatenate([audio, np.zeros(60 * SAMPLE_RATE_HZ, np.float32)])
+    assert listen(long, speed=100)[1] is None
+
+
+def test_late_burst_of_silence_ends_a_command() -> None:
+    """A network that stalled brings a second of it at once."""
+    clock = Clock()
+    detector = EndOfSpeechDetector(0.7, Tonal(), clock)
+    clock.now_s = 1.0
+    assert not detector.push(tone(1, 0.3))
+    clock.now_s = 2.0
+    assert detector.push(noise(1))
+
+
+def test_recording_without_speech_ends_empty() -> None:
+    audio = noise(20)
+    detector, end_s = listen(audio)
+    assert end_s == pytest.approx(10, abs=0.1)
+    assert not detector.command(audio).size
+
+
+def test_speech_without_end_ends_after_half_a_minute() -> None:
+    assert listen(tone(40, 0.3))[1] == pytest.approx(30, abs=0.1)
+
+
+def test_live_samples_are_mono_at_16_khz() -> None:
+    assert not LiveSamples.can_decode(PcmForm(16_000, 3, 1))
+    stereo = np.stack([tone(1, 0.2), tone(1, 0.4)], axis=1)
+    data = (stereo * 32768).astype("<i2").tobytes()
+    assert np.allclose(LiveSamples(PcmForm(16_000, 2, 2)).push(data), tone(1, 0.3), atol=1e-3)
+    samples = LiveSamples(PcmForm(32_000, 2, 2))
+    halved = np.concatenate([samples.push(data) for _ in range(10)])
+    assert halved.size == pytest.approx(5 * SAMPLE_RATE_HZ, rel=0.1)
+
+
+async def begin(client: AsyncTcpClient, data: bytes, **asked: Any) -> None:
+    """Send a recording that has no end."""
+    await client.write_event(Transcribe(**asked).event())
+    await client.write_event(AudioStart(16_000, 2, 1).event())
+    for start in range(0, len(data), 2 * CHUNK):
+        chunk = AudioChunk(16_000, 2, 1, audio=data[start : start + 2 * CHUNK])
+        await client.write_event(chunk.event())
+
+
+async def answer(client: AsyncTcpClient) -> list[Event]:
+    events: list[Event] = []
+    while not events or events[-1].type not in {"transcript-stop", "error"}:
+        event = await client.read_event()
+        assert event is not None
+        events.append(event)
+    return events
+
+
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audio counts as live however fast it comes."""
+    monkeypatch.setattr(endpointing, "_LIVE", 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("live")
+def test_transcript_comes_before_the_client_stops(house: House) -> None:
+    async def ask() -> list[str]:
+        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+            texts = []
+            for sensitivity in ("default", "relaxed"):
+                await begin(client, pcm(PHRASES[0]) + PAUSE, vad_sensitivity=sensitivity)
+                texts.append(heard(await answer(client)))
+                await client.write_event(AudioStop().event())  # as one that did not wait for it
+            return texts
+
+    alone = asyncio.run(house.text(load_audio(PHRASES[0])))
+    assert asyncio.run(ask()) == [alone, alone]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("live")
+def test_recording_without_speech_is_answered_with_no_text(house: House) -> None:
+    async def ask() -> str:
+        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+            await begin(client, bytes(11 * 2 * SAMPLE_RATE_HZ))
+            return heard(await answer(client))
+
+    assert asyncio.run(ask()) == ""
+
+
+@pytest.mark.slow
+def test_file_with_a_pause_is_transcribed_whole(house: House) -> None:
+    data = pcm(DEMO) + PAUSE + pcm(PHRASES[0])
+
+    async def ask() -> str:
+        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+            return heard(await say(client, data))
+
+    whole = np.frombuffer(data, "<i2").astype(np.float32) / 32768
+    text = asyncio.run(ask())
+    assert text == asyncio.run(house.text(whole))
+    assert len(text) > len(DEMO_TEXT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("finds_end", [True, False])
+def test_client_is_told_who_finds_the_end(house: House, finds_end: bool) -> None:
+    async def ask() -> Info:
+        async with (
+            door(house, finds_end=finds_end) as port,
+            AsyncTcpClient("127.0.0.1", port) as client,
+        ):
+            await client.write_event(Describe().event())
+            event = await client.read_event()
+            assert event is not None
+            return Info.from_event(event)
+
+    assert asyncio.run(ask()).asr[0].requires_external_vad is not finds_end
+
+
+@pytest.mark.slow
+def test_sensitivity_that_is_no_text_is_refused(house: House) -> None:
+    async def ask() -> Event:
+        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+            await client.write_event(Event("transcribe", {"vad_sensitivity": ["x"]}))
+            return (await answer(client))[-1]
+
+    assert asyncio.run(ask()).data["code"] == "malformed"
