@@ -91,7 +91,7 @@ def test_a_recording_that_is_not_cut_says_what_transcribe_says(
     words = ("--model", "micro", "--language", "en", "-q")
     job = ("-o", tmp_path / "job", "--batch-size", 1)
     assert whisper_hailo("batch", manifest, *words, *job).returncode == 0
-    files = ("-f", "json", "-o", tmp_path / "texts")
+    files = ("-f", "json", "-o", tmp_path / "texts", "--batch-size", 1)
     assert whisper_hailo("transcribe", *recordings, *words, *files).returncode == 0
     written = (tmp_path / "job" / "transcripts" / "part-00000.jsonl").read_text().splitlines()
     for path, line in zip(recordings, written, strict=True):

@@ -20,7 +20,7 @@ def test_json_has_every_stage_and_the_memory(whisper_hailo: Command) -> None:
     assert stages["per token"]["n"] == sum(map(len, printed["token_ms"])) > 20
     assert set(printed["memory_mib"]) == {"encoder", "decoder", "peak"}
     assert printed["temperature_c"] == []
-    assert printed["settings"]["encoder"] == "onnx-fp32"
+    assert printed["settings"]["encoder"] == "onnx-int8"
 
 
 def test_the_table(whisper_hailo: Command) -> None:

@@ -52,11 +52,11 @@ def test_json_says_where_the_time_went_and_with_which_settings(whisper_hailo: Co
     assert times["cross_kv"] + times["decode"] <= times["total"]
     reasons = printed["settings"].pop("reasons")
     assert [reason.split(":")[0] for reason in reasons] == [
-        "encoder onnx-fp32", "decoder cached-int8",
+        "encoder onnx-int8", "decoder cached-int8",
     ]  # fmt: skip
     assert {*reasons, f"{DEMO}: English (100%)"} <= {*result.stderr.splitlines()}
     assert printed["settings"] == {
-        "model": "micro", "encoder": "onnx-fp32", "decoder": "cached-int8", "window_s": 20.0,
+        "model": "micro", "encoder": "onnx-int8", "decoder": "cached-int8", "window_s": 20.0,
         "margin_s": 1.0, "pad_to": 1500, "repetition_penalty": 1.0, "eot_boost": 0.0,
         "quantization": "int8", "threads": 1, "windows": "overlap",
         "search": "greedy, beam 5 where unsure, then 0.4, 0.8",

@@ -28,6 +28,17 @@ class StageClock:
         finally:
             self._ms[name] += (perf_counter() - begin) * 1000.0
 
+    @contextmanager
+    def paused(self, *names: str) -> Iterator[None]:
+        """Leave a block out of stages that are being timed around it."""
+        begin = perf_counter()
+        try:
+            yield
+        finally:
+            paused_ms = (perf_counter() - begin) * 1000.0
+            for name in names:
+                self._ms[name] -= paused_ms
+
     def note(self, name: str, ms: float) -> None:
         """Add time that was measured elsewhere."""
         self._ms[name] += ms

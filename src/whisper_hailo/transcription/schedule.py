@@ -15,7 +15,6 @@ from collections.abc import (
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any, Final, Protocol, TypeAlias
 
 from whisper_hailo.core.errors import WhisperHailoError
@@ -241,20 +240,19 @@ class Schedule:
         Returns:
             that number from now on.
         """
-        paused_s, for_equals = perf_counter(), n_steps >= QUANTUM
+        for_equals = n_steps >= QUANTUM
         self._running.append(batch)
-        while (
-            other := self._next_overtaking(batch.priority, ahead, for_equals=for_equals)
-        ) is not None:
-            self._turns.note((one for one, _ in other.members), self._active)
-            yield from self._transcribe(other, ahead)
-            self._look_ahead(other.members)
-            yield self._done()
-            if other.priority == batch.priority:
-                n_steps, for_equals = 0, False
+        with clock.paused("decode", "total"):
+            while (
+                other := self._next_overtaking(batch.priority, ahead, for_equals=for_equals)
+            ) is not None:
+                self._turns.note((one for one, _ in other.members), self._active)
+                yield from self._transcribe(other, ahead)
+                self._look_ahead(other.members)
+                yield self._done()
+                if other.priority == batch.priority:
+                    n_steps, for_equals = 0, False
         self._running.pop()
-        for stage in ("decode", "total"):
-            clock.note(stage, (paused_s - perf_counter()) * 1000)
         return n_steps + 1
 
     def _next_overtaking(self, priority: int, ahead: _Ahead, *, for_equals: bool) -> _Batch | None:

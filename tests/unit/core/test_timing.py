@@ -19,6 +19,17 @@ class Now:
         return self.s
 
 
+def test_a_pause_is_left_out_of_the_stages_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = Now()
+    monkeypatch.setattr(timing, "perf_counter", now)
+    clock = StageClock()
+    with clock.stage("total"), clock.stage("decode"):
+        now.s += 0.5
+        with clock.paused("decode", "total"):
+            now.s += 2
+    assert clock.timings() == Timings(decode_ms=500.0, total_ms=500.0)
+
+
 def test_times_of_stages_add_up_also_where_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     now = Now()
     monkeypatch.setattr(timing, "perf_counter", now)
