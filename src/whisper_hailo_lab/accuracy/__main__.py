@@ -6,8 +6,9 @@
     python -m whisper_hailo_lab.accuracy score DIR/*.jsonl [--by kind|set|language]
 
 `measure` runs the whole plan and keeps its counts, from which the tables of `docs/accuracy.md`
-follow. `check` fails where a bound is broken. `transcribe` writes a file of JSON lines for each
-combination of model, quantisation, window and timestamps; it goes on where it was interrupted.
+follow; other systems' rows stay until they are measured again. `check` fails where a bound is
+broken. `transcribe` writes a file of JSON lines for each combination of model, quantisation, window
+and timestamps; it goes on where it was interrupted.
 `score` compares any such files, other systems' too, over the recordings that they have in common.
 Groups of recordings: `all`, `english`, `languages`, `nospeech`, `long`, `joined`, a set, a language
 code, SET/ID. WHISPER_HAILO_SPEECH names the folder of the recordings, WHISPER_HAILO_REAL_MODELS one
@@ -30,6 +31,7 @@ from whisper_hailo_lab.accuracy.gate import BASE, TINY, GateResult, check_base, 
 from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.accuracy.measure import all_recordings, measure_all
 from whisper_hailo_lab.accuracy.plan import CLIPS_OF_A_SET
+from whisper_hailo_lab.accuracy.results import keep_peers
 from whisper_hailo_lab.accuracy.setups import make_setups
 from whisper_hailo_lab.accuracy.tables import compare_files
 from whisper_hailo_lab.accuracy.transcribe import transcribe_all
@@ -129,7 +131,10 @@ def measure(chosen: argparse.Namespace) -> int:
         emit(json.dumps(result, indent=1) + "\n")
         return 0
     known = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
-    result["tables"] = known.get("tables", {}) | result["tables"]
+    tables = known.get("tables", {})
+    for name in {"peers", "languages"} & result["tables"].keys():
+        result["tables"][name] = keep_peers(result["tables"][name], tables.get(name, ()))
+    result["tables"] = tables | result["tables"]
     keep(RESULT, result, indent=1)
     return 0
 

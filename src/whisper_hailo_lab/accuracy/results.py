@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -19,6 +20,8 @@ FEWEST: Final = 0.9
 """A peer's file that has a smaller share of the recordings is left out, and said so."""
 
 Files = dict[str, list[TranscriptLine]]
+Row = dict[str, Any]
+"""Counts of one system and group, as the kept result has them."""
 
 
 def result_of(parts: dict[str, Files], peers: Files) -> dict[str, Any]:
@@ -72,7 +75,7 @@ def _complete(files: Files, left_out: list[str]) -> Files:
     return complete
 
 
-def rows_of(files: Files, group: Callable[[TranscriptLine], str]) -> list[dict[str, Any]]:
+def rows_of(files: Files, group: Callable[[TranscriptLine], str]) -> list[Row]:
     """Make one row per file and group, over the recordings that all files have."""
     common = common_transcripts(files.values())
     rows = []
@@ -96,7 +99,33 @@ def _facts(lines: Sequence[TranscriptLine]) -> dict[str, Any]:
     }
 
 
-def study_rows(files: Files) -> list[dict[str, Any]]:
+def keep_peers(rows: Sequence[Row], earlier: Iterable[Row]) -> list[Row]:
+    """Add other systems' earlier rows that were not measured again.
+
+    Args:
+        rows: of one table, as measured now.
+        earlier: of the same table; a row is kept where one of `rows` has the same model and seconds
+            of audio in its group.
+    """
+    measured = {_identity(row) for row in rows}
+    same_audio = {(row["model"], row["group"], row["seconds"]) for row in rows}
+    return [
+        *rows,
+        *(
+            row
+            for row in earlier
+            if not is_ours(row)
+            and _identity(row) not in measured
+            and (row["model"], row["group"], row["seconds"]) in same_audio
+        ),
+    ]
+
+
+def _identity(row: Row) -> tuple[str, str, str, str]:
+    return row["system"], row["model"], row["group"], json.dumps(row["options"], sort_keys=True)
+
+
+def study_rows(files: Files) -> list[Row]:
     """Make the study's rows: its own form of rate, and the field's with its interval."""
     common = dict(zip(files, common_transcripts(files.values()), strict=True))
     base: Sequence[TranscriptLine] = []
@@ -121,6 +150,6 @@ def _pairs(lines: Iterable[TranscriptLine]) -> list[tuple[str, str]]:
     return [(line.reference, line.text) for line in lines]
 
 
-def is_ours(row: dict[str, Any]) -> bool:
+def is_ours(row: Row) -> bool:
     """Return whether a row is of this project."""
     return bool(row["system"] == SYSTEM)

@@ -11,7 +11,7 @@ from whisper_hailo_lab.accuracy.__main__ import parse_option
 from whisper_hailo_lab.accuracy.emulated import PLANS
 from whisper_hailo_lab.accuracy.groups import KINDS, kind_of
 from whisper_hailo_lab.accuracy.plan import accuracy_plan, study_setups
-from whisper_hailo_lab.accuracy.results import result_of
+from whisper_hailo_lab.accuracy.results import keep_peers, result_of
 from whisper_hailo_lab.documents.accuracy import tables
 from whisper_hailo_lab.documents.tables import places
 from whisper_hailo_lab.report.study import LIBRISPEECH
@@ -60,6 +60,23 @@ def test_rows_count_every_group() -> None:
     first, second = found["study"]
     assert first["simple_wer"] < second["simple_wer"]
     assert first["more_than_first"] == [0.0, 0.0]
+
+
+def test_other_systems_rows_stay_until_they_are_measured_again() -> None:
+    def row(system: str, errors: int, seconds: float = 60.0) -> dict[str, Any]:
+        options = {"beam": 1}
+        fixed = {"system": system, "model": "base", "group": "English", "options": options}
+        return {**fixed, "seconds": seconds, "insertions": errors}
+
+    earlier = [row("whisper-hailo", 9), row("faster-whisper", 8), row("whisper-cpp", 7)]
+    earlier.append(row("openai-whisper", 6, seconds=50.0))
+    now = [row("whisper-hailo", 3), row("faster-whisper", 4)]
+    kept = keep_peers(now, earlier)
+    assert [(one["system"], one["insertions"]) for one in kept] == [
+        ("whisper-hailo", 3),
+        ("faster-whisper", 4),
+        ("whisper-cpp", 7),
+    ]
 
 
 def test_tables_hold_the_counts() -> None:
