@@ -33,7 +33,7 @@ def server(environment: dict[str, str]) -> Iterator[str]:
     with serve(environment, "--http", "127.0.0.1:0", "--api-key", KEY) as served:
         yield served.wait_for(r"serving at (http\S+)")
         assert served.end() == 0
-        assert "door=realtime" in served.said
+        assert "api=realtime" in served.said
         assert DEMO_TEXT not in served.said
 
 

@@ -181,7 +181,7 @@ def test_what_was_said_is_not_logged(environment: dict[str, str]) -> None:
         assert served.end() == 0
     lines = [json.loads(line) for line in served.said.splitlines() if line.startswith("{")]
     (done,) = [line for line in lines if line.get("outcome") == "done"]
-    assert done["door"] == "openai"
+    assert done["api"] == "openai"
     assert done["audio_s"] == pytest.approx(14.8, abs=0.1)
     assert "Oliver" not in served.said
 
@@ -240,7 +240,7 @@ def test_a_certificate_that_is_none_is_told_in_one_line(
     assert "--tls-cert and --tls-key cannot be used" in one_line(result)
 
 
-def test_three_doors_of_one_process_say_what_the_command_prints(
+def test_three_apis_of_one_process_say_what_the_command_prints(
     environment: dict[str, str],
 ) -> None:
     with serve(environment, "--http", "127.0.0.1:0", "--wyoming", "tcp://127.0.0.1:0") as served:

@@ -1,4 +1,4 @@
-"""Has Home Assistant find the Wyoming door by itself: multicast DNS, where that is asked for."""
+"""Announce the Wyoming server by multicast DNS, so that Home Assistant finds it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ KIND: Final = "_wyoming._tcp.local."
 
 @asynccontextmanager
 async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
-    """Tell the network of the door as long as the block lasts.
+    """Announce the server as long as the block lasts.
 
     Args:
-        name: what the door is called.
+        name: shown in Home Assistant.
         host: where it is; where it is everywhere, so it is told.
-        port: of the door.
+        port: of the server.
 
     Raises:
         OptionError: the network cannot be told.

@@ -68,7 +68,7 @@ class RequestLog:
         fields: dict[str, Any],
         text: str | None,
     ) -> None:
-        head = {"door": caller.door, "client": caller.client, "outcome": outcome_of(failure)}
+        head = {"api": caller.api, "client": caller.client, "outcome": outcome_of(failure)}
         fields = head | {"model": self._model} | fields
         if self._log_text and text is not None:
             fields["text"] = text
@@ -79,17 +79,17 @@ class RequestLog:
         logger.log(level, "%s", _line(fields), extra={_FIELDS: fields}, exc_info=fault and failure)
 
 
-def log_refusal(door: str, client: str, error: BaseException, why: str, **fields: object) -> None:
+def log_refusal(api: str, client: str, error: BaseException, why: str, **fields: object) -> None:
     """Log a request that was refused before it was a job; so many lines a minute.
 
     Args:
-        door: by which it came.
+        api: by which it came.
         client: who asked.
         error: why it was refused; with a traceback if it is a fault of ours.
         why: the message that the client gets.
         fields: further fields of the line.
     """
-    named = {"door": door, "client": client, "outcome": kind_of(error), **fields, "why": why}
+    named = {"api": api, "client": client, "outcome": kind_of(error), **fields, "why": why}
     level = logging.ERROR if fields.get("status") == 500 else logging.INFO
     content = {name: _printable(value) for name, value in named.items()}
     extra = {_FIELDS: content}

@@ -32,7 +32,7 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         name = "whisper_hailo_"
         self._requests = Counter(
-            name + "requests", "Requests by door and outcome.", ["door", "outcome"],
+            name + "requests", "Requests by API and outcome.", ["api", "outcome"],
             registry=registry,
         )  # fmt: skip
         self._errors = Counter(name + "errors", "Failures by kind.", ["kind"], registry=registry)
@@ -97,7 +97,7 @@ class Metrics:
         if job.is_partial:
             self._looks.labels(became).inc()
         else:
-            self._requests.labels(job.caller.door, became).inc()
+            self._requests.labels(job.caller.api, became).inc()
         if job.begun_s:
             priority = Priority(job.priority).name.lower()
             self._wait.labels(priority).observe(job.begun_s - job.asked_s)
@@ -113,7 +113,7 @@ class Metrics:
 
     def heard(self, item: StreamItemResult) -> None:
         """An item of a live stream is over."""
-        self._requests.labels(item.caller.door, outcome_of(item.failure)).inc()
+        self._requests.labels(item.caller.api, outcome_of(item.failure)).inc()
         self._audio.inc(item.seconds)
 
     def page(self) -> bytes:

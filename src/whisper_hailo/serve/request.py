@@ -1,4 +1,4 @@
-"""What a door asks of the engine, and what a client may choose of its options."""
+"""Requests to the engine, and the options that a client may choose."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Caller:
     """A client, the API by which it asks, and how urgent its request is."""
 
     client: str
-    door: str
+    api: str
     priority: Priority = Priority.INTERACTIVE
 
 

@@ -1,6 +1,6 @@
-"""All doors in one process and one event loop, from the first request to the last.
+"""HTTP and Wyoming in one process and one event loop, from the first request to the last.
 
-What a door needs is imported when it is opened: HTTP's libraries take 20 MiB, those that announce
+Libraries of a protocol are imported when it is served: HTTP's take 20 MiB, those that announce
 Wyoming 9.
 """
 
@@ -35,15 +35,15 @@ PONG_S: Final = 300.0
 
 
 class Server:
-    """The doors of one service.
+    """Serves HTTP and Wyoming for one service.
 
     Args:
         service: its models are open; `run` closes them.
-        listeners: where the doors are.
-        doors: what else is to be known of them.
+        listeners: open sockets.
+        listen: further options of both protocols.
         limits: of what one client may ask.
         safety: who may ask.
-        serving: told once of each door's address, when it is open.
+        serving: called once with each address that is served.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class Server:
         service: TranscriptionService,
         listeners: Listeners,
         *,
-        doors: ListenOptions,
+        listen: ListenOptions,
         limits: LimitOptions,
         safety: SafetyOptions,
         serving: Callable[[str], None],
     ) -> None:
         self._service = service
         self._listeners = listeners
-        self._doors = doors
+        self._listen = listen
         self._limits = limits
         self._safety = safety
         self._keys = ApiKeys(safety)
@@ -99,7 +99,7 @@ class Server:
         """End; asked a second time, without waiting for anything."""
         if self._service.ending.is_set():
             raise KeyboardInterrupt
-        logger.info("ending: requests under way have %g s", self._doors.drain_s)
+        logger.info("ending: requests under way have %g s", self._listen.drain_s)
         self._service.ending.set()
 
     async def _watch(self) -> None:
@@ -120,7 +120,7 @@ class Server:
         """Take no new request, and wait for those under way."""
         models = self._service.models
         self._service.close()
-        if not await asyncio.to_thread(models.wait_until_empty, self._doors.drain_s):
+        if not await asyncio.to_thread(models.wait_until_empty, self._listen.drain_s):
             logger.warning("%d requests were given up", models.n_unfinished)
 
     async def _open_http(self, listener: Listener, stack: AsyncExitStack) -> None:
@@ -153,18 +153,20 @@ class Server:
         self._serving(str(listener))
 
     async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
-        from whisper_hailo.serve.routes.wyoming.session import WyomingDoor
+        from whisper_hailo.serve.routes.wyoming.session import WyomingServer
 
-        door = WyomingDoor(self._service, self._connections, finds_end=self._doors.endpointing)
-        server = await door.serve(listener.socket)
-        stack.push_async_callback(door.close)
+        wyoming = WyomingServer(
+            self._service, self._connections, finds_end=self._listen.endpointing
+        )
+        server = await wyoming.serve(listener.socket)
+        stack.push_async_callback(wyoming.close)
         stack.callback(server.close)
         self._serving(str(listener))
-        if self._doors.zeroconf is not None:
+        if self._listen.zeroconf is not None:
             from whisper_hailo.serve.announce import announce
 
             port = listener.socket.getsockname()[1]
-            announced = announce(self._doors.zeroconf, listener.address.host, port)
+            announced = announce(self._listen.zeroconf, listener.address.host, port)
             await stack.enter_async_context(announced)
 
 
@@ -173,7 +175,7 @@ _ADVICE: Final = "give another port, or an address that this machine has"
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A door's place.
+    """An open socket and its address.
 
     Attributes:
         address: as it was asked for; its port may be any free one.
@@ -192,14 +194,14 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """The places of all doors that there are."""
+    """The open sockets of HTTP and Wyoming."""
 
     http: Listener | None
     wyoming: Listener | None
 
 
 @contextmanager
-def bound(doors: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
+def bound(listen: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
     """Hold the addresses as long as the block lasts."""
     with ExitStack() as stack:
 
@@ -209,4 +211,6 @@ def bound(doors: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
             taken = bind(address.host, address.port, f"{scheme}://{address}", _ADVICE)
             return Listener(address, stack.enter_context(taken), scheme)
 
-        yield Listeners(place(doors.http, "https" if tls else "http"), place(doors.wyoming, "tcp"))
+        yield Listeners(
+            place(listen.http, "https" if tls else "http"), place(listen.wyoming, "tcp")
+        )

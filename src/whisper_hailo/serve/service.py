@@ -167,13 +167,13 @@ class TranscriptionService:
 
 
 def make_service(
-    models: Sequence[tuple[Transcriber, Defaults]], doors: ListenOptions, limits: LimitOptions
+    models: Sequence[tuple[Transcriber, Defaults]], listen: ListenOptions, limits: LimitOptions
 ) -> TranscriptionService:
     """Put a service together; its models are not open.
 
     Args:
         models: transcribers that are not open, and the options of requests that choose nothing.
-        doors: names of the models, and whether texts are logged.
+        listen: names of the models, and whether texts are logged.
         limits: how much is taken on.
 
     Raises:
@@ -181,12 +181,12 @@ def make_service(
     """
     metrics, memory = Metrics(), ModelMemory(limits.max_memory_mib)
     served: list[ServedModel] = []
-    for typed, (transcriber, defaults) in zip(doors.model, models, strict=True):
+    for typed, (transcriber, defaults) in zip(listen.model, models, strict=True):
         is_first = not served
         options = WorkerOptions(
             batch_size=limits.batch_size,
             release_after_s=limits.release_after_s or (None if is_first else RELEASE_AFTER_S),
-            log_text=doors.log_text,
+            log_text=listen.log_text,
             loads_at_once=is_first,
         )
         worker = Worker(transcriber, defaults, options, metrics, memory)
@@ -194,7 +194,7 @@ def make_service(
         languages = tuple(transcriber.tokenizer.special.languages) or ("en",)
         served.append(ServedModel(worker, languages, (typed, worker.spec.source.name)))
     return TranscriptionService(
-        ModelRegistry(served, doors.alias),
+        ModelRegistry(served, listen.alias),
         quota=Quota(limits),
         metrics=metrics,
         limits=AudioLimits(limits.max_upload_mib << 20, limits.max_audio_s),

@@ -176,7 +176,7 @@ class DeafCaptions:
 
 
 class Fuzzed:
-    """A talk at one of the doors, then one that has to be answered."""
+    """A talk at one of the listen, then one that has to be answered."""
 
     def prepare(self, base: Path) -> None:
         """Open them."""
@@ -194,11 +194,11 @@ class Fuzzed:
         from whisper_hailo.serve.http.app import make_app
         from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
         from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
-        from whisper_hailo.serve.routes.wyoming.session import WyomingDoor
+        from whisper_hailo.serve.routes.wyoming.session import WyomingServer
 
         limiter = ConnectionLimiter()
         listener, other = (listen("127.0.0.1", 0, "here", "") for _ in range(2))
-        await WyomingDoor(self._engine, limiter).serve(other)
+        await WyomingServer(self._engine, limiter).serve(other)
         self._ports = {"wyoming": other.getsockname()[1], "http": listener.getsockname()[1]}
         limits = LimitOptions(max_upload_mib=1)
         safety = SafetyOptions()

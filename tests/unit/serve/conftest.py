@@ -1,4 +1,4 @@
-"""The bundled model behind an engine, once for all tests of the doors, and a server of it."""
+"""The bundled model behind an engine, once for all tests of the listen, and a server of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from whisper_hailo import Transcriber
 
 @pytest.fixture(scope="package")
 def transcriber() -> Iterator[Transcriber]:
-    """What the texts of the doors are compared with."""
+    """What the texts of all APIs are compared with."""
     with Transcriber.from_model("micro", threads=1) as opened:
         yield opened
 

@@ -72,5 +72,5 @@ class House(Closing):
 
 
 def caller(client: str = "me") -> Caller:
-    """Somebody at a door."""
+    """A client of some API."""
     return Caller(client, "test")

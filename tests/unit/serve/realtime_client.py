@@ -23,7 +23,7 @@ PAUSE_S = 1.0
 
 
 def pcm(audio: FloatArray, rate_hz: int = 24_000) -> bytes:
-    """16-bit samples, as the door takes them."""
+    """16-bit samples, as the API takes them."""
     samples = soxr.resample(audio, 16_000, rate_hz)
     return (np.clip(samples, -1, 1) * 32767).round().astype("<i2").tobytes()
 

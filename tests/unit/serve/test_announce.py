@@ -1,4 +1,4 @@
-"""Home Assistant finds the Wyoming door by itself, where that is asked for."""
+"""The Wyoming server is announced where that is asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from whisper_hailo.serve.announce import KIND, announce
 
 
 @pytest.mark.slow
-def test_a_door_is_found_by_its_name_as_long_as_it_is_there() -> None:
+def test_the_server_is_found_by_its_name_while_it_runs() -> None:
     async def look() -> tuple[AsyncServiceInfo | None, AsyncServiceInfo | None]:
         async with announce("kitchen", "127.0.0.1", 10_300):
             there = await ask()

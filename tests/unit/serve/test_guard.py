@@ -186,7 +186,7 @@ def test_metrics_tell_what_was_done_and_what_failed(house: House) -> None:
     transcribe(web)
     transcribe(web, language="xx")
     page = web.get("/metrics").text
-    assert 'whisper_hailo_requests_total{door="openai",outcome="done"}' in page
+    assert 'whisper_hailo_requests_total{api="openai",outcome="done"}' in page
     assert 'whisper_hailo_errors_total{kind="OptionError"}' in page
     assert 'whisper_hailo_state{model="micro",state="ready"} 1.0' in page
     assert "whisper_hailo_queue_depth 0.0" in page

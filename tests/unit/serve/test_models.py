@@ -17,7 +17,7 @@ from tests.unit.serve.house import DEMO, DEMO_TEXT, OPTIONS, SHORT, House
 from tests.unit.serve.realtime_client import URL, talk
 from tests.unit.serve.running import running
 from tests.unit.serve.web import client, transcribe
-from tests.unit.serve.wyoming_client import door, heard, pcm, say
+from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.convert.model_cache import find_model
@@ -113,7 +113,7 @@ def test_wyoming_client_chooses_the_model(two: Two, caplog: pytest.LogCaptureFix
     caplog.set_level("INFO")
 
     async def ask() -> tuple[Info, str]:
-        async with door(two) as port, AsyncTcpClient("127.0.0.1", port) as wyoming:
+        async with wyoming_server(two) as port, AsyncTcpClient("127.0.0.1", port) as wyoming:
             await wyoming.write_event(Describe().event())
             event = await wyoming.read_event()
             assert event is not None

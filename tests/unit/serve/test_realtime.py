@@ -101,7 +101,7 @@ def test_items_are_requests_and_looks_are_not() -> None:
         said.say(BUFFER + "commit")
         said.until(TRANSCRIPTION + "completed")
         page = house.metrics.page().decode()
-    assert 'whisper_hailo_requests_total{door="realtime",outcome="done"} 1.0' in page
+    assert 'whisper_hailo_requests_total{api="realtime",outcome="done"} 1.0' in page
     assert 'whisper_hailo_wait_seconds_count{priority="live"}' in page
     assert re.search(r'looks_total\{outcome="done"\} [1-9]', page)
     assert re.search(r"audio_seconds_total 14\.[789]", page)

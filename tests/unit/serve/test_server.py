@@ -1,4 +1,4 @@
-"""What a server loads before a door asks for it."""
+"""What a server loads before a request needs it."""
 
 from __future__ import annotations
 

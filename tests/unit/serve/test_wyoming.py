@@ -15,7 +15,7 @@ from wyoming.info import Describe, Info
 from wyoming.ping import Ping
 
 from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, OPTIONS, House
-from tests.unit.serve.wyoming_client import door, heard, pcm, say
+from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 def test_it_says_what_it_is(house: House) -> None:
     async def ask() -> Info:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             await client.write_event(Ping(text="there?").event())
             pong = await client.read_event()
             assert pong is not None
@@ -46,7 +46,7 @@ def test_every_chunk_is_kept_whatever_its_size(house: House, sizes: tuple[int, .
     data = pcm(DEMO)[:96_000] if sizes[0] == 1 else pcm(DEMO)
 
     async def ask() -> str:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return heard(await say(client, data, sizes=sizes))
 
     text = asyncio.run(ask())
@@ -70,7 +70,7 @@ def test_every_form_of_samples_is_heard(
     data = data[data.index(b"data") + 8 :]
 
     async def ask() -> str:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return heard(await say(client, data, form=form, sizes=(1000,)))
 
     assert asyncio.run(ask()) == transcriber.transcribe(file, OPTIONS).text
@@ -81,7 +81,7 @@ def test_the_form_may_change_within_a_recording(house: House) -> None:
     half = len(data) // 2
 
     async def ask() -> str:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             await client.write_event(AudioStart(16_000, 2, 1).event())
             await client.write_event(AudioChunk(16_000, 2, 1, data[:half]).event())
             stereo = np.repeat(np.frombuffer(data[half:], "<i2"), 2).tobytes()
@@ -99,7 +99,7 @@ def test_the_form_may_change_within_a_recording(house: House) -> None:
 
 def test_language_and_names_are_honoured(house: House, transcriber: Transcriber) -> None:
     async def ask(**asked: Any) -> list[Event]:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return await say(client, pcm(GERMAN[0]), **asked)
 
     audio = load_audio(GERMAN[0])
@@ -118,7 +118,7 @@ def test_language_and_names_are_honoured(house: House, transcriber: Transcriber)
 
 def test_names_to_expect_become_hotwords(house: House) -> None:
     async def ask(names: list[str]) -> str:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return heard(await say(client, pcm(DEMO), transcript_names=names))
 
     many = [f"lamp {n}" for n in range(2000)]
@@ -139,7 +139,7 @@ def _choices(names: list[str]) -> tuple[Any, Any]:
 
 def test_one_connection_asks_again_and_again(house: House) -> None:
     async def ask() -> list[str]:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return [heard(await say(client, pcm(path))) for path in (DEMO, GERMAN[0], DEMO)]
 
     texts = asyncio.run(ask())
@@ -149,7 +149,7 @@ def test_one_connection_asks_again_and_again(house: House) -> None:
 
 def test_ten_at_once_get_their_own(house: House) -> None:
     async def ask() -> list[str]:
-        async with door(house) as port:
+        async with wyoming_server(house) as port:
 
             async def one(number: int) -> str:
                 async with AsyncTcpClient("127.0.0.1", port) as client:
@@ -165,7 +165,7 @@ def test_ten_at_once_get_their_own(house: House) -> None:
 
 def test_events_of_other_services_are_left(house: House) -> None:
     async def ask() -> str:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             await client.write_event(Event("synthesize", {"text": "hello"}))
             return heard(await say(client, pcm(DEMO)))
 

@@ -14,7 +14,7 @@ from wyoming.event import Event
 from wyoming.info import Describe, Info
 
 from tests.unit.serve.house import DEMO, DEMO_TEXT, PHRASES, House
-from tests.unit.serve.wyoming_client import door, heard, pcm, say
+from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.serve.audio import PcmForm
@@ -164,7 +164,7 @@ def live(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("live")
 def test_transcript_comes_before_the_client_stops(house: House) -> None:
     async def ask() -> list[str]:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             texts = []
             for sensitivity in ("default", "relaxed"):
                 await begin(client, pcm(PHRASES[0]) + PAUSE, vad_sensitivity=sensitivity)
@@ -180,7 +180,7 @@ def test_transcript_comes_before_the_client_stops(house: House) -> None:
 @pytest.mark.usefixtures("live")
 def test_recording_without_speech_is_answered_with_no_text(house: House) -> None:
     async def ask() -> str:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             await begin(client, bytes(11 * 2 * SAMPLE_RATE_HZ))
             return heard(await answer(client))
 
@@ -192,7 +192,7 @@ def test_file_with_a_pause_is_transcribed_whole(house: House) -> None:
     data = pcm(DEMO) + PAUSE + pcm(PHRASES[0])
 
     async def ask() -> str:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             return heard(await say(client, data))
 
     whole = np.frombuffer(data, "<i2").astype(np.float32) / 32768
@@ -206,7 +206,7 @@ def test_file_with_a_pause_is_transcribed_whole(house: House) -> None:
 def test_client_is_told_who_finds_the_end(house: House, finds_end: bool) -> None:
     async def ask() -> Info:
         async with (
-            door(house, finds_end=finds_end) as port,
+            wyoming_server(house, finds_end=finds_end) as port,
             AsyncTcpClient("127.0.0.1", port) as client,
         ):
             await client.write_event(Describe().event())
@@ -220,7 +220,7 @@ def test_client_is_told_who_finds_the_end(house: House, finds_end: bool) -> None
 @pytest.mark.slow
 def test_sensitivity_that_is_no_text_is_refused(house: House) -> None:
     async def ask() -> Event:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             await client.write_event(Event("transcribe", {"vad_sensitivity": ["x"]}))
             return (await answer(client))[-1]
 

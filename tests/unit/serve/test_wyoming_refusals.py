@@ -1,4 +1,4 @@
-"""What Wyoming's door does not take: what is no event, and too much of anything."""
+"""What the Wyoming server refuses: what is no event, and too much of anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wyoming.info import Describe
 from wyoming.ping import Ping
 
 from tests.unit.serve.house import DEMO, DEMO_TEXT, LONG, House
-from tests.unit.serve.wyoming_client import door, heard, pcm, say
+from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 def test_who_hangs_up_frees_the_place() -> None:
     async def ask(house: House) -> None:
-        async with door(house) as port:
+        async with wyoming_server(house) as port:
             async with AsyncTcpClient("127.0.0.1", port) as client:
                 await client.write_event(AudioStart(16_000, 2, 1).event())
                 for _ in range(100):
@@ -73,7 +73,7 @@ def test_what_is_no_event_is_told_and_ends_the_connection(
     house: House, sent: bytes, told: str
 ) -> None:
     async def ask() -> bytes:
-        async with door(house) as port:
+        async with wyoming_server(house) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(sent)
             answer = await reader.read()
@@ -99,7 +99,7 @@ def test_who_is_sent_away_in_the_middle_can_read_why(house: House) -> None:
             return answer
 
     async def asked() -> bytes:
-        async with door(house) as port:
+        async with wyoming_server(house) as port:
             return await asyncio.to_thread(ask, port)
 
     assert b"no JSON object" in asyncio.run(asked())
@@ -107,7 +107,7 @@ def test_who_is_sent_away_in_the_middle_can_read_why(house: House) -> None:
 
 def test_a_recording_without_an_end_is_stopped() -> None:
     async def ask(house: House) -> Event:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
             (event,) = await say(client, pcm(DEMO))
             return event
 
@@ -121,7 +121,7 @@ def test_recordings_of_all_connections_have_room_or_are_refused() -> None:
     chunk = bytes(1 << 20)
 
     async def ask(house: House) -> Event | None:
-        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as first:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as first:
             await first.write_event(AudioStart(16_000, 2, 1).event())
             for _ in range(3):
                 await first.write_event(AudioChunk(16_000, 2, 1, chunk).event())
@@ -144,7 +144,7 @@ def test_half_sent_payloads_count_against_the_quota() -> None:
     head = b'{"type": "audio-chunk", "payload_length": 4000000}\n'
 
     async def ask(house: House) -> None:
-        async with door(house) as port:
+        async with wyoming_server(house) as port:
             clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
             for _, writer in clients:
                 writer.write(head + bytes(3_000_000))
@@ -163,7 +163,7 @@ def test_half_sent_payloads_count_against_the_quota() -> None:
 
 def test_idle_connection_makes_room_and_a_busy_one_stays(house: House) -> None:
     async def ask() -> None:
-        async with door(house, most=1) as port, AsyncTcpClient("127.0.0.1", port) as idle:
+        async with wyoming_server(house, most=1) as port, AsyncTcpClient("127.0.0.1", port) as idle:
             await idle.write_event(Describe().event())
             assert await idle.read_event() is not None
             async with AsyncTcpClient("127.0.0.1", port) as busy:

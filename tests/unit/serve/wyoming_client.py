@@ -1,4 +1,4 @@
-"""A door for Wyoming, and its own client, which says a recording and reads the text."""
+"""A Wyoming server, and a client that streams a recording and reads the text."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from tests.unit.serve.house import House
 from whisper_hailo.audio import load_audio
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.listening import listen
-from whisper_hailo.serve.routes.wyoming.session import WyomingDoor
+from whisper_hailo.serve.routes.wyoming.session import WyomingServer
 
 
 @asynccontextmanager
-async def door(house: House, most: int = 16, *, finds_end: bool = True) -> AsyncIterator[int]:
-    """The port of a door that is open."""
-    opened = WyomingDoor(house.service, ConnectionLimiter(most), finds_end=finds_end)
+async def wyoming_server(
+    house: House, most: int = 16, *, finds_end: bool = True
+) -> AsyncIterator[int]:
+    """Serve Wyoming and give the port."""
+    opened = WyomingServer(house.service, ConnectionLimiter(most), finds_end=finds_end)
     server = await opened.serve(listen("127.0.0.1", 0, "a test", "try again"))
     try:
         yield server.sockets[0].getsockname()[1]

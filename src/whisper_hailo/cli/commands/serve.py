@@ -42,7 +42,7 @@ _NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming")
 
 
 def serve(
-    doors: ListenOptions,
+    listen: ListenOptions,
     model: Annotated[ModelOptions, FieldSubset(_MODEL)],
     decoding: Annotated[PartialOptions[DecodingOptions], FieldSubset(_DECODING)],
     fallback: Fallback,
@@ -57,25 +57,25 @@ def serve(
     from whisper_hailo.serve.server import Server, bound
     from whisper_hailo.serve.service import make_service
 
-    if doors.http is None and doors.wyoming is None:
-        doors = replace(doors, http=Address.of(DEFAULT_HTTP))
+    if listen.http is None and listen.wyoming is None:
+        listen = replace(listen, http=Address.of(DEFAULT_HTTP))
     release_freed_memory()
     safety.keys()  # what is wrong is told before a model is looked for
     safety.tls.context()  # refuses what HTTPS cannot be served with
-    with bound(doors, tls=safety.tls_cert is not None) as listeners:
+    with bound(listen, tls=safety.tls_cert is not None) as listeners:
         models = []
-        for name in doors.model:
+        for name in listen.model:
             transcriber = replace(model, model=name).transcriber(ChipPriority.LIVE)
             step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
             options = _decoding(decoding, fallback, transcriber.default_options, step)
             transcriber.check(options, long)
             tell_engine(transcriber)
             models.append((transcriber, Defaults(options, long, step)))
-        service = make_service(models, doors, limits)
+        service = make_service(models, listen, limits)
         server = Server(
-            service, listeners, doors=doors, limits=limits, safety=safety, serving=_tell
+            service, listeners, listen=listen, limits=limits, safety=safety, serving=_tell
         )
-        if doors.log_json:
+        if listen.log_json:
             log_as(JsonLines())
         with service.models:
             asyncio.run(server.run())

@@ -1,1 +1,1 @@
-"""What the doors that speak HTTP have in common."""
+"""What all HTTP routes share."""

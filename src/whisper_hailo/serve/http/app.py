@@ -1,4 +1,4 @@
-"""The HTTP application: all doors that speak it, behind the guard."""
+"""The HTTP application: all its routes, behind the guard."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def make_app(
     """The application.
 
     Args:
-        service: behind all doors.
+        service: transcribes for all routes.
         address: where it is served.
         limits: of what one client may ask.
         safety: who may ask.

@@ -77,16 +77,16 @@ class _UploadRequest(Request):
 
 
 class UploadHandler:
-    """What an HTTP door does with a request.
+    """Handles uploads of one HTTP API.
 
     Args:
-        service: behind the door.
-        door: its name.
+        service: transcribes the uploads.
+        api: its name, in logs and metrics.
     """
 
-    def __init__(self, service: TranscriptionService, door: str) -> None:
+    def __init__(self, service: TranscriptionService, api: str) -> None:
         self._service = service
-        self._door = door
+        self._api = api
         self._decoders = Decoders(service.limits)
 
     @asynccontextmanager
@@ -111,7 +111,7 @@ class UploadHandler:
             heard_s: only its beginning.
         """
         self._service.models.find(choices.model)  # refused before its recording is decoded
-        caller = Caller(request.scope[CLIENT], self._door, priority)
+        caller = Caller(request.scope[CLIENT], self._api, priority)
         stored, raw = request.scope[STORED], file.file
         if form is not None:
             decoding = self._decoders.decode_pcm(raw, form, stored, heard_s)

@@ -34,22 +34,25 @@ _HEARD_S: Final = 30.0
 
 def router(service: TranscriptionService) -> APIRouter:
     """Return `/asr`, `/detect-language` and `/inference`."""
-    routes, door = APIRouter(route_class=UploadRoute, tags=["media servers"]), _Door(service)
+    routes, handlers = APIRouter(route_class=UploadRoute, tags=["media servers"]), _Routes(service)
     routes.add_api_route(
-        "/inference", door.inference, methods=["POST"], summary="Text of a recording",
+        "/inference", handlers.inference, methods=["POST"], summary="Text of a recording",
         response_model=None, responses=answers(TEXT),
     )  # fmt: skip
     routes.add_api_route(
-        "/asr", door.asr, methods=["POST"], summary="Text or subtitles of a recording",
+        "/asr", handlers.asr, methods=["POST"], summary="Text or subtitles of a recording",
         response_model=None, responses=answers(TEXT),
     )  # fmt: skip
     routes.add_api_route(
-        "/detect-language", door.detect_language, methods=["POST"], summary="Which one is spoken"
+        "/detect-language",
+        handlers.detect_language,
+        methods=["POST"],
+        summary="Spoken language",
     )
     return routes
 
 
-class _Door:
+class _Routes:
     """Answers requests."""
 
     def __init__(self, service: TranscriptionService) -> None:

@@ -17,7 +17,7 @@ from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.service import Ticket, TranscriptionService
 from whisper_hailo.text.outputs import render
 
-_DOOR: Final = "page"
+_API: Final = "page"
 _FORMATS: Final = ("txt", "srt", "vtt", "json")
 _SCRIPT: Final = "text/javascript"
 _FILES: Final = {
@@ -47,22 +47,22 @@ OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})
 
 def router(service: TranscriptionService) -> APIRouter:
     """The page at `/` with its files, and what it asks for; not in the description."""
-    routes, door = APIRouter(route_class=UploadRoute, include_in_schema=False), _Door(service)
+    routes, handlers = APIRouter(route_class=UploadRoute, include_in_schema=False), _Routes(service)
     for path in _FILES:
-        routes.add_api_route(path, door.file)
-    routes.add_api_route(_ABOUT, door.about)
+        routes.add_api_route(path, handlers.file)
+    routes.add_api_route(_ABOUT, handlers.about)
     routes.add_api_route(
-        "/page/transcripts", door.transcripts, methods=["POST"], response_model=None
+        "/page/transcripts", handlers.transcripts, methods=["POST"], response_model=None
     )
     return routes
 
 
-class _Door:
+class _Routes:
     """Answers requests."""
 
     def __init__(self, service: TranscriptionService) -> None:
         self._service = service
-        self._uploads = UploadHandler(service, _DOOR)
+        self._uploads = UploadHandler(service, _API)
 
     async def file(self, request: Request) -> Response:
         """One of the page's files."""

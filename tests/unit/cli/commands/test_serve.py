@@ -43,7 +43,7 @@ def test_a_model_that_is_nowhere_is_told_in_one_line(capsys: pytest.CaptureFixtu
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-class Doors:
+class Served:
     """Stands for all that `serve` puts together, and keeps what each part was made with."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,8 +72,8 @@ class Doors:
         return make
 
     @contextlib.contextmanager
-    def _bound(self, doors: ListenOptions, *, tls: bool) -> Iterator[str]:
-        self.bound.append((doors, tls))
+    def _bound(self, listen: ListenOptions, *, tls: bool) -> Iterator[str]:
+        self.bound.append((listen, tls))
         yield "listeners"
 
     def _service(self, *given: Any) -> Any:
@@ -97,15 +97,15 @@ class Doors:
 
 
 @pytest.fixture
-def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Doors:
+def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Served:
     pytest.importorskip("fastapi", reason="the server extra is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("whisper_hailo.cli.commands.serve.release_freed_memory", lambda: None)
-    return Doors(monkeypatch)
+    return Served(monkeypatch)
 
 
 def test_all_that_was_typed_gets_where_it_belongs(
-    house: Doors, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    house: Served, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """By the command, the environment's part of which is in `test_settings.py`."""
     house.listener.reasons = ("encoder a: why",)
@@ -115,14 +115,14 @@ def test_all_that_was_typed_gets_where_it_belongs(
         "--allow-host a.b --api-key secret | drain = 3; trim-window = true"
     )
     assert run(given(words, tmp_path)) == 0
-    ((doors, tls),) = house.bound
-    assert (doors.http, doors.wyoming, doors.alias, doors.drain_s) == (
+    ((listen, tls),) = house.bound
+    assert (listen.http, listen.wyoming, listen.alias, listen.drain_s) == (
         Address("127.0.0.1", 9000), None, ("w",), 3.0,
     )  # fmt: skip
     assert tls is False
     assert [(model.model, model.threads) for model in house.models] == [("base", 2)]
     assert house.priorities == [ChipPriority.LIVE], "streams go before files"
-    ((models, same_doors, limits),) = house.made
+    ((models, same_listen, limits),) = house.made
     ((transcriber, defaults),) = models
     options, long = defaults.options, defaults.long
     assert transcriber is house.listener
@@ -131,11 +131,11 @@ def test_all_that_was_typed_gets_where_it_belongs(
     assert house.checked == [(options, long)]
     assert long.trim_window
     assert (limits.queue, limits.rate) == (7, 5)
-    assert same_doors is doors
+    assert same_listen is listen
     assert defaults.fallback == 0.5
     (((service, listeners), named),) = house.served
     assert (service.models, listeners) == (house, "listeners")
-    assert (named["doors"], named["limits"]) == (doors, limits)
+    assert (named["listen"], named["limits"]) == (listen, limits)
     assert named["safety"] == SafetyOptions(api_key=("secret",), allow_host=("a.b",))
     assert house.happened == ["open", "served", "closed"]
     assert capsys.readouterr().err.splitlines() == [
@@ -152,14 +152,14 @@ def test_all_that_was_typed_gets_where_it_belongs(
          Address("127.0.0.1", 1)),
     ],
 )  # fmt: skip
-def test_without_any_door_there_is_http_on_this_machine(
-    house: Doors, words: str, http: Address | None, wyoming: Address | None
+def test_without_any_address_there_is_http_on_this_machine(
+    house: Served, words: str, http: Address | None, wyoming: Address | None
 ) -> None:
     assert run(["serve", *words.split()]) == 0
-    assert [(doors.http, doors.wyoming) for doors, _ in house.bound] == [(http, wyoming)]
+    assert [(listen.http, listen.wyoming) for listen, _ in house.bound] == [(http, wyoming)]
 
 
-def test_doubtful_text_is_tried_again_as_the_decoder_does_by_default(house: Doors) -> None:
+def test_doubtful_text_is_tried_again_as_the_decoder_does_by_default(house: Served) -> None:
     house.listener.default_fallback = 0.4  # type: ignore[misc]
     assert run(["serve"]) == 0
     ((((_, defaults),), *_),) = house.made
@@ -169,7 +169,7 @@ def test_doubtful_text_is_tried_again_as_the_decoder_does_by_default(house: Door
 
 @pytest.mark.parametrize("words", ["", "--log-json"])
 def test_log_lines_are_objects_where_that_is_asked_for(
-    house: Doors, words: str, capsys: pytest.CaptureFixture[str]
+    house: Served, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["serve", *words.split()]) == 0
     line = capsys.readouterr().err.splitlines()[-1]
@@ -193,7 +193,7 @@ def test_log_lines_are_objects_where_that_is_asked_for(
     ],
 )
 def test_what_is_wrong_is_told_before_a_model_is_looked_for(
-    house: Doors, words: str, code: int, told: str, capsys: pytest.CaptureFixture[str]
+    house: Served, words: str, code: int, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["serve", *words.split()]) == code
     assert told in capsys.readouterr().err
@@ -201,7 +201,7 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
 
 
 def test_what_environment_and_file_say_is_served(
-    house: Doors, monkeypatch: pytest.MonkeyPatch
+    house: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("serve.toml").write_text(
         'model = "small"\nqueue = 9\nlanguage = "de"\ntrim-window = true\napi-key = ["k"]\n'
@@ -211,9 +211,9 @@ def test_what_environment_and_file_say_is_served(
     monkeypatch.setenv("WHISPER_HAILO_SERVE_ALIAS", "")
     monkeypatch.setenv("WHISPER_HAILO_SERVE_BEAM_SIZE", "3")
     assert run(["serve", "--config", "serve.toml", "--queue", "8"]) == 0
-    ((doors, _),) = house.bound
+    ((listen, _),) = house.bound
     ((_, defaults),), _, limits = house.made[0]
-    assert doors.alias == ("other",), "a variable that is empty says nothing"
+    assert listen.alias == ("other",), "a variable that is empty says nothing"
     assert (defaults.options.language, defaults.long.trim_window) == ("de", True)
     assert defaults.options.search.beam_size == 3
     assert (limits.queue, limits.rate) == (8, 4)
@@ -223,7 +223,7 @@ def test_what_environment_and_file_say_is_served(
 
 @pytest.mark.parametrize("source", ["words", "environment", "file"])
 def test_several_models_are_served(
-    house: Doors, monkeypatch: pytest.MonkeyPatch, source: str
+    house: Served, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     words = ["--max-memory", "500"]
     if source == "words":
@@ -235,17 +235,17 @@ def test_several_models_are_served(
         words += ["--config", "serve.toml"]
     assert run(["serve", *words]) == 0
     assert [model.model for model in house.models] == ["base", "tiny.en"]
-    (models, doors, limits) = house.made[0]
-    assert (len(models), doors.model, limits.max_memory_mib) == (2, ("base", "tiny.en"), 500)
+    (models, listen, limits) = house.made[0]
+    assert (len(models), listen.model, limits.max_memory_mib) == (2, ("base", "tiny.en"), 500)
 
 
-def test_https_is_served_with_a_certificate(house: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_is_served_with_a_certificate(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_hailo.http.listening.Tls.context", lambda _: None)
     assert run(["serve", "--tls-cert", "c.pem", "--tls-key", "k.pem"]) == 0
     assert [tls for _, tls in house.bound] == [True]
 
 
-def test_memory_that_is_free_is_given_back(house: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_free_is_given_back(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
         "whisper_hailo.cli.commands.serve.release_freed_memory", lambda: asked.append("asked")

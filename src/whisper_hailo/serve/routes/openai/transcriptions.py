@@ -30,32 +30,35 @@ from whisper_hailo.serve.service import Ticket, TranscriptionService
 Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
 Granularity = Literal["word", "segment"]
 
-_DOOR: Final = "openai"
+_API: Final = "openai"
 _VERBOSE: Final = "verbose_json"
 
 
 def router(service: TranscriptionService) -> APIRouter:
     """`/v1/audio/transcriptions`, `/v1/audio/translations` and `/v1/models`, as OpenAI's."""
-    routes, door = APIRouter(route_class=UploadRoute, prefix="/v1", tags=["OpenAI"]), _Door(service)
+    routes, handlers = (
+        APIRouter(route_class=UploadRoute, prefix="/v1", tags=["OpenAI"]),
+        _Routes(service),
+    )
     for path, answer_to, what, kinds in (
-        ("transcriptions", door.transcriptions, "Text of a recording", (TEXT, EVENTS)),
-        ("translations", door.translations, "The same in English", (TEXT,)),
+        ("transcriptions", handlers.transcriptions, "Text of a recording", (TEXT, EVENTS)),
+        ("translations", handlers.translations, "The same in English", (TEXT,)),
     ):
         routes.add_api_route(
             f"/audio/{path}", answer_to, methods=["POST"], summary=what, response_model=None,
             responses=answers(*kinds),
         )  # fmt: skip
-    routes.add_api_route("/models", door.models, summary="What is served")
-    routes.add_api_route("/models/{name:path}", door.model, summary="One of them")
+    routes.add_api_route("/models", handlers.models, summary="What is served")
+    routes.add_api_route("/models/{name:path}", handlers.model, summary="One of them")
     return routes
 
 
-class _Door:
+class _Routes:
     """Answers requests."""
 
     def __init__(self, service: TranscriptionService) -> None:
         self._models = service.models
-        self._uploads = UploadHandler(service, _DOOR)
+        self._uploads = UploadHandler(service, _API)
 
     async def transcriptions(
         self,

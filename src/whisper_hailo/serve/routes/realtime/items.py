@@ -70,7 +70,7 @@ class Items:
     between two commits is one. All but `leave` is called on one thread at a time.
 
     Args:
-        service: behind the door.
+        service: transcribes the items.
         caller: whose session it is.
         settings: until they are changed.
     """

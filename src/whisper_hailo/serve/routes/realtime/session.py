@@ -71,7 +71,7 @@ class RealtimeSession:
     """One connection that was accepted.
 
     Args:
-        service: behind the door.
+        service: transcribes the items.
         caller: whose it is.
         websocket: of the connection.
         threads: one of them hears it.
@@ -246,7 +246,7 @@ class RealtimeSession:
         return head | self._items.settings.model_dump()
 
 
-_DOOR: Final = "realtime"
+_API: Final = "realtime"
 _SUBPROTOCOL: Final = "realtime"
 """What a browser asks for, beside its key: it can send no headers."""
 
@@ -257,11 +257,11 @@ _MOST_THREADS: Final = 1 << 10
 def router(service: TranscriptionService) -> APIRouter:
     """`/v1/realtime`, a WebSocket, as OpenAI has it for live text."""
     routes = APIRouter()
-    routes.add_api_websocket_route("/v1/realtime", _Door(service).answer)
+    routes.add_api_websocket_route("/v1/realtime", _Routes(service).answer)
     return routes
 
 
-class _Door:
+class _Routes:
     """Answers connections."""
 
     def __init__(self, service: TranscriptionService) -> None:
@@ -270,7 +270,7 @@ class _Door:
 
     async def answer(self, websocket: WebSocket) -> None:
         """Serve a connection to its end; one that is turned away gets an answer of HTTP."""
-        caller = Caller(websocket.scope[CLIENT], _DOOR, Priority.LIVE)
+        caller = Caller(websocket.scope[CLIENT], _API, Priority.LIVE)
         try:
             model = _asked_model(self._service, websocket.query_params)
             with self._service.live(caller.client):

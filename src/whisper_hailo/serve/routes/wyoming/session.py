@@ -44,7 +44,7 @@ from whisper_hailo.serve.routes.wyoming.events import (
 from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.threads import run_until
 
-_DOOR: Final = "wyoming"
+_API: Final = "wyoming"
 _IDLE_S: Final = 600.0
 """For a client to begin a recording; until then its connection makes room for newcomers."""
 
@@ -108,7 +108,7 @@ class WyomingSession:
     """One connection.
 
     Args:
-        service: behind the door.
+        service: transcribes the commands.
         decoders: make samples of what comes.
         reader: of the connection.
         writer: of the connection.
@@ -129,7 +129,7 @@ class WyomingSession:
         self._reader = reader
         self._writer = writer
         peer = (writer.get_extra_info("peername") or ("",))[0]
-        self._caller = Caller(address_of(peer), _DOOR)
+        self._caller = Caller(address_of(peer), _API)
         self._choices = Choices()
         self._finds_end = finds_end
         self._silence_s = SILENCE_S["default"]
@@ -294,7 +294,7 @@ class WyomingSession:
         self._service.metrics.failed(error)
         is_known = isinstance(error, WhisperHailoError | TimeoutError)
         log_refusal(
-            _DOOR,
+            _API,
             self._caller.client,
             error,
             sanitize_error(error),
@@ -304,11 +304,11 @@ class WyomingSession:
             await self._write(Error(text=sanitize_error(error), code=kind_of(error)))
 
 
-class WyomingDoor:
+class WyomingServer:
     """Answers connections.
 
     Args:
-        service: behind the door.
+        service: transcribes the commands.
         limiter: of connections.
         finds_end: the end of commands is found here.
     """
