@@ -230,6 +230,8 @@ class DecoderEngine:
             prefix=self._tokenizer.prefix(result.language, self._options.task),
             content_s=result.window.content_s,
             language=result.language,
+            # Words that only join windows are dropped with the join.
+            probabilities=self._options.words is not None,
         )
 
 

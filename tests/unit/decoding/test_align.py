@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -49,7 +49,9 @@ class Eyes:
         self.asked += positions.tolist()
         n_vocab = 60_000
         logits = np.full((1, len(positions), n_vocab), -np.inf, np.float32)
-        for row, (position, odds) in enumerate(zip(positions, self.odds, strict=True)):
+        for row, (position, odds) in enumerate(
+            zip(positions, self.odds, strict=bool(positions.size))
+        ):
             logits[0, row, tokens[0, position + 1]] = np.log(odds)
             logits[0, row, 1] = 0.0  # all other text
             logits[0, row, -1] = 9.0  # a time, which does not count
@@ -69,6 +71,7 @@ def aligned(
     content_s: float = 2.0,
     odds: list[float] | None = None,
     height: float = 0.0,
+    probabilities: bool = True,
 ) -> tuple[list[Word], Eyes, list[int]]:
     """Words of a text whose n-th token is said from the n-th edge to the next."""
     ids = list(tokenizer.encode(text))
@@ -87,6 +90,7 @@ def aligned(
         prefix=prefix,
         content_s=content_s,
         language="en",
+        probabilities=probabilities,
     )
     return words, eyes, [*prefix, *ids, tokenizer.special.eot]
 
@@ -101,6 +105,17 @@ def test_each_word_has_the_stretch_that_is_looked_at_for_it(
     assert [(word.start_s, word.end_s) for word in words] == [(0, 0.4), (0.4, 0.9), (0.9, 1.6)]
     assert eyes.fed == [fed]
     assert eyes.asked == [3, 4, 5]  # where each of the three was chosen
+
+
+def test_times_alone_need_no_product_with_the_vocabulary(
+    tokenizer: Tokenizer,  # noqa: F811 - the fixture
+) -> None:
+    edges, odds = [0, 20, 45, 80], [1.0, 2.0, 3.0]
+    exact, _, fed = aligned(tokenizer, " one two three", edges, odds=odds)
+    words, eyes, _ = aligned(tokenizer, " one two three", edges, odds=odds, probabilities=False)
+    assert (eyes.fed, eyes.asked) == ([fed], [])
+    assert [word.probability for word in words] == [1, 1, 1]
+    assert [replace(word, probability=1.0) for word in exact] == words
 
 
 def test_a_word_of_several_tokens_lasts_from_its_first_to_its_last(

@@ -86,7 +86,7 @@ class Rows:
         for row, number in enumerate(state.audio):
             logits[row, :, GERMAN if number % 2 else ENGLISH] = -1.0
             done = state.n_fed >= self.n_tokens
-            logits[row, -1, EOT if done else number] = 9.0
+            logits[row, -1:, EOT if done else number] = 9.0
         sums = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
         alignment = self._eyes(tokens, state) if named.get("alignment") else None
         return StepOutput(logits, sums, alignment), replace(state, n_fed=state.n_fed + 1)
