@@ -21,8 +21,8 @@ from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 from whisper_hailo.core.types import FloatArray, Segment
 
 GROUP_ITEMS: Final = 16
-"""Items read in sequence. Their tasks are the same whoever reads them, so that no result depends on
-the number of workers or on earlier runs."""
+"""Items read in sequence. Any reader forms the same tasks of them, so that no result depends on the
+number of workers or on earlier runs."""
 
 PIECE_S: Final = 300.0
 """Most seconds of a piece, and of all pieces of a task together unless it is one piece."""

@@ -122,7 +122,7 @@ def _same_release(family: int) -> str:
 
 
 def _home_assistant(binding: str) -> list[Check]:
-    """Check Home Assistant OS, whose driver nobody can change."""
+    """Check Home Assistant OS, whose driver cannot be replaced."""
     if not probe.is_home_assistant_os():
         return []
     name, driver = "Home Assistant OS", probe.drivers().get("hailo_pci", "")
@@ -269,7 +269,10 @@ def _firmware(stated: str) -> list[Check]:
         return []
     text = f"{firmware.group()}, driver {', '.join(drivers.values())}"
     package = _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_family()][1]
-    advice = f"the driver loads it anew: sudo apt install --reinstall {package} && sudo reboot"
+    advice = (
+        "reinstall the firmware, which the driver loads at start: "
+        f"sudo apt install --reinstall {package} && sudo reboot"
+    )
     return [Check("Hailo firmware", NOTE, text, advice)]
 
 

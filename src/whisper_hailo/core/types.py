@@ -181,7 +181,8 @@ class BufferWord:
         text: with its leading space, in languages with spaces.
         tokens: its ids; empty for engines that only give text.
         probability: mean over its tokens in [0, 1]; `None` if unknown.
-        start_s: seconds from the buffer's start, if asked for; likewise `end_s`.
+        start_s: seconds from the buffer's start, if asked for.
+        end_s: as `start_s`.
     """
 
     text: str

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.sources.wrappers import PausableSource
 
 Command: TypeAlias = Callable[["LiveSettings"], Control]
-"""What is to be done with captions, and what is told of it."""
+"""Commands to running captions, and their replies."""
 
 _MOST: Final = 32
 """Wishes that wait for a captioner that computes."""

@@ -51,7 +51,7 @@ class CaptionStatistics:
         n_lost_samples: samples that could not wait and were not heard.
         n_away: times that the source went away.
         n_away_samples: for how long, in samples of the stream.
-        n_paused_samples: likewise, for how long somebody had paused it.
+        n_paused_samples: samples skipped while captions were paused.
         n_faults: gaps that the source reported, such as overruns of a sound card.
         n_engine_faults: calls in which the device failed.
         first_latency_s: from the start of a segment to its first text.

@@ -292,9 +292,9 @@ class Transcriber(Closing):
         """Return the same with other parts, such as wrapped ones; open ones are shared.
 
         Args:
-            encoder: `None` keeps the encoder, likewise for the others.
-            decoder: likewise.
-            tokenizer: likewise.
+            encoder: `None` keeps the present one.
+            decoder: `None` keeps the present one.
+            tokenizer: `None` keeps the present one.
             encode_ahead: whether encoder and decoder run concurrently.
         """
         own = self._parts

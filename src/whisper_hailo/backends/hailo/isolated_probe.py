@@ -121,7 +121,7 @@ def _last_line(file: IO[bytes]) -> str:
 
 
 def _answer(task: str, *words: str) -> None:
-    """In the other process: do a task, and print what came of it."""
+    """Run a task in the other process and print its result."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
         said = {"result": _TASKS[task](*words)}

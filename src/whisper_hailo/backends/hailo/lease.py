@@ -71,7 +71,7 @@ class ChipLease(Closing):
 
     @property
     def chip(self) -> Chip:
-        """The open chip; one that was lost is opened anew."""
+        """Return the open chip, reopened if it was lost."""
         if not self._open:
             raise DeviceError("the Hailo chip is not open; call open() or use a with block")
         with self._held.lock:

@@ -14,7 +14,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.source import Block, Interruption, Voices
 
 LIMIT_S: Final = 300.0
-"""More than a chip takes that is opened anew three times; 18 MiB."""
+"""Longer than three reopenings of a chip take; 18 MiB."""
 
 LOOK_S: Final = 0.1
 """So often one who waits for audio looks whether it is still wanted."""
@@ -50,7 +50,7 @@ class AudioQueue:
     def __init__(self, limit_s: float = LIMIT_S) -> None:
         n_most = round(limit_s * SAMPLE_RATE_HZ)
         self._audio = np.empty(n_most, np.float32)  # takes memory as far as it is used
-        self._voices: Voices = np.empty(n_most, np.int8)  # likewise
+        self._voices: Voices = np.empty(n_most, np.int8)
         self._is_split = False
         self._n_samples = 0
         self._gaps: deque[_Gap] = deque()

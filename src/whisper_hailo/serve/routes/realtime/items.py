@@ -49,7 +49,7 @@ class _Item:
         text: of its segments that are over.
         told: what the client was told of its text.
         words: of those segments.
-        seconds: likewise, how long they sound.
+        seconds: duration of those segments.
         language: code of the last of them.
         blank: stands before the next segment.
     """
