@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
 from whisper_hailo.core.types import BufferText, Segment, Transcript
@@ -25,13 +24,6 @@ Outcome: TypeAlias = Transcript | BufferText
 
 EventCallback: TypeAlias = Callable[[Segment | Outcome | Exception], None]
 """Called on the engine's thread with each final segment, then with the outcome or the failure."""
-
-
-@dataclass(frozen=True, slots=True)
-class _EndedPlan:
-    """What the schedule asks of the plan of a job that is over."""
-
-    sequential: bool
 
 
 class Job(Recording):
@@ -90,13 +82,6 @@ class Job(Recording):
         super().finish()
         if self.failure is None:
             self._tell_segments()
-
-    def free_audio(self) -> None:
-        """Drop the audio and what reads it: the schedule holds its last job until the next."""
-        for name in ("_source", "_stream", "_buffer", "_windows"):
-            vars(self).pop(name, None)
-        if "_plan" in vars(self):
-            self._plan = _EndedPlan(self._plan.sequential)  # type: ignore[assignment]
 
     def _expect_wanted(self) -> None:
         if self._left is not None:

@@ -145,7 +145,7 @@ class Recording(Closing):
     def sequential(self) -> bool:
         """Whether the next window depends on the result of the previous one."""
         detects = self.context.language == AUTO_LANGUAGE and not self._options.detect_each_window
-        return self._plan.sequential or detects
+        return self.context.sequential or detects
 
     @property
     def done(self) -> bool:
@@ -204,3 +204,8 @@ class Recording(Closing):
 
     def close(self) -> None:
         self._stack.close()
+
+    def free_audio(self) -> None:
+        """Drop the audio and all that reads it, once no further window is wanted."""
+        for name in ("_source", "_stream", "_buffer", "_windows", "_plan"):
+            vars(self).pop(name, None)
