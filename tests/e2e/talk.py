@@ -10,7 +10,7 @@ from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import CaptionWord, Completed, Partial
 from whisper_hailo.live.sources.pcm import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.serve.routes.captions.view import Place, WebView
+from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
 SENTENCES: Final = (
     "Good evening, and welcome to everybody who is here in the room, and to all who follow us from "
@@ -110,6 +110,6 @@ def stage(
     **options: Any,
 ) -> Iterator[WebView]:
     """The page's server, at a place with options."""
-    place = Place.of(port=port, **options)
+    place = PageAddress.of(port=port, **options)
     with WebView(statistics, place, browser=browser, controls=controls) as view:
         yield view

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.live.outputs.recording import FlacRecording
     from whisper_hailo.live.outputs.replacements import Replacements
-    from whisper_hailo.serve.routes.captions.view import Place
+    from whisper_hailo.serve.routes.captions.view import PageAddress
     from whisper_hailo.text.subtitles import Layout
     from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -214,13 +214,13 @@ class ShowOptions:
         recording.file.check(identity(audio))
         return recording
 
-    def place(self) -> Place | None:
+    def place(self) -> PageAddress | None:
         """Return the address and the access rules of the page, if it is served."""
-        from whisper_hailo.serve.routes.captions.view import Place
+        from whisper_hailo.serve.routes.captions.view import PageAddress
 
         if not self.web:
             return None
-        return Place.of(
+        return PageAddress.of(
             self.web_host,
             self.web_port,
             names=self.web_allow_host,

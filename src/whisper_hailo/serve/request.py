@@ -143,7 +143,7 @@ def only_language(languages: Sequence[str]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Defaults:
+class RequestDefaults:
     """Options of requests that choose nothing, those of `whisper-hailo transcribe`.
 
     Attributes:

@@ -21,7 +21,7 @@ from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.models import ModelMemory, ModelRegistry, ServedModel
 from whisper_hailo.serve.options import RELEASE_AFTER_S, LimitOptions, ListenOptions
 from whisper_hailo.serve.quota import Quota, Reservation
-from whisper_hailo.serve.request import Caller, Choices, Defaults, Request, StreamItemResult
+from whisper_hailo.serve.request import Caller, Choices, Request, RequestDefaults, StreamItemResult
 from whisper_hailo.serve.threads import on_thread
 from whisper_hailo.serve.worker import State, Worker, WorkerOptions
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -167,7 +167,9 @@ class TranscriptionService:
 
 
 def make_service(
-    models: Sequence[tuple[Transcriber, Defaults]], listen: ListenOptions, limits: LimitOptions
+    models: Sequence[tuple[Transcriber, RequestDefaults]],
+    listen: ListenOptions,
+    limits: LimitOptions,
 ) -> TranscriptionService:
     """Put a service together; its models are not open.
 

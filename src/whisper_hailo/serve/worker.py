@@ -22,7 +22,7 @@ from whisper_hailo.serve.job import EventCallback, Job, PartialJob
 from whisper_hailo.serve.job_queue import JobQueue
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.request import Caller, Defaults, Priority, Request, StreamItemResult
+from whisper_hailo.serve.request import Caller, Priority, Request, RequestDefaults, StreamItemResult
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -89,7 +89,7 @@ class Worker(Closing):
     def __init__(
         self,
         transcriber: Transcriber,
-        defaults: Defaults,
+        defaults: RequestDefaults,
         options: WorkerOptions,
         metrics: Metrics,
         memory: Memory,

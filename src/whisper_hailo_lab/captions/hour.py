@@ -20,7 +20,7 @@ from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.source import Block, Voices
 from whisper_hailo.live.stream import CaptionStream
-from whisper_hailo.serve.routes.captions.view import Place, WebView
+from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.event_checks import EventChecker
 from whisper_hailo_lab.captions.stream import percent_wrong, warm_engine
@@ -196,7 +196,7 @@ def hour(path: Path, model: str, *, loops: int, seed: int = 0) -> dict[str, Any]
         begin_s, begin_wall_s, cpu_s = clock.now(), time.perf_counter(), time.process_time()
         with (
             Overrunning(path, loops, clock) as source,
-            WebView(lambda: captioner.statistics, Place.of(port=0)) as page,
+            WebView(lambda: captioner.statistics, PageAddress.of(port=0)) as page,
             Browser(page.address, seed) as browser,
         ):
             for event in CaptionStream(source, captioner).events():

@@ -98,7 +98,7 @@ class Deaf:
         from whisper_hailo.serve.models import ModelRegistry, ServedModel
         from whisper_hailo.serve.options import LimitOptions
         from whisper_hailo.serve.quota import Quota
-        from whisper_hailo.serve.request import Defaults
+        from whisper_hailo.serve.request import RequestDefaults
         from whisper_hailo.serve.worker import State
 
         self.models = ModelRegistry([ServedModel(DeafWorker(), ("en", "de"))])
@@ -107,7 +107,7 @@ class Deaf:
         self.quota = Quota(LimitOptions(max_stored_mib=64))
         self.metrics = Metrics()
         self.state = State.READY
-        self._defaults = Defaults(DecodingOptions())
+        self._defaults = RequestDefaults(DecodingOptions())
 
     def admit(self, client: str) -> Any:
         return self.quota.request(client)

@@ -74,9 +74,9 @@ class Fuzzed:
         """Start the server, and have done what is slow the first time only."""
         from whisper_hailo.live.sources.pcm import BrowserSource
         from whisper_hailo.live.statistics import CaptionStatistics
-        from whisper_hailo.serve.routes.captions.view import Place, WebView
+        from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-        view = WebView(CaptionStatistics, Place.of(port=0), browser=BrowserSource()).open()
+        view = WebView(CaptionStatistics, PageAddress.of(port=0), browser=BrowserSource()).open()
         self._port = int(view.address.rsplit(":", 1)[1].strip("/"))
         for path in ("/events", "/audio"):
             with socket.create_connection(("127.0.0.1", self._port)) as talk:

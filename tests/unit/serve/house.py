@@ -13,7 +13,7 @@ from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.models import ModelMemory, ModelRegistry, ServedModel
 from whisper_hailo.serve.quota import Quota
-from whisper_hailo.serve.request import Caller, Choices, Defaults
+from whisper_hailo.serve.request import Caller, Choices, RequestDefaults
 from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.worker import Worker, WorkerOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -46,7 +46,7 @@ class House(Closing):
         transcriber = Transcriber.from_model("micro", threads=1)
         self.worker = Worker(
             transcriber,
-            Defaults(OPTIONS, long or LongOptions()),
+            RequestDefaults(OPTIONS, long or LongOptions()),
             options or WorkerOptions(),
             self.metrics,
             ModelMemory(),

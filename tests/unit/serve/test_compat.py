@@ -15,7 +15,7 @@ from whisper_hailo.serve.api_keys import ApiKeys
 from whisper_hailo.serve.errors import BadKeyError, UnknownModelError
 from whisper_hailo.serve.models import ModelRegistry
 from whisper_hailo.serve.options import SafetyOptions
-from whisper_hailo.serve.request import Choices, Defaults
+from whisper_hailo.serve.request import Choices, RequestDefaults
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_head_is_answered_as_get_is(web: TestClient, path: str) -> None:
 
 
 def test_long_prompt_is_cut_to_its_end() -> None:
-    options, _ = Defaults(OPTIONS).with_choices(Choices(prompt="word " * 200_000 + "end"))
+    options, _ = RequestDefaults(OPTIONS).with_choices(Choices(prompt="word " * 200_000 + "end"))
     prompt = options.prompts.initial_prompt
     assert prompt is not None
     assert len(prompt) < 10_000

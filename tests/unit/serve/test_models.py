@@ -25,7 +25,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.errors import BusyError, UnknownModelError
 from whisper_hailo.serve.models import ModelRegistry, estimate_loaded_mib
 from whisper_hailo.serve.options import LimitOptions, ListenOptions
-from whisper_hailo.serve.request import Defaults
+from whisper_hailo.serve.request import RequestDefaults
 from whisper_hailo.serve.service import make_service
 from whisper_hailo.serve.worker import State
 
@@ -49,7 +49,9 @@ class Two(House):
 
     def __init__(self, other: Path, limits: LimitOptions | None = None) -> None:
         names = ("micro", str(other))
-        models = [(Transcriber.from_model(name, threads=1), Defaults(OPTIONS)) for name in names]
+        models = [
+            (Transcriber.from_model(name, threads=1), RequestDefaults(OPTIONS)) for name in names
+        ]
         self.service = make_service(models, ListenOptions(model=names), limits or LimitOptions())
         self.worker = self.service.models.default.worker
         self.metrics = self.service.metrics

@@ -23,7 +23,7 @@ from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.models import ModelMemory
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota
-from whisper_hailo.serve.request import Choices, Defaults
+from whisper_hailo.serve.request import Choices, RequestDefaults
 from whisper_hailo.serve.worker import State, Worker, WorkerOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
@@ -159,7 +159,9 @@ def test_the_temperature_of_a_chip_is_told_while_it_is_open() -> None:
     assert encoder is not None
     type(encoder).temperature_c = property(lambda _self: 41.5)  # type: ignore[attr-defined]
     try:
-        worker = Worker(transcriber, Defaults(OPTIONS), WorkerOptions(), Metrics(), ModelMemory())
+        worker = Worker(
+            transcriber, RequestDefaults(OPTIONS), WorkerOptions(), Metrics(), ModelMemory()
+        )
         assert b"chip_celsius NaN" in worker.metrics.page()
         with worker:
             assert b"chip_celsius 41.5" in worker.metrics.page()

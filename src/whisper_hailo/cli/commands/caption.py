@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ def _browser(source: SourceOptions) -> BrowserSource | None:
 
 def _web(
     captioner: Captioner,
-    place: Place,
+    place: PageAddress,
     browser: BrowserSource | None,
     controls: Controls,
     layout: Layout,
@@ -190,7 +190,7 @@ def _web(
     )
 
 
-def _follow(view: WebView, stream: CaptionStream, place: Place) -> None:
+def _follow(view: WebView, stream: CaptionStream, place: PageAddress) -> None:
     """Show the stream's progress and level on the page, and log its address."""
     stream.on_progress, stream.hear = view.come_to, view.hear
     others = f" and, for others, {view.address_for_others}" if view.address_for_others else ""

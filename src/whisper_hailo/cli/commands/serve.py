@@ -53,7 +53,7 @@ def serve(
     """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
     require_extra("server", "serve", *_NEEDED)
     _decoding(decoding, fallback, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
-    from whisper_hailo.serve.request import Defaults
+    from whisper_hailo.serve.request import RequestDefaults
     from whisper_hailo.serve.server import Server, bound
     from whisper_hailo.serve.service import make_service
 
@@ -70,7 +70,7 @@ def serve(
             options = _decoding(decoding, fallback, transcriber.default_options, step)
             transcriber.check(options, long)
             tell_engine(transcriber)
-            models.append((transcriber, Defaults(options, long, step)))
+            models.append((transcriber, RequestDefaults(options, long, step)))
         service = make_service(models, listen, limits)
         server = Server(
             service, listeners, listen=listen, limits=limits, safety=safety, serving=_tell

@@ -90,14 +90,14 @@ class Room:
 @contextmanager
 def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> Iterator[Room]:
     needs_web()
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     source = Spoken()
     pausable = PausableSource(source)
     controls = Controls(pausable)
     captioner = Captioner(InAnyLanguage(), Loudness(), quick())
     stream = CaptionStream(pausable, captioner, controls=controls)
-    place, events = Place.of(host, 0, token=token), []
+    place, events = PageAddress.of(host, 0, token=token), []
     with WebView(
         lambda: captioner.statistics,
         place,

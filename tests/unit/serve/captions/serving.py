@@ -36,9 +36,9 @@ def needs_web() -> None:
 @contextmanager
 def serve(host: str = "127.0.0.1", tls: Tls | None = None, **options: Any) -> Iterator[Any]:
     needs_web()
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-    with WebView(CaptionStatistics, Place.of(host, 0, tls=tls), **options) as view:
+    with WebView(CaptionStatistics, PageAddress.of(host, 0, tls=tls), **options) as view:
         yield view
 
 

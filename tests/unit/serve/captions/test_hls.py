@@ -173,10 +173,10 @@ def test_a_translation_and_speakers_are_shown() -> None:
 def test_a_players_own_parser_reads_all_captions() -> None:
     av = pytest.importorskip("av", reason="the media extra is not installed")
     needs_web()
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     said = {index: f"sentence number {index}" for index in range(12)}
-    with WebView(CaptionStatistics, Place.of(port=0)) as view:
+    with WebView(CaptionStatistics, PageAddress.of(port=0)) as view:
         for index, text in said.items():
             view.put(started(index, 5.0 * index + 1))
             view.put(completed(index, 5.0 * index + 1, 5.0 * index + 3, text))
@@ -206,9 +206,9 @@ def test_a_players_own_parser_reads_all_captions() -> None:
 
 def test_with_a_token_players_need_it_for_the_playlist_and_for_what_it_names() -> None:
     needs_web()
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-    with WebView(CaptionStatistics, Place.of(port=0, token="sesame-open")) as view:  # noqa: S106
+    with WebView(CaptionStatistics, PageAddress.of(port=0, token="sesame-open")) as view:  # noqa: S106
         view.come_to(9.0)
         for path, status in (
             ("captions.m3u8", "403"),
@@ -234,10 +234,10 @@ def got(address: str) -> str:
 
 @pytest.mark.parametrize("of_page", [False, True])
 def test_cues_are_as_wide_as_asked_for(of_page: bool) -> None:
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     layout = Layout(max_line_width=10, max_line_count=1)
-    view = WebView(CaptionStatistics, Place.of(port=0), layout=layout)
+    view = WebView(CaptionStatistics, PageAddress.of(port=0), layout=layout)
     pieces = view._pieces if of_page else MediaSegments(layout)
     pieces.put(completed(0, 0.5, 3.5, "one two three four five"))
     pieces.end()

@@ -72,19 +72,19 @@ def test_only_a_page_over_a_picture_takes_the_style_of_who_opens_it(
 def test_addresses_are_such_that_can_be_opened(
     monkeypatch: pytest.MonkeyPatch, host: str, own: str | None, here: str, others: str
 ) -> None:
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.own_address", lambda _: own)
-    view = WebView(CaptionStatistics, Place.of(host))
+    view = WebView(CaptionStatistics, PageAddress.of(host))
     assert view.address == here
     assert view.address_for_others == others
 
 
 def test_who_may_come_and_by_which_name_follows_from_where_it_listens() -> None:
-    from whisper_hailo.serve.routes.captions.view import Place
+    from whisper_hailo.serve.routes.captions.view import PageAddress
 
-    here = Place.of()
-    everywhere = Place.of("0.0.0.0", names=["captions.example"])  # noqa: S104 - nothing listens
+    here = PageAddress.of()
+    everywhere = PageAddress.of("0.0.0.0", names=["captions.example"])  # noqa: S104 - nothing listens
     assert here.access.rights(None) == ("look", "record")
     assert everywhere.access.rights(None) == ("look",)
     assert "captions.example" in everywhere.hosts.names - here.hosts.names
@@ -92,11 +92,11 @@ def test_who_may_come_and_by_which_name_follows_from_where_it_listens() -> None:
 
 def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
     needs_web()
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     origins = ("http://homeassistant.local:8123", "HTTPS://Wall.example/")
     with (
-        WebView(CaptionStatistics, Place.of(port=0, framed_by=origins)) as view,
+        WebView(CaptionStatistics, PageAddress.of(port=0, framed_by=origins)) as view,
         urllib.request.urlopen(view.address, timeout=PATIENCE_S) as response,  # noqa: S310
     ):
         policy = response.headers["Content-Security-Policy"]
@@ -173,10 +173,10 @@ def test_who_left_is_forgotten_at_once(
 
 
 def test_pages_see_how_fast_and_how_late_captions_are() -> None:
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     statistics = CaptionStatistics(n_segment_samples=32_000, compute_s=0.5, behind_s=1.26)
-    view = WebView(lambda: statistics, Place.of())
+    view = WebView(lambda: statistics, PageAddress.of())
     assert view._figures() == {"final_latency_s": None, "rtfx": 4.0, "behind_s": 1.3}
     for seconds in (9.0, 5.0, 0.123456):
         statistics.final_latency_s.add(seconds)
@@ -187,9 +187,9 @@ def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
     needs_web()
     from websockets.exceptions import InvalidStatus
 
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-    with WebView(CaptionStatistics, Place.of(port=0)) as view:
+    with WebView(CaptionStatistics, PageAddress.of(port=0)) as view:
         with pytest.raises(InvalidStatus, match="403"), connect(view, "audio"):
             pass
         token = view.address_to_control.partition("?")[2]
@@ -200,9 +200,9 @@ def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
 
 
 def test_players_hear_of_time_in_which_nothing_is_said_once_for_each_piece() -> None:
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-    view, told = WebView(CaptionStatistics, Place.of(port=0)), []
+    view, told = WebView(CaptionStatistics, PageAddress.of(port=0)), []
     loop: Any = SimpleNamespace(call_soon_threadsafe=lambda _, heard_s: told.append(heard_s))
     view._loop = loop
     for heard_s in (0.5, 3.9, 4.0, 4.5, 7.9, 8.5, 12.4, 12.5):
@@ -212,7 +212,7 @@ def test_players_hear_of_time_in_which_nothing_is_said_once_for_each_piece() -> 
 
 def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     needs_web()
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     waited_for = threading.Event()
 
@@ -223,7 +223,7 @@ def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPat
 
     names = SimpleNamespace(Event=Ready, Thread=threading.Thread)
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.threading", names)
-    view = WebView(CaptionStatistics, Place.of(port=0))
+    view = WebView(CaptionStatistics, PageAddress.of(port=0))
     serve = view._serve
     monkeypatch.setattr(view, "_serve", lambda *given: (waited_for.wait(PATIENCE_S), serve(*given)))
     with view:
@@ -233,9 +233,9 @@ def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-    view = WebView(CaptionStatistics, Place.of(port=0))
+    view = WebView(CaptionStatistics, PageAddress.of(port=0))
     view.put(completed(0))
     view.come_to(9.0)
     view.hear(np.full(4000, 0.5, np.float32))
@@ -249,11 +249,11 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
     needs_web()
     from websockets.exceptions import ConnectionClosed
 
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view._END_LOOKS", 200 * PATIENCE_S)
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view._CLOSED_S", PATIENCE_S)
-    view = WebView(CaptionStatistics, Place.of(port=0)).open()
+    view = WebView(CaptionStatistics, PageAddress.of(port=0)).open()
     with connect(view, "events") as page:
         assert [json.loads(page.recv())["event"] for _ in range(2)] == ["hello", "snapshot"]
         view.put(completed(0))
@@ -280,12 +280,12 @@ def test_foreign_pages_and_foreign_names_are_refused(served: tuple[Any, BrowserS
 
 
 def test_an_address_in_use_is_told(served: tuple[Any, BrowserSource]) -> None:
-    from whisper_hailo.serve.routes.captions.view import Place, WebView
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     view, _ = served
     port = int(view.address.rsplit(":", 1)[1].strip("/"))
     with (
         pytest.raises(OptionError, match="give another --web-port"),
-        WebView(CaptionStatistics, Place.of(port=port)),
+        WebView(CaptionStatistics, PageAddress.of(port=port)),
     ):
         pass

@@ -42,7 +42,7 @@ _CLOSED_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageAddress:
     """Where the page is served, and to whom.
 
     Attributes:
@@ -98,7 +98,7 @@ class WebView(Closing):
     def __init__(
         self,
         statistics: Callable[[], CaptionStatistics],
-        place: Place,
+        place: PageAddress,
         *,
         browser: BrowserSource | None = None,
         controls: Controls | None = None,
