@@ -1,4 +1,4 @@
-"""What a conversion measures with the checkpoint's own encoder, on the bundled clips of speech."""
+"""Measure with the checkpoint's own encoder, on the bundled clips: silence keys and peaks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.backends.onnx import OnnxEncoder
-from whisper_hailo.backends.session import open_graph
+from whisper_hailo.backends.session import open_graph, running
 from whisper_hailo.backends.silence import bundled_clips, measure_silence_keys, save_silence_keys
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.encoder import encoder_graph
@@ -46,7 +46,9 @@ def measure_peaks(checkpoint: Checkpoint, work: Path) -> Peaks:
         for clip in bundled_clips():
             mel = log_mel(clip, dims.n_mels)[np.newaxis, :, :longest]
             mel = mel[..., : mel.shape[-1] // FRAMES_PER_POSITION * FRAMES_PER_POSITION]
-            for name, seen in zip(names, session.run(names, {"mel": mel}), strict=True):
+            with running(_GRAPH_FILE):
+                found = session.run(names, {"mel": mel})
+            for name, values in zip(names, found, strict=True):
                 key = name.removesuffix(PEAK_SUFFIX)
-                peaks[key] = np.maximum(peaks.get(key, np.float32(0)), seen)
+                peaks[key] = np.maximum(peaks.get(key, np.float32(0)), values)
     return peaks

@@ -1,4 +1,4 @@
-"""Tables of `make lab NAME=bench`: systems beside each other, comparisons of single things."""
+"""Tables of `make lab NAME=bench`: systems compared, and single settings compared."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from whisper_hailo.convert.graphs.builder import (
     Graph,
     GraphBuilder,
 )
-from whisper_hailo.convert.graphs.layers import add_and_norm, layer_norm, mlp_change
+from whisper_hailo.convert.graphs.layers import add_and_norm, layer_norm, mlp_change, mlp_products
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
     checkpoint_linear,
@@ -246,7 +246,9 @@ def decoder_graph(
         x, normed = add_and_norm(b, x, change, checkpoint, before_cross)
         change = _cross_attention(b, normed, i, of)
         x, normed = add_and_norm(b, x, change, checkpoint, before_mlp)
-        change = mlp_change(b, normed, f"decoder.layers.{i}", checkpoint, precision.others)
+        name = f"decoder.layers.{i}"
+        products = mlp_products(checkpoint, name)
+        change = mlp_change(b, normed, name, products, precision.others)
         is_last = i + 1 == of.dims.n_decoder_layers
         following = "decoder.layer_norm" if is_last else _norms(i + 1)[0]
         x, normed = add_and_norm(b, x, change, checkpoint, following)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.attention import attend, attend_in_half
 from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, OPSET, Graph, GraphBuilder
-from whisper_hailo.convert.graphs.layers import gelu, layer_norm
+from whisper_hailo.convert.graphs.layers import gelu, layer_norm, mlp_change, mlp_products
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
     Linear,
@@ -131,40 +131,26 @@ class _Layers:
     def mlp(self, x: str, layer: str) -> str:
         """`x + fc2(gelu(fc1(norm(x))))`, the loudest hidden units in float32."""
         b, hidden = self.b, f"{layer}.gelu"
-        fc1, fc2 = self._linear(f"{layer}.fc1"), self._linear(f"{layer}.fc2")
+        fc1, fc2 = mlp_products(self.checkpoint, layer)
         normed, (fc1,) = self._norm(x, f"{layer}.mlp_normed", f"{layer}.final_layer_norm", fc1)
         if hidden not in self.peaks:
-            change = self._mlp_change(normed, layer, fc1, fc2, self.arithmetic)
+            change = mlp_change(b, normed, layer, (fc1, fc2), self.arithmetic, half=self.half)
             self._show(hidden)
             return b.op("Add", (x, change), f"{layer}.out")
         quiet, loud = loudest_units(self.peaks[hidden])
-        of_loud, of_quiet = (
-            self._mlp_change(
-                normed,
-                f"{layer}.{part}",
-                select_outputs(fc1, units),
-                select_inputs(fc2, units, bias=units is quiet),
-                arithmetic,
-            )
-            for part, units, arithmetic in (
-                ("loud", loud, Arithmetic.FLOAT),
-                ("quiet", quiet, self.arithmetic),
-            )
-        )
-        return b.op(
-            "Add", (b.op("Add", (x, of_loud), f"{layer}.loud.out"), of_quiet), f"{layer}.out"
-        )
-
-    def _mlp_change(
-        self, normed: str, name: str, fc1: Linear, fc2: Linear, arithmetic: Arithmetic
-    ) -> str:
-        b = self.b
-        inner = linear(b, normed, f"{name}.fc1", fc1, arithmetic)
-        active = gelu(b, inner, f"{name}.gelu", half=self.half)
-        return linear(b, active, f"{name}.fc2", fc2, arithmetic)
+        for units, part, arithmetic in (
+            (loud, "loud", Arithmetic.FLOAT),
+            (quiet, "quiet", self.arithmetic),
+        ):
+            is_last = part == "quiet"
+            products = select_outputs(fc1, units), select_inputs(fc2, units, bias=is_last)
+            name = f"{layer}.{part}"
+            change = mlp_change(b, normed, name, products, arithmetic, half=self.half)
+            x = b.op("Add", (x, change), f"{layer if is_last else name}.out")
+        return x
 
     def _norm(self, x: str, name: str, stem: str, *readers: Linear) -> tuple[str, list[Linear]]:
-        """The norm called `stem`, and the products that read it, smoothed together."""
+        """Write the norm called `stem`; return it and its readers, smoothed together."""
         factors = self._factors(name, *readers)
         normed = layer_norm(self.b, x, name, self.checkpoint, stem, factors=factors)
         self._show(normed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import divided
 from whisper_hailo.convert.graphs.builder import FLOAT, HALF, GraphBuilder
-from whisper_hailo.convert.graphs.products import Arithmetic, checkpoint_linear, linear
+from whisper_hailo.convert.graphs.products import Arithmetic, Linear, checkpoint_linear, linear
 from whisper_hailo.core.types import FloatArray
 
 LAYER_NORM_EPSILON = 1e-5
@@ -92,31 +92,30 @@ def add_and_norm(
     return added, layer_norm(b, added, f"{stem}.out", checkpoint, stem)
 
 
-def mlp(
-    b: GraphBuilder,
-    x: str,
-    name: str,
-    checkpoint: Checkpoint,
-    arithmetic: Arithmetic = Arithmetic.FLOAT,
-    *,
-    half: bool = False,
-) -> str:
-    """`x + fc2(gelu(fc1(norm(x))))` of the layer called `name`."""
+def mlp(b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint) -> str:
+    """`x + fc2(gelu(fc1(norm(x))))` of the layer called `name`, in float32."""
     normed = layer_norm(b, x, f"{name}.mlp_normed", checkpoint, f"{name}.final_layer_norm")
-    change = mlp_change(b, normed, name, checkpoint, arithmetic, half=half)
+    change = mlp_change(b, normed, name, mlp_products(checkpoint, name))
     return b.op("Add", (x, change), f"{name}.out")
+
+
+def mlp_products(checkpoint: Checkpoint, name: str) -> tuple[Linear, Linear]:
+    """Return `fc1` and `fc2` of the layer called `name`."""
+    return checkpoint_linear(checkpoint, f"{name}.fc1"), checkpoint_linear(
+        checkpoint, f"{name}.fc2"
+    )
 
 
 def mlp_change(
     b: GraphBuilder,
     normed: str,
     name: str,
-    checkpoint: Checkpoint,
-    arithmetic: Arithmetic,
+    products: tuple[Linear, Linear],
+    arithmetic: Arithmetic = Arithmetic.FLOAT,
     *,
     half: bool = False,
 ) -> str:
     """`fc2(gelu(fc1(normed)))`: what the layer called `name` adds last; `half` is the GELU's."""
-    fc1, fc2 = (checkpoint_linear(checkpoint, f"{name}.{part}") for part in ("fc1", "fc2"))
+    fc1, fc2 = products
     inner = linear(b, normed, f"{name}.fc1", fc1, arithmetic)
     return linear(b, gelu(b, inner, f"{name}.gelu", half=half), f"{name}.fc2", fc2, arithmetic)

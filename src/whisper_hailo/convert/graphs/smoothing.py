@@ -55,7 +55,7 @@ def smoothing_factors(peaks: FloatArray, readers: Sequence[Linear]) -> FloatArra
 
 
 def loudest_units(peaks: FloatArray, n_units: int = N_FLOAT_UNITS) -> tuple[IntArray, IntArray]:
-    """Indices of all but the loudest channels, and of the loudest, each in ascending order.
+    """Return indices of all but the loudest channels, and of the loudest, each in ascending order.
 
     At most half of the channels are loud.
     """
@@ -64,14 +64,14 @@ def loudest_units(peaks: FloatArray, n_units: int = N_FLOAT_UNITS) -> tuple[IntA
 
 
 def scale_inputs(weights: Linear, factors: FloatArray) -> Linear:
-    """The product of values that were divided by `factors (n_in,)`."""
+    """Return the product of values that were divided by `factors (n_in,)`."""
     matrix = weights.matrix
     scaled = Weight(matrix.shape, matrix.dtype, lambda: matrix.load() * factors)
     return Linear(scaled, weights.bias)
 
 
 def divide_outputs(weights: Linear, factors: FloatArray) -> Linear:
-    """The product whose outputs are divided by `factors (n_out,)`."""
+    """Return the product whose outputs are divided by `factors (n_out,)`."""
     bias = weights.bias
     return Linear(
         divided(weights.matrix, factors), None if bias is None else divided(bias, factors)
@@ -79,7 +79,7 @@ def divide_outputs(weights: Linear, factors: FloatArray) -> Linear:
 
 
 def select_outputs(weights: Linear, units: IntArray) -> Linear:
-    """Some of a product's outputs."""
+    """Return some of a product's outputs."""
     matrix, bias = weights.matrix, weights.bias
     rows = Weight((units.size, matrix.shape[1]), matrix.dtype, lambda: matrix.load()[units])
     if bias is None:
@@ -88,7 +88,7 @@ def select_outputs(weights: Linear, units: IntArray) -> Linear:
 
 
 def select_inputs(weights: Linear, units: IntArray, *, bias: bool) -> Linear:
-    """Some of a product's inputs, with or without its bias."""
+    """Return some of a product's inputs, with or without its bias."""
     matrix = weights.matrix
     shape = (matrix.shape[0], units.size)
     columns = Weight(shape, matrix.dtype, lambda: matrix.load()[:, units])
