@@ -14,7 +14,7 @@ pytest.importorskip("websockets", reason="the web extra is not installed")
 from tests.e2e.browser import opened
 from tests.e2e.talk import SENTENCES, give, said, saying, stage
 from whisper_hailo.live.events import Lost, Marker
-from whisper_hailo.serve.routes.captions.broadcast import HISTORY
+from whisper_hailo.serve.routes.captions.feeds import HISTORY
 from whisper_hailo.serve.routes.captions.view import WebView
 
 WIDE = {"width": 1920, "height": 1080}

@@ -35,10 +35,6 @@ class Moonshine(Closing):
 
     A streaming model keeps what it made of audio that goes on, and is given only what is new.
 
-    Args:
-        source: a size, or a folder with the weights.
-        size: what a folder's weights are; else `source` says it.
-
     Raises:
         OptionError: no such size, or a folder whose path does not say it.
     """

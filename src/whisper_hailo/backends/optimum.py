@@ -65,11 +65,6 @@ class OptimumGraphs:
 def find_graphs(path: Path, spec: ModelSpec) -> OptimumGraphs:
     """Find and check the decoder graphs of an export.
 
-    Args:
-        path: the export's directory (also one with the graphs in `onnx/`), or one of its decoder
-            graphs, to choose among several.
-        spec: the model that it should be of.
-
     Raises:
         ModelError: no such graphs, graphs of another kind, or of another model.
     """

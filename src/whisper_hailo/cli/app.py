@@ -78,11 +78,7 @@ class Program(click.Group):
 
 @cache
 def load_command(name: str) -> Command | None:
-    """Return the command of a name, if there is one.
-
-    Raises:
-        OptionError: its package is not installed.
-    """
+    """Return the command of a name, if there is one."""
     if (place := _place(name)) is None:
         return None
     module, function = place

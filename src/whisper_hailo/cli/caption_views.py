@@ -49,12 +49,7 @@ class JsonView:
 
 
 class TerminalView:
-    """Writes captions to standard output.
-
-    Args:
-        colour: shade words by their probability.
-        terminal: standard output is one; `None` detects it.
-    """
+    """Writes captions to standard output."""
 
     def __init__(self, *, colour: bool = False, terminal: bool | None = None) -> None:
         self._terminal = sys.stdout.isatty() if terminal is None else terminal

@@ -180,9 +180,6 @@ def normalize_argv(words: Sequence[str], command: click.Command) -> list[str]:
     Options of other programs become ours and go first, since the last of several counts. `-f FILE`
     is
     the recording, as in whisper.cpp, and `--word_timestamps True` the switch, as in OpenAI's.
-
-    Raises:
-        OptionError: an option of another program has no equivalent.
     """
     return _Rewriter(command).rewrite(list(words))
 

@@ -97,12 +97,7 @@ def tell(message: str) -> None:
 
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
-    """Sanitize a text: no line ends, no terminal escapes, no invisible characters.
-
-    Args:
-        text: untrusted, such as a file name.
-        longest: most characters; the middle is left out.
-    """
+    """Sanitize a text: no line ends, no terminal escapes, no invisible characters."""
     line = " ".join(filter(None, (part.strip() for part in text.splitlines())))
     line = _visible(line)
     if len(line) <= longest:

@@ -44,11 +44,7 @@ class Input:
         return None if self.fault else file_id(sys.stdin if self.path is None else self.path)
 
     def source(self) -> Path | BinaryIO:
-        """Return what to open.
-
-        Raises:
-            WhisperHailoError: its fault.
-        """
+        """Return what to open."""
         if self.fault is not None:
             raise self.fault
         return sys.stdin.buffer if self.path is None else self.path

@@ -128,9 +128,6 @@ class Fallback:
     def temperatures(self, step: float) -> tuple[float, ...]:
         """Return the temperatures in the order in which they are tried.
 
-        Args:
-            step: the decoder's default; 0 is off.
-
         Raises:
             OptionError: the step is out of range.
         """

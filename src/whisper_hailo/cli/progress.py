@@ -19,11 +19,7 @@ _CUT: Final = "…"
 
 
 class StatusLine:
-    """A line that is rewritten on a terminal, and printed now and then elsewhere.
-
-    Args:
-        now_s: of the clock that `is_due` is given.
-    """
+    """A line that is rewritten on a terminal, and printed now and then elsewhere."""
 
     def __init__(self, now_s: float) -> None:
         self._terminal = _on_terminal()

@@ -140,11 +140,7 @@ def _has_room(descriptor: int) -> bool:
 
 @contextmanager
 def patient_results(*, alone: bool) -> Iterator[None]:
-    """Retry failed writes to standard output within the block.
-
-    Args:
-        alone: nothing else shows the output: end the program when its reader has left.
-    """
+    """Retry failed writes to standard output within the block."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if not isinstance(raw, _Results):
         yield

@@ -47,10 +47,6 @@ _PEER_CLOSED: Final = frozenset({7, 8, 9, 11})
 class ConnectionLimiter:
     """Counts connections, in all and per client.
 
-    Args:
-        most: connections in all; `None` is the default. Fewer where descriptors are few.
-        proxies: addresses that stand for many clients and may have all places.
-
     Attributes:
         backlog: how many connections may be accepted in one go.
     """
@@ -114,10 +110,6 @@ class ConnectionLimiter:
 
 class Connection(asyncio.Protocol):
     """One connection, between its socket and the protocol that is spoken on it.
-
-    Args:
-        limiter: counts it.
-        tls: encrypts it.
 
     Attributes:
         inner: speaks HTTP, WebSocket or Wyoming; set by the maker.
@@ -265,12 +257,7 @@ class Connection(asyncio.Protocol):
 
 
 class TransportProxy:
-    """The transport of `Connection.inner`.
-
-    Args:
-        transport: of the socket.
-        connection: that it belongs to.
-    """
+    """The transport of `Connection.inner`."""
 
     def __init__(self, transport: Any, connection: Connection) -> None:  # noqa: ANN401 - any of asyncio's
         self._transport = transport

@@ -1,11 +1,11 @@
-"""What clients send as audio, decoded before it waits for its turn, and no longer than allowed."""
+"""Audio that clients send, decoded before it waits for its turn, and no longer than allowed."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import os
-import struct
+import wave
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -27,23 +27,17 @@ from whisper_hailo.serve.errors import (
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.threads import on_thread
 
-_BLOCK_S: Final = 30
-_MOST: Final = 2**32 - 1
-"""A WAV file of more says no length that is true."""
-
+_BLOCK_SAMPLES: Final = 30 * SAMPLE_RATE_HZ
 _SMALL_BYTES: Final = 4 << 20
+"""So much needs no disk, which may be full."""
+
 _DECODERS: Final = 2
 """Recordings decoded at once; each may need a process."""
 
 
 @dataclass(frozen=True, slots=True)
 class AudioLimits:
-    """How much audio one request may have.
-
-    Attributes:
-        bytes: as it is sent.
-        seconds: as it is heard.
-    """
+    """How much audio one request may have: bytes as sent, seconds as heard."""
 
     bytes: int = 512 << 20
     seconds: float = 4 * 3600.0
@@ -51,7 +45,7 @@ class AudioLimits:
 
 @dataclass(frozen=True, slots=True)
 class PcmForm:
-    """What bare samples are.
+    """Format of bare samples.
 
     Attributes:
         rate_hz: frames per second.
@@ -65,11 +59,7 @@ class PcmForm:
 
 
 class Decoders:
-    """Decodes uploads, a few at a time, off the event loop.
-
-    Args:
-        limits: of each.
-    """
+    """Decodes uploads, a few at a time, off the event loop."""
 
     def __init__(self, limits: AudioLimits) -> None:
         self._limits = limits
@@ -78,7 +68,7 @@ class Decoders:
     async def decode(
         self, file: BinaryIO, name: str | None, stored: Reservation, heard_s: float | None = None
     ) -> FloatArray:
-        """Audio of any format, as the command reads it.
+        """Decode audio of any format, as the command does.
 
         Args:
             file: from its start.
@@ -95,45 +85,38 @@ class Decoders:
     async def decode_pcm(
         self, data: BinaryIO, form: PcmForm, stored: Reservation, heard_s: float | None = None
     ) -> FloatArray:
-        """Bare samples, as the command reads them in a WAV file; see `decode` and `pcm_file`."""
+        """Decode bare samples, as the command does in a WAV file; see `decode` and `pcm_file`."""
         return await self._run(stored, _decoded_pcm, data, form, heard_s)
 
     async def _run(
         self,
         stored: Reservation,
-        how: Callable[..., FloatArray],
-        *what: Any,  # noqa: ANN401 - the function's own
+        decode: Callable[..., FloatArray],
+        *arguments: Any,  # noqa: ANN401 - the function's own
     ) -> FloatArray:
         bounds = _Bounds(self._limits.seconds, stored)
         async with self._free:
             with translate_full_storage():
-                return await on_thread(how, *what, bounds, on_cancel=bounds.give_up)
+                return await on_thread(decode, *arguments, bounds, on_cancel=bounds.cancel)
 
 
 @dataclass(slots=True)
 class _Bounds:
-    """How far a recording is decoded.
+    """How far a recording is decoded: most seconds, room for samples, and a waiting client."""
 
-    Attributes:
-        most_s: seconds; more is refused.
-        stored: has room for what is decoded.
-        is_wanted: somebody waits for it.
-    """
-
-    most_s: float
+    max_s: float
     stored: Reservation
     is_wanted: bool = True
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Stop decoding at the next block. From any thread."""
         self.is_wanted = False
 
-    def kept(self, blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
-        """The same blocks, as far as they may go."""
+    def checked(self, blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
         seconds = 0.0
         for block in blocks:
             seconds += block.size / SAMPLE_RATE_HZ
-            expect_seconds(seconds, self.most_s)
+            expect_seconds(seconds, self.max_s)
             if not self.is_wanted:
                 raise ClientDisconnectedError("the client left")
             self.stored.take(block.nbytes)
@@ -148,47 +131,37 @@ def _decoded_pcm(
 
 
 def _decoded(file: BinaryIO, name: str, heard_s: float | None, bounds: _Bounds) -> FloatArray:
-    """`Decoders.decode` within its bounds, on a thread."""
     with ExitStack() as resources:
         stream = resources.enter_context(open_audio(file, name))
         if stream.duration_s is not None:
-            expect_seconds(stream.duration_s, bounds.most_s)
-        blocks = bounds.kept(stream.blocks(_BLOCK_S * SAMPLE_RATE_HZ))
+            expect_seconds(stream.duration_s, bounds.max_s)
+        blocks = bounds.checked(stream.blocks(_BLOCK_SAMPLES))
         first = next(blocks)
         if heard_s is not None:
             return first[: round(heard_s * SAMPLE_RATE_HZ)]
-        if first.size < _BLOCK_S * SAMPLE_RATE_HZ:
+        if first.size < _BLOCK_SAMPLES:
             return first
         copy = new_copy(name, resources)
         append(copy, (block.tobytes() for block in chain([first], blocks)), name)
         return np.memmap(copy, np.float32, "r")
 
 
-def expect_seconds(seconds: float, most_s: float) -> None:
-    """Refuse what is too long.
-
-    Raises:
-        TooLargeError: so it is.
-    """
-    if seconds > most_s:
+def expect_seconds(seconds: float, max_s: float) -> None:
+    """Refuse a recording that is too long."""
+    if seconds > max_s:
         raise TooLargeError(
-            f"the recording lasts {seconds:.0f} s or more, expected {most_s:g} s at most; split it"
+            f"the recording lasts {seconds:.0f} s or more, expected {max_s:g} s at most; split it"
         )
 
 
 def pcm_file(data: BinaryIO, form: PcmForm, resources: ExitStack) -> BinaryIO:
-    """Bare samples as a file that says what they are.
+    """Return bare samples as a WAV file, which `resources` keeps.
 
-    Args:
-        data: samples, little-endian, those of all channels side by side.
-        form: of them.
-        resources: keeps the file.
-
-    Returns:
-        a WAV file, which is read as the command reads one.
+    `data` is little-endian, the samples of a frame side by side; a part of a frame at its end is
+    dropped.
 
     Raises:
-        AudioError: no sound has this form, or the temporary folder is full.
+        AudioError: no sound has this form.
     """
     frame = form.width * form.n_channels
     fits = form.width in (1, 2, 3, 4) and 1 <= form.n_channels <= 64 and 0 < form.rate_hz < 2**20
@@ -197,15 +170,16 @@ def pcm_file(data: BinaryIO, form: PcmForm, resources: ExitStack) -> BinaryIO:
             f"samples of {form.width} bytes, {form.n_channels} channels at {form.rate_hz} Hz, "
             "expected 1 to 4 bytes, some channels and a rate; send 16000 Hz, 2 bytes, mono"
         )
-    n_bytes = data.seek(0, os.SEEK_END) // frame * frame
+    n_frames = data.seek(0, os.SEEK_END) // frame
     data.seek(0)
-    rate = form.rate_hz * frame
-    head = struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", min(36 + n_bytes, _MOST), b"WAVE", b"fmt ",
-                       16, 1, form.n_channels, form.rate_hz, rate, frame, 8 * form.width, b"data",
-                       min(n_bytes, _MOST))  # fmt: skip
-    if n_bytes <= _SMALL_BYTES:  # needs no disk, which may be full
-        return io.BytesIO(head + data.read(n_bytes))
+    head = io.BytesIO()
+    with wave.open(head, "wb") as header:
+        header.setparams((form.n_channels, form.width, form.rate_hz, n_frames, "NONE", ""))
+        header.writeframesraw(b"")
+        header_bytes = head.getvalue()
+    if n_frames * frame <= _SMALL_BYTES:
+        return io.BytesIO(header_bytes + data.read(n_frames * frame))
     copy = new_copy("the samples", resources)
-    append(copy, chain([head], pieces(data)), "the samples")
+    append(copy, chain([header_bytes], pieces(data)), "the samples")
     copy.seek(0)
     return cast(BinaryIO, copy)

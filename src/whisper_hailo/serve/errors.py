@@ -65,11 +65,7 @@ class StorageFullError(RejectedError):
 
 @contextmanager
 def translate_full_storage() -> Iterator[None]:
-    """Raise `StorageFullError` for errors that a full temporary folder has caused.
-
-    Raises:
-        StorageFullError: as it says.
-    """
+    """Raise `StorageFullError` for errors that a full temporary folder has caused."""
     try:
         yield
     except Exception as error:

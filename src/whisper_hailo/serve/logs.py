@@ -1,27 +1,125 @@
-"""What the server logs: a line for each request, without what was said unless asked to."""
+"""What the server logs: a line per request, and so many lines of each kind."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.core.errors import DeviceError, WhisperHailoError
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.http.rate_limited_log import RateLimit
 from whisper_hailo.serve.errors import kind_of, outcome_of
 
 if TYPE_CHECKING:
-    from whisper_hailo.serve.job import Job
+    from whisper_hailo.serve.jobs import Job
     from whisper_hailo.serve.request import Caller, StreamItemResult
+
+logger = logging.getLogger(__name__)
+_network = logging.getLogger(__name__ + ".network")
+
+_IGNORED: Final = ("ASGI callable returned without completing handshake.",)
+"""uvicorn says this of every WebSocket that is refused."""
+
+_NETWORK_LOGGERS: Final = (
+    _network.name, "asyncio", "uvicorn.error", "whisper_hailo.http.connections",
+)  # fmt: skip
+
+PERIOD_S: Final = 60.0
+
+
+@dataclass(slots=True)
+class _Count:
+    """Messages of one kind within a period that began at `since_s`."""
+
+    since_s: float
+    n_messages: int = 0
+
+
+class RateLimit(logging.Filter):
+    """Lets so many messages of each kind pass per period, each as one line without a traceback.
+
+    A kind is the text before anything is filled in, and the class of the error.
+
+    Args:
+        most: messages of a kind per period.
+        now: seconds of a clock.
+        keep_traceback: of messages that have one.
+    """
+
+    def __init__(
+        self,
+        most: int = 1,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        keep_traceback: bool = False,
+    ) -> None:
+        super().__init__()
+        self._most = most
+        self._keep_traceback = keep_traceback
+        self._now = now
+        self._counts: dict[tuple[str, type[BaseException | None]], _Count] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a message passes; the first after some that did not says how many."""
+        if record.msg in _IGNORED:
+            return False
+        error = record.exc_info[1] if record.exc_info else None
+        kind, now_s = (str(record.msg), type(error)), self._now()
+        count = self._counts.setdefault(kind, _Count(now_s))
+        n_dropped = 0
+        if now_s - count.since_s >= PERIOD_S:
+            n_dropped = max(0, count.n_messages - self._most)
+            count = self._counts[kind] = _Count(now_s)
+        count.n_messages += 1
+        if count.n_messages > self._most:
+            return False
+        what = (
+            "" if error is None or self._keep_traceback else f" ({type(error).__name__}: {error})"
+        )
+        more = f" ({n_dropped} more of the kind were not logged)" if n_dropped else ""
+        text = " ".join(f"{record.getMessage()}{what}{more}".split())
+        record.msg, record.args = "%s", (text,)
+        if not self._keep_traceback:
+            record.exc_info = None
+        return True
+
+
+@contextmanager
+def rate_limited_network_log() -> Iterator[None]:
+    """Limit what the running event loop and its servers log of connections.
+
+    Strangers decide how much that is.
+    """
+    loop = asyncio.get_running_loop()
+    handler = loop.get_exception_handler()
+    loop.set_exception_handler(_log_exception)
+    limit, loggers = RateLimit(), [logging.getLogger(name) for name in _NETWORK_LOGGERS]
+    for limited in loggers:
+        limited.addFilter(limit)
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(handler)
+        for limited in loggers:
+            limited.removeFilter(limit)
+
+
+def _log_exception(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what no task takes care of."""
+    _network.error(context["message"], exc_info=context.get("exception"))
+
 
 _MOST_REFUSALS: Final = 60
 """Lines a minute of requests that were refused."""
 
 _LONGEST_VALUE: Final = 240
 
-logger = logging.getLogger(__name__)
 
 refusals = logging.getLogger(__name__ + ".refusals")
 refusals.addFilter(RateLimit(_MOST_REFUSALS, keep_traceback=True))
@@ -30,12 +128,7 @@ _FIELDS: Final = "fields"
 
 
 class RequestLog:
-    """Logs requests that are over.
-
-    Args:
-        model: name of the model.
-        log_text: with their texts.
-    """
+    """Logs requests that are over."""
 
     def __init__(self, model: str, *, log_text: bool) -> None:
         self._model = model

@@ -15,8 +15,7 @@ from whisper_hailo.serve.errors import kind_of, outcome_of
 from whisper_hailo.serve.request import Priority
 
 if TYPE_CHECKING:
-    from whisper_hailo.serve.job import Job, Outcome
-    from whisper_hailo.serve.job_queue import JobQueue
+    from whisper_hailo.serve.jobs import Job, JobQueue, Outcome
     from whisper_hailo.serve.request import StreamItemResult
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST

@@ -17,10 +17,9 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.live.engine import TOKENS_PER_SECOND
-from whisper_hailo.serve.captions import EngineCaptions
 from whisper_hailo.serve.errors import BusyError, UnknownModelError
 from whisper_hailo.serve.request import MAX_HOTWORDS_LETTERS, Caller, Choices
-from whisper_hailo.serve.worker import State, Worker
+from whisper_hailo.serve.worker import EngineCaptions, State, Worker
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 logger = logging.getLogger(__name__)
@@ -58,19 +57,11 @@ class ServedModel:
         return self.worker.name
 
     def options(self, choices: Choices) -> tuple[DecodingOptions, LongOptions]:
-        """Return the options of one request.
-
-        Raises:
-            OptionError: a value out of range.
-        """
+        """Return the options of one request."""
         return self.worker.defaults.with_choices(self._with_hints(choices))
 
     def captions(self, choices: Choices, caller: Caller, deadline_s: float) -> EngineCaptions:
-        """Return the engine of a live stream: greedy and bounded, as the command `caption`.
-
-        Raises:
-            OptionError: choices that the model cannot honour.
-        """
+        """Return the engine of a live stream: greedy and bounded, as the command `caption`."""
         options, _ = self.options(choices)
         limits = replace(options.limits, max_per_second=TOKENS_PER_SECOND)
         search = SearchOptions()
@@ -96,10 +87,6 @@ class ServedModel:
 
 class ModelRegistry(Closing):
     """The models of a server, by the names that requests give; the first is the default.
-
-    Args:
-        models: at least one.
-        aliases: further names of the default, in addition to `whisper-1`.
 
     Raises:
         OptionError: two models have the same name.
@@ -141,11 +128,7 @@ class ModelRegistry(Closing):
         return self._known[name]
 
     def open(self) -> Self:
-        """Load the default model; the others are loaded when they are first asked for.
-
-        Raises:
-            WhisperHailoError: it cannot be loaded.
-        """
+        """Load the default model; the others are loaded when they are first asked for."""
         for model in self.models:
             model.worker.open()
         return self
@@ -185,11 +168,7 @@ class ModelRegistry(Closing):
 
 
 class ModelMemory:
-    """Keeps loaded models within a limit, and has idle ones released for others.
-
-    Args:
-        max_mib: of all loaded models; `None` is no limit.
-    """
+    """Keeps loaded models within a limit, and has idle ones released for others."""
 
     def __init__(self, max_mib: int | None = None) -> None:
         self._max_mib = max_mib
@@ -197,11 +176,7 @@ class ModelMemory:
         self._loaded: dict[Worker, int] = {}
 
     def check(self, worker: Worker) -> None:
-        """Refuse a model that does not fit even alone.
-
-        Raises:
-            OptionError: it does not.
-        """
+        """Refuse a model that does not fit even alone."""
         needed = estimate_loaded_mib(worker.spec)
         if self._max_mib is not None and needed > self._max_mib:
             raise OptionError(

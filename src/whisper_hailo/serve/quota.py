@@ -22,7 +22,6 @@ class Quota:
     Thread-safe: recordings are decoded on threads.
 
     Args:
-        limits: of each and of all.
         now: seconds of a clock.
 
     Attributes:

@@ -7,31 +7,39 @@ Wyoming 9.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import Supervisor
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.hosts import is_loopback
 from whisper_hailo.http.listening import bind
-from whisper_hailo.http.rate_limited_log import rate_limited_network_log
-from whisper_hailo.serve.api_keys import ApiKeys
+from whisper_hailo.serve.logs import rate_limited_network_log
 from whisper_hailo.serve.options import Address, LimitOptions, ListenOptions, SafetyOptions
 from whisper_hailo.serve.service import TranscriptionService
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from zeroconf.asyncio import AsyncZeroconf
 
+    from whisper_hailo.serve.access import ApiKeys
+
+logger = logging.getLogger(__name__)
 
 _ALIVE_S: Final = 0.1
 """Interval of watchdog notifications."""
 
 PONG_S: Final = 300.0
 """A client that sends faster than it is heard is not read for a while, nor are its pongs."""
+
+WYOMING_SERVICE: Final = "_wyoming._tcp.local."
+_ADVICE: Final = "give another port, or an address that this machine has"
 
 
 class Server:
@@ -61,7 +69,7 @@ class Server:
         self._listen = listen
         self._limits = limits
         self._safety = safety
-        self._keys = ApiKeys(safety)
+        self._keys: ApiKeys | None = None
         self._supervisor = Supervisor()
         self._connections = ConnectionLimiter(limits.connections, safety.proxies)
         self._serving = serving
@@ -111,7 +119,7 @@ class Server:
 
     def _reload(self) -> None:
         """Reload the key file; without one, a hang-up ends the server as `SIGTERM` does."""
-        if self._keys.can_reload:
+        if self._keys is not None and self._keys.can_reload:
             self._keys.reload()
         else:
             self._end()
@@ -125,11 +133,13 @@ class Server:
 
     async def _open_http(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.http.server import HttpServer
-        from whisper_hailo.serve.http.app import make_app
+        from whisper_hailo.serve.access import ApiKeys
+        from whisper_hailo.serve.app import make_app
         from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
 
-        app = make_app(self._service, listener.address, self._limits, self._safety, self._keys)
-        if not self._keys and not is_loopback(listener.address.host):
+        keys = self._keys = ApiKeys(self._safety)
+        app = make_app(self._service, listener.address, self._limits, self._safety, keys)
+        if not keys and not is_loopback(listener.address.host):
             logger.warning(
                 "%s is open to the network without an API key: everyone who reaches it may use it; "
                 "give --api-key-file, or listen at 127.0.0.1",
@@ -163,25 +173,14 @@ class Server:
         stack.callback(server.close)
         self._serving(str(listener))
         if self._listen.zeroconf is not None:
-            from whisper_hailo.serve.announce import announce
-
             port = listener.socket.getsockname()[1]
             announced = announce(self._listen.zeroconf, listener.address.host, port)
             await stack.enter_async_context(announced)
 
 
-_ADVICE: Final = "give another port, or an address that this machine has"
-
-
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """An open socket and its address.
-
-    Attributes:
-        address: as it was asked for; its port may be any free one.
-        socket: bound, not listening yet.
-        scheme: how its addresses begin.
-    """
+    """A socket that is bound and not listening yet; port 0 of its address means any free one."""
 
     address: Address
     socket: socket.socket
@@ -205,12 +204,56 @@ def bound(listen: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
     """Hold the addresses as long as the block lasts."""
     with ExitStack() as stack:
 
-        def place(address: Address | None, scheme: str) -> Listener | None:
+        def open_socket(address: Address | None, scheme: str) -> Listener | None:
             if address is None:
                 return None
             taken = bind(address.host, address.port, f"{scheme}://{address}", _ADVICE)
             return Listener(address, stack.enter_context(taken), scheme)
 
-        yield Listeners(
-            place(listen.http, "https" if tls else "http"), place(listen.wyoming, "tcp")
-        )
+        http = open_socket(listen.http, "https" if tls else "http")
+        yield Listeners(http, open_socket(listen.wyoming, "tcp"))
+
+
+@asynccontextmanager
+async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
+    """Announce the Wyoming server by multicast DNS, so that Home Assistant finds it.
+
+    `name` is shown there; a server at every address is announced at those of all network cards.
+
+    Raises:
+        OptionError: there is no network for multicast DNS.
+    """
+    from zeroconf import InterfaceChoice
+    from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
+
+    try:
+        addresses = {info[4][0] for info in socket.getaddrinfo(host, port)}
+        bare = [ipaddress.ip_address(address) for address in addresses]
+        everywhere = any(address.is_unspecified for address in bare)
+        given = [] if everywhere else [str(address) for address in bare]
+        zeroconf = AsyncZeroconf(interfaces=InterfaceChoice.All if everywhere else given)
+    except OSError as error:
+        raise OptionError(
+            f"--zeroconf cannot tell the network ({error.strerror}); leave it out, and give Home "
+            "Assistant the address"
+        ) from error
+    service = AsyncServiceInfo(
+        WYOMING_SERVICE,
+        f"{name}.{WYOMING_SERVICE}",
+        parsed_addresses=given or sorted(await _own_addresses(zeroconf)),
+        port=port,
+        server=f"{socket.gethostname()}.local.",
+    )
+    try:
+        await (await zeroconf.async_register_service(service))
+        yield
+    finally:
+        await zeroconf.async_unregister_all_services()
+        await zeroconf.async_close()
+
+
+async def _own_addresses(zeroconf: AsyncZeroconf) -> set[str]:
+    """Return the addresses of the network cards."""
+    await zeroconf.zeroconf.async_wait_for_start()
+    senders = zeroconf.zeroconf.engine.senders
+    return {str(sender.sock_name[0]) for sender in senders} - {"0.0.0.0"}  # noqa: S104

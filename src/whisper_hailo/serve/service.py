@@ -14,16 +14,14 @@ from whisper_hailo.core.types import (
     Transcript,
 )
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.captions import EngineCaptions
 from whisper_hailo.serve.errors import BusyError, DeadlineExceededError
-from whisper_hailo.serve.job import Outcome
+from whisper_hailo.serve.jobs import Outcome
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.models import ModelMemory, ModelRegistry, ServedModel
 from whisper_hailo.serve.options import RELEASE_AFTER_S, LimitOptions, ListenOptions
 from whisper_hailo.serve.quota import Quota, Reservation
 from whisper_hailo.serve.request import Caller, Choices, Request, RequestDefaults, StreamItemResult
-from whisper_hailo.serve.threads import on_thread
-from whisper_hailo.serve.worker import State, Worker, WorkerOptions
+from whisper_hailo.serve.worker import EngineCaptions, State, Worker, WorkerOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
 
@@ -31,7 +29,6 @@ class Ticket:
     """A request that was taken up: its segments as they are final, then its transcript.
 
     Args:
-        duration_s: of the recording.
         deadline_s: most seconds to the transcript.
     """
 
@@ -50,11 +47,10 @@ class Ticket:
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     async def segments(self) -> AsyncIterator[Segment]:
-        """Each segment when it is final; then there is the transcript.
+        """Yield each segment when it is final; then there is the transcript.
 
         Raises:
             DeadlineExceededError: it is not done by its deadline.
-            WhisperHailoError: what kept it from being transcribed.
         """
         while True:
             try:
@@ -159,7 +155,7 @@ class TranscriptionService:
         worker = self.models.find(request.model).worker
         deadline_s = self._deadline_s if request.deadline_s is None else request.deadline_s
         ticket = Ticket(request.audio.size / SAMPLE_RATE_HZ, deadline_s)
-        job = await on_thread(worker.submit, request, ticket.emit, undo=worker.leave)
+        job = worker.submit(request, ticket.emit)
         try:
             yield ticket
         finally:
@@ -177,9 +173,6 @@ def make_service(
         models: transcribers that are not open, and the options of requests that choose nothing.
         listen: names of the models, and whether texts are logged.
         limits: how much is taken on.
-
-    Raises:
-        OptionError: two models of one name, or one that does not fit the memory by itself.
     """
     metrics, memory = Metrics(), ModelMemory(limits.max_memory_mib)
     served: list[ServedModel] = []

@@ -16,11 +16,7 @@ _END: Final = object()
 
 
 async def run_until(left: Awaitable[None], work: Awaitable[T]) -> T:
-    """Return the result of some work, which is cancelled when its client has left.
-
-    Raises:
-        ClientDisconnectedError: it has.
-    """
+    """Return the result of some work, which is cancelled when its client has left."""
     task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left)
     try:
         await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -37,20 +33,18 @@ async def on_thread(
     function: Callable[..., T],
     *arguments: Any,  # noqa: ANN401 - the function's own
     on_cancel: Callable[[], None] | None = None,
-    undo: Callable[[T], None] | None = None,
     threads: Executor | None = None,
 ) -> T:
-    """The result of a function that runs on a thread, which has ended when this does.
+    """Return the result of a function that runs on a thread, which has ended when this does.
 
-    A thread cannot be interrupted. Who is cancelled waits for it, so that what it uses can be
-    given back.
+    A thread cannot be interrupted. A caller that is cancelled waits for it, so that what it uses
+    can be released.
 
     Args:
         function: to run.
         arguments: of it.
         on_cancel: may have it end sooner.
-        undo: releases a result whose caller has gone.
-        threads: of what may take long; `None` are those for everything.
+        threads: pool of what may take long; `None` is that of the event loop.
     """
     loop = asyncio.get_running_loop()
     work = asyncio.ensure_future(loop.run_in_executor(threads, partial(function, *arguments)))
@@ -60,15 +54,13 @@ async def on_thread(
         if on_cancel is not None:
             on_cancel()
         await asyncio.wait({work})
-        if work.exception() is None and undo is not None:
-            undo(work.result())
         raise
 
 
 async def each_on_thread(
     items: Iterator[T], on_cancel: Callable[[], None], threads: Executor
 ) -> AsyncIterator[T]:
-    """What an iterator gives that computes on a thread, as it comes; see `on_thread`."""
+    """Yield what an iterator computes on a thread, as it comes; see `on_thread`."""
     while True:
         item: Any = await on_thread(next, items, _END, on_cancel=on_cancel, threads=threads)
         if item is _END:

@@ -5,27 +5,35 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from contextlib import AbstractContextManager
+from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
 import numpy as np
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, Transcript
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.serve.errors import BusyError, RejectedError
-from whisper_hailo.serve.job import EventCallback, Job, PartialJob
-from whisper_hailo.serve.job_queue import JobQueue
+from whisper_hailo.live.engine import TranscriberEngine
+from whisper_hailo.serve.errors import (
+    BusyError,
+    ClientDisconnectedError,
+    DeadlineExceededError,
+    RejectedError,
+)
+from whisper_hailo.serve.jobs import EventCallback, Job, JobQueue, Outcome, PartialJob
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Priority, Request, RequestDefaults, StreamItemResult
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
+
+if TYPE_CHECKING:
+    from whisper_hailo.serve.models import ModelMemory
 
 logger = logging.getLogger(__name__)
 
@@ -65,12 +73,6 @@ class WorkerOptions:
     loads_at_once: bool = True
 
 
-class Memory(Protocol):
-    """Grants the memory of models; see `ModelMemory`."""
-
-    def hold(self, worker: Worker) -> AbstractContextManager[None]: ...
-
-
 JobT = TypeVar("JobT", bound=Job)
 
 
@@ -92,7 +94,7 @@ class Worker(Closing):
         defaults: RequestDefaults,
         options: WorkerOptions,
         metrics: Metrics,
-        memory: Memory,
+        memory: ModelMemory,
     ) -> None:
         self.transcriber = transcriber
         self.defaults = defaults
@@ -116,11 +118,7 @@ class Worker(Closing):
         return self.transcriber.encoder.spec
 
     def open(self) -> Self:
-        """Start the thread; where the model is loaded at once, wait until it is warm.
-
-        Raises:
-            WhisperHailoError: it cannot be loaded.
-        """
+        """Start the thread; where the model is loaded at once, wait until it is warm."""
         if not self._options.loads_at_once:
             self._set(State.RELEASED)
             self._settled.set()
@@ -268,3 +266,57 @@ class Worker(Closing):
             if job.failure is None:
                 job.fail(error)
             self._end(job)
+
+
+class EngineCaptions(TranscriberEngine):
+    """A `TranscriberEngine` whose buffers are decoded by a worker, together with other requests.
+
+    `transcribe` waits for the worker, so it is called on a thread of its own.
+
+    Args:
+        worker: open.
+        options: of the stream.
+        caller: whose stream it is.
+        deadline_s: for each buffer.
+    """
+
+    def __init__(
+        self, worker: Worker, options: DecodingOptions, caller: Caller, deadline_s: float
+    ) -> None:
+        super().__init__(worker.transcriber, options)
+        self._worker = worker
+        self._caller = caller
+        self._deadline_s = deadline_s
+        self._job: PartialJob | None = None
+        self._left = False
+
+    def _with(self, options: DecodingOptions) -> EngineCaptions:
+        return EngineCaptions(self._worker, options, self._caller, self._deadline_s)
+
+    def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
+        """Have the worker decode a buffer."""
+        result: Future[BufferText] = Future()
+
+        def emit(event: Segment | Outcome | Exception) -> None:
+            if isinstance(event, Exception):
+                result.set_exception(event)
+            elif isinstance(event, BufferText):
+                result.set_result(event)
+
+        job = self._job = self._worker.transcribe_partial(buffer, options, self._caller, emit)
+        try:
+            if self._left:  # before there was a job to leave
+                raise ClientDisconnectedError("the client left")
+            return result.result(self._deadline_s)
+        except TimeoutError:
+            raise DeadlineExceededError(
+                f"live audio exceeded its {self._deadline_s:g} s deadline; retry later"
+            ) from None
+        finally:
+            self._worker.leave(job)
+
+    def leave(self) -> None:
+        """Cancel the running buffer: the client has disconnected. From any thread."""
+        self._left = True
+        if self._job is not None:
+            self._job.leave()

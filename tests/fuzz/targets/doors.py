@@ -150,7 +150,7 @@ class DeafWorker:
     """A model that is never loaded; see `serve.worker.Worker`."""
 
     def __init__(self) -> None:
-        from whisper_hailo.serve.job_queue import JobQueue
+        from whisper_hailo.serve.jobs import JobQueue
         from whisper_hailo.serve.worker import State
 
         self.name = "toy"
@@ -191,7 +191,7 @@ class Fuzzed:
         from whisper_hailo.http.connections import ConnectionLimiter
         from whisper_hailo.http.listening import listen
         from whisper_hailo.http.server import HttpServer
-        from whisper_hailo.serve.http.app import make_app
+        from whisper_hailo.serve.app import make_app
         from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
         from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
         from whisper_hailo.serve.routes.wyoming.session import WyomingServer

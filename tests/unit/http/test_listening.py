@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 import socket
 from typing import Any
@@ -70,25 +69,3 @@ def test_what_keeps_a_server_from_listening_is_one_line(host: str, why: str) -> 
         line = re.escape(f"cannot listen at http://{port}/ ({why}")
         with pytest.raises(OptionError, match=rf"^{line}.*\); take another$"):
             listen(host, port, f"http://{port}/", "take another")
-
-
-def test_without_descriptors_a_connection_is_refused(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    accept, is_full = socket.socket.accept, [True]
-
-    def none_left(self: socket.socket) -> Any:
-        if is_full.pop(0):
-            raise OSError(errno.EMFILE, "Too many open files")
-        return accept(self)
-
-    with listen("127.0.0.1", 0, "here", "") as listener:
-        refused = socket.create_connection(listener.getsockname(), timeout=60)
-        is_full.append(False)
-        with monkeypatch.context() as patched:
-            patched.setattr(socket.socket, "accept", none_left)
-            with pytest.raises(BlockingIOError):
-                listener.accept()
-        with refused:
-            assert refused.recv(1) == b""
-        assert "file descriptors" in caplog.text

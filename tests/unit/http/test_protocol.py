@@ -26,7 +26,7 @@ class Transport:
 def refused(cycle: Any) -> bytes:
     """What is written when something is no request while another one is answered, or none is."""
     pytest.importorskip("uvicorn", reason="the web extra is not installed")
-    from whisper_hailo.http.protocol import HttpProtocol
+    from whisper_hailo.http.server import HttpProtocol
 
     protocol: Any = object.__new__(HttpProtocol)
     protocol.cycle, protocol.transport = cycle, Transport()

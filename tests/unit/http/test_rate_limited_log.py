@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from whisper_hailo.http.rate_limited_log import (
+from whisper_hailo.serve.logs import (
     PERIOD_S,
     RateLimit,
     rate_limited_network_log,

@@ -45,7 +45,7 @@ def ask(app: Any) -> tuple[Any, Any, Transport]:
     from websockets.client import ClientProtocol
     from websockets.uri import parse_uri
 
-    from whisper_hailo.http.protocol import WebSocket
+    from whisper_hailo.http.server import WebSocket
 
     config = Config(app, lifespan="off", log_config=None, ws_ping_interval=None)
     config.load()
@@ -154,7 +154,7 @@ def test_server_end_aborts_an_unfinished_handshake() -> None:
         from uvicorn.config import Config
         from uvicorn.server import ServerState
 
-        from whisper_hailo.http.protocol import WebSocket
+        from whisper_hailo.http.server import WebSocket
 
         config = Config(ask, lifespan="off", log_config=None)
         config.load()

@@ -12,7 +12,7 @@ from tests.unit.serve.house import House
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.listening import listen
 from whisper_hailo.http.server import HttpServer
-from whisper_hailo.serve.http.app import make_app
+from whisper_hailo.serve.app import make_app
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
 

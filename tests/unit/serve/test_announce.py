@@ -8,7 +8,7 @@ import pytest
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.serve.announce import KIND, announce
+from whisper_hailo.serve.server import WYOMING_SERVICE, announce
 
 
 @pytest.mark.slow
@@ -21,7 +21,9 @@ def test_the_server_is_found_by_its_name_while_it_runs() -> None:
     async def ask(patience_ms: int = 10_000) -> AsyncServiceInfo | None:
         zeroconf = AsyncZeroconf(interfaces=["127.0.0.1"])
         try:
-            return await zeroconf.async_get_service_info(KIND, f"kitchen.{KIND}", patience_ms)
+            return await zeroconf.async_get_service_info(
+                WYOMING_SERVICE, f"kitchen.{WYOMING_SERVICE}", patience_ms
+            )
         finally:
             await zeroconf.async_close()
 

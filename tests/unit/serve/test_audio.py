@@ -53,7 +53,7 @@ def test_who_leaves_ends_the_decoding_before_the_file_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun, let_go, ended = threading.Event(), threading.Event(), threading.Event()
-    kept = audio._Bounds.kept
+    kept = audio._Bounds.checked
 
     def slow(self: audio._Bounds, blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
         try:
@@ -64,7 +64,7 @@ def test_who_leaves_ends_the_decoding_before_the_file_is_closed(
         finally:
             ended.set()
 
-    monkeypatch.setattr(audio._Bounds, "kept", slow)
+    monkeypatch.setattr(audio._Bounds, "checked", slow)
 
     async def leave() -> None:
         sound = io.BytesIO()

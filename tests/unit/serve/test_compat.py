@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from tests.unit.serve.house import GERMAN, OPTIONS, SHORT, House
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
-from whisper_hailo.serve.api_keys import ApiKeys
+from whisper_hailo.serve.access import ApiKeys
 from whisper_hailo.serve.errors import BadKeyError, UnknownModelError
 from whisper_hailo.serve.models import ModelRegistry
 from whisper_hailo.serve.options import SafetyOptions

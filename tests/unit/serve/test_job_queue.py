@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo.serve.job import Job
-from whisper_hailo.serve.job_queue import JobQueue
+from whisper_hailo.serve.jobs import Job, JobQueue
 from whisper_hailo.serve.request import Caller, Priority
 
 pytest.importorskip("prometheus_client", reason="the server extra is not installed")

@@ -18,7 +18,7 @@ from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
 from whisper_hailo.decoding.options import PromptOptions
 from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
-from whisper_hailo.serve.job import Job
+from whisper_hailo.serve.jobs import Job
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.models import ModelMemory
 from whisper_hailo.serve.options import LimitOptions
@@ -192,31 +192,6 @@ def test_clients_have_equal_shares() -> None:
     # schedule knew of it, and one is encoded ahead.
     assert own >= 2
     assert had <= own + 2
-
-
-def test_who_leaves_while_being_taken_up_holds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    with House() as house:
-        begun, let_go = threading.Event(), threading.Event()
-        submit = house.worker.submit
-
-        def slow(*given: Any) -> Job:
-            begun.set()
-            let_go.wait()
-            return submit(*given)
-
-        monkeypatch.setattr(house.worker, "submit", slow)
-
-        async def leave() -> None:
-            task = asyncio.create_task(house.text(np.tile(load_audio(DEMO), 100)))
-            await asyncio.to_thread(begun.wait)
-            task.cancel()
-            await asyncio.sleep(0)
-            let_go.set()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-        asyncio.run(leave())
-        assert house.worker.queue.n_unfinished == 0
 
 
 def test_a_short_command_is_a_short_window_where_that_is_asked_for(

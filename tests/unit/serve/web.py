@@ -8,7 +8,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from tests.unit.serve.house import SHORT, House
-from whisper_hailo.serve.http.app import make_app
+from whisper_hailo.serve.app import make_app
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 
 TRANSCRIPTIONS = "/v1/audio/transcriptions"

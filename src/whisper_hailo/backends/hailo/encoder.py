@@ -70,11 +70,7 @@ class HefEncoder(Closing):
         return self.encode_async(mel).result()
 
     def encode_async(self, mel: FloatArray) -> HefEncoding:
-        """Hand log-mel windows to the chip; the result waits for them, and tells of failures.
-
-        Args:
-            mel: as for `encode`; not to be changed before the result is there.
-        """
+        """Hand log-mel windows to the chip; the result waits for them, and tells of failures."""
         check_mel(mel, self._spec)
         check_frames(mel.shape[2], self.n_frames)
         return HefEncoding(self._lease, self._shape, mel)

@@ -133,12 +133,7 @@ class Lease(ChipLease):
         return self.run_async(inputs, wanted).result()
 
     def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> LeasedRun:
-        """Hand one run to the chip; whatever goes wrong is told by its `result`.
-
-        Args:
-            inputs: see `ConfiguredNetwork.run_async`; not to be changed before the result is there.
-            wanted: names of the outputs to give back.
-        """
+        """Hand one run to the chip; whatever goes wrong is told by its `result`."""
         return LeasedRun(self, inputs, wanted)
 
     def begin(

@@ -98,11 +98,6 @@ class AsyncRun:
 
         Returns:
             name to a copy of the output, in the network's shape.
-
-        Raises:
-            DeviceTimeoutError: no answer in time.
-            DeviceLostError: the chip gave up or went away.
-            DeviceError: any other failure.
         """
         job, self._job = self._job, None  # which refers to this run again
         left_s = self._began_s + self._timeout_s - time.monotonic()
@@ -189,13 +184,7 @@ class ConfiguredNetwork:
     def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> AsyncRun:
         """Hand one run to the chip and come back; several threads may, each with its own buffers.
 
-        Args:
-            inputs: name to float32 array with as many elements as the network's input has; they
-                are copied.
-            wanted: names of the outputs to give back.
-
-        Returns:
-            the run, whose `result` waits for the outputs.
+        Each float32 input has as many elements as the network's; inputs are copied.
         """
         self._enter()
         handed_over = False

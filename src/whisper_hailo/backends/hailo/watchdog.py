@@ -48,10 +48,6 @@ def bounded(timeout_s: float, what: str) -> Iterator[None]:
     The end is a message on standard error and exit code 6, without unwinding, which a call that
     hangs does not allow. Nor does it allow to handle Ctrl-C, SIGTERM and SIGHUP: they end the
     program at once, but for those that it ignores.
-
-    Args:
-        timeout_s: how long the block may take.
-        what: what it does, such as `opening the chip`.
     """
     line = " ".join(hangs(what, timeout_s).split()).replace("%", "%%")  # which names may hold
     message = ctypes.create_string_buffer(line.encode(errors="backslashreplace"))

@@ -15,52 +15,59 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.audio import PcmForm
-from whisper_hailo.serve.http.uploads import (
+from whisper_hailo.serve.request import Choices, Priority, SpeechChoices
+from whisper_hailo.serve.service import TranscriptionService
+from whisper_hailo.serve.uploads import (
     TEXT,
     UploadHandler,
     UploadRoute,
     answers,
     run_until_disconnect,
 )
-from whisper_hailo.serve.request import Choices, Priority, SpeechChoices
-from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.text.outputs import openai_json, render, verbose_json
 
 Encode = Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")]
 
 _HEARD_S: Final = 30.0
-"""A language is found out by the beginning."""
+"""A language is detected by the beginning."""
 
 
 def router(service: TranscriptionService) -> APIRouter:
     """Return `/asr`, `/detect-language` and `/inference`."""
-    routes, handlers = APIRouter(route_class=UploadRoute, tags=["media servers"]), _Routes(service)
-    routes.add_api_route(
-        "/inference", handlers.inference, methods=["POST"], summary="Text of a recording",
-        response_model=None, responses=answers(TEXT),
-    )  # fmt: skip
-    routes.add_api_route(
-        "/asr", handlers.asr, methods=["POST"], summary="Text or subtitles of a recording",
-        response_model=None, responses=answers(TEXT),
-    )  # fmt: skip
-    routes.add_api_route(
-        "/detect-language",
-        handlers.detect_language,
-        methods=["POST"],
-        summary="Spoken language",
+    routes = APIRouter(route_class=UploadRoute, tags=["media servers"])
+    uploads, inferences = UploadHandler(service, "media"), UploadHandler(service, "inference")
+
+    @routes.post(
+        "/inference", summary="Text of a recording", response_model=None, responses=answers(TEXT)
     )
-    return routes
+    async def inference(
+        *,
+        request: Request,
+        file: UploadFile,
+        response_format: Annotated[
+            Literal["json", "text", "srt", "vtt", "verbose_json"], Form()
+        ] = "json",
+        temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
+        language: Annotated[str | None, Form()] = None,
+        prompt: Annotated[str | None, Form()] = None,
+        translate: Annotated[bool, Form()] = False,
+    ) -> Response:
+        """A recording as whisper.cpp's server answers it."""
+        choices = Choices(
+            language=language or None,
+            task="translate" if translate else None,
+            prompt=prompt,
+            temperature=temperature,
+        )
+        async with inferences.ticket(request, file, choices) as ticket:
+            transcript = await run_until_disconnect(request, ticket.result())
+        return _inferred(transcript, response_format)
 
-
-class _Routes:
-    """Answers requests."""
-
-    def __init__(self, service: TranscriptionService) -> None:
-        self._uploads = UploadHandler(service, "media")
-        self._inference = UploadHandler(service, "inference")
-
+    @routes.post(
+        "/asr", summary="Text or subtitles of a recording", response_model=None,
+        responses=answers(TEXT),
+    )  # fmt: skip
     async def asr(
-        self,
         *,
         request: Request,
         audio_file: UploadFile,
@@ -80,18 +87,18 @@ class _Routes:
             words=word_timestamps,
             speech=SpeechChoices() if vad_filter else None,
         )
-        asked = (request, audio_file, choices, _form(encode), Priority.BATCH)
-        async with self._uploads.ticket(*asked) as ticket:
+        form = None if encode else PcmForm()
+        async with uploads.ticket(request, audio_file, choices, form, Priority.BATCH) as ticket:
             transcript = await run_until_disconnect(request, ticket.result())
         return _file(_rendered(transcript, output), f"{audio_file.filename or 'audio'}.{output}")
 
+    @routes.post("/detect-language", summary="Spoken language")
     async def detect_language(
-        self, *, request: Request, audio_file: UploadFile, encode: Encode = True
+        *, request: Request, audio_file: UploadFile, encode: Encode = True
     ) -> dict[str, Any]:
         """The language of a recording, by its beginning."""
-        choices = Choices(language="auto", max_new_tokens=1)
-        asked = (request, audio_file, choices, _form(encode))
-        async with self._uploads.ticket(*asked, heard_s=_HEARD_S) as ticket:
+        choices, form = Choices(language="auto", max_new_tokens=1), None if encode else PcmForm()
+        async with uploads.ticket(request, audio_file, choices, form, heard_s=_HEARD_S) as ticket:
             transcript = await run_until_disconnect(request, ticket.result())
         code = transcript.language
         return {
@@ -100,53 +107,25 @@ class _Routes:
             "confidence": transcript.language_probs.get(code, 1.0),
         }
 
-    async def inference(
-        self,
-        *,
-        request: Request,
-        file: UploadFile,
-        response_format: Annotated[
-            Literal["json", "text", "srt", "vtt", "verbose_json"], Form()
-        ] = "json",
-        temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
-        language: Annotated[str | None, Form()] = None,
-        prompt: Annotated[str | None, Form()] = None,
-        translate: Annotated[bool, Form()] = False,
-    ) -> Response:
-        """A recording as whisper.cpp's server answers it."""
-        choices = Choices(
-            language=language or None,
-            task="translate" if translate else None,
-            prompt=prompt,
-            temperature=temperature,
-        )
-        async with self._inference.ticket(request, file, choices) as ticket:
-            transcript = await run_until_disconnect(request, ticket.result())
-        return _inferred(transcript, response_format)
+    return routes
 
 
 def _rendered(transcript: Transcript, output: str) -> str:
-    """As the command writes it; of the JSON only what OpenAI Whisper's own has, too."""
+    """Return what the command writes; of JSON only what OpenAI Whisper's own has, too."""
     if output == "json":
         return json.dumps(verbose_json(transcript), ensure_ascii=False)
     return render(transcript, output)
 
 
 def _file(content: str, name: str) -> Response:
-    """A text that is saved under a name."""
     disposition = f'attachment; filename="{quote(name, safe="")}"'
     headers = {"Asr-Engine": "whisper-hailo", "Content-Disposition": disposition}
     return Response(content, media_type="text/plain; charset=utf-8", headers=headers)
-
-
-def _form(encode: bool) -> PcmForm | None:
-    return None if encode else PcmForm()
 
 
 def _inferred(transcript: Transcript, layout: str) -> Response:
     if layout == "json":
         return JSONResponse({"text": transcript.text})
     if layout == "verbose_json":
-        body: dict[str, Any] = openai_json(transcript)
-        return JSONResponse(body)
+        return JSONResponse(openai_json(transcript))
     return PlainTextResponse(render(transcript, "txt" if layout == "text" else layout))

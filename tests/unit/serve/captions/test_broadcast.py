@@ -8,7 +8,7 @@ from typing import Any
 from tests.unit.live.test_events import AWAY, BACK, DONE, FIRST, GONE, NEXT, SECOND, START
 from tests.unit.serve.captions.serving import completed, partial
 from whisper_hailo.live.events import Cleared, Lost, Marker, Started
-from whisper_hailo.serve.routes.captions.broadcast import HISTORY, Broadcast, Client
+from whisper_hailo.serve.routes.captions.feeds import HISTORY, Broadcast, Client
 
 
 def all_of(client: Client) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from tests.unit.serve.captions.room import TOKEN, ask, heard, room, until
 from tests.unit.serve.captions.serving import connect
 from whisper_hailo.live.events import Away, Cleared, Completed, Marker, Settings
 from whisper_hailo.live.sources.pcm import BrowserSource
-from whisper_hailo.serve.routes.captions.access import Access
+from whisper_hailo.serve.routes.captions.view import Access
 
 
 def test_what_comes_first_says_the_version_and_what_one_may_do() -> None:

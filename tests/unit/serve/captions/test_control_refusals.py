@@ -13,7 +13,7 @@ from tests.unit.serve.captions.serving import PATIENCE_S, connect
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.controls import Controls
-from whisper_hailo.serve.routes.captions.access import Access
+from whisper_hailo.serve.routes.captions.view import Access
 
 
 def letters(n: int, **message: Any) -> dict[str, Any]:

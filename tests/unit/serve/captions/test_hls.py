@@ -13,7 +13,7 @@ import pytest
 from tests.unit.serve.captions.serving import PATIENCE_S, needs_web
 from whisper_hailo.live.events import Away, Back, CaptionWord, Completed, Started
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.serve.routes.captions.hls import N_PIECES, PIECE_S, MediaSegments
+from whisper_hailo.serve.routes.captions.feeds import N_PIECES, PIECE_S, MediaSegments
 from whisper_hailo.text.subtitles import Layout
 
 

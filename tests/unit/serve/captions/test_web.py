@@ -23,7 +23,7 @@ from tests.unit.serve.captions.serving import (
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.sources.pcm import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.serve.routes.captions.access import frame_ancestors
+from whisper_hailo.serve.routes.captions.view import frame_ancestors
 
 
 def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) -> None:
@@ -130,7 +130,7 @@ def test_pages_see_how_loud_it_is(served: tuple[Any, BrowserSource]) -> None:
 def test_a_page_that_is_told_nothing_knows_that_it_is_connected(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.events._STILL_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.routes._STILL_S", 0.01)
     with connect(served[0], "events") as page:
         told(page, "snapshot")
         assert json.loads(page.recv()) == {"event": "still"}
@@ -156,7 +156,7 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
 def test_who_left_is_forgotten_at_once(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.events._STILL_S", 10.0 * PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.routes._STILL_S", 10.0 * PATIENCE_S)
     view, _ = served
     left, leave = threading.Event(), view._broadcast.leave
 

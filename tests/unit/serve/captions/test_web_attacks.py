@@ -175,7 +175,7 @@ def test_only_what_goes_wrong_is_told_and_once(
 ) -> None:
     """Also to who wants to know much of the program."""
     needs_web()
-    from whisper_hailo.http.protocol import WebSocket
+    from whisper_hailo.http.server import WebSocket
 
     opened: list[str] = []
 
@@ -230,29 +230,6 @@ def test_foreign_names_and_foreign_pages_are_refused_wherever_it_listens(host: s
             origin = f"Origin: http://{own}:{port}"
             client.sendall(upgrade("/events", f"Host: {own}:{port}", origin))
             assert client.recv(12) == b"HTTP/1.1 101"
-
-
-@pytest.mark.parametrize(
-    "flood",
-    [
-        frame(PING, b"p" * 125),  # whose answers nobody reads
-        frame(0, end=False),  # a message that does not end
-    ],
-)
-@pytest.mark.parametrize("path", ["/events", "/audio"])
-def test_what_is_no_message_is_taken_in_a_limited_amount(
-    flood: bytes, path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("whisper_hailo.http.connections.STUCK_S", 0.2)
-    with serve(browser=BrowserSource()) as view:
-        with dial(view) as client:
-            client.sendall(upgrade(path, "Host: localhost"))
-            assert client.recv(12) == b"HTTP/1.1 101"
-            client.sendall(frame(BINARY, end=False) if flood[0] == 0 else b"")
-            with pytest.raises(ConnectionError):
-                client.sendall(flood * (10_000_000 // len(flood)))
-        assert page_of(view) == 200
-    assert set(told(caplog)) <= {"some WebSockets sent much that was no message and were closed"}
 
 
 def test_a_page_that_looks_on_has_nothing_to_say() -> None:

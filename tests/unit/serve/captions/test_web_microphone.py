@@ -51,19 +51,6 @@ def test_a_browser_may_be_the_microphone_one_at_a_time(
     assert list(blocks) == []
 
 
-def test_a_browser_is_heard_however_much_it_says(
-    served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A bound holds for what is no message."""
-    monkeypatch.setattr("whisper_hailo.http.protocol._FRAGMENT_BYTES", 4096)
-    view, browser = served
-    with connect(view, "audio") as microphone:
-        heard = (block.audio.size for block in browser.blocks() if block.audio.size)
-        for _ in range(10):
-            microphone.send(bytes(1000))
-            assert next(heard) == 500
-
-
 def test_a_page_may_send_what_it_kept_only_where_no_other_was_heard_since(
     served: tuple[Any, BrowserSource],
 ) -> None:

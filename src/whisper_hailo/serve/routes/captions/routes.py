@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -14,15 +15,16 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.strict_json import parse_json_object
+from whisper_hailo.core.version import __version__
 from whisper_hailo.http.hosts import Hosts
-from whisper_hailo.live.controls import Controls
+from whisper_hailo.live.controls import Command, Controls
 from whisper_hailo.live.sources.pcm import BrowserSource
-from whisper_hailo.serve.http.access import AccessMiddleware
+from whisper_hailo.serve.access import AccessMiddleware
 from whisper_hailo.serve.quota import Quota
-from whisper_hailo.serve.routes.captions.access import Access
-from whisper_hailo.serve.routes.captions.broadcast import Broadcast
-from whisper_hailo.serve.routes.captions.events import NOT_ALLOWED, NOT_UNDERSTOOD, Watcher
-from whisper_hailo.serve.routes.captions.hls import MediaSegments
+from whisper_hailo.serve.routes.captions.feeds import STILL, Broadcast, MediaSegments
+from whisper_hailo.serve.routes.captions.view import Access, Right
 
 MOST_BYTES: Final = 1 << 16
 """Of a message: two seconds of sound."""
@@ -52,6 +54,19 @@ _LONGEST_NAME: Final = 64
 
 _QUIET_S: Final = 10.0
 """Who sends no sound for so long does not record and makes room for another."""
+
+PROTOCOL: Final = 1
+"""Counts up when a message changes its meaning; additions leave it as it is."""
+
+MOST_LETTERS: Final = 4096
+"""Of a message of a page."""
+
+NOT_UNDERSTOOD, NOT_ALLOWED, TOO_LONG = 1003, 1008, 1009
+"""Codes with which a socket is closed."""
+
+_LONGEST_LABEL: Final = 200
+_STILL_S: Final = 10.0
+"""After so long without an event, a page is sent that the connection lives."""
 
 
 def make_caption_app(pages: CaptionRoutes, hosts: Hosts) -> ASGIApp:
@@ -99,7 +114,6 @@ class CaptionRoutes:
         self._folder = resources.files("whisper_hailo.serve.routes.captions").joinpath("page")
 
     def routes(self) -> list[BaseRoute]:
-        """Return all routes."""
         names = sorted(file.name for file in self._folder.iterdir())
         return [
             Route("/", self._page),
@@ -136,7 +150,6 @@ class CaptionRoutes:
         return "look" in (self._access.rights(request.query_params.get("token")) or ())
 
     async def _events(self, websocket: WebSocket) -> None:
-        """Tell events for as long as the page is open."""
         has_microphone = self._browser is not None
         await Watcher(
             websocket, self._broadcast, self._access, self._controls, has_microphone=has_microphone
@@ -162,10 +175,10 @@ class CaptionRoutes:
         await websocket.close(code)
 
     async def _record(self, websocket: WebSocket, browser: BrowserSource) -> int:
-        """Take sound for as long as it comes; why there is no more.
+        """Take sound for as long as it comes; return the code to close with.
 
-        The page is told whether it goes on with what was heard last: only then may it send what it
-        kept while the connection was away.
+        The page learns whether it continues the last recording: only then may it send what it kept
+        while the connection was away.
         """
         await websocket.accept()
         name = websocket.query_params.get("recording", "")[:_LONGEST_NAME]
@@ -184,3 +197,171 @@ class CaptionRoutes:
             lost_s = browser.push(raw)
             if lost_s:
                 await asyncio.sleep(lost_s)  # no faster than it is spoken
+
+
+class Watcher:
+    """Sends events to a page as long as it is open, and processes its commands.
+
+    docs/captions.md has every message.
+
+    Args:
+        websocket: not accepted yet.
+        broadcast: of the events.
+        access: who may do what.
+        controls: of the captions.
+        has_microphone: a browser's microphone may be captioned.
+    """
+
+    def __init__(
+        self,
+        websocket: WebSocket,
+        broadcast: Broadcast,
+        access: Access,
+        controls: Controls,
+        *,
+        has_microphone: bool,
+    ) -> None:
+        self._websocket = websocket
+        self._broadcast = broadcast
+        self._access = access
+        self._controls = controls
+        self._has_microphone = has_microphone
+        self._may: tuple[Right, ...] = ()
+        self._looks = asyncio.Event()
+
+    async def run(self) -> None:
+        await self._websocket.accept()
+        self._websocket.state.connection.set_idle()  # until it may look
+        sides: set[asyncio.Task[int | None]] = set()
+        try:
+            if not await self._admit(self._websocket.query_params.get("token")):
+                await self._websocket.close(NOT_ALLOWED, "the token is wrong")
+                return
+            sides = {asyncio.ensure_future(side()) for side in (self._send_events, self._read)}
+            done, _ = await asyncio.wait(sides, return_when=asyncio.FIRST_COMPLETED)
+            for code in (side.result() for side in done):
+                if code is not None:
+                    await self._websocket.close(code)
+                    return
+        except (WebSocketDisconnect, RuntimeError):
+            pass  # it went away while something was sent
+        finally:
+            for side in sides:
+                side.cancel()
+            await asyncio.gather(*sides, return_exceptions=True)
+
+    async def _admit(self, token: str | None) -> bool:
+        """Send the rights that a token gives; return whether it is right, or none."""
+        may = self._access.rights(token)
+        if may is None:
+            return False
+        self._may = tuple(right for right in may if right != "record" or self._has_microphone)
+        hello = {"event": "hello", "protocol": PROTOCOL, "version": __version__}
+        await self._websocket.send_json({**hello, "may": list(self._may)})
+        if "look" in self._may and not self._looks.is_set():
+            self._websocket.state.connection.set_busy()
+            self._looks.set()
+        return True
+
+    async def _send_events(self) -> int:
+        """Send events until the last; return the code to close with."""
+        await self._looks.wait()
+        wake = asyncio.Event()
+        client = self._broadcast.join(wake.set)
+        try:
+            while True:
+                while (message := client.take()) is not None:
+                    await self._websocket.send_json(message)
+                    if message["event"] == "end":
+                        return 1000
+                wake.clear()
+                try:
+                    async with asyncio.timeout(_STILL_S):
+                        await wake.wait()
+                except TimeoutError:
+                    await self._websocket.send_json(STILL)
+        finally:
+            self._broadcast.leave(client)
+
+    async def _read(self) -> int | None:
+        """Process messages; return the code to close with, `None` if the page has left."""
+        while True:
+            received = await self._websocket.receive()
+            if received["type"] == "websocket.disconnect":
+                return None
+            text = received.get("text") or ""
+            if len(text) > MOST_LETTERS:
+                return TOO_LONG
+            try:
+                message = parse_json_object(text.encode(errors="surrogatepass"))
+            except ValueError:
+                return NOT_UNDERSTOOD
+            if message.get("type") == "control":
+                await self._process(message)
+            elif message.get("type") != "token":
+                return NOT_UNDERSTOOD
+            elif not await self._admit(str(message.get("token"))):
+                return NOT_ALLOWED
+
+    async def _process(self, message: Mapping[str, Any]) -> None:
+        answer = {"event": "answer", "id": message.get("id"), "action": message.get("action")}
+        try:
+            if "control" not in self._may:
+                raise OptionError("controls need the token that was printed at the start")
+            await process_command(message, self._controls)
+        except OptionError as error:
+            await self._websocket.send_json({**answer, "ok": False, "error": str(error)})
+        else:
+            await self._websocket.send_json({**answer, "ok": True})
+
+
+async def process_command(message: Mapping[str, Any], controls: Controls) -> None:
+    """Execute a page's command, and wait until it is done."""
+    action = str(message.get("action"))
+    if action in ("pause", "resume"):
+        controls.pause(action == "pause")
+    elif action in _COMMANDS:
+        await controls.asked(_COMMANDS[action](message))
+    else:
+        known = ", ".join(("pause", "resume", *_COMMANDS))
+        raise OptionError(f"action is {action!r}, expected one of: {known}")
+
+
+def _set_language(message: Mapping[str, Any]) -> Command:
+    language = _text(message, "language")
+    return lambda live: live.change({"language": language})
+
+
+def _change_settings(message: Mapping[str, Any]) -> Command:
+    settings = message.get("settings")
+    if not isinstance(settings, dict) or not settings:
+        raise OptionError("settings is missing or empty, expected an object of names and values")
+    if "language" in settings:
+        _text(settings, "language")
+    return lambda live: live.change(settings)
+
+
+def _mark(message: Mapping[str, Any]) -> Command:
+    label = _text(message, "label") if "label" in message else ""
+    if len(label) > _LONGEST_LABEL:
+        raise OptionError(f"label has {len(label)} letters, expected {_LONGEST_LABEL} at most")
+    return lambda live: live.mark(label)
+
+
+def _clear(_message: Mapping[str, Any]) -> Command:
+    return lambda live: live.clear()
+
+
+_COMMANDS: Final[dict[str, Callable[[Mapping[str, Any]], Command]]] = {
+    "language": _set_language,
+    "settings": _change_settings,
+    "marker": _mark,
+    "clear": _clear,
+}
+
+
+def _text(message: Mapping[str, Any], name: str) -> str:
+    value = message.get(name)
+    if not isinstance(value, str):
+        raise OptionError(f"{name} is {value!r}, expected a text")
+    return value

@@ -1,15 +1,18 @@
-"""The caption page's server: captions for browsers and players, on a thread of its own."""
+"""The caption page's server: who may use it, and its thread."""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import math
+import re
+import secrets
 import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -18,18 +21,84 @@ from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.http.connections import ConnectionLimiter
-from whisper_hailo.http.hosts import Hosts
+from whisper_hailo.http.hosts import Authority, Hosts, is_loopback
 from whisper_hailo.http.listening import Tls, listen, own_address
-from whisper_hailo.http.rate_limited_log import rate_limited_network_log
 from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.outputs.files import CUES
 from whisper_hailo.live.sources.pcm import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.serve.routes.captions.access import Access, frame_ancestors
-from whisper_hailo.serve.routes.captions.broadcast import Broadcast, Message
-from whisper_hailo.serve.routes.captions.hls import PIECE_S, MediaSegments
+from whisper_hailo.serve.logs import rate_limited_network_log
+from whisper_hailo.serve.routes.captions.feeds import PIECE_S, Broadcast, MediaSegments, Message
 from whisper_hailo.text.subtitles import Layout
+
+Right: TypeAlias = Literal["look", "record", "control"]
+"""To see captions; to have one's microphone captioned; to change what is captioned and shown."""
+
+_ALL: Final[tuple[Right, ...]] = ("look", "record", "control")
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~-]{8,128}")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What is free, and what needs the token.
+
+    Attributes:
+        token: grants all rights.
+        free: what everybody may do who reaches the page.
+        is_generated: it holds for this run only, and has to be told.
+    """
+
+    token: str
+    free: tuple[Right, ...]
+    is_generated: bool = False
+
+    @classmethod
+    def of(cls, given: str | None, host: str) -> Self:
+        """For a page that is served at an address.
+
+        A token that was given is needed for everything. Without one everybody may look, and record
+        where only this machine reaches the page; controls need one that is made up.
+
+        Raises:
+            OptionError: a token that could be guessed, or does not fit into an address.
+        """
+        if given is not None:
+            if not _TOKEN.fullmatch(given):
+                raise OptionError(
+                    "--web-token is too short, too long or has other letters, expected 8 to 128 "
+                    "of A-Z a-z 0-9 . _ ~ -"
+                )
+            return cls(given, ())
+        free: tuple[Right, ...] = ("look", "record") if is_loopback(host) else ("look",)
+        return cls(secrets.token_urlsafe(16), free, is_generated=True)
+
+    def rights(self, token: str | None) -> tuple[Right, ...] | None:
+        """What somebody may do; `None`: the token that they have is wrong."""
+        if not token:
+            return self.free
+        is_right = hmac.compare_digest(token.encode(errors="replace"), self.token.encode())
+        return _ALL if is_right else None
+
+
+def frame_ancestors(origins: Iterable[str]) -> str:
+    """Origins as a Content Security Policy directive takes them; `'none'` without any."""
+    return " ".join(map(_origin, origins)) or "'none'"
+
+
+def _origin(given: str) -> str:
+    scheme, _, authority = given.rstrip("/").partition("://")
+    try:
+        Authority.of(authority)
+    except ValueError:
+        authority = ""
+    if scheme.lower() not in ("http", "https") or not authority:
+        raise OptionError(
+            f"web-frame is {given!r}, expected the origin of a page, such as "
+            "http://homeassistant.local:8123"
+        )
+    return f"{scheme}://{authority}".lower()
+
 
 _HERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what users type
 """The wildcard address cannot be opened in a browser."""

@@ -11,12 +11,11 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
+from whisper_hailo.serve.access import body_of
 from whisper_hailo.serve.audio import expect_seconds
-from whisper_hailo.serve.captions import EngineCaptions
 from whisper_hailo.serve.errors import ClientDisconnectedError
-from whisper_hailo.serve.http.errors import body_of
 from whisper_hailo.serve.request import Caller, StreamItemResult
-from whisper_hailo.serve.routes.openai.responses import word_logprobs
+from whisper_hailo.serve.routes.openai import word_logprobs
 from whisper_hailo.serve.routes.realtime.protocol import (
     RealtimeSettings,
     SessionError,
@@ -24,6 +23,7 @@ from whisper_hailo.serve.routes.realtime.protocol import (
     error_event,
 )
 from whisper_hailo.serve.service import TranscriptionService
+from whisper_hailo.serve.worker import EngineCaptions
 
 ServerEvent: TypeAlias = dict[str, Any]
 """An event of the API, but for its id."""
@@ -118,11 +118,7 @@ class Items:
         yield {"type": _BUFFER + "cleared"}
 
     def update(self, settings: RealtimeSettings) -> Iterator[ServerEvent]:
-        """Go on otherwise; what was being said is heard as it was before.
-
-        Raises:
-            OptionError: the settings cannot be honoured; those of before stay.
-        """
+        """Go on otherwise; what was being said is heard as it was before."""
         before = self.settings
         if self._item is not None:
             yield from self._end()

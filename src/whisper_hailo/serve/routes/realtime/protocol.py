@@ -17,7 +17,7 @@ from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.core.strict_json import MismatchError, parse_json
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.serve.http.errors import body_of
+from whisper_hailo.serve.access import body_of
 from whisper_hailo.serve.request import Choices, only_language
 
 MOST_BYTES: Final = 21 << 20
@@ -141,11 +141,7 @@ _FULL: Final = np.float32(1 / 32_768)
 
 
 class Sound:
-    """A stream of one format, piece by piece.
-
-    Args:
-        kind: 16-bit little-endian samples at 24 kHz, or a law of G.711 at 8 kHz; mono.
-    """
+    """A stream of one format, piece by piece."""
 
     def __init__(self, kind: str) -> None:
         self._table = _TABLES.get(kind)

@@ -15,8 +15,8 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.http.connections import Connection
+from whisper_hailo.serve.access import CLIENT, log_refused_request, response_of
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
-from whisper_hailo.serve.http.errors import CLIENT, log_refused_request, response_of
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Priority
 from whisper_hailo.serve.routes.realtime.items import Items, ServerEvent, new_id
@@ -287,12 +287,7 @@ class _Routes:
 
 
 def _asked_model(service: TranscriptionService, asked: Mapping[str, str]) -> str:
-    """Return the name of the model that a query asks for.
-
-    Raises:
-        OptionError: it asks for something other than transcription.
-        UnknownModelError: there is no such model.
-    """
+    """Return the name of the model that a query asks for."""
     intent, model = asked.get("intent", "transcription"), asked.get("model")
     if intent != "transcription":
         raise OptionError(f"intent is {intent[:40]!r}, expected transcription")

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from starlette.datastructures import FormData
 from starlette.types import Receive, Scope, Send
 
+from whisper_hailo.serve.access import CLIENT, STORED, SUBMITTED
 from whisper_hailo.serve.audio import Decoders, PcmForm
-from whisper_hailo.serve.http.errors import CLIENT, STORED, SUBMITTED
 from whisper_hailo.serve.request import Caller, Choices, Priority
 from whisper_hailo.serve.service import Ticket, TranscriptionService
 from whisper_hailo.serve.threads import run_until
@@ -77,12 +77,7 @@ class _UploadRequest(Request):
 
 
 class UploadHandler:
-    """Handles uploads of one HTTP API.
-
-    Args:
-        service: transcribes the uploads.
-        api: its name, in logs and metrics.
-    """
+    """Handles uploads of one HTTP API."""
 
     def __init__(self, service: TranscriptionService, api: str) -> None:
         self._service = service
@@ -138,12 +133,7 @@ _UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 class Events(StreamingResponse):
-    """Yield events as they come, until the client stops reading.
-
-    Args:
-        events: as texts; see `sse`.
-        stack: holds the ticket.
-    """
+    """Yield events as they come, until the client stops reading."""
 
     def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack) -> None:
         super().__init__(events, media_type="text/event-stream", headers=_UNBUFFERED)

@@ -1,0 +1,337 @@
+"""Access by HTTP: who may ask, how often and how much, and what refused clients are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, WhisperHailoError
+from whisper_hailo.http.hosts import Hosts, Network, address_of
+from whisper_hailo.serve.errors import (
+    BadKeyError,
+    BusyError,
+    ClientDisconnectedError,
+    RejectedError,
+    StorageFullError,
+    TooLargeError,
+    TooManyError,
+    UnknownModelError,
+    is_storage_full,
+    sanitize_error,
+)
+from whisper_hailo.serve.logs import log_refusal
+from whisper_hailo.serve.options import SafetyOptions
+from whisper_hailo.serve.quota import Quota, Reservation
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from fastapi.exceptions import RequestValidationError
+
+logger = logging.getLogger(__name__)
+
+CLIENT: Final = "whisper_hailo.client"
+"""Key of the client's name in a request's scope."""
+
+SUBMITTED: Final = "whisper_hailo.submitted"
+"""Key in the scope of a request that the engine has taken."""
+
+STORED: Final = "whisper_hailo.stored"
+"""Key of the reservation for what a request stores, in its scope."""
+
+_FOR_WATCHERS: Final = frozenset({"/health", "/ready"})
+"""Answered without a key and by any name: what watches over the server knows neither."""
+
+_STALL_S: Final = 30.0
+"""So long a client may be silent in the middle of what it sends, or late in all."""
+
+_SLOWEST: Final = 4096
+"""Bytes a second; a client that sends less holds a place for no good."""
+
+_KEY_PROTOCOL: Final = "openai-insecure-api-key."
+"""Before the key in what a browser calls a protocol; its own name for it is OpenAI's."""
+
+_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class ApiKeys:
+    """The keys of `--api-key` and `--api-key-file`; without any, everyone may ask."""
+
+    def __init__(self, safety: SafetyOptions) -> None:
+        self._safety = safety
+        self._keys = safety.keys()
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+    @property
+    def can_reload(self) -> bool:
+        return self._safety.api_key_file is not None
+
+    def reload(self) -> None:
+        """Read the file again; if it cannot be read, the keys stay as they are."""
+        try:
+            self._keys = self._safety.keys()
+        except OptionError as error:
+            logger.warning("the API keys were not reloaded: %s", error)
+        else:
+            logger.info("reloaded the API keys: %d", len(self._keys))
+
+    def client(self, given: str) -> str | None:
+        """Return a name for the owner of a key that does not reveal it; `None` without keys.
+
+        Raises:
+            BadKeyError: none of the keys was given.
+        """
+        if not self._keys:
+            return None
+        digests = [hmac.compare_digest(key.encode(), given.encode()) for key in self._keys]
+        if not any(digests):  # all are compared, so that time does not tell which was near
+            raise BadKeyError(
+                "the API key is missing or wrong; send it as Authorization: Bearer KEY"
+            )
+        return "key " + hashlib.sha256(given.encode()).hexdigest()[:8]
+
+
+class AccessMiddleware:
+    """ASGI middleware that refuses requests before they are read.
+
+    Args:
+        app: answers what is admitted.
+        hosts: names by which the server may be asked for.
+        quota: counts requests per client.
+        admit: holds a place for a request that sends something, and for what it stores.
+        on_refusal: is called with the error of each refusal.
+        origins: pages of others that may ask.
+        keys: API keys; `None`: everyone may ask.
+        open_to_all: paths that need none, beside those for programs that watch over the server.
+        max_bytes: of what a request sends.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Hosts,
+        quota: Quota,
+        admit: Callable[[str], AbstractContextManager[Reservation]],
+        on_refusal: Callable[[Exception], None],
+        origins: Iterable[str] = (),
+        keys: ApiKeys | None = None,
+        open_to_all: Iterable[str] = (),
+        max_bytes: int = 0,
+    ) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._quota = quota
+        self._admit = admit
+        self._on_refusal = on_refusal
+        self._origins = frozenset(origins)
+        self._keys = keys
+        self._open_to_all = _FOR_WATCHERS.union(open_to_all)
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        with ExitStack() as place:
+            try:
+                self._check(scope)
+                sends = scope.get("method") == "POST"
+                holder = self._admit(scope[CLIENT]) if sends else self._quota.reserve()
+                scope[STORED] = place.enter_context(holder)
+            except (WhisperHailoError, HTTPException) as error:
+                self._on_refusal(error)
+                log_refused_request(scope, error)
+                await response_of(error)(scope, receive, send)
+                return
+            if scope.get("method") == "HEAD":  # uvicorn leaves out the body of the answer
+                scope = {**scope, "method": "GET"}
+            body = _Body(receive, self._max_bytes, scope[STORED])
+            await self._app(scope, body.receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        """Refuse a request, or note its client."""
+        headers = {
+            key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]
+        }
+        listed = headers.get("origin") in self._origins
+        refusal = self._hosts.refusal(scope, any_page=listed or scope.get("method") in _READS)
+        if refusal is not None and scope["path"] not in _FOR_WATCHERS:
+            raise HTTPException(*refusal)
+        client = address_of((scope.get("client") or ("", 0))[0])
+        if scope["path"] not in self._open_to_all:
+            if self._keys is not None:
+                client = self._keys.client(_sent_key(scope, headers)) or client
+            self._quota.count_request(client)
+        scope[CLIENT] = client
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > self._max_bytes:
+            raise _too_large(self._max_bytes)
+
+
+def _sent_key(scope: Scope, headers: Mapping[str, str]) -> str:
+    """Return the key of a request; a page's WebSocket has only its subprotocols to say it in."""
+    for offered in scope.get("subprotocols", ()):
+        if offered.startswith(_KEY_PROTOCOL):
+            return str(offered.removeprefix(_KEY_PROTOCOL))
+    kind, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
+
+
+class _Body:
+    """What a client sends, within its limits."""
+
+    def __init__(self, receive: Receive, max_bytes: int, stored: Reservation) -> None:
+        self._receive = receive
+        self._max_bytes = max_bytes
+        self._stored = stored
+        self._begin_s = time.monotonic()
+        self._n_bytes = 0
+        self._done = False
+
+    async def receive(self) -> Message:
+        """Return the next message of ASGI."""
+        if self._done:
+            return await self._receive()
+        spent_s = time.monotonic() - self._begin_s - self._n_bytes / _SLOWEST
+        try:
+            async with asyncio.timeout(max(0.0, _STALL_S - max(0.0, spent_s))):
+                message: dict[str, Any] = dict(await self._receive())
+        except TimeoutError:
+            raise HTTPException(408, f"too little came for {_STALL_S:g} s; send it again") from None
+        self._n_bytes += len(message.get("body", b""))
+        self._done = not message.get("more_body", False)
+        if self._n_bytes > self._max_bytes:
+            raise HTTPException(413, str(_too_large(self._max_bytes)))
+        try:
+            self._stored.take(len(message.get("body", b"")))
+        except BusyError as error:
+            raise HTTPException(503, str(error), {"Retry-After": str(error.retry_s)}) from None
+        return message
+
+
+def _too_large(max_bytes: int) -> TooLargeError:
+    return TooLargeError(
+        f"the request is larger than {max_bytes >> 20} MiB; send less, or a compressed format"
+    )
+
+
+class TrustedProxies:
+    """ASGI middleware for the `X-Forwarded-For`, `-Proto` and `-Host` of trusted proxies.
+
+    The first two are uvicorn's.
+    """
+
+    def __init__(self, app: ASGIApp, proxies: Collection[Network]) -> None:
+        self._proxies = proxies
+        trusted = [str(network) for network in proxies]
+        self._app = ProxyHeadersMiddleware(app, trusted)  # type: ignore[arg-type]  # its own types
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on as if its client had sent it to this server."""
+        if scope["type"] != "lifespan" and self._is_trusted(scope):
+            headers = dict(scope["headers"])
+            host = headers.get(b"x-forwarded-host", b"").split(b",")[0].strip()
+            if host:
+                others = [header for header in scope["headers"] if header[0] != b"host"]
+                scope = {**scope, "headers": [*others, (b"host", host)]}
+        await self._app(scope, receive, send)  # type: ignore[arg-type]
+
+    def _is_trusted(self, scope: Scope) -> bool:
+        try:
+            peer = ipaddress.ip_address(address_of((scope.get("client") or ("", 0))[0]))
+        except ValueError:
+            return False
+        return any(peer in network for network in self._proxies)
+
+
+_CODES: Final[dict[type[Exception], str]] = {
+    BadKeyError: "invalid_api_key",
+    TooManyError: "rate_limit_exceeded",
+    UnknownModelError: "model_not_found",
+}
+
+
+def status_of(error: Exception) -> int:
+    """Return the status of HTTP for an error; 500 for faults of our own."""
+    if isinstance(error, RejectedError):
+        return error.status
+    if isinstance(error, OptionError | AudioError):
+        return 400
+    if isinstance(error, DeviceError):
+        return 503
+    return error.status_code if isinstance(error, HTTPException) else 500
+
+
+def body_of(error: Exception, param: str | None = None) -> dict[str, Any]:
+    """Return the error object of OpenAI's API, without anything of this machine in it."""
+    kind = "server_error" if status_of(error) >= 500 else "invalid_request_error"
+    if isinstance(error, TooManyError):
+        kind = "requests"
+    code = _CODES.get(type(error))
+    message = str(error.detail) if isinstance(error, HTTPException) else sanitize_error(error)
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def response_of(error: Exception, param: str | None = None) -> JSONResponse:
+    """Return the answer for an error, with `Retry-After` and `WWW-Authenticate` where due."""
+    headers = {}
+    if isinstance(error, RejectedError) and error.retry_s is not None:
+        headers["Retry-After"] = str(error.retry_s)
+    if isinstance(error, BadKeyError):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, HTTPException) and error.headers:
+        headers |= dict(error.headers)
+    return JSONResponse(body_of(error, param), status_of(error), headers)
+
+
+def log_refused_request(scope: Scope, error: Exception) -> None:
+    """Log a request that failed before the engine took it, which logs all others itself."""
+    if scope.get(SUBMITTED) or isinstance(error, ClientDisconnectedError):
+        return
+    client = scope.get(CLIENT) or address_of((scope.get("client") or ("", 0))[0])
+    why, method = body_of(error)["error"]["message"], scope.get("method", "WEBSOCKET")
+    status, path = status_of(error), scope["path"]
+    log_refusal("http", client, error, why, status=status, method=method, path=path)
+
+
+def answer_failures(app: FastAPI) -> None:
+    """Have an application answer all errors as OpenAI's API does."""
+    from fastapi.exceptions import RequestValidationError
+
+    async def failed(request: Request, error: Exception) -> JSONResponse:
+        param = None
+        if is_storage_full(error):
+            error = StorageFullError()
+        request.app.state.metrics.failed(error)
+        if isinstance(error, RequestValidationError):
+            param, message = _first_complaint(error)
+            error = HTTPException(400, message)
+        log_refused_request(request.scope, error)
+        return response_of(error, param)
+
+    for kind in (WhisperHailoError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, failed)
+
+
+def _first_complaint(error: RequestValidationError) -> tuple[str | None, str]:
+    """Return the first parameter that is wrong, and what is wrong with it."""
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"][1:]]
+    param = place[0] if place else None
+    return param, f"{param or 'the request'}: {first['msg']}"

@@ -1,0 +1,277 @@
+"""The HTTP application: its routes, behind the access middleware, and pages of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from html import escape
+from importlib import resources
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, FastAPI, Form, Request, Response, UploadFile
+from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.telemetry import TelemetryConfig
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
+
+from whisper_hailo.core.languages import language_name
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.core.version import __version__
+from whisper_hailo.http.hosts import Hosts
+from whisper_hailo.serve.access import (
+    AccessMiddleware,
+    ApiKeys,
+    TrustedProxies,
+    answer_failures,
+    body_of,
+)
+from whisper_hailo.serve.metrics import CONTENT_TYPE
+from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
+from whisper_hailo.serve.request import Choices
+from whisper_hailo.serve.routes import media, openai
+from whisper_hailo.serve.routes.realtime import session as realtime
+from whisper_hailo.serve.service import Ticket, TranscriptionService
+from whisper_hailo.serve.uploads import (
+    RESPONSES,
+    TEXT,
+    Events,
+    UploadHandler,
+    UploadRoute,
+    answers,
+    sse,
+)
+from whisper_hailo.serve.worker import State
+from whisper_hailo.text.outputs import render
+
+_NO_TELEMETRY: Final[TelemetryConfig] = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+"""Nothing is sent anywhere, whatever the environment says."""
+
+
+def make_app(
+    service: TranscriptionService,
+    address: Address,
+    limits: LimitOptions,
+    safety: SafetyOptions,
+    keys: ApiKeys | None = None,
+) -> ASGIApp:
+    """Return the application of a service that is served at an address.
+
+    `keys` are those of `safety`, if somebody else reloads them.
+    """
+    app = FastAPI(
+        title="whisper-hailo",
+        version=__version__,
+        description="Whisper speech-to-text, in OpenAI's words and those of others.",
+        docs_url=None,  # FastAPI's own page is fetched from a foreign server
+        redoc_url=None,
+        telemetry=_NO_TELEMETRY,
+        responses=RESPONSES,
+    )
+    keys = ApiKeys(safety) if keys is None else keys
+    app.state.metrics, app.state.keys = service.metrics, keys
+    answer_failures(app)
+    for router in (
+        health_router, openai.router, realtime.router, media.router, page_router,
+    ):  # fmt: skip
+        app.include_router(router(service))
+    served: ASGIApp = AccessMiddleware(
+        app,
+        hosts=Hosts.of(address.host, safety.allow_host, "--allow-host"),
+        origins=safety.allow_origin,
+        keys=keys,
+        open_to_all=OPEN_TO_ALL,
+        max_bytes=limits.max_upload_mib << 20,
+        quota=service.quota,
+        admit=service.admit,
+        on_refusal=service.metrics.failed,
+    )
+    if safety.allow_origin:
+        served = CORSMiddleware(
+            served,
+            allow_origins=safety.allow_origin,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
+    return TrustedProxies(served, safety.proxies) if safety.proxies else served
+
+
+def health_router(service: TranscriptionService) -> APIRouter:
+    """Return `/health`, `/ready` and `/metrics`, for programs that watch over the server."""
+    routes = APIRouter(tags=["operations"])
+
+    @routes.get("/health", summary="Whether the program lives")
+    async def health() -> dict[str, str]:
+        return {"status": "ok", "version": __version__}
+
+    @routes.get("/ready", summary="Whether requests are taken")
+    async def ready() -> JSONResponse:
+        is_ready = service.state in (State.READY, State.RELEASED)
+        models = {name: state.value for name, state in service.models.states.items()}
+        body = {"status": service.state.value, "models": models}
+        return JSONResponse(body, 200 if is_ready else 503)
+
+    @routes.get("/metrics", summary="For Prometheus", response_model=None, responses=answers(TEXT))
+    async def metrics() -> Response:
+        return Response(service.metrics.page(), media_type=CONTENT_TYPE)
+
+    return routes
+
+
+_SCRIPT: Final = "text/javascript"
+_FILES: Final = {
+    "/": ("index.html", "text/html"),
+    "/page/page.css": ("page.css", "text/css"),
+    "/page/page.js": ("page.js", _SCRIPT),
+    "/page/events.js": ("events.js", _SCRIPT),
+    "/page/result.js": ("result.js", _SCRIPT),
+    "/page/microphone.js": ("microphone.js", _SCRIPT),
+    "/page/recorder.js": ("recorder.js", _SCRIPT),
+}
+_ABOUT: Final = "/page/about.json"
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; worker-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+_SAVED_AS: Final = ("txt", "srt", "vtt", "json")
+_BYTES_PER_SECOND: Final = 2 * SAMPLE_RATE_HZ
+"""Of what the page records."""
+
+OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})
+"""Where a user types an API key."""
+
+
+def page_router(service: TranscriptionService) -> APIRouter:
+    """Return the page at `/` and what it asks for, and `/docs`; not in the description."""
+    routes = APIRouter(route_class=UploadRoute, include_in_schema=False)
+    uploads = UploadHandler(service, "page")
+
+    async def file(request: Request) -> Response:
+        name, kind = _FILES[request.scope["path"]]
+        content = resources.files("whisper_hailo.serve").joinpath("page", name).read_bytes()
+        return Response(content, media_type=kind, headers=_HEADERS)
+
+    for path in _FILES:
+        routes.add_api_route(path, file)
+
+    @routes.get(_ABOUT)
+    async def about(request: Request) -> dict[str, Any]:
+        limits, models = service.limits, service.models
+        codes = {code for model in models.models for code in model.languages}
+        names = sorted((language_name(code), code) for code in codes)
+        return {
+            "models": [model.name for model in models.models],
+            "languages": [(code, name) for name, code in names],
+            "key": bool(request.app.state.keys),
+            "seconds": min(limits.seconds, limits.bytes / _BYTES_PER_SECOND - 1),
+        }
+
+    @routes.post("/page/transcripts", response_model=None)
+    async def transcripts(
+        *,
+        request: Request,
+        file: UploadFile,
+        model: Annotated[str, Form()] = "",
+        language: Annotated[str, Form()] = "",
+        task: Annotated[Literal["transcribe", "translate"], Form()] = "transcribe",
+    ) -> Response:
+        choices = Choices(model=model, language=language or None, task=task)
+        async with AsyncExitStack() as stack:
+            ticket = await stack.enter_async_context(uploads.ticket(request, file, choices))
+            return Events(_page_events(ticket), stack.pop_all())
+        raise AssertionError  # what the block raises is not kept back
+
+    @routes.get("/docs")
+    async def docs(request: Request) -> HTMLResponse:
+        return HTMLResponse(_docs_page(request.app.openapi()))
+
+    return routes
+
+
+async def _page_events(ticket: Ticket) -> AsyncIterator[str]:
+    """Yield each segment when it is final, then the files that can be saved."""
+    yield sse({"type": "begin", "duration": ticket.duration_s})
+    try:
+        async for segment in ticket.segments():
+            times = {"start": segment.start_s, "end": segment.end_s}
+            yield sse({"type": "segment", "text": segment.text, **times})
+        transcript = ticket.transcript
+        yield sse(
+            {
+                "type": "done",
+                "language": language_name(transcript.language),
+                "duration": transcript.duration_s,
+                "files": {name: render(transcript, name) for name in _SAVED_AS},
+            }
+        )
+    except Exception as error:  # the status is sent already
+        yield sse({"type": "error", **body_of(error)})
+
+
+_DOCS_HEAD: Final = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>whisper-hailo: API</title>
+<style>
+:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+code, h2 { font-family: ui-monospace, monospace; }
+h2 { font-size: 1.1rem; margin-top: 2rem; }
+td { padding: 0 1rem 0 0; vertical-align: top; }
+</style>
+<h1>whisper-hailo</h1>
+<p>The same for programs: <a href="/openapi.json">openapi.json</a>.</p>
+"""
+
+
+def _docs_page(description: dict[str, Any]) -> str:
+    """Return an OpenAPI description as a page without a script or anything from elsewhere."""
+    schemas = description.get("components", {}).get("schemas", {})
+    parts = [_DOCS_HEAD]
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            parts.append(f"<h2>{method.upper()} {escape(path)}</h2>\n")
+            parts.append(f"<p>{escape(operation.get('summary', ''))}</p>\n")
+            rows = _docs_rows(operation, schemas)
+            if rows:
+                parts.append(f"<table>{''.join(rows)}</table>\n")
+    return "".join(parts)
+
+
+def _docs_rows(operation: dict[str, Any], schemas: dict[str, Any]) -> list[str]:
+    """Return a row for each parameter and each field of the body."""
+    parameters = operation.get("parameters", ())
+    fields = {parameter["name"]: parameter["schema"] for parameter in parameters}
+    needed = {parameter["name"] for parameter in parameters if parameter.get("required")}
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        schema = schemas.get(content["schema"].get("$ref", "").rpartition("/")[2], {})
+        fields |= schema.get("properties", {})
+        needed |= set(schema.get("required", ()))
+    return [
+        f"<tr><td><code>{escape(name)}</code><td>{escape(_docs_type(schema))}"
+        f"<td>{'needed' if name in needed else ''}</tr>\n"
+        for name, schema in fields.items()
+    ]
+
+
+def _docs_type(schema: dict[str, Any]) -> str:
+    """Return what a value may be, in words."""
+    if "anyOf" in schema:
+        kinds = [_docs_type(kind) for kind in schema["anyOf"] if kind.get("type") != "null"]
+        return " or ".join(dict.fromkeys(kinds))
+    if "enum" in schema:
+        return ", ".join(map(str, schema["enum"]))
+    if schema.get("type") == "array":
+        return f"any number of: {_docs_type(schema['items'])}"
+    if schema.get("contentMediaType") or schema.get("format") == "binary":
+        return "a file"
+    default = f", {schema['default']} by default" if schema.get("default") is not None else ""
+    return f"{schema.get('const', schema.get('type', ''))}{default}"
