@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.core.spec import AudioForm, Dimensions, ModelSpec
+from whisper_hailo.core.spec import AUDIO_BLOCK, SIGNLESS_ZERO, AudioForm, Dimensions, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
 AnyArray: TypeAlias = NDArray[Any]
@@ -49,7 +49,7 @@ def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 
 IN_GROUPED = ("last_position", "n_positions", "nothing_new")
 """Inputs of a step besides keys, values and scales: how many there are, and that none are added."""
 
-_TYPES = {AudioForm.FLOAT: np.float32, AudioForm.CODES: np.int8, AudioForm.HALF: np.float16}
+_TYPES = {AudioForm.FLOAT: np.float32, AudioForm.CODES: np.uint8, AudioForm.HALF: np.float16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class CrossNames:
         form = spec.audio_form
         if form is AudioForm.FLOAT:
             return cls(form, arrays, (), ())
-        scales = tuple(f"cross_{part}_scale_{i}" for part, i in parts)
-        same = tuple(f"same_{part}_{i}" for part, i in parts)
-        return cls(form, arrays, scales if form is AudioForm.CODES else (), same)
+        if form is AudioForm.CODES:
+            return cls(form, arrays, tuple(f"cross_{part}_scale_{i}" for part, i in parts), ())
+        return cls(form, arrays, (), tuple(f"same_{part}_{i}" for part, i in parts))
 
     @property
     def made(self) -> frozenset[str]:
@@ -99,10 +99,11 @@ class CrossKV:
 
     Attributes:
         names: what the graphs call them.
-        arrays: key and value of each layer in turn, `(batch, heads, n_positions + 1, head_size)`,
-            float32, int8 or float16.
-        scales: of each int8 array, `(batch, 1, d_model)` float32: what one step of a channel is
-            worth.
+        arrays: key and value of each layer in turn, `(batch, heads, n_keys, head_size)`, float32
+            or float16; or codes, uint8, whose keys come in blocks, `(batch, heads, blocks,
+            head_size, AUDIO_BLOCK)`.
+        scales: of each array of codes, `(batch, 1, heads, head_size)` float32: what one step of a
+            channel is worth.
     """
 
     names: CrossNames
@@ -112,15 +113,29 @@ class CrossKV:
     @classmethod
     def empty(cls, names: CrossNames, dims: Dimensions, batch: int, n_positions: int) -> CrossKV:
         """Memory for what the graph makes of so many windows."""
-        shape = (batch, dims.n_decoder_heads, n_positions + 1, dims.head_size)
-        arrays = tuple(np.empty(shape, _TYPES[names.form]) for _ in names.arrays)
-        scale = (batch, 1, dims.d_model)
+        n_keys, heads, size = n_positions + 1, dims.n_decoder_heads, dims.head_size
+        keys: tuple[int, ...] = (batch, heads, n_keys, size)
+        values = keys
+        if names.form is AudioForm.CODES:
+            keys = (batch, heads, n_keys // AUDIO_BLOCK, size, AUDIO_BLOCK)
+        dtype = _TYPES[names.form]
+        arrays = tuple(np.empty(keys if "key" in name else values, dtype) for name in names.arrays)
+        scale = (batch, 1, heads, size)
         return cls(names, arrays, tuple(np.empty(scale, np.float32) for _ in names.scales))
 
     @property
     def grouped(self) -> bool:
         """Whether "grouped" attention reads them, which takes many tokens of one row only."""
         return bool(self.names.same)
+
+    @property
+    def shares(self) -> bool:
+        """Whether several hypotheses may read one window's."""
+        return self.names.form is AudioForm.CODES
+
+    @property
+    def n_windows(self) -> int:
+        return int(self.arrays[0].shape[0])
 
     def made(self) -> Named:
         """Outputs of the cross-attention graph."""
@@ -134,11 +149,10 @@ class CrossKV:
         if not self.grouped:
             return self.made()
         batch, heads, n_keys, size = self.arrays[0].shape
-        dtype = np.float16 if self.names.form is AudioForm.HALF else np.float32
         return self.made() | {
             "last_position": np.full(batch, n_keys - 1, np.int32),
             "n_positions": np.array([n_keys], np.int32),
-            "nothing_new": np.zeros((batch, 0, heads * size), dtype),
+            "nothing_new": np.zeros((batch, 0, heads * size), np.float16),
         }
 
     def same(self) -> Named:
@@ -169,8 +183,8 @@ def alignment_weights(
     here once more, from the queries of the pass.
 
     Args:
-        queries: of each layer in `heads`, `(batch, n_tokens, d_model)`, with the keys' scales where
-            they have any.
+        queries: of each layer in `heads`, `(batch, n_tokens, heads, head_size)`, with the keys'
+            scales where they have any.
         cross: keys and values of the batch.
         cross_bias: `(batch, 1, 1, n_keys)`, what is added to the scores.
         heads: layers and their heads.
@@ -180,12 +194,19 @@ def alignment_weights(
     """
     parts = []
     for query, (layer, chosen) in zip(queries, heads, strict=True):
-        keys = cross.arrays[2 * layer][:, chosen].astype(np.float32, copy=False)
-        batch, n_tokens, _ = query.shape
-        n_heads, size = cross.arrays[0].shape[1], cross.arrays[0].shape[3]
-        apart = query.reshape(batch, n_tokens, n_heads, size).transpose(0, 2, 1, 3)[:, chosen]
-        scores = apart @ keys.transpose(0, 1, 3, 2) + cross_bias
+        keys = _columns_of_keys(cross, layer, chosen)
+        scores = query[:, :, chosen].transpose(0, 2, 1, 3) @ keys + cross_bias
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights /= weights.sum(axis=-1, keepdims=True)
         parts.append(weights)
     return np.concatenate(parts, axis=1)
+
+
+def _columns_of_keys(cross: CrossKV, layer: int, heads: Sequence[int]) -> FloatArray:
+    """Keys of some heads, `(batch, heads, head_size, n_keys)` float32, without their scales."""
+    keys = cross.arrays[2 * layer][:, heads].astype(np.float32, copy=False)
+    if cross.names.form is not AudioForm.CODES:
+        return keys.transpose(0, 1, 3, 2)
+    batch, n_heads, _, size, _ = keys.shape
+    columns: FloatArray = (keys - SIGNLESS_ZERO).transpose(0, 1, 3, 2, 4)
+    return columns.reshape(batch, n_heads, size, -1)

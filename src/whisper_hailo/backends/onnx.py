@@ -30,7 +30,14 @@ from whisper_hailo.backends.state import (
 )
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
-from whisper_hailo.core.spec import CROSS_KV_FILE, DECODER_FILE, ENCODER_FILE, ModelSpec
+from whisper_hailo.core.spec import (
+    AUDIO_BLOCK,
+    CROSS_KV_FILE,
+    DECODER_FILE,
+    ENCODER_FILE,
+    AudioForm,
+    ModelSpec,
+)
 from whisper_hailo.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -63,11 +70,12 @@ def _row_by_row(run: Pass, tokens: IntArray, state: CachedState, positions: IntA
 
 def _one_row(state: CachedState, rows: slice) -> CachedState:
     """One row of a state, in its place: what is added to its cache is added to the state's."""
+    window = rows.start // state.rows_per_window
     return replace(
         state,
         cache=state.cache.row(rows.start),
-        cross=state.cross.rows(np.array([rows.start])),
-        cross_bias=state.cross_bias[rows],
+        cross=state.cross.rows(np.array([window])),
+        cross_bias=state.cross_bias[window : window + 1],
         first=state.first[rows],
         audio_rows=state.audio_rows[rows],
     )
@@ -178,6 +186,18 @@ class OnnxEncoder(Closing):
         return features
 
 
+_N_SILENCE_COPIES = 4
+_FEWEST_ZERO_ROWS = 16
+"""Keys that share the weight of padding: one that had all of it would leave no codes of 8 bits to
+the audio of a short window."""
+
+
+def _with_split_silence(padding: Padding) -> Padding:
+    if padding.silence is None:
+        return padding
+    return replace(padding, silence=padding.silence.split(_N_SILENCE_COPIES))
+
+
 class CachedDecoder(Closing):
     """The cross-attention and decoder graphs of a model directory, with a key and value cache.
 
@@ -255,7 +275,14 @@ class CachedDecoder(Closing):
         n_positions = check_features(audio_features, paddings, n_positions, self._spec)
         batch, n_audio_ctx, _ = audio_features.shape
         dims = self._spec.dims
+        in_codes = self._spec.audio_form is AudioForm.CODES
+        if in_codes:
+            paddings = tuple(map(_with_split_silence, paddings))
         heard = with_silence_keys(audio_features, paddings[0].silence)
+        n_zero = 1
+        if in_codes:  # zero rows fill up the last block
+            n_zero = _FEWEST_ZERO_ROWS - (heard.shape[1] + _FEWEST_ZERO_ROWS) % -AUDIO_BLOCK
+            heard = np.pad(heard, ((0, 0), (0, n_zero - 1), (0, 0)))  # the graph adds one
         return CachedState(
             cache=Cache.empty(
                 dims.n_decoder_layers,
@@ -263,7 +290,7 @@ class CachedDecoder(Closing):
                 dims.n_text_ctx,
             ),
             cross=self._cross(np.ascontiguousarray(heard, dtype=np.float32)),
-            cross_bias=cross_bias(paddings, n_positions, n_audio_ctx),
+            cross_bias=cross_bias(paddings, n_positions, n_audio_ctx, n_zero),
             first=np.zeros(batch, np.int64),
             audio_rows=tuple(range(batch)),
             n_audio_ctx=n_audio_ctx,
@@ -328,15 +355,23 @@ class CachedDecoder(Closing):
             "logsumexp": (batch, positions.size),
         }
         if alignment:
+            shape: tuple[int, ...] = (batch, n_new, dims.d_model)
+            if state.cross.shares:
+                n_windows, n_each = state.cross.n_windows, state.rows_per_window
+                shape = (n_windows, n_each * n_new, dims.n_decoder_heads, dims.head_size)
             for layer, _ in self._alignment_heads:
-                outputs[f"query_{layer}"] = (batch, n_new, dims.d_model)
+                outputs[f"query_{layer}"] = shape
         session = _opened(self._decoder, self.name)
         binding = state.cache.bound(session, self._names, state.cross)
         with running(DECODER_FILE):
             logits, logsumexp, *queries = binding.run(arrays, outputs)
         if not alignment:
             return StepOutput(logits, logsumexp)
-        weights = alignment_weights(queries, state.cross, state.cross_bias, self._alignment_heads)
+        apart = (batch, n_new, dims.n_decoder_heads, dims.head_size)
+        queries = [query.reshape(apart) for query in queries]
+        windows = np.arange(batch) // state.rows_per_window
+        cross, bias = state.cross.rows(windows), state.cross_bias[windows]
+        weights = alignment_weights(queries, cross, bias, self._alignment_heads)
         return StepOutput(logits, logsumexp, weights[..., : state.n_audio_ctx])
 
     def batch_size(self, state: CachedState) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -177,8 +178,7 @@ class Cache:
 
     def select(self, rows: IntArray, n_kept: int) -> Cache:
         """The first `n_kept` places of some rows, in that order."""
-        n_places = self.arrays[0].shape[2]
-        copies = tuple(_longer(array[rows, :, :n_kept], n_places) for array in self.arrays)
+        copies = tuple(_copy_rows(array, rows.tolist(), n_kept) for array in self.arrays)
         return Cache(copies, self.n_text_ctx, n_kept)
 
 
@@ -190,14 +190,23 @@ def _longer(array: FloatArray, n_places: int) -> FloatArray:
     return longer
 
 
+def _copy_rows(array: FloatArray, rows: list[int], n_kept: int) -> FloatArray:
+    """The first places of some rows, in that order; no place behind them is ever read."""
+    copied = np.empty((len(rows), *array.shape[1:]), np.float32)
+    for place, row in enumerate(rows):
+        copied[place, :, :n_kept] = array[row, :, :n_kept]
+    return copied
+
+
 @dataclass(frozen=True, slots=True)
 class CachedState:
     """A batch of hypotheses between two decoder steps; what it stands for never changes.
 
     Attributes:
         cache: keys and values, of which the first `n_tokens` places are this state's.
-        cross: keys and values of the audio.
-        cross_bias: `(batch, 1, 1, n_keys)` float32, see `cross_bias`.
+        cross: keys and values of the audio, of each row, or of windows that rows share, each as
+            many.
+        cross_bias: `(windows, 1, 1, n_keys)` float32, see `cross_bias`.
         first: `(batch,)` int64 column of each row's first real token.
         audio_rows: for each row, which row of `start`'s audio features it listens to.
         n_audio_ctx: positions of the audio; keys behind them stand for silence.
@@ -215,6 +224,11 @@ class CachedState:
     @property
     def batch(self) -> int:
         return len(self.audio_rows)
+
+    @property
+    def rows_per_window(self) -> int:
+        """Hypotheses that share the keys and values of one window."""
+        return self.batch // self.cross.n_windows if self.batch else 1
 
     @property
     def past(self) -> Arrays:
@@ -273,14 +287,14 @@ def _general_inputs(tokens: IntArray, state: CachedState) -> dict[str, AnyArray]
         "tokens": tokens,
         "text_positions": np.maximum(queries - first[:, np.newaxis], 0),
         "self_bias": self_bias,
-        "cross_bias": cross if n_new == 1 else np.repeat(cross, n_new, axis=2),
+        "cross_bias": cross if n_new == 1 or state.cross.shares else cross.repeat(n_new, axis=2),
         "last_column": np.full(batch, n_columns - 1, np.int32),
         "n_columns": np.array([n_columns], np.int32),
     }
 
 
 def cross_bias(
-    paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int
+    paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int, n_zero: int = 1
 ) -> FloatArray:
     """Additive cross-attention mask: what each row may hear, and how much silence follows.
 
@@ -288,53 +302,68 @@ def cross_bias(
         paddings: one policy per row, with the same silence keys or none.
         n_positions: `(batch,)` int64 true number of positions of each row.
         n_audio_ctx: positions of the batch, at least the largest of these.
+        n_zero: zero rows at the end, each of which stands for as many.
 
     Returns:
-        `(batch, 1, 1, n_audio_ctx + n_keys + 1)` float32: 0 for real positions, -inf beyond them.
-        For P positions added, the silence keys have ln P plus their log share, and the zero row in
-        the last column has -inf; without silence keys, the zero row has ln P. Read-only.
+        `(batch, 1, 1, n_audio_ctx + n_keys + n_zero)` float32: 0 for real positions, -inf beyond
+        them. For P positions added, the silence keys have ln P plus their log share, and the zero
+        rows in the last columns have -inf; without silence keys, they have ln P between them.
+        Read-only.
     """
     if len(paddings) == 1:
-        return _cross_bias_of_row(paddings[0], int(n_positions[0]), n_audio_ctx)
-    return _cross_bias(paddings, n_positions, n_audio_ctx)
+        return _cross_bias_of_row(paddings[0], int(n_positions[0]), n_audio_ctx, n_zero)
+    return _cross_bias(paddings, n_positions, n_audio_ctx, n_zero)
 
 
 @lru_cache(maxsize=16)
-def _cross_bias_of_row(padding: Padding, n_positions: int, n_audio_ctx: int) -> FloatArray:
+def _cross_bias_of_row(
+    padding: Padding, n_positions: int, n_audio_ctx: int, n_zero: int
+) -> FloatArray:
     """Windows are mostly as long as the one before."""
-    return _cross_bias((padding,), np.array([n_positions]), n_audio_ctx)
+    return _cross_bias((padding,), np.array([n_positions]), n_audio_ctx, n_zero)
 
 
 def _cross_bias(
-    paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int
+    paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int, n_zero: int
 ) -> FloatArray:
     heard = np.where(np.arange(n_audio_ctx) < n_positions[:, None], 0.0, -np.inf)
     n_added = [p.n_added(int(n)) for p, n in zip(paddings, n_positions, strict=True)]
     with np.errstate(divide="ignore"):  # ln 0 is the -inf that no padding asks for
         level = np.log(np.array(n_added, np.float64))[:, None]
     silence = paddings[0].silence
+    zero_rows = np.zeros((len(paddings), n_zero))
     if silence is None:
-        behind = level
+        parts = [heard, zero_rows + level - np.log(n_zero)]
     else:
-        zero_row = np.full_like(level, -np.inf)
-        behind = np.concatenate([level + silence.log_shares, zero_row], axis=1)
-    bias = np.concatenate([heard, behind], axis=1)
+        parts = [heard, level + silence.log_shares, zero_rows - np.inf]
+    bias = np.concatenate(parts, axis=1)
     return constant(bias.astype(np.float32))[:, None, None, :]
 
 
 def select_rows(state: CachedState, rows: IntArray) -> CachedState:
     """State of the given rows, in that order, repeats allowed."""
     audio_rows = tuple(state.audio_rows[int(row)] for row in rows)
-    # Beams that trade places mostly hear the same audio: its large tensors then stay put.
-    same_audio = audio_rows == state.audio_rows
-    return replace(
+    held = state.audio_rows[:: state.rows_per_window]
+    needed = _windows_of(audio_rows) if state.cross.shares else audio_rows
+    selected = replace(
         state,
         cache=state.cache.select(rows, state.n_tokens),
-        cross=state.cross if same_audio else state.cross.rows(rows),
-        cross_bias=state.cross_bias if same_audio else state.cross_bias[rows],
         first=state.first[rows],
         audio_rows=audio_rows,
     )
+    # Beams that trade places mostly hear the same audio: its large tensors then stay put.
+    if needed == held:
+        return selected
+    windows = np.array([held.index(window) for window in needed], np.int64)
+    return replace(selected, cross=state.cross.rows(windows), cross_bias=state.cross_bias[windows])
+
+
+def _windows_of(audio_rows: tuple[int, ...]) -> tuple[int, ...]:
+    """Windows that rows can share: each once where all have as many rows, side by side."""
+    runs = [(window, len(list(run))) for window, run in groupby(audio_rows)]
+    if len({n for _, n in runs}) > 1:
+        return audio_rows
+    return tuple(window for window, _ in runs)
 
 
 def take_rows(tensor: onnxruntime.OrtValue, rows: IntArray) -> onnxruntime.OrtValue:

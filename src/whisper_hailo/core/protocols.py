@@ -57,6 +57,10 @@ class SilenceKeys:
         logarithms: FloatArray = np.log(self.shares)
         return logarithms
 
+    def split(self, n: int) -> SilenceKeys:
+        """Return keys of which each stands n times, for an nth of its share."""
+        return SilenceKeys(np.tile(self.features, (n, 1)), np.tile(self.shares / n, n))
+
     def repeat_rows(self, n_rows: int) -> FloatArray:
         """Return `(n_rows, d_model)`: each row repeated by its share."""
         middles = (np.arange(n_rows) + 0.5) / max(1, n_rows)

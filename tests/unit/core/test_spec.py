@@ -7,6 +7,7 @@ import pytest
 from tests.unit.shapes import TINY, toy_spec
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import (
+    READABLE_VERSIONS,
     SPEC_VERSION,
     AudioForm,
     FileRecord,
@@ -93,12 +94,30 @@ def test_older_directories_lack_what_their_version_did_not_have() -> None:
 
 
 def test_another_format_version_says_what_to_do() -> None:
-    for version in (1, 3, 5, 9, 99):  # earlier programs wrote decoders with other inputs
+    for version in (
+        1,
+        3,
+        5,
+        SPEC_VERSION + 1,
+        99,
+    ):  # earlier programs wrote decoders with other inputs
         text = toy_spec().to_json().replace(f'"version": {SPEC_VERSION}', f'"version": {version}')
         with pytest.raises(
             ModelError, match=rf"version {version}, .* convert the checkpoint again"
         ):
             ModelSpec.from_json(text.encode(), "model.json")
+
+
+def test_8_bit_decoders_of_earlier_versions_are_to_be_converted_again() -> None:
+    spec = replace(toy_spec(), quantization="int8")
+    assert spec.audio_form is AudioForm.CODES
+    for version in READABLE_VERSIONS:
+        text = spec.to_json().replace(f'"version": {SPEC_VERSION}', f'"version": {version}')
+        if version == SPEC_VERSION:
+            assert ModelSpec.from_json(text.encode(), "model.json") == spec
+        else:
+            with pytest.raises(ModelError, match="convert the checkpoint again"):
+                ModelSpec.from_json(text.encode(), "model.json")
 
 
 HEF = HefRecord(
@@ -149,7 +168,7 @@ def test_the_same_spec_is_the_same_text_which_people_can_read() -> None:
     assert text.startswith('{\n  "alignment_heads": [\n    [\n      0,\n      0\n    ]\n  ],\n')
     assert text.endswith("\n}\n")
     raw = json.loads(text)
-    assert raw["version"] == 8
+    assert raw["version"] == SPEC_VERSION
     assert [*raw] == sorted(raw)
     assert [*raw["dims"]] == sorted(raw["dims"])
 

@@ -9,14 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from whisper_hailo.convert.graphs.builder import INT32, MICROSOFT, GraphBuilder
+from whisper_hailo.convert.graphs.builder import FLOAT, INT32, MICROSOFT, GraphBuilder
 from whisper_hailo.convert.graphs.layers import in_float, in_half
+from whisper_hailo.core.spec import SIGNLESS_ZERO
 
 SELF_BIAS = "self_bias.cut"
 """What is added to the scores of the cache, `(batch, 1, n, n_columns)`."""
 
 HALF_BIAS = "cross_bias.half"
 """What is added to the scores of the audio, in float16."""
+
+WINDOW_QUERIES = "window_queries.shape"
+"""Shape `(4,)` of the queries of each window: `windows, -1, heads, head_size`."""
+
+ROW_VALUES = "row_values.shape"
+"""Shape `(3,)` of a value of each token: `rows, n_tokens, d_model`."""
+
+_LARGEST_CODE = 127
+_LARGEST_WEIGHT_CODE = 255
 
 
 def attend(
@@ -65,34 +75,58 @@ def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: i
     )[0]
 
 
-def attend_to_codes(b: GraphBuilder, name: str, query: str, layer: int, n_heads: int) -> str:
-    """Attention to keys and values of the audio that are held in 8 bits.
+def attend_to_codes(b: GraphBuilder, name: str, query: str, layer: int) -> str:
+    """Attention to keys and values of the audio that are held in 8 bits, all products in integers.
 
-    Every channel of a window has a scale of its own. The operator takes the same scales for all
-    rows of a batch: so it is told that they are one, and the query takes the keys' scales, the
-    result those of the values.
+    Hypotheses of one window are further queries to the same keys, which are read once. Queries and
+    weights are rounded to 8 bits for each query and head, so none depends on its neighbours.
+    Weights are 36 dB from those that are not rounded (real `base`). No code has a sign: sums of
+    signed ones are cut off by processors without VNNI.
 
     Args:
-        b: the graph, with the inputs of `_attend_to_audio`, the keys' and values' scales, and
-            `cross_bias`.
-        name: name of the result `(batch, n, d_model)`.
-        query: `(batch, n, d_model)`, with the scales of the keys.
+        b: the graph, with the inputs `cross_key_{i} (windows, heads, blocks, head_size,
+            AUDIO_BLOCK)`, `cross_value_{i} (windows, heads, n_keys, head_size)`, their scales
+            `(windows, 1, heads, head_size)`, `cross_bias (windows, 1, 1, n_keys)` and the value
+            `WINDOW_QUERIES`.
+        name: name of the result `(windows, m, heads, head_size)`.
+        query: `(windows, m, heads, head_size)`, with the scales of the keys.
         layer: i.
-        n_heads: number of heads.
     """
-    one = b.constant(np.ones(1, np.float32))
-    codes = _attend_to_audio(
-        b,
-        f"{name}.codes",
-        query,
-        layer=layer,
-        n_heads=n_heads,
-        more=("cross_bias", "", one, one),
-        kv_cache_bit_width=8,
-        k_quant_type="PER_TENSOR",
-        v_quant_type="PER_TENSOR",
-    )
-    return b.op("Mul", (codes, f"cross_value_scale_{layer}"), name)
+    apart = b.op("Transpose", (query,), f"{name}.query", perm=[0, 2, 1, 3])
+    zero, middle = (b.constant(np.array(code, np.uint8)) for code in (0, SIGNLESS_ZERO))
+    one, block = b.constant(1.0), b.constant([2])
+    size = b.op("Abs", (apart,), f"{name}.sizes")
+    largest = b.op("ReduceMax", (size,), f"{name}.largest", axes=[-1])
+    step = b.op("Mul", (largest, b.constant(1.0 / _LARGEST_CODE)), f"{name}.step")
+    steps = b.op("Div", (apart, step), f"{name}.steps")
+    codes = b.op("QuantizeLinear", (steps, one, middle), f"{name}.codes")
+    asked = b.op("Unsqueeze", (codes, block), f"{name}.asked")
+    keys = (asked, f"cross_key_{layer}", middle, middle)
+    blocks = b.op("MatMulInteger", keys, f"{name}.score_blocks")
+    sums = _joined_blocks(b, blocks, f"{name}.sums")
+    floats = b.op("Cast", (sums,), f"{name}.float_sums", to=FLOAT)
+    scores = b.op("Mul", (floats, step), f"{name}.scores")
+    biased = b.op("Add", (scores, "cross_bias"), f"{name}.biased")
+    weights = b.op("Softmax", (biased,), f"{name}.weights", axis=-1)
+    peak = b.op("ReduceMax", (weights,), f"{name}.peak", axes=[-1])
+    shares = b.op("Div", (weights, peak), f"{name}.shares")
+    unit = b.constant(1.0 / _LARGEST_WEIGHT_CODE)
+    parts = b.op("QuantizeLinear", (shares, unit, zero), f"{name}.weight_codes")
+    values = (parts, f"cross_value_{layer}", zero, middle)
+    sums = b.op("MatMulInteger", values, f"{name}.value_sums")
+    floats = b.op("Cast", (sums,), f"{name}.float_values", to=FLOAT)
+    worth = b.op("Mul", (peak, unit), f"{name}.worth")
+    mixed = b.op("Mul", (floats, worth), f"{name}.mixed")
+    back = b.op("Transpose", (mixed,), f"{name}.back", perm=[0, 2, 1, 3])
+    return b.op("Mul", (back, f"cross_value_scale_{layer}"), name)
+
+
+def _joined_blocks(b: GraphBuilder, blocks: str, name: str) -> str:
+    """`(windows, heads, blocks, m, AUDIO_BLOCK)` -> `(windows, heads, m, n_keys)`."""
+    side_by_side = b.op("Transpose", (blocks,), f"{name}.side_by_side", perm=[0, 1, 3, 2, 4])
+    shape = b.op("Shape", ("cross_bias",), f"{name}.n_keys", start=3, end=4)
+    shape = b.op("Concat", (b.constant([0, 0, -1]), shape), f"{name}.shape", axis=0)
+    return b.op("Reshape", (side_by_side, shape), name)
 
 
 def attend_to_half(b: GraphBuilder, name: str, query: str, layer: int, n_heads: int) -> str:

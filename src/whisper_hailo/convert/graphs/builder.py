@@ -131,9 +131,9 @@ class GraphBuilder:
 
 FLOAT = int(TensorProto.FLOAT)
 HALF = int(TensorProto.FLOAT16)
-INT8 = int(TensorProto.INT8)
+UINT8 = int(TensorProto.UINT8)
 INT32 = int(TensorProto.INT32)
 INT64 = int(TensorProto.INT64)
 
-AUDIO_TYPES = {AudioForm.FLOAT: FLOAT, AudioForm.CODES: INT8, AudioForm.HALF: HALF}
+AUDIO_TYPES = {AudioForm.FLOAT: FLOAT, AudioForm.CODES: UINT8, AudioForm.HALF: HALF}
 """Of the keys and values of the audio."""

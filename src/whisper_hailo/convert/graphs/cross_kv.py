@@ -19,7 +19,7 @@ from whisper_hailo.convert.graphs.products import (
     linear,
     seen_by_several,
 )
-from whisper_hailo.core.spec import AudioForm
+from whisper_hailo.core.spec import AUDIO_BLOCK, SIGNLESS_ZERO, AudioForm, Dimensions
 
 _SMALLEST = 1e-20
 """A channel that is smaller everywhere counts as silent."""
@@ -38,9 +38,10 @@ def cross_kv_graph(
     position is that of a zero row of audio features: key 0 (keys have no bias), value b_v. One such
     position with score ln P is worth P zero rows.
 
-    Where the arithmetic is not float, these are float16, or 8-bit codes, and `cross_key_scale_{i}`
-    and `cross_value_scale_{i} (batch, 1, d_model)` what one step of each channel is worth in each
-    row.
+    Where the arithmetic is not float, these are float16, or 8-bit codes whose zero is
+    `SIGNLESS_ZERO`, and `cross_key_scale_{i}` and `cross_value_scale_{i} (batch, 1, heads,
+    head_size)` what one step of each channel is worth in each row. Keys of codes come in blocks,
+    `(batch, heads, blocks, head_size, AUDIO_BLOCK)`: `n_positions + 1` is a multiple of it.
 
     Args:
         checkpoint: where the arrays come from.
@@ -59,7 +60,7 @@ def cross_kv_graph(
         names = (f"cross_key_{i}", f"cross_value_{i}")
         if form is AudioForm.CODES:
             both = linear(b, seen, f"{attention}.kv", joined(key, value), arithmetic)
-            codes = _in_8_bits(b, both, i, dims.d_model)
+            codes = _in_8_bits(b, both, i, dims)
             parts = b.ops("Split", (codes,), [f"{name}.flat" for name in names], axis=-1)
         else:
             parts = (
@@ -69,14 +70,31 @@ def cross_kv_graph(
         if form is AudioForm.HALF:
             parts = tuple(in_half(b, part) for part in parts)
         for name, part in zip(names, parts, strict=True):
-            split_heads(b, part, name, dims.n_decoder_heads, dims.head_size)
-            shape = ("batch", dims.n_decoder_heads, "n_positions + 1", dims.head_size)
-            b.output(name, AUDIO_TYPES[form], shape)
+            if name == names[0] and form is AudioForm.CODES:
+                _in_blocks(b, part, name, dims)
+            else:
+                split_heads(b, part, name, dims.n_decoder_heads, dims.head_size)
+            b.output(name, AUDIO_TYPES[form], audio_shape(name, dims, form))
     return b.build()
 
 
-def _in_8_bits(b: GraphBuilder, both: str, layer: int, d_model: int) -> str:
-    """Codes from -127 to 127 of keys and values side by side; their scales are outputs.
+def audio_shape(name: str, dims: Dimensions, form: AudioForm) -> tuple[int | str, ...]:
+    """Return the shape of `cross_key_{i}` or `cross_value_{i}`."""
+    heads, size = dims.n_decoder_heads, dims.head_size
+    if form is AudioForm.CODES and name.startswith("cross_key"):
+        return ("windows", heads, "blocks", size, AUDIO_BLOCK)
+    return ("windows", heads, "n_positions + 1", size)
+
+
+def _in_blocks(b: GraphBuilder, keys: str, name: str, dims: Dimensions) -> str:
+    """`(batch, n, d_model)` -> `(batch, heads, n / AUDIO_BLOCK, head_size, AUDIO_BLOCK)`."""
+    shape = b.constant([0, -1, AUDIO_BLOCK, dims.n_decoder_heads, dims.head_size])
+    apart = b.op("Reshape", (keys, shape), f"{name}.apart")
+    return b.op("Transpose", (apart,), name, perm=[0, 3, 1, 4, 2])
+
+
+def _in_8_bits(b: GraphBuilder, both: str, layer: int, dims: Dimensions) -> str:
+    """Codes from 1 to 255 of keys and values side by side; their scales are outputs.
 
     The largest value of a channel in the window becomes 127 steps. A channel of zeros has a scale
     that nothing is divided by in vain.
@@ -84,10 +102,13 @@ def _in_8_bits(b: GraphBuilder, both: str, layer: int, d_model: int) -> str:
     some = b.op("Max", (_largest(b, both), b.constant(_SMALLEST)), f"{both}.some")
     step = b.op("Div", (some, b.constant(127.0)), f"{both}.step")
     outputs = [f"cross_{part}_scale_{layer}" for part in ("key", "value")]
-    for output in b.ops("Split", (step,), outputs, axis=-1):
-        b.output(output, FLOAT, ("batch", 1, d_model))
+    parts = b.ops("Split", (step,), [f"{output}.flat" for output in outputs], axis=-1)
+    for part, output in zip(parts, outputs, strict=True):
+        shape = (1, dims.n_decoder_heads, dims.head_size)
+        b.op("Reshape", (part, b.constant([0, *shape])), output)
+        b.output(output, FLOAT, ("windows", *shape))
     steps = b.op("Div", (both, step), f"{both}.steps")
-    zero = b.weight("zero_code", ready_weight(np.zeros((), np.int8)))
+    zero = b.constant(np.array(SIGNLESS_ZERO, np.uint8))
     return b.op("QuantizeLinear", (steps, b.constant(1.0), zero), f"{both}.steps_8")
 
 

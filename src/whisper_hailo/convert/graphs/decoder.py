@@ -12,7 +12,9 @@ from whisper_hailo.checkpoint.config import Config
 from whisper_hailo.checkpoint.weights import Weight
 from whisper_hailo.convert.graphs.attention import (
     HALF_BIAS,
+    ROW_VALUES,
     SELF_BIAS,
+    WINDOW_QUERIES,
     attend,
     attend_to_cache,
     attend_to_codes,
@@ -28,6 +30,7 @@ from whisper_hailo.convert.graphs.builder import (
     Graph,
     GraphBuilder,
 )
+from whisper_hailo.convert.graphs.cross_kv import audio_shape
 from whisper_hailo.convert.graphs.layers import add_and_norm, layer_norm, mlp_change, mlp_products
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
@@ -236,8 +239,7 @@ def decoder_graph(
     b = GraphBuilder("whisper_decoder")
     _declare_inputs(b, of)
     _cut_self_bias(b)
-    if of.audio is AudioForm.HALF:
-        b.op("Cast", ("cross_bias",), HALF_BIAS, to=HALF)  # once for all layers
+    _prepare_cross_attention(b, of)
     x = embed_tokens(b, checkpoint, "tokens", "text_positions", precision.embedding)
     normed = layer_norm(b, x, f"{_norms(0)[0]}.out", checkpoint, _norms(0)[0])
     for i in range(of.dims.n_decoder_layers):
@@ -255,8 +257,23 @@ def decoder_graph(
     hidden = b.op("Gather", (normed, "positions"), "decoder.hidden", axis=1)
     project_to_vocabulary(b, checkpoint, hidden, precision)
     for i in sorted({layer for layer, _ in alignment}):
-        b.output(f"query_{i}", FLOAT, ("batch", "n_tokens", of.dims.d_model))
+        shape: tuple[int | str, ...] = ("batch", "n_tokens", of.dims.d_model)
+        if of.audio is AudioForm.CODES:
+            shape = ("windows", "m", of.dims.n_decoder_heads, of.dims.head_size)
+        b.output(f"query_{i}", FLOAT, shape)
     return b.build()
+
+
+def _prepare_cross_attention(b: GraphBuilder, of: _Decoder) -> None:
+    """What all layers' attention to the audio shares."""
+    if of.audio is AudioForm.HALF:
+        b.op("Cast", ("cross_bias",), HALF_BIAS, to=HALF)
+    if of.audio is AudioForm.CODES:
+        windows = b.op("Shape", ("cross_bias",), "n_windows", start=0, end=1)
+        sizes = b.constant([-1, of.dims.n_decoder_heads, of.dims.head_size])
+        b.op("Concat", (windows, sizes), WINDOW_QUERIES, axis=0)
+        rows = b.op("Shape", ("tokens",), "n_rows")
+        b.op("Concat", (rows, b.constant([of.dims.d_model])), ROW_VALUES, axis=0)
 
 
 def _norms(layer: int) -> tuple[str, str, str]:
@@ -299,22 +316,22 @@ def _cut_self_bias(b: GraphBuilder) -> None:
 def _declare_audio(b: GraphBuilder, of: _Decoder) -> None:
     """Keys and values of the audio, and which of them each row may look at."""
     dims = of.dims
-    shape = ("batch", dims.n_decoder_heads, "n_positions + 1", dims.head_size)
     dtype = AUDIO_TYPES[of.audio]
     for i in range(dims.n_decoder_layers):
         for part in ("key", "value"):
+            shape = audio_shape(f"cross_{part}_{i}", dims, of.audio)
             b.input(f"cross_{part}_{i}", dtype, shape)
             if of.audio is AudioForm.CODES:
-                b.input(f"cross_{part}_scale_{i}", FLOAT, ("batch", 1, dims.d_model))
-            if of.audio is not AudioForm.FLOAT:
+                sizes = ("windows", 1, dims.n_decoder_heads, dims.head_size)
+                b.input(f"cross_{part}_scale_{i}", FLOAT, sizes)
+            if of.audio is AudioForm.HALF:
                 b.output(f"same_{part}_{i}", dtype, shape)
-    b.input("cross_bias", FLOAT, ("batch", 1, "n_tokens", "n_positions + 1"))
-    if of.audio is AudioForm.FLOAT:
-        return
-    b.input("last_position", INT32, ("batch",))
-    b.input("n_positions", INT32, (1,))
-    asked = HALF if of.audio is AudioForm.HALF else FLOAT
-    b.input("nothing_new", asked, ("batch", 0, dims.d_model))
+    n_queries = 1 if of.audio is AudioForm.CODES else "n_tokens"
+    b.input("cross_bias", FLOAT, ("windows", 1, n_queries, "n_positions + 1"))
+    if of.audio is AudioForm.HALF:
+        b.input("last_position", INT32, ("batch",))
+        b.input("n_positions", INT32, (1,))
+        b.input("nothing_new", HALF, ("batch", 0, dims.d_model))
 
 
 def _self_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
@@ -336,8 +353,10 @@ def _cross_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
     weights = query(of.checkpoint, name, of.dims.head_size)
     if of.audio is AudioForm.CODES:
         asked = linear(b, normed, f"{name}.q", weights, of.precision.others)
-        scaled = b.op("Mul", (asked, f"cross_key_scale_{i}"), f"query_{i}")
-        mixed = attend_to_codes(b, f"{name}.mixed", scaled, i, heads)
+        apart = b.op("Reshape", (asked, WINDOW_QUERIES), f"{name}.q.by_window")
+        scaled = b.op("Mul", (apart, f"cross_key_scale_{i}"), f"query_{i}")
+        values = attend_to_codes(b, f"{name}.values", scaled, i)
+        mixed = b.op("Reshape", (values, ROW_VALUES), f"{name}.mixed")
     else:
         asked = linear(b, normed, f"query_{i}", weights, of.precision.others)
         if of.audio is AudioForm.HALF:
