@@ -51,14 +51,14 @@ AREAS: Final = {
             "transcription",
         ),
         (
-            *("audio/test_windows.py", "audio/test_vad.py", "audio/test_stretches.py"),
-            *("audio/test_log_mel.py", "transcription"),
+            *("audio/test_windows.py", "audio/test_vad.py", "audio/test_log_mel.py"),
+            "transcription",
         ),
     ),
     "graphs": Area(
         ("convert/graphs",),
         (
-            *("convert/graphs", "convert/hailo/test_graphs.py"),
+            *("convert/graphs", "convert/hailo/test_forms.py"),
             *("backends/test_onnx.py", "backends/test_onnx_refusals.py"),
             "backends/test_audio_forms.py",
         ),
@@ -88,10 +88,7 @@ AREAS: Final = {
     "core": Area(("core",), ("core", "cli/test_failures.py")),
     "scores": Area(
         ("score.py", "rates.py", "runs/summary.py"),
-        (
-            *("lab/test_score.py", "lab/test_rates.py"),
-            *("lab/runs/test_summary.py", "lab/test_normaliser.py"),
-        ),
+        ("lab/test_score.py", "lab/test_rates.py", "lab/runs/test_summary.py"),
         _LABORATORY,
     ),
 }

@@ -1,15 +1,28 @@
+"""Streams of samples: what they take of a reader, resampled, split by channel and merged again."""
+
+from __future__ import annotations
+
 import io
+import logging
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
+import soxr
 
-from tests.unit.sounds import noisy_speech, similarity, tone, write
-from whisper_hailo.audio import load_audio, open_audio
-from whisper_hailo.core.errors import AudioError
+from tests.unit.sounds import noisy_speech, refusal, similarity, tone, write
+from whisper_hailo.audio import ChannelOf, Samples, load_audio, open_audio
+from whisper_hailo.audio.foreign import BrokenOffError
+from whisper_hailo.audio.stream import AudioStream, Resampler, merge_channels, split_channels
+from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.types import FloatArray, Segment, Settings, Timings, Transcript
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -152,3 +165,313 @@ def test_a_stream_is_read_once(tmp_path: Path) -> None:
         list(stream.blocks(16_000))
         with pytest.raises(AudioError, match="was read already; open it again"):
             next(stream.blocks(16_000))
+
+
+class Reader:
+    """Blocks as they are, then perhaps a reason why there are no more."""
+
+    def __init__(self, *blocks: FloatArray, broken: str = "", **kwargs: Any) -> None:
+        self.sample_rate_hz = kwargs.get("rate_hz", 16_000)
+        self.n_channels = kwargs.get("n_channels", 1)
+        self.n_frames: int | None = kwargs.get("n_frames")
+        self._blocks, self._broken = blocks, broken
+
+    def blocks(self) -> Iterator[FloatArray]:
+        yield from self._blocks
+        if self._broken:
+            raise BrokenOffError(self._broken)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def stream(*blocks: FloatArray, most_s: float | None = None, **kwargs: Any) -> AudioStream:
+    return AudioStream(Reader(*blocks, **kwargs), "a.wav", ExitStack(), most_s)
+
+
+def heard(*blocks: FloatArray, **kwargs: Any) -> FloatArray:
+    return np.concatenate(list(stream(*blocks, **kwargs).blocks(1_000)))
+
+
+def refused(*blocks: FloatArray, **kwargs: Any) -> str:
+    with pytest.raises(AudioError) as caught:
+        heard(*blocks, **kwargs)
+    return str(caught.value)
+
+
+def zeros(n_frames: int, n_channels: int = 1) -> FloatArray:
+    return np.zeros((n_frames, n_channels), np.float32)
+
+
+@pytest.mark.parametrize("rate_hz", [1_000, 768_000])
+def test_the_lowest_and_the_highest_rate(rate_hz: int) -> None:
+    assert abs(heard(zeros(rate_hz // 10), rate_hz=rate_hz).size - 1_600) <= 16
+
+
+@pytest.mark.parametrize("rate_hz", [-1, 0, 999, 768_001])
+def test_rates_that_no_sound_has(rate_hz: int) -> None:
+    told = refused(zeros(10), rate_hz=rate_hz, n_frames=10)
+    assert told.startswith(f"a.wav has a sample rate of {rate_hz} Hz, expected 1000 to 768000 Hz")
+
+
+def test_the_most_channels_and_none() -> None:
+    assert heard(zeros(10, 64), n_channels=64).size == 10
+    for n_channels in (0, 65):
+        told = refused(n_channels=n_channels)
+        assert told.startswith(f"a.wav has {n_channels} channels, expected 1 to 64;")
+
+
+def test_the_loudest_samples_are_32_bit_numbers() -> None:
+    """Of programs that leave integers in float files."""
+    block, louder = zeros(8, 2), np.nextafter(np.float32(2.0**31), np.float32(np.inf))
+    block[3] = [2.0**31, -(2.0**31)]
+    np.testing.assert_array_equal(heard(block, n_channels=2), np.zeros(8))
+    for value in (louder, -louder, np.float32(np.nan)):
+        block[5] = [2.0**31, value]
+        block[6:] = np.inf
+        told = refused(zeros(8_000, 2), block, n_channels=2, rate_hz=8_000)
+        assert f"a.wav has a sample of value {value} at 1.001 s (channel 2), expected" in told
+
+
+@pytest.mark.parametrize(
+    ("n_frames", "n_said", "broken", "told"),
+    [
+        (8_000, 16_000, "", ""),  # half a second is an estimate's error
+        (7_999, 16_000, "", "a.wav breaks off after 0.5 s of 1.0 s (truncated);"),
+        (15_999, 16_000, "no plane", "a.wav breaks off after 1.0 s of 1.0 s (no plane);"),
+        (16_000, None, "no plane", "a.wav breaks off after 1.0 s (no plane); what came before"),
+        (20_000, 16_000, "", ""),
+        (16_000, None, "", ""),
+    ],
+)
+def test_what_breaks_off_is_used_and_told(
+    caplog: pytest.LogCaptureFixture, n_frames: int, n_said: int | None, broken: str, told: str
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert heard(zeros(n_frames), n_frames=n_said, broken=broken).size == n_frames
+    assert caplog.messages == [] if not told else caplog.messages[0].startswith(told)
+
+
+def test_a_single_sample_before_a_break_is_used(caplog: pytest.LogCaptureFixture) -> None:
+    assert heard(zeros(1), broken="no plane").size == 1
+    assert "(no plane)" in caplog.text
+
+
+def test_nothing_that_can_be_decoded_is_told_with_its_reason() -> None:
+    assert "a.wav cannot be decoded (no plane), expected sound;" in refused(broken="no plane")
+    assert "a.wav holds no samples, expected sound;" in refused()
+
+
+@pytest.mark.parametrize("n_said", [None, 4_000])
+def test_the_longest_that_is_asked_for_may_come(n_said: int | None) -> None:
+    """What has no length in its header is refused when it comes."""
+    assert heard(zeros(4_000), zeros(4_000), n_frames=n_said, most_s=0.5).size == 8_000
+    told = refused(zeros(4_000), zeros(4_001), n_frames=n_said, most_s=0.5)
+    assert told == "a.wav lasts 0.5 s or more, expected at most 0.5 s; split the file"
+
+
+def test_what_is_too_long_by_its_header_is_not_read() -> None:
+    with pytest.raises(AudioError, match=r"a\.wav lasts 1\.5 s or more, expected at most 1\.25 s;"):
+        stream(n_frames=24_000, most_s=1.25)
+    assert stream(n_frames=20_000, most_s=1.25).duration_s == 1.25
+    assert stream(n_frames=0, most_s=0.0).duration_s == 0.0
+
+
+def test_less_than_a_sample_of_ours_is_one() -> None:
+    """Five at 768 kHz last a tenth of one."""
+    np.testing.assert_array_equal(heard(np.full((5, 1), 0.25), rate_hz=768_000), [0.25])
+    np.testing.assert_array_equal(heard(np.full((1, 1), 0.25)), [0.25])
+
+
+@pytest.mark.parametrize("rate_hz", [8_000, 44_100])
+def test_nothing_is_heard_of_where_a_block_ends(rate_hz: int) -> None:
+    sound = tone(rate_hz, 0.5).astype(np.float32)[:, None]
+    whole = heard(sound, rate_hz=rate_hz)
+    cut = heard(*np.array_split(sound, 7), rate_hz=rate_hz)
+    np.testing.assert_allclose(cut, whole, atol=1e-6)
+    np.testing.assert_allclose(whole[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4)
+
+
+@pytest.mark.parametrize("n_channels", [1, 2, 8])
+def test_a_channel_that_there_is_not(tmp_path: Path, n_channels: int) -> None:
+    samples = np.random.default_rng(1).uniform(-0.5, 0.5, (100, n_channels)).astype(np.float32)
+    path = write(tmp_path / "a.wav", samples, subtype="FLOAT")
+    np.testing.assert_array_equal(
+        load_audio(ChannelOf(path, n_channels - 1)), samples[:, n_channels - 1]
+    )
+    told = refusal(ChannelOf(path, n_channels))
+    assert f"has {n_channels} channel(s), channel {n_channels + 1} was asked for" in told
+
+
+class Named(io.BytesIO):
+    """An open file with a name, or with a number where it has none."""
+
+    def __init__(self, content: bytes, name: object) -> None:
+        super().__init__(content)
+        self.name = name
+
+
+def test_names_of_what_is_open(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.wav", tone(16_000))
+    content = path.read_bytes()
+    for source, given, name in (
+        (path, None, str(path)),
+        (path, "upload", "upload"),
+        (Named(content, "talk.wav"), None, "talk.wav"),
+        (Named(content, "<stdin>"), None, "stdin"),
+        (Named(content, 12), None, "audio"),
+        (io.BytesIO(content), None, "audio"),
+        (Named(content, "talk.wav"), "upload", "upload"),
+        (ChannelOf(path, 0), None, str(path)),
+        (ChannelOf(path, 0, "left"), None, "left"),
+        (ChannelOf(path, 0, "left"), "upload", "upload"),
+        (np.zeros(10, np.float32), None, "array"),
+        (np.zeros(10, np.float32), "call", "call"),
+        (Samples(np.zeros(10, np.float32), 8_000), None, "array"),
+    ):
+        with open_audio(source, given) as opened:
+            assert opened.name == name
+
+
+def test_samples_of_another_rate_last_as_long() -> None:
+    with open_audio(Samples(tone(8_000, 0.5).astype(np.float32), 8_000)) as opened:
+        assert opened.duration_s == 0.5
+        sound = np.concatenate(list(opened.blocks(16_000)))
+    assert sound.size == 8_000
+    np.testing.assert_allclose(sound[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4)
+
+
+@pytest.mark.parametrize("source", [None, 3, ["a.wav"], b"RIFF"])
+def test_what_is_no_source_is_told(source: Any) -> None:
+    assert f"audio is a {type(source).__name__}, expected a path, an open" in refusal(source)
+
+
+def resampled(audio: FloatArray, rate_hz: int, n_piece: int) -> FloatArray:
+    resampler = Resampler(rate_hz)
+    pieces = [resampler.push(audio[at : at + n_piece]) for at in range(0, audio.size, n_piece)]
+    return np.concatenate([*pieces, resampler.finish()])
+
+
+@pytest.mark.parametrize("rate_hz", [8_000, 22_050, 44_100, 48_000])
+@pytest.mark.parametrize("n_piece", [1_000, 4_801])
+def test_pieces_are_heard_as_one_sound(rate_hz: int, n_piece: int) -> None:
+    heard = resampled(tone(rate_hz, 0.5).astype(np.float32), rate_hz, n_piece)
+    assert heard.dtype == np.float32
+    assert abs(heard.size - 8_000) <= 1
+    np.testing.assert_allclose(heard[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4)
+
+
+def test_it_filters_as_well_as_soxr_can_in_its_high_quality() -> None:
+    """Beyond 16 bits, which its default does not promise in all versions."""
+    noise = np.random.default_rng(1).uniform(-0.5, 0.5, 24_000).astype(np.float32)
+    wanted = soxr.resample(noise, 48_000, 16_000, quality="HQ")
+    np.testing.assert_allclose(resampled(noise, 48_000, 5_000), wanted, atol=1e-6)
+
+
+def test_at_16_khz_nothing_is_done() -> None:
+    noise = np.random.default_rng(1).uniform(-0.5, 0.5, 1_000).astype(np.float32)
+    resampler = Resampler(16_000)
+    assert resampler.push(noise) is noise
+    assert resampler.finish().shape == (0,)
+
+
+@pytest.mark.parametrize("rate_hz", [1_000, 768_000])
+def test_resampler_takes_lowest_and_highest_rate(rate_hz: int) -> None:
+    heard = resampled(tone(rate_hz, 0.1, hz=100.0).astype(np.float32), rate_hz, 10_000)
+    assert abs(heard.size - 1_600) <= 16
+
+
+@pytest.mark.parametrize("rate_hz", [-1, 0, 999, 768_001])
+def test_resampler_refuses_rates_that_no_sound_has(rate_hz: int) -> None:
+    with pytest.raises(OptionError, match=f"^--rate is {rate_hz} Hz, expected 1000 to 768000 Hz$"):
+        Resampler(rate_hz)
+
+
+SETTINGS = Settings("toy", "none", "none", 30.0, 0.0, 0, 1.0, 0.0, "none", 1)
+
+
+def said(start_s: float, end_s: float, text: str) -> Segment:
+    return Segment(start_s, end_s, text, (), -0.1, 0.0)
+
+
+def transcript(*segments: Segment, duration_s: float = 9.0, ms: float = 5.0) -> Transcript:
+    return Transcript(
+        audio="call.wav",
+        duration_s=duration_s,
+        language="en",
+        task="transcribe",
+        segments=segments,
+        timings=Timings(load_ms=100.0, decode_ms=ms, total_ms=2 * ms),
+        settings=SETTINGS,
+    )
+
+
+def test_speakers_take_turns_in_order_of_time() -> None:
+    caller = transcript(said(0.0, 1.0, "hello"), said(4.0, 5.0, "fine"), duration_s=5.0)
+    callee = transcript(said(2.0, 3.0, "how are you"), said(4.0, 4.5, "ah"), duration_s=9.5, ms=7.0)
+    both = merge_channels([caller, callee])
+    assert [(one.text, one.speaker) for one in both.segments] == [
+        ("hello", 0),
+        ("how are you", 1),
+        ("ah", 1),  # begins with the other, ends before it
+        ("fine", 0),
+    ]
+    assert both.duration_s == 9.5
+    assert (both.timings.decode_ms, both.timings.total_ms) == (12.0, 24.0)
+    assert both.timings.load_ms == 100.0  # one model, loaded once
+
+
+def test_what_begins_first_comes_first_however_long_it_goes_on() -> None:
+    caller = transcript(said(1.0, 8.0, "once upon a time"), said(8.5, 9.0, "the end"))
+    callee = transcript(said(0.5, 0.7, "go on"), said(3.0, 3.2, "mhm"))
+    both = merge_channels([caller, callee])
+    assert [one.text for one in both.segments] == ["go on", "once upon a time", "mhm", "the end"]
+
+
+def test_any_number_of_channels_is_one_recording() -> None:
+    parts = [
+        transcript(said(at, at + 1.0, "a"), duration_s=at + 1, ms=at) for at in (1.0, 2.0, 4.0)
+    ]
+    whole = merge_channels(parts)
+    assert [(one.start_s, one.speaker) for one in whole.segments] == [(1.0, 0), (2.0, 1), (4.0, 2)]
+    assert whole.duration_s == 5.0
+    assert (whole.timings.decode_ms, whole.timings.total_ms) == (7.0, 14.0)
+
+
+def test_what_is_said_of_a_whole_file_is_said_by_its_first_channel() -> None:
+    first = transcript(said(1.0, 2.0, "ja"))
+    second = replace(first, language="de", timings=Timings(load_ms=3.0, mel_ms=1.0))
+    both = merge_channels([first, second])
+    assert (both.audio, both.language, both.settings) == ("call.wav", "en", SETTINGS)
+    assert both.timings == Timings(load_ms=100.0, mel_ms=1.0, decode_ms=5.0, total_ms=10.0)
+    alone = merge_channels([first])
+    assert alone == replace(first, segments=(replace(first.segments[0], speaker=0),))
+
+
+def test_each_channel_is_its_own_sound() -> None:
+    class Named(io.BytesIO):
+        name = ""
+
+    sounds = [np.full(1600, level, np.float32) for level in (0.25, -0.5, 0.125)]
+    file = Named()
+    soundfile.write(file, np.stack(sounds, axis=1), 16_000, format="WAV", subtype="FLOAT")
+    file.seek(0)
+    file.name = "<stdin>"
+    with split_channels(file) as channels:
+        assert [(one.channel, one.name) for one in channels] == [(n, "stdin") for n in range(3)]
+        heard = []
+        for channel in channels:
+            with open_audio(channel) as stream:
+                heard.append(np.concatenate(list(stream.blocks(1600))))
+    assert [sound.tolist() for sound in heard] == [own.tolist() for own in sounds]
+
+
+def test_one_channel_cannot_be_split() -> None:
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros(1600, np.float32), 16_000, format="WAV")
+    file.seek(0)
+    with (
+        pytest.raises(AudioError, match="has 1 channel, --channels split takes 2 or more"),
+        split_channels(file),
+    ):
+        pass

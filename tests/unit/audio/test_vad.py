@@ -6,13 +6,23 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
-from whisper_hailo.audio.vad import SileroDetector, quiet_gain
+from whisper_hailo.audio.vad import (
+    SileroDetector,
+    Speech,
+    _one_thread,
+    find_onset,
+    frames_to_seconds,
+    quiet_gain,
+    speech_stretches,
+)
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import OptionError
@@ -131,3 +141,164 @@ def test_the_detector_starts_no_threads_and_leaves_the_environment_alone() -> No
     found = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
     before, after = found.stdout.split()
     assert before == after
+
+
+SPEECH, HELD, SILENCE = 0.9, 0.4, 0.1
+"""Above the threshold of 0.5, above what ends speech, and below it."""
+
+
+def onset(*probabilities: list[float]) -> int | None:
+    return find_onset((one for part in probabilities for one in part), 0.5)
+
+
+@pytest.mark.parametrize(("n_frames", "expected"), [(7, None), (8, 3), (50, 3)])
+def test_quarter_of_a_second_of_speech_is_an_onset(n_frames: int, expected: int | None) -> None:
+    assert onset([SILENCE] * 3, [SPEECH] * n_frames, [SILENCE] * 60) == expected
+
+
+@pytest.mark.parametrize("n_frames", [1, 3, 7])
+def test_clicks_half_a_second_apart_are_no_onset(n_frames: int) -> None:
+    assert onset(*[[SPEECH] * n_frames, [SILENCE] * 16] * 20) is None
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(15, 2), (16, 22)])
+def test_gaps_of_half_a_second_begin_anew(gap: int, expected: int) -> None:
+    """Speech of 4 frames, a gap, and speech that is long enough by itself."""
+    assert onset([SILENCE] * 2, [SPEECH] * 4, [SILENCE] * gap, [SPEECH] * 20) == expected
+
+
+def test_speech_goes_on_below_threshold_until_hysteresis_ends_it() -> None:
+    assert onset([SPEECH], [HELD] * 7) == 0
+    assert onset([HELD] * 50) is None, "it begins at the threshold"
+    assert onset([SPEECH], [0.34] * 30) is None
+    assert onset([SPEECH], [0.351] * 7) == 0
+
+
+def test_threshold_itself_is_speech() -> None:
+    assert onset([0.5] * 8) == 0
+    assert onset([0.499] * 80) is None
+
+
+@pytest.mark.parametrize("probabilities", [[], [SILENCE] * 100, [SPEECH] * 7])
+def test_recording_without_speech_has_no_onset(probabilities: list[float]) -> None:
+    assert onset(probabilities) is None
+
+
+def test_no_more_frames_are_asked_for_than_it_takes() -> None:
+    asked = 0
+
+    def endless() -> Iterator[float]:
+        nonlocal asked
+        while True:
+            asked += 1
+            yield SPEECH if asked > 5 else SILENCE
+
+    assert find_onset(endless(), 0.5) == 5
+    assert asked == 5 + 8
+
+
+def test_speech_after_a_click_and_long_silence_begins_anew() -> None:
+    assert onset([SPEECH], [SILENCE] * 40, [SPEECH] * 8) == 41
+
+
+S, Q, N = 0.9, 0.4, 0.1
+"""Speech; too quiet to begin, not too quiet to go on at a threshold of 0.5; none."""
+
+
+def found(*frames: float, silence: int = 3, longest: int = 99) -> list[tuple[int, int]]:
+    return [(one.start, one.end) for one in speech_stretches(frames, 0.5, silence, longest)]
+
+
+def test_speech_begins_at_the_threshold() -> None:
+    assert found(0.49, 0.5, S, S, N, N, N) == [(1, 4)]
+
+
+def test_speech_goes_on_until_it_falls_well_below_the_threshold() -> None:
+    """By Silero's 0.15: what is at 0.35 still belongs to it, what is at 0.34 does not."""
+    assert found(S, S, Q, Q, Q, Q, S, N, N, N) == [(0, 7)]
+    assert found(S, S, S, 0.36, 0.34, N, N) == [(0, 4)]
+    assert found(S, S, S, 0.5 - 0.15, 0.34, N, N) == [(0, 4)]
+    assert found(Q, Q, Q, Q) == []  # but does not begin
+
+
+def test_a_pause_that_is_too_short_belongs_to_the_speech() -> None:
+    assert found(S, S, S, N, N, S, S, S, N, N, N) == [(0, 8)]
+    assert found(S, S, S, N, N, N, S, S, S, N, N, N) == [(0, 3), (6, 9)]
+    assert found(S, S, S, N, S, S, S, silence=1) == [(0, 3), (4, 7)]
+    assert found(S, S, S, N, S, S, S, silence=0) == [(0, 3), (4, 7)]
+
+
+def test_clicks_are_left_out() -> None:
+    """Two frames are 64 ms, three 96."""
+    assert found(N, S, S, N, N, N, S, S, S, N, N, N) == [(6, 9)]
+    assert found(N, S, S) == []
+
+
+def test_what_is_still_said_at_the_end_counts() -> None:
+    assert found(N, S, S, S) == [(1, 4)]
+    assert found(N, S, S, S, N, N) == [(1, 4)]
+    assert found(S, S, S) == [(0, 3)], "from beginning to end"
+
+
+def test_long_speech_is_cut_where_it_is_least_likely_in_its_second_half() -> None:
+    frames = [S, 0.6, S, S, S, 0.7, S, S, S, S, S, N, N, N]
+    cut = list(speech_stretches(frames, 0.5, 3, 8))
+    assert cut == [Speech(0, 6, continues=True), Speech(6, 11)]
+
+
+def test_nothing_of_its_first_half_is_cut_off_long_speech() -> None:
+    frames = [S, S, S, 0.4, S, S, 0.7, S, S, N, N, N]
+    assert found(*frames, longest=8) == [(0, 7), (7, 9)]
+    odd = [S, S, S, 0.4, 0.6, S, S, S, N, N, N]  # of seven frames the second half has four
+    assert found(*odd, longest=7) == [(0, 4), (4, 8)]
+
+
+def test_the_length_is_counted_anew_from_each_cut() -> None:
+    """Cut behind frame 5, then, eight frames on, behind frame 11, its quietest."""
+    frames = [S, S, S, S, S, 0.7, S, S, S, S, S, 0.6, S, S, S, S, N, N, N]
+    assert found(*frames, longest=8) == [(0, 6), (6, 12), (12, 16)]
+
+
+def test_what_is_left_behind_a_cut_is_kept_however_short() -> None:
+    frames = [S, S, S, S, S, S, 0.6, S, N, N, N]
+    assert found(*frames, longest=8) == [(0, 7), (7, 8)]
+
+
+@pytest.mark.parametrize(("frames", "expected_s"), [(0, 0.0), (1, 0.032), (125, 4.0)])
+def test_a_frame_is_32_ms(frames: int, expected_s: float) -> None:
+    assert frames_to_seconds(frames) == pytest.approx(expected_s)
+
+
+@pytest.mark.parametrize("before", [None, "3"])
+def test_libraries_loaded_meanwhile_compute_in_one_thread(
+    monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    """And those loaded later as they would have."""
+    monkeypatch.delenv("OMP_THREAD_LIMIT", raising=False)
+    if before is not None:
+        monkeypatch.setenv("OMP_THREAD_LIMIT", before)
+    with suppress(ImportError), _one_thread():
+        assert os.environ["OMP_THREAD_LIMIT"] == "1"
+        raise ImportError("where the library is missing")
+    assert os.environ.get("OMP_THREAD_LIMIT") == before
+
+
+def test_a_pause_counts_from_the_last_frame_that_belongs_to_the_speech() -> None:
+    """Quiet frames that go on with the speech begin the count anew."""
+    assert found(S, S, S, N, N, Q, N, N, N, S) == [(0, 6)]
+    assert found(N, N, S, S, S, Q, N, N, N) == [(2, 6)]
+
+
+def test_each_stretch_is_counted_by_itself() -> None:
+    """A click behind speech is a click, and what is cut is cut by its own length."""
+    assert found(S, S, S, N, N, N, S, S, N, N, N) == [(0, 3)]
+    frames = [S, S, S, S, S, N, N, N, S, S, 0.6, S, S, N, N, N]
+    assert found(*frames, longest=8) == [(0, 5), (8, 13)]
+    cut = [S] * 5 + [0.6, S, S, N, N, N, S, S, N, N, N]
+    assert found(*cut, longest=8) == [(0, 6), (6, 8)], "behind a cut stretch, too"
+
+
+def test_silence_behind_a_cut_is_no_stretch() -> None:
+    """The eighth frame is the quietest, so that the cut is behind it; nobody speaks there."""
+    frames = [S, S, S, S, S, S, S, 0.4, N, N, N, N]
+    assert found(*frames, longest=8) == [(0, 8)]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.checkpoints import TOY, config_of
+from tests.unit.shapes import TINY
 from whisper_hailo.checkpoint.checkpoint import expected_shapes
-from whisper_hailo.checkpoint.config import read_config
+from whisper_hailo.checkpoint.config import alignment_heads, read_config
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import Dimensions
 
@@ -48,3 +50,28 @@ def test_every_array_has_the_size_that_the_config_gives_it() -> None:
     assert "encoder.layers.1.fc1.weight" not in shapes
     # Seven beside the layers, two last norms; an attention has nine with its norm, an MLP six.
     assert len(shapes) == 7 + 2 * 2 + 1 * (9 + 6) + 2 * (9 + 9 + 6)
+
+
+UPPER_HALF = tuple((layer, head) for layer in (2, 3) for head in range(6))
+"""Of four layers with six heads."""
+
+
+@pytest.mark.parametrize("pair", [[0, 0], [3, 5], [0, 5], [3, 0]])
+def test_the_first_and_the_last_are_taken(pair: list[int]) -> None:
+    assert alignment_heads({"alignment_heads": [pair]}, TINY) == (tuple(pair),)
+
+
+@pytest.mark.parametrize("pair", [[4, 0], [0, 6], [-1, 0], [0, -1]])
+def test_with_one_that_the_decoder_lacks_its_upper_half_is_taken(pair: list[int]) -> None:
+    assert alignment_heads({"alignment_heads": [[1, 1], pair]}, TINY) == UPPER_HALF
+
+
+def test_each_counts_once() -> None:
+    heads = [[3, 1], [2, 5], [3, 1]]
+    assert alignment_heads({"alignment_heads": heads}, TINY) == ((2, 5), (3, 1))
+
+
+def test_heads_are_the_decoders_where_the_encoder_has_others() -> None:
+    dims = replace(TINY, n_encoder_heads=12, n_decoder_layers=2)
+    assert alignment_heads({}, dims) == tuple((1, head) for head in range(6))
+    assert alignment_heads({"alignment_heads": [[1, 5]]}, dims) == ((1, 5),)

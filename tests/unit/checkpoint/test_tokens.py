@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
 
+from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.checkpoint.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.core.errors import ModelError, TokenizerError
 
@@ -273,3 +275,105 @@ def test_broken_tokenizer_files_are_one_clear_error(tmp_path: Path, content: str
         write_tokenizer(tmp_path, None, tmp_path / "out.json")
     with pytest.raises(TokenizerError, match="is no file"):
         write_tokenizer(tmp_path, tmp_path / "absent.json", tmp_path / "out.json")
+
+
+MERGED_WORDS = ["a", "b", "\u0120", "\u0120a", "<|endoftext|>"]
+"""A byte-level vocabulary writes a space as U+0120; OpenAI's has the end of a text among words."""
+
+ADDED = {"<|notimestamps|>": 7, "<|en|>": 6, "<|startoftranscript|>": 5}
+"""In another order than that of the ids."""
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path) -> Tokenizer:
+    (tmp_path / "vocab.json").write_text(
+        json.dumps({word: i for i, word in enumerate(MERGED_WORDS)})
+    )
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n\u0120 a\n", encoding="utf-8")
+    (tmp_path / "added_tokens.json").write_text(json.dumps(ADDED))
+    assert write_tokenizer(tmp_path, None, tmp_path / "out.json")
+    return Tokenizer.from_file(str(tmp_path / "out.json"))
+
+
+def test_a_space_belongs_to_the_word_behind_it(tokenizer: Tokenizer) -> None:
+    assert tokenizer.encode("a a").ids == [0, 3]
+    assert tokenizer.encode("ab a").ids == [0, 1, 3]
+    assert tokenizer.decode([0, 1, 3]) == "ab a"
+
+
+def test_control_tokens_have_the_ids_of_their_list_in_any_order(tokenizer: Tokenizer) -> None:
+    assert {name: tokenizer.token_to_id(name) for name in ADDED} == ADDED
+
+
+def test_control_tokens_are_whole_and_no_text(tokenizer: Tokenizer) -> None:
+    control = ["<|startoftranscript|>", "<|en|>", "<|notimestamps|>", "<|endoftext|>"]
+    assert tokenizer.encode("".join(control)).ids == [5, 6, 7, 4]
+    assert tokenizer.decode([5, 6, 7, 0, 4]) == "a"
+    shown = tokenizer.decode([5, 0, 4], skip_special_tokens=False)
+    assert shown == "<|startoftranscript|>a<|endoftext|>"
+
+
+MICRO = ASSETS / "micro" / "tokenizer.json"
+LISTED_WORDS = ["!", "a", "b", "\u0120", "ab", "\u0120a", "\u0120ab", "", "<|endoftext|>"]
+LISTED_CONTROL = [
+    "<|startoftranscript|>",
+    "<|en|>",
+    "<|notimestamps|>",
+    "<|0.00|>",
+    "<|0.02|>",
+]
+
+
+def tokens_of(tokenizer: Path) -> list[str]:
+    raw = json.loads(tokenizer.read_text(encoding="utf-8"))
+    names = raw["model"]["vocab"] | {token["content"]: token["id"] for token in raw["added_tokens"]}
+    return sorted(names, key=names.__getitem__)
+
+
+def build(folder: Path, tokens: list[str], name: str = "vocabulary.json") -> Tokenizer:
+    text = json.dumps(tokens) if name.endswith("json") else "\n".join(tokens) + "\n"
+    (folder / name).write_text(text, encoding="utf-8")
+    assert write_tokenizer(folder, None, folder / "out.json")
+    return Tokenizer.from_file(str(folder / "out.json"))
+
+
+@pytest.mark.parametrize("name", ["vocabulary.json", "vocabulary.txt"])
+def test_merges_follow_from_order(name: str, tmp_path: Path) -> None:
+    tokenizer = build(tmp_path, LISTED_WORDS + LISTED_CONTROL, name)
+    merges = json.loads(tokenizer.to_str())["model"]["merges"]
+    assert [tuple(merge) for merge in merges] == [("a", "b"), ("\u0120", "a"), ("\u0120", "ab")]
+    assert tokenizer.encode("ab ab!").ids == [4, 6, 0]
+    assert tokenizer.token_to_id("<|notimestamps|>") == 11
+    assert tokenizer.token_to_id("<|0.00|>") is None
+
+
+@pytest.mark.slow  # fifty thousand words
+def test_bundled_tokenizer_follows_from_its_tokens(tmp_path: Path) -> None:
+    built, original = build(tmp_path, tokens_of(MICRO)), Tokenizer.from_file(str(MICRO))
+    for text in ("Hello world, it's 3 o'clock.", " Grüße aus Köln!", "日本語 🎉", "aaaa  bbb\n"):
+        encoded = original.encode(text, add_special_tokens=False).ids
+        assert built.encode(text, add_special_tokens=False).ids == encoded
+        assert built.decode(encoded) == original.decode(encoded)
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [[], ["a", "b"], ["a", "a", "<|endoftext|>"], ["a" * 300, "<|endoftext|>"]],
+    ids=["empty", "without end of text", "twice", "long"],
+)
+def test_other_list_is_refused(tokens: list[str], tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match=r"expected a Whisper's vocabulary: give its token"):
+        build(tmp_path, tokens)
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", "[", '["\\ud800"]'])
+def test_broken_list_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "vocabulary.json").write_text(text, encoding="utf-8")
+    with pytest.raises(TokenizerError, match=r"vocabulary\.json"):
+        write_tokenizer(tmp_path, None, tmp_path / "out.json")
+
+
+def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "vocabulary.txt").write_bytes(b"\xff\n")
+    with pytest.raises(TokenizerError, match="fetch the file again"):
+        write_tokenizer(tmp_path, None, tmp_path / "out.json")

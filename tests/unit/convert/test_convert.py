@@ -1,10 +1,21 @@
 """What a conversion makes of a checkpoint, and which checkpoints it does not take."""
 
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
 import json
 import logging
 import math
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -12,11 +23,14 @@ import pytest
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from tests.unit.convert.conftest import FILES, PLAIN, contents
+from tests.unit.denied import deny
 from whisper_hailo.checkpoint.config import alignment_heads
+from whisper_hailo.checkpoint.hub import ASSETS
+from whisper_hailo.convert import convert
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs import onnx_file
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.errors import ModelError, OptionError, OutputError
 from whisper_hailo.core.spec import SPEC_VERSION, ModelSource, ModelSpec
 
 
@@ -190,3 +204,412 @@ def test_alignment_heads(caplog: pytest.LogCaptureFixture) -> None:
 def test_spec_is_json_with_a_version(checkpoint: Path, tmp_path: Path) -> None:
     convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     assert json.loads((tmp_path / "out" / "model.json").read_text())["version"] == SPEC_VERSION
+
+
+def test_the_description_lists_every_file_as_it_is(tmp_path: Path) -> None:
+    """With a tokenizer, by which a damaged one is noticed."""
+    out = tmp_path / "out"
+    convert_checkpoint(ASSETS / "micro", out, PLAIN)
+    spec = ModelSpec.load(out)
+    assert {name: (record.bytes, record.sha256) for name, record in spec.files.items()} == {
+        path.name: (path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
+        for path in out.iterdir()
+        if path.name != "model.json"
+    }
+    assert (out / "tokenizer.json").is_file()
+
+
+def _half_operators(path: Path) -> set[str]:
+    """Operators of a graph that read what was cast to float16."""
+    nodes = onnx.load(path, load_external_data=False).graph.node
+    cast = {
+        node.output[0]
+        for node in nodes
+        if node.op_type == "Cast" and node.attribute[0].i == onnx.TensorProto.FLOAT16
+    }
+    return {node.op_type for node in nodes if cast & {*node.input}}
+
+
+@pytest.mark.parametrize("in_half", [False, True])
+def test_graphs_are_in_half_as_the_description_says(
+    checkpoint: Path, tmp_path: Path, in_half: bool
+) -> None:
+    """Each of them; that 8-bit products fit everywhere holds in both."""
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, ConvertOptions("int8", "int8", half=in_half))
+    spec = ModelSpec.load(out)
+    assert (spec.half, spec.pairs_fit) == (in_half, True)
+    found = {part: _half_operators(out / f"{part}.onnx") for part in ("encoder", "decoder")}
+    assert {part: bool(operators) for part, operators in found.items()} == {
+        "encoder": in_half,
+        "decoder": in_half,
+    }
+
+
+def test_what_waits_behind_a_part_that_fails_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+    given_up = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *args: Any, **kwargs: Any) -> Future[Any]:
+            future = super().submit(*args, **kwargs)
+            future.add_done_callback(lambda done: given_up.set() if done.cancelled() else None)
+            return future
+
+    monkeypatch.setattr(convert, "ThreadPoolExecutor", Pool)
+
+    def fail() -> dict[str, Any]:
+        raise ModelError("one line")
+
+    def other() -> dict[str, Any]:
+        """Ends when it is known that nothing is to follow; the bound is for a fault."""
+        begun.append("part")
+        given_up.wait(10)
+        return {}
+
+    def hashing() -> dict[str, str]:
+        begun.append("hashes")
+        return {}
+
+    with pytest.raises(ModelError, match="one line"):
+        convert._side_by_side(hashing, [fail, *[other] * 9])
+    assert "hashes" not in begun
+    assert len(begun) <= 2
+
+
+def test_earlier_conversion_is_replaced_whole(checkpoint: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, ConvertOptions(quantize="int8"))
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert set(contents(out)) == FILES
+    assert ModelSpec.load(out).quantization == "none"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
+
+
+def test_empty_directory_is_filled(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert set(contents(tmp_path / "out")) == FILES
+
+
+def test_foreign_directories_and_files_are_left_alone(checkpoint: Path, tmp_path: Path) -> None:
+    foreign = tmp_path / "thesis"
+    foreign.mkdir()
+    (foreign / "chapter1.txt").write_text("dear")
+    with pytest.raises(OutputError, match=r"holds chapter1\.txt, which no conversion wrote"):
+        convert_checkpoint(checkpoint, foreign, PLAIN)
+    with pytest.raises(OutputError, match="is a file"):
+        convert_checkpoint(checkpoint, foreign / "chapter1.txt", PLAIN)
+    with pytest.raises(OutputError, match="cannot write"):
+        convert_checkpoint(checkpoint, foreign / "chapter1.txt" / "out", PLAIN)
+    assert (foreign / "chapter1.txt").read_text() == "dear"
+
+
+def test_a_file_put_into_a_conversion_keeps_it_from_being_replaced(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    (out / "notes.txt").write_text("precious")
+    with pytest.raises(OutputError, match=r"holds notes\.txt"):
+        convert_checkpoint(checkpoint, out, PLAIN)
+    assert (out / "notes.txt").read_text() == "precious"
+
+
+def test_a_folder_of_a_conversion_that_cannot_be_looked_into_keeps_it_from_being_replaced(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    (out / "closed").mkdir()
+    (out / "closed" / "notes.txt").write_text("precious")
+    deny(monkeypatch, "closed")
+    with pytest.raises(OutputError, match=r"holds closed, which no conversion wrote"):
+        convert_checkpoint(checkpoint, out, PLAIN)
+    assert (out / "closed" / "notes.txt").read_text() == "precious"
+
+
+def test_the_checkpoint_is_never_replaced_by_its_conversion(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    inner = out / "source"
+    shutil.copytree(checkpoint, inner)
+    for source, target in ((inner, out), (checkpoint, checkpoint), (inner, inner)):
+        with pytest.raises(OutputError, match="holds the checkpoint itself"):
+            convert_checkpoint(source, target, PLAIN)
+    assert (inner / "model.safetensors").is_file()
+
+
+def test_the_current_directory_is_not_replaced(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(OutputError, match="is the current directory"):
+        convert_checkpoint(checkpoint, Path(), PLAIN)
+
+
+def test_a_link_to_a_directory_is_followed(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for _ in range(2):
+        convert_checkpoint(checkpoint, tmp_path / "link", PLAIN)
+    assert (tmp_path / "link").is_symlink()
+    assert set(contents(tmp_path / "real")) == FILES
+
+
+def test_a_folder_that_cannot_be_locked(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(OutputError, match=r"cannot be locked \(No locks available\); give an"):
+        convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert not (tmp_path / "out").exists()
+
+
+def test_conversions_to_one_place_take_turns(checkpoint: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(convert_checkpoint, checkpoint, out, PLAIN) for _ in range(12)]
+        assert len({run.result().to_json() for run in runs}) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
+
+
+def test_what_is_replaced_goes_while_its_maker_still_holds_it(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    descriptor = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        convert_checkpoint(checkpoint, out, PLAIN)
+    finally:
+        os.close(descriptor)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
+def test_interrupted_run_leaves_nothing(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    out = tmp_path / "out"
+    before = convert_checkpoint(checkpoint, out, PLAIN)
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(convert, "cross_kv_graph", fail)
+    expected = OutputError if isinstance(error, OSError) else KeyboardInterrupt
+    for target in (tmp_path / "new", out):
+        with pytest.raises(expected):
+            convert_checkpoint(checkpoint, target, PLAIN)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
+    assert ModelSpec.load(out) == before
+
+
+@pytest.mark.parametrize("n_before", [0, 1, 2])
+def test_a_signal_between_two_renames_keeps_the_earlier_or_the_new(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_before: int
+) -> None:
+    out = tmp_path / "folder" / "out"
+    before = convert_checkpoint(checkpoint, out, PLAIN)
+    real, n_renames = Path.rename, 0
+
+    def renamed(path: Path, to: Path) -> Path:
+        nonlocal n_renames
+        n_renames += 1
+        if n_renames == n_before + 1 and n_before < 2:
+            raise SystemExit(143)
+        real(path, to)
+        if n_renames == n_before == 2:
+            raise SystemExit(143)
+        return to
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    with pytest.raises(SystemExit):
+        convert_checkpoint(checkpoint, out, PLAIN)
+    monkeypatch.undo()
+    # Where the second one failed, a third one undoes the first.
+    assert n_renames == (1, 3, 2)[n_before]
+    assert ModelSpec.load(out) == before
+    assert out in out.parent.iterdir()
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_what_a_killed_conversion_left_goes_when_it_is_not_the_last_whole_one(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    """A kill between two renames leaves the earlier model under a hidden name, and no other."""
+    out = tmp_path / "folder" / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    whole, half = out.rename(out.with_name(".out.writing.a")), out.with_name(".out.writing.b")
+    half.mkdir()
+    (half / "encoder.onnx").touch()
+    with pytest.raises(ModelError):
+        convert_checkpoint(tmp_path, out, PLAIN)
+    (checkpoint / "model.safetensors").rename(tmp_path / "kept")
+    with pytest.raises(ModelError):
+        convert_checkpoint(checkpoint, out, PLAIN)
+    assert whole.is_dir()
+    (tmp_path / "kept").rename(checkpoint / "model.safetensors")
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert list(out.parent.iterdir()) == [out]
+    half.mkdir()
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_full_disk_is_one_line_that_names_the_directory(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(onnx_file, "_write_model", full)
+    with pytest.raises(OutputError, match=r"cannot write .*/out \(No space left on device\); "):
+        convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert [path.name for path in tmp_path.iterdir()] == ["whisper-toy"]
+
+
+def test_emulated_forms_do_not_stand_in_the_way(checkpoint: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    (out / "hailo").mkdir()
+    for suffix in ("onnx", "json"):
+        (out / "hailo" / f"encoder-2s-emulated.{suffix}").write_text("made by emulate")
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert not (out / "hailo").exists()
+
+
+def test_everything_is_on_the_disk_before_it_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    real_sync, real_rename = os.fsync, Path.rename
+
+    def fsync(number: int) -> None:
+        events.append(Path(os.readlink(f"/proc/self/fd/{number}")).name)
+        real_sync(number)
+
+    def rename(path: Path, target: Path) -> Path:
+        events.append("rename")
+        return real_rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "rename", rename)
+    out = tmp_path / "model"
+    spec = convert_checkpoint(
+        write_checkpoint(tmp_path / "checkpoint"), out, ConvertOptions("none")
+    )
+    before, after = events[: events.index("rename")], events[events.index("rename") :]
+    assert {*spec.files, "model.json"} <= set(before)
+    assert after == ["rename", tmp_path.name]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
+    """Lets something happen while the graphs are made."""
+    real = convert.read_special_tokens
+
+    def set_up(event: Callable[[], None]) -> None:
+        def read(*args: object) -> object:
+            event()
+            return real(*args)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(convert, "read_special_tokens", read)
+
+    return set_up
+
+
+def test_folders_on_the_way_are_made(checkpoint: Path, tmp_path: Path) -> None:
+    out = tmp_path / "many" / "more" / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert set(contents(out)) == FILES
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o007, 0o077])
+def test_a_model_may_be_read_by_whom_any_new_folder_may(
+    checkpoint: Path, tmp_path: Path, mask: int
+) -> None:
+    before = os.umask(mask)
+    try:
+        convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+        (tmp_path / "made").mkdir()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out").stat().st_mode == (tmp_path / "made").stat().st_mode
+
+
+def test_half_a_model_goes_before_another_is_written_and_the_last_whole_one_stays(
+    checkpoint: Path, tmp_path: Path, meanwhile: Callable[[Callable[[], None]], None]
+) -> None:
+    """They may fill the disk; a kill between two renames leaves a whole one under such a name."""
+    folder = tmp_path / "folder"
+    convert_checkpoint(checkpoint, folder / "out", PLAIN)
+    whole = (folder / "out").rename(folder / ".out.writing.a")
+    half = folder / ".out.writing.b"
+    half.mkdir()
+    (half / "encoder.onnx").touch()
+
+    def fail() -> None:
+        assert not half.exists()
+        raise KeyboardInterrupt
+
+    meanwhile(fail)
+    with pytest.raises(KeyboardInterrupt):
+        convert_checkpoint(checkpoint, folder / "out", PLAIN)
+    assert set(contents(whole)) == FILES
+    assert list(folder.iterdir()) == [whole]
+
+
+def test_a_file_that_comes_while_a_model_is_made_is_not_replaced(
+    checkpoint: Path, tmp_path: Path, meanwhile: Callable[[Callable[[], None]], None]
+) -> None:
+    out = tmp_path / "out"
+
+    def write() -> None:
+        out.mkdir()
+        (out / "notes.txt").write_text("precious")
+
+    meanwhile(write)
+    with pytest.raises(OutputError, match=r"holds notes\.txt, which no conversion wrote"):
+        convert_checkpoint(checkpoint, out, PLAIN)
+    assert contents(out) == {"notes.txt": b"precious"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
+
+
+@pytest.mark.parametrize("error", [SystemExit(143), KeyboardInterrupt()])
+def test_a_signal_before_the_first_model_has_its_name_ends_the_run(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    real, errors = Path.rename, [error]
+
+    def rename(path: Path, to: Path) -> Path:
+        if errors:
+            raise errors.pop()
+        return real(path, to)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(type(error)):
+        convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert [path.name for path in tmp_path.iterdir()] == ["whisper-toy"]
+
+
+@pytest.mark.parametrize("place", ["long", "long/new"])
+def test_a_name_that_is_too_long_is_told_before_any_work(
+    checkpoint: Path,
+    tmp_path: Path,
+    meanwhile: Callable[[Callable[[], None]], None],
+    place: str,
+) -> None:
+    meanwhile(lambda: pytest.fail("the conversion has begun"))
+    with pytest.raises(OutputError, match=r"File name too long"):
+        convert_checkpoint(checkpoint, tmp_path / place.replace("long", "x" * 300), PLAIN)
+    assert [path.name for path in tmp_path.iterdir()] == ["whisper-toy"]

@@ -5,19 +5,34 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import threading
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.backends.conftest import GOLDENS
 from tests.unit.core.test_spec import HEF
 from tests.unit.shapes import toy_spec
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert import model_cache
+from whisper_hailo.convert.model_cache import (
+    cache_root,
+    cached_as,
+    cached_models,
+    describe,
+    find_model,
+    hub_folder,
+    is_described,
+)
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OptionError, OutputError
+from whisper_hailo.core.errors import ModelError, OptionError, OutputError, TokenizerError
 from whisper_hailo.core.spec import SPEC_FILE, FileRecord, ModelSource, ModelSpec
+from whisper_hailo.transcription.transcriber import Transcriber
 
 
 @pytest.fixture
@@ -290,3 +305,241 @@ def test_a_cache_that_cannot_be_written_says_what_to_set(
 def test_no_such_model(conversions: list[object]) -> None:
     with pytest.raises(ModelError, match="is no model"):
         model_cache.resolve_model("tinny")
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of three models, half of a fourth and one of another version."""
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path))
+    folder = tmp_path / "models"
+    for name, source in (
+        ("tiny-int8-1", "openai/whisper-tiny"),
+        ("tiny-none-2", "openai/whisper-tiny"),
+        ("mine-int8-3", "/home/me/mine"),
+        (".half", "openai/whisper-base"),
+    ):
+        write(folder / name, name.split("-")[0], source)
+    (folder / "old").mkdir()
+    (folder / "old" / SPEC_FILE).write_text("{}", encoding="utf-8")
+    return folder
+
+
+def write(directory: Path, name: str, source: str) -> None:
+    directory.mkdir(parents=True)
+    record = FileRecord(bytes=5, sha256=hashlib.sha256(b"whole").hexdigest())
+    spec = replace(toy_spec(), name=name, source=ModelSource(name=source))
+    spec = replace(spec, files={"a": record, "b": record})
+    (directory / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
+    for file in ("a", "b"):
+        (directory / file).write_bytes(b"whole")
+
+
+@pytest.mark.usefixtures("models")
+def test_whole_ones_of_this_version_in_order_of_their_names() -> None:
+    found = [model.directory.name for model in cached_models()]
+    assert found == ["mine-int8-3", "tiny-int8-1", "tiny-none-2"]
+    assert [model.n_bytes for model in cached_models()] == [10, 10, 10]
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tiny", ["tiny-int8-1", "tiny-none-2"]),
+        ("openai/whisper-tiny", ["tiny-int8-1", "tiny-none-2"]),
+        ("tiny-none-2", ["tiny-none-2"]),
+        ("mine", ["mine-int8-3"]),
+        ("/home/me/mine", ["mine-int8-3"]),
+    ],
+)
+def test_a_model_is_found_by_each_of_its_names(name: str, expected: list[str]) -> None:
+    assert [model.directory.name for model in cached_as(name)] == expected
+
+
+@pytest.mark.usefixtures("models")
+def test_another_name_tells_what_is_there_once() -> None:
+    with pytest.raises(ModelError, match=r"base is not in the cache; there are: mine, tiny$"):
+        cached_as("base")
+
+
+def test_an_empty_cache_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path))
+    with pytest.raises(ModelError, match=r"tiny is not in the cache; there are: none$"):
+        cached_as("tiny")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"whole", []),
+        (b"whale", ["b is damaged"]),
+        (b"whole and more", ["b is damaged"]),
+        (None, ["b is missing"]),
+    ],
+)
+def test_every_byte_of_every_file_is_looked_at(
+    models: Path, content: bytes | None, expected: list[str]
+) -> None:
+    (model,) = cached_as("mine")
+    (models / "mine-int8-3" / "b").unlink()
+    if content is not None:
+        (models / "mine-int8-3" / "b").write_bytes(content)
+    assert model.faults() == expected
+
+
+def test_a_size_that_is_not_the_file_s_is_told(models: Path) -> None:
+    """The engines look at it first, and would refuse the file."""
+    (model,) = cached_as("mine")
+    record = replace(model.spec.files["a"], bytes=6)
+    spec = replace(model.spec, files={**model.spec.files, "a": record})
+    (models / "mine-int8-3" / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
+    (model,) = cached_as("mine")
+    assert model.faults() == ["a is damaged"]
+
+
+def test_what_is_removed_takes_its_stamp_and_lock_along(models: Path) -> None:
+    (models / "mine-int8-3.stamp").write_text("made of what")
+    (model,) = cached_as("mine")
+    model.remove()
+    left = sorted(path.name for path in models.iterdir())
+    assert left == [".half", "old", "tiny-int8-1", "tiny-none-2"]
+
+
+def test_one_that_was_cut_off_before_its_stamp_is_removed_too(models: Path) -> None:
+    (model,) = cached_as("mine")
+    model.remove()
+    assert not model.directory.exists()
+
+
+def test_a_cache_that_is_emptied_by_hand_meanwhile_is_no_error(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (model,) = cached_as("mine")
+    real = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda _: real(models))
+    model.remove()
+    assert not models.exists()
+
+
+def test_where_the_hub_keeps_what_a_model_was_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    for name in ("models--openai--whisper-tiny", "models--gpt2"):
+        (tmp_path / name).mkdir()
+    assert hub_folder("openai/whisper-tiny") == tmp_path / "models--openai--whisper-tiny"
+    assert hub_folder("openai/whisper-base") is None
+    assert hub_folder("gpt2") is None, "the name of a directory, not of a hub's model"
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WHISPER_HAILO_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert cache_root() == Path("/x/whisper-hailo")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/pi")
+    assert cache_root() == Path("/home/pi/.cache/whisper-hailo")
+
+
+MICRO = ASSETS / "micro"
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    """What Optimum leaves: graphs, and the checkpoint's small files."""
+    folder = tmp_path / "export"
+    with zipfile.ZipFile(GOLDENS / "optimum-onnx-0.1.0.zip") as packed:
+        packed.extractall(folder)
+    for file in (GOLDENS / "checkpoint").glob("*.json"):
+        shutil.copy(file, folder)
+    return folder
+
+
+@pytest.fixture
+def description(tmp_path: Path) -> Path:
+    """The bundled model without its arrays."""
+    folder = tmp_path / "described"
+    folder.mkdir()
+    for file in MICRO.glob("*.json"):
+        shutil.copy(file, folder)
+    return folder
+
+
+def test_an_export_is_used_as_it_is(export: Path) -> None:
+    assert is_described(export)
+    directory, spec = find_model(str(export))
+    assert directory == export
+    assert (spec.name, spec.dims.d_model, spec.dims.n_vocab) == ("export", 8, 90)
+    assert (spec.tokens.sot, spec.tokens.eot) == (11, 10)
+
+
+def test_a_description_knows_what_its_checkpoint_knows(description: Path, tmp_path: Path) -> None:
+    _, whole = find_model("micro")
+    spec = describe(description)
+    assert (spec.dims, spec.tokens) == (whole.dims, whole.tokens)
+    assert spec.alignment_heads == whole.alignment_heads
+    tokenizer = tmp_path / "elsewhere.json"
+    (description / "tokenizer.json").rename(tokenizer)
+    assert describe(description, tokenizer).tokens == whole.tokens
+
+
+def test_a_checkpoint_or_a_model_directory_is_none(description: Path, tmp_path: Path) -> None:
+    assert not is_described(MICRO)
+    assert not is_described(tmp_path)
+    (description / "pytorch_model.bin").touch()
+    assert not is_described(description)
+
+
+def test_a_description_with_its_conversion_beside_it_is_a_model_directory(
+    description: Path,
+) -> None:
+    spec = replace(toy_spec(), quantization="int4")
+    (description / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
+    assert find_model(str(description)) == (description, spec)
+
+
+def test_a_description_is_not_asked_for_another_form(description: Path) -> None:
+    """It is float32, as the graphs of other programs are."""
+    for options in (None, ConvertOptions(), ConvertOptions("none", "none")):
+        assert find_model(str(description), options)[0] == description
+    with pytest.raises(OptionError, match=r"--quantize is int8, .* has none; leave it out"):
+        find_model(str(description), ConvertOptions("int8"))
+
+
+def test_without_a_generation_config_the_upper_half_tells_times(description: Path) -> None:
+    (description / "generation_config.json").unlink()
+    spec = describe(description)
+    n_layers, n_heads = spec.dims.n_decoder_layers, spec.dims.n_decoder_heads
+    upper = range(n_layers // 2, n_layers)
+    assert spec.alignment_heads == tuple((i, head) for i in upper for head in range(n_heads))
+
+
+def test_all_others_are_asked_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def resolve(name: str, options: object = None, *, revision: str | None = None) -> Path:
+        asked.append((name, options, revision))
+        return tmp_path
+
+    monkeypatch.setattr("whisper_hailo.convert.model_cache.resolve_model", resolve)
+    (tmp_path / SPEC_FILE).write_text(toy_spec().to_json(), encoding="utf-8")
+    options = ConvertOptions("int4")
+    assert find_model("tiny", options, revision="v2") == (tmp_path, toy_spec())
+    assert find_model(str(tmp_path)) == (tmp_path, toy_spec())
+    assert asked == [("tiny", options, "v2"), (str(tmp_path), None, None)]
+
+
+def test_halves_that_are_missing_are_asked_for(description: Path) -> None:
+    with pytest.raises(ModelError, match=r"holds no decoder_model_merged\.onnx"):
+        Transcriber.from_model(str(description))
+    with pytest.raises(OptionError, match="--decoder-backend cached needs"):
+        Transcriber.from_model(str(description), engine=EngineOptions(decoder_backend="cached"))
+
+
+def test_an_export_without_a_tokenizer_says_so(export: Path) -> None:
+    with pytest.raises(TokenizerError, match="--tokenizer"):
+        Transcriber.from_model(str(export))
+    with pytest.raises(TokenizerError, match="the checkpoint has 90 tokens"):
+        Transcriber.from_model(
+            str(export), engine=EngineOptions(tokenizer=MICRO / "tokenizer.json")
+        )

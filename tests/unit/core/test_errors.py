@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.core import errors
-from whisper_hailo.core.errors import ExitCode, WhisperHailoError
+from whisper_hailo.core.errors import ExitCode, WhisperHailoError, display_path
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "errors.md"
 
@@ -50,3 +50,23 @@ def test_all_kinds_are_listed_here_and_all_codes_in_the_document() -> None:
     assert meaning[2] == "wrong usage"
     for code in ("AUDIO", "MODEL", "HUB", "DEVICE", "OUTPUT", "INTERRUPTED"):
         assert meaning[ExitCode[code].value] == code.lower()
+
+
+@pytest.mark.parametrize("name", ["a.wav", "日本語 ñ.wav", "/deep/er/two blanks  .wav", "👩.wav"])
+def test_plain_names_are_shown_as_they_are(name: str) -> None:
+    assert display_path(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "quoted"),
+    [
+        ("", "''"),
+        (" a", "' a'"),
+        ("a\nb", r"'a\nb'"),
+        ("\x1b[31m", r"'\x1b[31m'"),
+        ("a\u202egnp.wav", r"'a\u202egnp.wav'"),
+        ("\udcff.wav", r"'\udcff.wav'"),
+    ],
+)
+def test_others_are_quoted(name: str, quoted: str) -> None:
+    assert display_path(name) == quoted

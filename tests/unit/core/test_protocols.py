@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from whisper_hailo.core.protocols import Limits, Padding
+import pytest
+
+from whisper_hailo.core.protocols import Closing, Limits, Padding
 
 
 def test_padding_adds_up_to_its_target_and_cuts_nothing() -> None:
@@ -11,3 +13,24 @@ def test_padding_adds_up_to_its_target_and_cuts_nothing() -> None:
     ]  # fmt: skip
     assert Padding(None).n_added(500) == 0
     assert Limits() == Limits(None, True, True)
+
+
+class Door(Closing):
+    """Counts."""
+
+    n_closed = 0
+
+    def close(self) -> None:
+        self.n_closed += 1
+
+
+def test_a_block_closes_what_it_opened_however_it_ends() -> None:
+    door = Door()
+    with door as same:
+        assert same is door
+        assert door.n_closed == 0
+    with pytest.raises(KeyError), door:
+        raise KeyError
+    assert door.n_closed == 2
+    with pytest.raises(NotImplementedError):
+        Closing().close()

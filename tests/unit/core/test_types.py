@@ -8,6 +8,8 @@ from whisper_hailo.core.types import (
     FRAMES_PER_SECOND,
     SAMPLE_RATE_HZ,
     SECONDS_PER_TIMESTAMP,
+    BufferText,
+    BufferWord,
     Segment,
     Settings,
     Timings,
@@ -44,3 +46,12 @@ def test_segments_are_joined_as_their_language_is_written(language: str, text: s
 def test_sound_frames_and_times_are_as_whisper_has_them() -> None:
     assert (SAMPLE_RATE_HZ, FRAMES_PER_SECOND, SECONDS_PER_TIMESTAMP) == (16_000, 100, 0.02)
     assert transcript("en").text == ""
+
+
+def test_words_of_a_buffer_are_joined() -> None:
+    words = (BufferWord(" Good", (1, 2)), BufferWord(" day", (3,)), BufferWord("."))
+    text = BufferText(words)
+    assert (text.text, text.tokens) == ("Good day.", (1, 2, 3))
+    assert (text.language, text.passes) == ("en", 0)
+    assert (text.runaway, text.guess, text.translation) == (False, (), None)
+    assert text.timings == Timings()

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from tests.checkpoints import write_checkpoint
+from tests.shared import converted
 from tests.standin import with_compiler
+from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools import hef_build
 from whisper_hailo_tools.calibrate.make import calibrate
-from whisper_hailo_tools.compile import compile_part, write_bundle
+from whisper_hailo_tools.compile import adopt_hef, compile_part, make_job, record_hef, write_bundle
 from whisper_hailo_tools.options import CalibrationOptions, CompileOptions
 
 TARGET_PYTHON = (3, 10)
@@ -135,3 +143,167 @@ def test_what_travels_needs_numpy_and_the_compiler_only() -> None:
             assert names <= known, path.name
             importers |= {path.name} if "hailo_sdk_client" in names else set()
     assert importers == {"sdk.py"}
+
+
+STEM = "micro_encoder_2s"
+
+
+@pytest.fixture(scope="module")
+def finished(micro: Path, recordings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a bundle's `out` folder holds: its program is the one that `compile` runs."""
+    wanted = CalibrationOptions(part="encoder", count=4)
+    found = calibrate(micro, recordings, tmp_path_factory.mktemp("set"), wanted)
+    out = tmp_path_factory.mktemp("elsewhere") / "out"
+    options = CompileOptions(arch="hailo8l", part="encoder", calibration=found.path, out=out)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", with_compiler()["PYTHONPATH"])
+        assert not compile_part(micro, options).recorded
+    return out
+
+
+@pytest.fixture
+def model(micro: Path, tmp_path: Path) -> Path:
+    out = tmp_path / "model"  # its files are replaced and never changed
+    return Path(shutil.copytree(micro, out, copy_function=lambda a, b: Path(b).hardlink_to(a)))
+
+
+@pytest.fixture
+def built(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "out"))
+
+
+def test_a_hef_is_copied_with_what_belongs_to_it_and_listed(model: Path, built: Path) -> None:
+    for _ in range(2):  # twice is once
+        hef = adopt_hef(model, "hailo8l", "encoder", built)
+        assert hef.recorded
+        assert ModelSpec.load(model).hefs == (hef.record,)
+    folder = model / "hailo" / "hailo8l"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f"{STEM}{suffix}" for suffix in (".alls", ".hef", ".hef.json")
+    ]
+    assert hef.record.file == f"hailo/hailo8l/{STEM}.hef"
+    assert hef.record.snr_db == {"output_layer1": 21.5}
+    assert hef.path.read_bytes() == (built / f"{STEM}.hef").read_bytes()
+
+
+def test_what_is_not_this_models_is_refused(model: Path, built: Path) -> None:
+    before = (model / "model.json").read_bytes()
+    with pytest.raises(ModelError, match=r"holds no micro_decoder_2s_16\.hef\.json"):
+        adopt_hef(model, "hailo8l", "decoder", built)
+    with pytest.raises(ModelError, match="for hailo8l, --arch says hailo8"):
+        adopt_hef(model, "hailo8", "encoder", built)
+    record = built / f"{STEM}.hef.json"
+    facts = json.loads(record.read_text())
+    record.write_text(json.dumps(facts | {"graph_sha256": "0" * 64}))
+    with pytest.raises(ModelError, match="of another graph"):
+        adopt_hef(model, "hailo8l", "encoder", built)
+    record.write_text(json.dumps(facts))
+    (built / f"{STEM}.hef").write_bytes(b"cut short")
+    with pytest.raises(ModelError, match="copy it again"):
+        adopt_hef(model, "hailo8l", "encoder", built)
+    assert (model / "model.json").read_bytes() == before
+    assert not (model / "hailo" / "hailo8l").exists()
+
+
+def test_a_place_that_cannot_be_written_says_so(model: Path, built: Path) -> None:
+    (model / "hailo" / "hailo8l").write_text("in the way")
+    with pytest.raises(OutputError, match="cannot copy"):
+        adopt_hef(model, "hailo8l", "encoder", built)
+
+
+@pytest.fixture(scope="module")
+def _toy(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One layer in the encoder, two in the decoder."""
+    checkpoint = write_checkpoint(tmp_path_factory.mktemp("jobs") / "toy")
+    return converted(shared, checkpoint, ConvertOptions("none", hailo=HailoOptions(2, 16)))
+
+
+@pytest.fixture
+def toy(_toy: Path, tmp_path: Path) -> Path:
+    """A copy whose files are replaced and never changed."""
+    out = tmp_path / "toy"
+    return Path(shutil.copytree(_toy, out, copy_function=lambda a, b: Path(b).hardlink_to(a)))
+
+
+@pytest.fixture
+def build_options(tmp_path: Path) -> CompileOptions:
+    """Of the decoder, with a script of one's own."""
+    (tmp_path / "own.alls").write_text("performance_param(optimize_for_batch=1)\n")
+    shapes = {"1": (3, 1, 100, 64), "2": (3, 16, 1, 64)}
+    name = "toy_decoder_2s_16/input_layer"
+    np.savez(tmp_path / "d.npz", **{name + n: np.zeros(s, "f4") for n, s in shapes.items()})
+    return CompileOptions(
+        arch="hailo8",
+        part="decoder",
+        calibration=tmp_path / "d.npz",
+        script=tmp_path / "own.alls",
+    )
+
+
+def test_a_job_is_of_its_part(toy: Path, build_options: CompileOptions, tmp_path: Path) -> None:
+    spec = ModelSpec.load(toy)
+    decoder = make_job(toy, spec, build_options)
+    np.save(tmp_path / "e.npy", np.zeros((3, 1, 200, 80), "f4"))
+    wanted = replace(build_options, part="encoder", calibration=tmp_path / "e.npy", script=None)
+    encoder = make_job(toy, spec, wanted)
+    assert (encoder.n_layers, decoder.n_layers) == (1, 2)
+    assert (encoder.script, decoder.script) == (None, str(tmp_path / "own.alls"))
+    assert encoder.chip_inputs == [[1, 1, 200, 80]]
+    assert decoder.chip_inputs == [[1, 1, 100, 64], [1, 16, 1, 64]]
+    assert decoder.start_nodes == ["encoder_hidden_states", "/Reshape"]
+    assert decoder.end_nodes == ["/MatMul", "/MatMul_1", "/MatMul_2", "/MatMul_3"]
+    assert (decoder.size, decoder.d_model, decoder.stem) == ("tiny.en", 64, "toy_decoder_2s_16")
+    assert Path(decoder.out) == toy / "hailo" / "hailo8"
+    languages = replace(spec, tokens=replace(spec.tokens, languages={"en": 12}))
+    assert make_job(toy, languages, build_options).size == "tiny"
+
+
+def test_a_bundle_has_all_that_a_build_needs_and_the_same_bytes_again(
+    toy: Path, build_options: CompileOptions, tmp_path: Path
+) -> None:
+    data = toy / "hailo" / "decoder-2s-16.onnx.data"
+    data.write_bytes(b"weights beside the graph")
+    a, b = tmp_path / "a.zip", tmp_path / "b.zip"
+    write_bundle(toy, build_options, a)
+    os.utime(data, (0, 0))
+    write_bundle(toy, build_options, b)
+    assert a.read_bytes() == b.read_bytes()
+    with zipfile.ZipFile(a) as archive:
+        names = set(archive.namelist())
+        job: dict[str, Any] = json.loads(archive.read("job.json"))
+        for key in ("graph", "calibration", "script"):
+            assert job[key] in names
+        assert archive.read(job["script"]) == (tmp_path / "own.alls").read_bytes()
+        assert archive.read(job["calibration"]) == build_options.calibration.read_bytes()
+        assert archive.read(f"{job['graph']}.data") == data.read_bytes()
+        readme = archive.read("README.txt").decode()
+    assert (job["arch"], job["out"]) == ("hailo8", "out")
+    assert "--arch hailo8 --part decoder --built out" in readme
+    assert "3.31 or newer, below 4.0" in readme
+    assert {"build.py", "hef_build/supervise.py", "hef_build/stages.py"} <= names
+
+
+def _facts(arch: str, part: str, sha256: str = "0") -> dict[str, Any]:
+    hashes = ("graph_sha256", "script_sha256", "calibration_sha256")
+    facts = {"arch": arch, "part": part, "bytes": 64, "compiler_version": "3.33.0"}
+    return facts | dict.fromkeys(hashes, "1" * 64) | {"sha256": sha256 * 64}
+
+
+def test_each_chip_and_part_has_its_hef_and_a_new_one_takes_its_place(toy: Path) -> None:
+    cases = (("hailo8", "encoder"), ("hailo8", "decoder"), ("hailo10h", "encoder"))
+    for arch, part in (*cases, cases[0]):
+        listed = record_hef(toy, toy / "hailo" / arch / f"{part}.hef", _facts(arch, part))
+        assert listed.recorded
+    again = record_hef(toy, toy / "hailo" / "hailo8" / "encoder.hef", _facts(*cases[0], "2"))
+    found = {(hef.arch, hef.part): hef.sha256[0] for hef in ModelSpec.load(toy).hefs}
+    assert found == {cases[0]: "2", cases[1]: "0", cases[2]: "0"}
+    assert again.record.file == "hailo/hailo8/encoder.hef"
+
+
+def test_a_hef_elsewhere_is_described_and_not_listed(toy: Path, tmp_path: Path) -> None:
+    before = (toy / "model.json").read_bytes()
+    found = record_hef(toy, tmp_path / "elsewhere.hef", _facts("hailo8", "encoder"))
+    assert (found.recorded, found.record.file) == (False, "elsewhere.hef")
+    with pytest.raises(ModelError, match="build it again"):
+        record_hef(toy, tmp_path / "elsewhere.hef", {"arch": "hailo8"})
+    assert (toy / "model.json").read_bytes() == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,37 @@ import pytest
 from tests.checkpoints import write_checkpoint
 from tests.near_ties import counted_near_ties
 from tests.shared import converted
+from tests.unit.shapes import TINY, TOY_TOKENS
 from tests.unit.sounds import DATA
 from tests.unit.spoken_words import word
+from tests.unit.transcription.made_up_words import TOKENIZER
+from tests.unit.transcription.test_decoder_engine import Rows
+from tests.unit.transcription.test_transcriber import Levels, Open, noise
 from tests.unit.transcription.watched import Watched
 from whisper_hailo.audio import load_audio
-from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import ModelSpec, SpecialTokens
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Word
-from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
+from whisper_hailo.decoding.decoded import Decoded, Drafted
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions, PromptOptions
+from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
+from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.transcription.partials import join_words, words_of_text
+from whisper_hailo.transcription.decoder_engine import DecoderEngine
+from whisper_hailo.transcription.draft_model import DraftModel
+from whisper_hailo.transcription.partials import (
+    PartialBuffer,
+    join_words,
+    partial_text,
+    translation_options,
+    words_of_text,
+)
 from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo.transcription.window import Context, Encoded, WindowResult
 
 STEP = 12_800
 """Samples by which a buffer grows: words break in other places than where a second ends."""
@@ -221,3 +240,253 @@ def test_what_was_encoded_once_is_transcribed_and_translated(
     assert both.transcribe_running(phrase, OPTIONS).translation is None, "nobody asked for it"
     assert counted.n_calls == 2 * n_alone, "the second text takes no pass of the encoder"
     assert both.transcribe_running(speech, OPTIONS, translate=True).translation is None
+
+
+EOT = TOY_TOKENS.eot
+WINDOW = Window(np.zeros(16_000, np.float32), 0.0)
+DRAFTED = Drafted((0.5, 0.75, 1.0), n_fixed=1, n_passes=2, guess=(5, 6))
+
+
+def heard(
+    tokens: tuple[int, ...],
+    drafted: Drafted | None = DRAFTED,
+    *,
+    silent: bool = False,
+    words: tuple[Word, ...] = (),
+) -> WindowResult:
+    decoded = Decoded(tokens, -0.1, 0.0, runaway=True, drafted=drafted)
+    return WindowResult(WINDOW, decoded, (), 1.0, silent=silent, language="en", words=words)
+
+
+def test_a_buffer_s_text_says_what_it_took() -> None:
+    text = partial_text(heard((1, 2, 3)), TOKENIZER)
+    assert [one.text for one in text.words] == [" w1", " w2", " w3"]
+    assert [one.tokens for one in text.words] == [(1,), (2,), (3,)]
+    assert [one.probability for one in text.words] == [0.5, 0.75, 1.0]
+    assert (text.language, text.runaway) == ("en", True)
+    assert (text.passes, text.guess) == (2, (5, 6))
+
+
+def test_without_a_draft_no_word_has_a_probability() -> None:
+    text = partial_text(heard((1, 2), None), TOKENIZER)
+    assert [(one.text, one.probability) for one in text.words] == [(" w1", None), (" w2", None)]
+    assert (text.passes, text.guess) == (0, ())
+
+
+def test_words_with_times_are_taken_as_they_are() -> None:
+    timed = (word(" one", (1,), 0.25, 0.5), word(" two", (2, 3), 0.5, 0.75))
+    text = partial_text(heard((1, 2, 3), words=timed), TOKENIZER)
+    assert [(one.start_s, one.end_s) for one in text.words] == [(0.25, 0.5), (0.5, 0.75)]
+    assert [one.probability for one in text.words] == [0.5, 0.875]
+
+
+@pytest.mark.parametrize(
+    ("drafted", "kept"), [(DRAFTED, [1]), (None, []), (Drafted((), 2, 1), [1, 2])]
+)
+def test_of_silence_only_what_is_settled_stays(drafted: Drafted | None, kept: list[int]) -> None:
+    silent = heard((1, 2, 3, TOY_TOKENS.no_speech or 0, EOT), drafted, silent=True)
+    assert silent.kept_tokens(EOT) == kept
+    spoken = heard((1, 2, 3, TOY_TOKENS.no_speech or 0, EOT), drafted)
+    assert spoken.kept_tokens(EOT) == [1, 2, 3], "control tokens are no text"
+
+
+def test_an_engine_that_gives_text_alone_gives_words_without_times() -> None:
+    decoded = Decoded((), 0.0, 0.0, runaway=True)
+    segments = tuple(Segment(0.0, 1.0, text, (), 0.0, 0.0) for text in ("one two", "three"))
+    text = partial_text(WindowResult(WINDOW, decoded, segments, 1.0, language="de"), TOKENIZER)
+    assert [one.text for one in text.words] == [" one", " two", " three"]
+    assert (text.language, text.runaway) == ("de", True)
+
+
+def test_a_mark_without_a_time_leaves_its_word_s_end() -> None:
+    pieces = [word(" so", (1,), 0.5, 1.0), word(".", (2,)), word("”", (3,), 1.0, 1.25)]
+    (first,) = join_words(pieces[:2], "en")
+    assert (first.text, first.start_s, first.end_s) == (" so.", 0.5, 1.0)
+    (whole,) = join_words(pieces, "en", [0.25, 0.5, 0.75])
+    assert (whole.end_s, whole.probability) == (1.25, 0.5)
+    words = join_words(
+        [word(" a", (1, 2)), word(" b", (3,)), word(".", (4,))], "en", [1.0, 0.5, 0.2, 0.4]
+    )
+    assert [one.probability for one in words] == pytest.approx([0.75, 0.3])
+    (alone,) = join_words([word(".", (2,))], "en")
+    assert (alone.text, alone.start_s, alone.end_s) == (".", None, None)
+
+
+def test_running_audio_is_no_recording_s_first_window_and_ends_with_its_window() -> None:
+    context = Context("en")
+    audio = np.arange(20, dtype=np.float32)
+    draft = Draft((1, 2), 1)
+    request = PartialBuffer(audio, draft, word_times=True, hold_back_s=0.5).request(context, 16)
+    assert request.window.audio.tolist() == list(range(16))
+    assert (request.window.start_s, context.n_windows) == (0.0, 1)
+    assert (request.draft, request.word_times, request.hold_back_s) == (draft, True, 0.5)
+
+
+def test_what_is_translated_was_said_in_one_language_and_is_shown_nothing_of_it() -> None:
+    options = DecodingOptions(
+        "auto", detect_each_window=True, prompts=PromptOptions(hotwords="Wien"), max_new_tokens=9
+    )
+    translating = translation_options(options, "de")
+    assert translating == DecodingOptions("de", task="translate", max_new_tokens=9)
+
+
+@pytest.mark.parametrize(
+    ("aligns", "asked", "n_words"), [(True, True, 2), (True, False, 0), (False, True, 0)]
+)
+def test_words_of_running_audio_have_times_where_asked_for_and_known(
+    aligns: bool, asked: bool, n_words: int
+) -> None:
+    engine = DecoderEngine(Rows(aligns=aligns), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
+    request = PartialBuffer(WINDOW.audio, Draft(), asked).request(engine.context(), 16_000)
+    features = np.ones((1, 1, 1), np.float32)
+    (found,) = run_steps(engine.steps(Encoded(features, StageClock()), [request]))
+    assert len(found.words) == n_words
+
+
+ENGLISH, GERMAN = TOY_TOKENS.languages["en"], TOY_TOKENS.languages["de"]
+AUTO = DecodingOptions("auto")
+
+
+class Hears(Levels):
+    """Hears a number, however loud it is."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        super().encode(mel)
+        return np.full((len(mel), 1, 1), self.number, np.float32)
+
+
+def made(number: int) -> Transcriber:
+    """Of a window of 2 s, of which one is audio; German where the number is odd."""
+    return Transcriber(Pipeline(Hears(number), Open(), TOKENIZER, WindowPlan.make(TINY, 2)))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def german() -> Iterator[Transcriber]:
+    with made(3) as opened:
+        yield opened
+
+
+def fed(transcriber: Transcriber) -> list[list[int]]:
+    """Prompts that the decoder was given."""
+    decoder: Any = transcriber.parts["decoder"]
+    return [rows[0] for rows in decoder.fed if len(rows[0]) > 1]
+
+
+def test_a_buffer_is_transcribed_and_translated_from_one_encoding(german: Transcriber) -> None:
+    options = replace(AUTO, prompts=PromptOptions())
+    heard = german.transcribe_running(noise(0.5), options, translate=True)
+    assert (heard.text, heard.language, heard.translation) == ("w3 w3", "de", "w3 w3")
+    assert german.encoder is not None
+    assert german.encoder.shapes == [(1, 80, 200)]  # type: ignore[attr-defined]
+    said, translated = fed(german)
+    assert said == [TOY_TOKENS.sot, GERMAN, TOY_TOKENS.transcribe, TOY_TOKENS.no_timestamps]
+    assert translated == [TOY_TOKENS.sot, GERMAN, TOY_TOKENS.translate, TOY_TOKENS.no_timestamps]
+    assert heard.timings.encode_ms > 0
+    assert heard.timings.total_ms >= heard.timings.encode_ms + heard.timings.decode_ms
+
+
+def test_what_is_settled_of_a_text_is_no_part_of_its_translation(german: Transcriber) -> None:
+    heard = german.transcribe_running(noise(0.5), AUTO, Draft((5,), n_fixed=1), translate=True)
+    assert heard.text == "w5 w3 w3"
+    assert heard.translation == "w3 w3"
+
+
+@pytest.mark.parametrize(("number", "asks"), [(3, False), (2, True)])
+def test_nothing_is_translated_that_is_english_or_that_nobody_asks_for(
+    number: int, *, asks: bool
+) -> None:
+    with made(number) as transcriber:
+        heard = transcriber.transcribe_running(noise(0.5), AUTO, translate=asks)
+        assert heard.translation is None
+        assert len(fed(transcriber)) == 1
+
+
+def test_where_nothing_is_said_there_is_nothing_to_translate(german: Transcriber) -> None:
+    heard = german.transcribe_running(noise(0.5), AUTO, hold_back_s=9.0, translate=True)
+    assert (heard.words, heard.translation) == ((), None)
+    assert len(fed(german)) == 1
+
+
+@pytest.mark.parametrize(("trims", "n_frames"), [(False, 400), (True, 300), (None, 300)])
+def test_a_window_is_trimmed_unless_asked_otherwise(trims: bool | None, n_frames: int) -> None:
+    """Two seconds of silence stay behind the audio, whatever the margin."""
+    with made(2) as transcriber:
+        plan = WindowPlan(window_s=4.0, margin_s=0.25)
+        own = Transcriber(replace(transcriber._parts, plan=plan))
+        own.transcribe_running(noise(0.5), AUTO, trim_window=trims)
+        assert transcriber.encoder.shapes[-1] == (1, 80, n_frames)  # type: ignore[union-attr]
+
+
+def test_an_encoder_of_one_length_gets_whole_windows() -> None:
+    with made(2) as transcriber:
+        encoder: Any = transcriber.encoder
+        encoder.n_frames = 300
+        plan = WindowPlan(window_s=3.0, margin_s=0.25)
+        whole = Transcriber(replace(transcriber._parts, plan=plan))
+        whole.transcribe_running(noise(0.1), AUTO)
+        assert encoder.shapes == [(1, 80, 300)]
+        with pytest.raises(OptionError, match="takes 300 frames only"):
+            whole.transcribe_running(noise(0.1), AUTO, trim_window=True)
+
+
+def test_times_of_words_are_found_where_asked_for(german: Transcriber) -> None:
+    plain = german.transcribe_running(noise(1.0), AUTO)
+    timed = german.transcribe_running(noise(1.0), AUTO, word_times=True)
+    assert [word.start_s for word in plain.words] == [None, None]
+    assert [word.text for word in timed.words] == [" w3", " w3"]
+    assert all(word.start_s is not None for word in timed.words)
+
+
+class Part(Levels):
+    """Notes whether it is open."""
+
+    def __init__(self, log: list[str], name: str) -> None:
+        super().__init__()
+        self.log, self.called = log, name
+
+    def open(self) -> Part:
+        self.log.append(f"open {self.called}")
+        return self
+
+    def close(self) -> None:
+        self.log.append(f"close {self.called}")
+
+
+def test_all_parts_are_opened_and_closed_those_of_a_draft_model_too() -> None:
+    log: list[str] = []
+    names = ("encoder", "decoder", "draft encoder", "draft decoder")
+    encoder, decoder, draft_encoder, draft_decoder = (Part(log, name) for name in names)
+    draft = DraftModel("toy", draft_encoder, draft_decoder, DraftStats(Costs(0.1, 0.1)))  # type: ignore[arg-type]
+    plan = WindowPlan.make(TINY, 10)
+    parts = Pipeline(encoder, decoder, TOKENIZER, plan, draft=draft)  # type: ignore[arg-type]
+    transcriber = Transcriber(parts)
+    assert tuple(transcriber.parts) == names
+    with transcriber:
+        assert log == [f"open {name}" for name in names]
+        log.clear()
+    assert log == [f"close {name}" for name in reversed(names)]
+    shared = Transcriber(replace(parts, draft=replace(draft, encoder=None)))
+    assert tuple(shared.parts) == ("encoder", "decoder", "draft decoder")
+    assert tuple(Transcriber(replace(parts, encoder=None, draft=None)).parts) == ("decoder",)
+
+
+def test_what_was_never_opened_can_be_closed() -> None:
+    log: list[str] = []
+    parts = Pipeline(
+        Part(log, "encoder"), Part(log, "decoder"), TOKENIZER, WindowPlan.make(TINY, 10)
+    )  # type: ignore[arg-type]
+    Transcriber(parts).close()
+    assert log == []
+
+
+def test_where_a_part_cannot_be_opened_those_before_it_are_closed() -> None:
+    log: list[str] = []
+    broken: Any = SimpleNamespace(__enter__=None)
+    parts = Pipeline(Part(log, "encoder"), broken, TOKENIZER, WindowPlan.make(TINY, 10))  # type: ignore[arg-type]
+    with pytest.raises(TypeError), Transcriber(parts):
+        pass
+    assert log == ["open encoder", "close encoder"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +13,11 @@ from tests.unit.shapes import TINY, TOY_TOKENS, toy_spec
 from tests.unit.transcription.made_up_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits
+from whisper_hailo.core.spec import Dimensions, FileRecord
 from whisper_hailo.decoding.options import (
     AntiRepetition,
     DecodingOptions,
@@ -23,9 +27,19 @@ from whisper_hailo.decoding.options import (
 )
 from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
 from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription import pipeline
 from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.pipeline import Pipeline
+from whisper_hailo.transcription.pipeline import (
+    MAX_BATCH,
+    USUAL_BATCH,
+    Pipeline,
+    _tokenizer_file,
+    available_bytes,
+    check_batch_size,
+    default_batch_size,
+    window_bytes,
+)
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -281,3 +295,153 @@ def test_runs_that_give_the_same_text_have_one_identity(monkeypatch: pytest.Monk
     monkeypatch.setattr("whisper_hailo.transcription.pipeline.__version__", "0.0.0")
     others.append(own.identity(plain, None, 1))  # another version of this program
     assert len({same, *others}) == 8
+
+
+PARTS = "whisper_hailo.transcription.pipeline"
+
+
+def test_a_model_s_own_tokenizer_is_compared_with_its_record_and_another_s_is_taken_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "whisper_hailo.transcription.pipeline.model_file", lambda *_: Path("compared")
+    )
+    listed = replace(toy_spec(), files={"tokenizer.json": FileRecord(1, "ab")})
+    assert _tokenizer_file(Path("model"), listed) == Path("compared")
+    assert _tokenizer_file(Path("model"), toy_spec()) == Path("model/tokenizer.json")
+
+
+def test_a_model_is_asked_for_by_its_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def find(model: str, **how: object) -> Pipeline:
+        asked.append((model, how))
+        return parts(Rows())
+
+    monkeypatch.setattr(Pipeline, "of_model", find)
+    Transcriber.from_model()
+    unsaid = dict.fromkeys(("revision", "window_s", "margin_s"))
+    own = {"convert": ConvertOptions(), "engine": EngineOptions(), "threads": 0}
+    assert asked.pop() == ("tiny", {**unsaid, **own})
+    Transcriber.from_model("base", revision="a", window_s=5, margin_s=0.5, threads=2)
+    (model, how) = asked.pop()
+    told = (model, how["revision"], how["window_s"], how["margin_s"], how["threads"])
+    assert told == ("base", "a", 5, 0.5, 2)
+
+
+@pytest.mark.parametrize("given", [None, Path("elsewhere/tokenizer.json")])
+def test_a_model_is_looked_for_as_asked_and_runs_as_asked(
+    monkeypatch: pytest.MonkeyPatch, given: Path | None
+) -> None:
+    """With a tokenizer of one's own, and so many threads."""
+    asked: list[Any] = []
+    loaded: list[Path] = []
+
+    def find(model: str, convert: ConvertOptions | None, **how: Any) -> Any:
+        asked.append((model, convert, how))
+        return Path("found"), toy_spec()
+
+    def load(path: Path, _: object) -> Any:
+        loaded.append(path)
+        return TOKENIZER
+
+    monkeypatch.setattr(f"{PARTS}.find_model", find)
+    chosen = SimpleNamespace(encoder=ENCODER, decoder=Rows(), reasons=("why",))
+    monkeypatch.setattr(f"{PARTS}.select", lambda *_: chosen)
+    monkeypatch.setattr(f"{PARTS}.engine_window_s", lambda *_: 5.0)
+    monkeypatch.setattr(f"{PARTS}.Tokenizer", SimpleNamespace(load=load))
+    convert = ConvertOptions("int8")
+    own = Pipeline.of_model(
+        "tiny",
+        revision="v1",
+        convert=convert,
+        window_s=None,
+        margin_s=0.5,
+        threads=3,
+        engine=EngineOptions(tokenizer=given),
+    )
+    assert asked == [("tiny", convert, {"revision": "v1", "tokenizer": given})]
+    assert loaded == [given or Path("found/tokenizer.json")]
+    assert (own.plan.window_s, own.plan.margin_s, own.reasons) == (5.0, 0.5, ("why",))
+    assert own.settings(DecodingOptions(), None, 1).threads == 3
+
+
+TINY_SPEC = Dimensions(80, 1500, 384, 4, 6, 4, 6, 448, 51865)
+LARGE = Dimensions(128, 1500, 1280, 32, 20, 32, 20, 448, 51866)
+
+
+@pytest.fixture
+def free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(pipeline, "MEMINFO", tmp_path / "meminfo")
+    return tmp_path / "meminfo"
+
+
+def tell(file: Path, mib: int) -> None:
+    file.write_text(f"MemTotal: 9999999 kB\nMemAvailable:  {mib * 1024} kB\nBuffers: 1 kB\n")
+
+
+@pytest.mark.parametrize(
+    ("dims", "mib", "expected"),
+    [
+        (TINY_SPEC, 4000, USUAL_BATCH),
+        (TINY_SPEC, 600, 2),
+        (TINY_SPEC, 10, 1),
+        (LARGE, 4000, 1),
+        (LARGE, 16_000, 4),
+    ],
+)
+def test_as_many_as_are_worth_it_and_fit(
+    free: Path, dims: Dimensions, mib: int, expected: int
+) -> None:
+    tell(free, mib)
+    assert default_batch_size(dims) == expected
+    assert expected == 1 or expected * window_bytes(dims) <= mib * 2**20 / 4
+
+
+def test_a_window_is_its_keys_and_values_and_what_the_encoder_makes_of_it() -> None:
+    """Tiny: of 4 layers both, for 1500 positions, the padding's and 448 tokens; 16 of features."""
+    assert window_bytes(TINY_SPEC) == 4 * 384 * (4 * 2 * (1500 + 1 + 448) + 16 * 1500)
+
+
+@pytest.mark.parametrize("content", [None, "", "MemAvailable:", "MemAvailable: many kB"])
+def test_where_the_system_does_not_say_it_is_one(free: Path, content: str | None) -> None:
+    if content is not None:
+        free.write_text(content)
+    assert pipeline.available_bytes() is None
+    assert default_batch_size(TINY_SPEC) == 1
+
+
+@pytest.mark.parametrize("asked", [0, -1, MAX_BATCH + 1])
+def test_numbers_that_cannot_be(asked: int) -> None:
+    with pytest.raises(OptionError, match=f"--batch-size is {asked}, expected 1 to 256"):
+        check_batch_size(asked)
+
+
+def test_what_is_asked_for_goes_first_and_results_say_what_it_was(free: Path) -> None:
+    tell(free, 4000)
+    micro = Transcriber.from_model("micro", threads=1)
+    assert micro.settings(micro.default_options).batch_size == USUAL_BATCH
+    assert micro.settings(micro.default_options, batch_size=7).batch_size == 7
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("MemTotal:  9 kB\nMemAvailable:    1234 kB\nMemFree: 7 kB\n", 1234 * 1024),
+        ("NotMemAvailable: 5 kB\n", None),
+        ("MemTotal:  9 kB\n", None),
+        ("MemAvailable:\n", None),
+        ("MemAvailable: 3", 3072),
+        ("MemAvailable: much kB\n", None),
+        ("Odd: \xff\nMemAvailable: 2 kB\n", 2048),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_memory_is_what_the_system_could_give(
+    content: str | None, found: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if content is not None:
+        (tmp_path / "meminfo").write_text(content, encoding="latin-1")
+    monkeypatch.setattr(pipeline, "MEMINFO", tmp_path / "meminfo")
+    assert available_bytes() == found

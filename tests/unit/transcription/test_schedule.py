@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 import pytest
 
 from tests.unit.transcription.made_up_engine import (
     PLAN,
+    WAIT_S,
     AtOnce,
     Chip,
     Encoder,
@@ -22,10 +27,18 @@ from tests.unit.transcription.made_up_engine import (
     run,
     texts,
 )
-from tests.unit.transcription.test_priorities import Noting
+from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import PATIENCE, RecordingList, Schedule
+from whisper_hailo.decoding.search.loop import Steps
+from whisper_hailo.transcription.recording import FairShare, Recording
+from whisper_hailo.transcription.schedule import (
+    PATIENCE,
+    QUANTUM,
+    PriorityScheduler,
+    RecordingList,
+    Schedule,
+    transcribe_in_order,
+)
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
@@ -235,3 +248,381 @@ def test_recordings_come_back_in_their_order_whichever_is_done_first() -> None:
     sources = [noise(3), noise(1), noise(2)]
     found = list(run(sources, encoder, Interpreter(encoder), "seek", batch_size=3))
     assert [one.duration_s for one in found] == [3.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_an_error_belongs_to_its_recording(ahead: bool) -> None:
+    encoder = Encoder(fail_at=3)
+    sources = [noise(2), noise(3, 1), noise(2, 2)]
+    outcomes = list(run(sources, encoder, Interpreter(encoder), ahead=ahead))
+    assert [type(outcome.failure).__name__ for outcome in outcomes] == [
+        "NoneType", "DeviceError", "NoneType",
+    ]  # fmt: skip
+    assert not encoding_threads()
+
+
+def test_its_errors_belong_to_their_recordings_too() -> None:
+    chip = Chip(fail_at=3)
+    outcomes = list(run([noise(2), noise(3, 1), noise(2, 2)], chip, Interpreter(chip)))
+    assert [type(outcome.failure).__name__ for outcome in outcomes] == [
+        "NoneType", "DeviceError", "NoneType",
+    ]  # fmt: skip
+
+
+class Faulty(Recording):
+    """Breaks in a way that nobody foresaw."""
+
+    at = ""
+
+    def open(self) -> Self:
+        if self.at == "begin":
+            raise AttributeError("no attribute 'rate'")
+        return super().open()
+
+    def next(self) -> WindowRequest | None:
+        if self.at == "next" and self._n_waiting:
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+        return super().next()
+
+    def take(self, result: WindowResult) -> None:
+        if self.at == "take":
+            raise IndexError("no such channel")
+        super().take(result)
+
+    def finish(self) -> None:
+        if self.at == "finish":
+            raise ZeroDivisionError("no words")
+        super().finish()
+
+
+class FaultyInterpreter(Interpreter):
+    """Cannot hear what is silent."""
+
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+        if not all(request.window.audio.any() for request in requests):
+            raise FloatingPointError("no loudness")
+        return super().transcribe(encoded, requests)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 4, 8])
+@pytest.mark.parametrize(
+    ("at", "error"),
+    [
+        ("begin", AttributeError),
+        ("next", UnicodeDecodeError),
+        ("take", IndexError),
+        ("finish", ZeroDivisionError),
+        ("hear", FloatingPointError),
+    ],
+)
+def test_an_error_that_nobody_foresaw_costs_one_recording(
+    at: str, error: type[Exception], batch_size: int
+) -> None:
+    encoder = Encoder()
+    stages = Stages(encoder, FaultyInterpreter(encoder, 100), PLAN)  # type: ignore[arg-type]
+
+    def begun(name: str) -> Recording:
+        audio = noise(4)
+        audio[:16_000] *= name != "hear"
+        recording: Faulty = recording_of(audio, kind=Faulty)
+        recording.at = name
+        return recording
+
+    first, broken, last = transcribe_in_order(
+        map(begun, ["", at, ""]), lambda source: Schedule(source, stages, batch_size)
+    )
+    assert isinstance(broken.failure, error)
+    for outcome in (first, last):
+        assert outcome.failure is None
+        assert [segment.text for segment in outcome.segments] == ["0", "1", "2", "3"]
+
+
+def test_a_recording_that_breaks_gives_the_batch_its_windows_back() -> None:
+    """Its first window is not decoded for nothing."""
+    engine = Noting()
+    stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
+    broken, good = recording_of(noise(4), kind=Faulty), recording_of(noise(2))
+    broken.at = "next"
+    done = list(Schedule(RecordingList([broken, good]), stages, 4).run())
+    assert sorted(one is broken for one in done) == [False, True]
+    assert engine.batches == [[0, 1]]
+
+
+def test_an_error_that_somebody_foresaw_is_that_of_all_in_the_batch() -> None:
+    """The chip is not tried once more for each."""
+    encoder = Encoder(fail_at=1)
+    stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
+    recordings = [recording_of(noise(1, n)) for n in range(2)]
+    done = list(Schedule(RecordingList(recordings), stages, 2).run())
+    assert [type(one.failure) for one in done] == [DeviceError, DeviceError]
+    assert len(encoder.threads) == 1
+
+
+def test_of_two_windows_in_a_batch_the_one_that_can_be_heard_is() -> None:
+    encoder = Encoder()
+    stages = Stages(encoder, FaultyInterpreter(encoder, 100), PLAN)  # type: ignore[arg-type]
+    silent, good = recording_of(0 * noise(1)), recording_of(noise(1))
+    list(Schedule(RecordingList([silent, good]), stages, 2).run())
+    assert isinstance(silent.failure, FloatingPointError)
+    assert good.failure is None
+    assert [segment.text for segment in good.segments] == ["0"]
+
+
+@dataclass
+class Slow(Encoder):
+    """In its own thread it is done with a batch when something else was decoded meanwhile."""
+
+    overtaken: threading.Event = field(default_factory=threading.Event)
+    n_in_vain: int = 0
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        if threading.current_thread().name.startswith("encode"):
+            self.n_in_vain += not self.overtaken.wait(WAIT_S)
+        return super().encode(mel)
+
+
+@dataclass
+class Noted(Interpreter):
+    """Lets the encoder go on when a window was decoded."""
+
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+        assert isinstance(self.encoder, Slow)
+        self.encoder.overtaken.set()
+        return super().transcribe(encoded, requests)
+
+
+class Arriving(AtOnce):
+    """Has one recording more when the schedule begins to wait for the encoder."""
+
+    def __init__(self, here: list[Recording], later: Recording) -> None:
+        super().__init__(here)
+        self._later = [later]
+
+    def wait(self, coming: Future[Any]) -> bool:
+        if self._later:
+            self._coming.append(self._later.pop())
+            return True
+        return super().wait(coming)
+
+
+@pytest.mark.parametrize("strategy", ["seek", "consecutive"])
+def test_what_comes_while_a_batch_is_encoded_goes_before_it(strategy: str) -> None:
+    encoder = Slow()
+    stages = Stages(encoder, Noted(encoder), PLAN)  # type: ignore[arg-type]
+    archives = [recording_of(noise(3, n), strategy, 1) for n in range(2)]
+    command = recording_of(noise(1, 5), strategy)
+    done = list(Schedule(Arriving(archives, command), stages, 2).run())
+    assert encoder.n_in_vain == 0, "what is urgent waited for this"
+    assert done[0] is command
+    assert [one.failure for one in done] == [None] * 3
+    for archive in archives:
+        assert [segment.text for segment in archive.segments] == ["0", "1", "2"]
+
+
+def test_what_is_urgent_shares_no_batch_with_what_is_not() -> None:
+    engine = Noting()
+    command, film = recording_of(noise(2)), recording_of(noise(3), priority=1)
+    stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
+    list(Schedule(AtOnce([film, command]), stages, 8).run())
+    assert engine.batches == [[0, 1], [0, 1, 2]]
+
+
+class Stepping(Interpreter):
+    """Takes many steps for the windows of one recording; others come while it does."""
+
+    def __init__(self, hard: Recording, coming: dict[int, Recording], source: AtOnce) -> None:
+        super().__init__(Encoder())
+        self._hard = hard
+        self._coming_at = coming
+        self._source = source
+        self.n_steps = 0
+        self.begun_at: list[int] = []
+
+    def steps(
+        self, encoded: Encoded, requests: Sequence[WindowRequest]
+    ) -> Steps[list[WindowResult]]:
+        if any(request.context is self._hard.context for request in requests):
+            for _ in range(4 * QUANTUM):
+                self.n_steps += 1
+                if self.n_steps in self._coming_at:
+                    self._source._coming.append(self._coming_at[self.n_steps])
+                yield
+        else:
+            self.begun_at.append(self.n_steps)
+        return self.transcribe(encoded, requests)
+
+
+def run_hard(hard: Recording, coming: dict[int, Recording]) -> tuple[list[Recording], list[int]]:
+    """Return what is done, in order, and at which steps of the hard one others were decoded."""
+    source = AtOnce([hard])
+    engine = Stepping(hard, coming, source)
+    stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
+    return list(Schedule(source, stages).run()), engine.begun_at
+
+
+def test_newcomer_goes_before_the_next_step_of_a_window_that_takes_long() -> None:
+    hard, command = recording_of(noise(1)), recording_of(noise(1, 5))
+    done, begun_at = run_hard(hard, {3: command})
+    assert done == [command, hard]
+    assert begun_at == [QUANTUM + 1]
+    assert [segment.text for segment in hard.segments] == ["0"]
+
+
+def test_urgent_recording_waits_for_one_step() -> None:
+    film, command = recording_of(noise(1), priority=1), recording_of(noise(1, 5))
+    done, begun_at = run_hard(film, {3: command})
+    assert done == [command, film]
+    assert begun_at == [3]
+
+
+def test_window_that_takes_long_goes_on_between_newcomers() -> None:
+    hard, *others = (recording_of(noise(1, n)) for n in range(4))
+    done, begun_at = run_hard(hard, dict(enumerate(others, 1)))
+    assert done == [*others, hard]
+    gaps = [later - earlier for earlier, later in pairwise(begun_at)]
+    assert all(gap >= QUANTUM for gap in gaps), begun_at
+
+
+def test_newcomer_of_two_windows_keeps_their_order() -> None:
+    hard, film = recording_of(noise(1)), recording_of(noise(3, 5), "consecutive")
+    done, _ = run_hard(hard, {3: film})
+    assert set(done) == {hard, film}
+    assert [segment.text for segment in film.segments] == ["0", "1", "2"]
+
+
+def test_windows_of_one_recording_do_not_overtake_each_other() -> None:
+    hard = recording_of(noise(3))
+    done, begun_at = run_hard(hard, {})
+    assert (done, begun_at) == ([hard], [])
+    assert [segment.text for segment in hard.segments] == ["0", "1", "2"]
+
+
+def test_time_of_what_went_first_is_not_counted() -> None:
+    class Waiting(Interpreter):
+        def transcribe(
+            self, encoded: Encoded, requests: Sequence[WindowRequest]
+        ) -> list[WindowResult]:
+            time.sleep(0.2)
+            return super().transcribe(encoded, requests)
+
+    film, command = recording_of(noise(1), priority=1), recording_of(noise(1, 5))
+    command.engine = Waiting(Encoder())
+    done, _ = run_hard(film, {3: command})
+    assert done == [command, film]
+    assert film.context.clock.timings().total_ms < 150
+    assert command.context.clock.timings().total_ms >= 200
+
+
+class Noting(Interpreter):
+    """Notes which windows came together, by their beginnings."""
+
+    def __init__(self, key: str = "") -> None:
+        super().__init__(Encoder(), batch_key=key)
+        self.batches: list[list[int]] = []
+
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+        self.batches.append([round(request.window.start_s) for request in requests])
+        return super().transcribe(encoded, requests)
+
+
+def _schedule(engine: Interpreter, source: Any, batch_size: int = 1) -> Schedule:
+    stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
+    return Schedule(source, stages, batch_size)
+
+
+def test_what_is_urgent_goes_before_a_batch_that_was_encoded_ahead() -> None:
+    engine = Interpreter(Encoder())
+    archive, live = recording_of(noise(6)), recording_of(noise(1, 5), priority=-1)
+    source = Growing(engine, [(0, archive), (2, live)])
+    order: list[str] = []
+    for recording, name in ((archive, "archive"), (live, "live")):
+        take = recording.take
+        recording.take = lambda result, take=take, name=name: (order.append(name), take(result))
+    done = list(_schedule(engine, source).run())
+    assert done == [live, archive]
+    assert [segment.text for segment in archive.segments] == ["0", "1", "2", "3", "4", "5"]
+    # It came when the second window was done, and the third waited with its features.
+    assert order == ["archive"] * 2 + ["live"] + ["archive"] * 4
+
+
+def test_who_had_less_goes_first() -> None:
+    engine = Noting()
+    greedy, modest = FairShare(), FairShare()
+    recordings = [recording_of(noise(6), "seek") for _ in range(3)]
+    small = recording_of(noise(2), "seek")
+    for recording in recordings:
+        recording.share = greedy
+    small.share = modest
+
+    class All:
+        def next(self, *, n_free: int, idle: bool) -> Recording | None:
+            del n_free, idle
+            return coming.pop(0) if coming else None
+
+        def rows(self, most: int) -> int:
+            return most
+
+        def wait(self, coming: Future[Any]) -> bool:
+            wait((coming,))
+            return True
+
+    coming = [*recordings, small]
+    done = list(_schedule(engine, All()).run())
+    assert done[0] is small
+    assert greedy.n_windows == 18
+    assert modest.n_windows == 2
+    assert len(engine.batches) == 20
+
+
+@pytest.mark.parametrize(("keys", "n_batches"), [(("a", "a"), 3), (("a", "b"), 6)])
+def test_windows_of_engines_alike_are_one_batch(keys: tuple[str, str], n_batches: int) -> None:
+    engines = [Noting(key) for key in keys]
+    recordings = [recording_of(noise(3), "seek") for _ in keys]
+    for recording, engine in zip(recordings, engines, strict=True):
+        recording.engine = engine
+    unused = Noting()
+    list(_schedule(unused, RecordingList(recordings), batch_size=2).run())
+    assert unused.batches == []
+    assert sum(len(engine.batches) for engine in engines) == n_batches
+    for recording in recordings:
+        assert [segment.text for segment in recording.segments] == ["0", "1", "2"]
+
+
+def test_whoever_is_passed_over_eight_times_is_due() -> None:
+    """Each batch of others counts; one of its own, or nothing left to wait for, ends the count."""
+    turns = PriorityScheduler()
+    urgent, other, late = (recording_of(noise(1), priority=n) for n in (-1, 0, 1))
+    for n in range(8):
+        assert not turns.is_due(0)
+        assert turns.next_of([other, urgent]) is urgent, n
+        turns.note([urgent], [urgent, other])
+    assert turns.is_due(0)
+    assert not turns.is_due(-1)
+    assert not turns.is_due(1)
+    assert turns.next_of([urgent, late, other]) is other
+    turns.note([other], [urgent, other])
+    assert not turns.is_due(0)
+    for _ in range(8):
+        turns.note([urgent], [urgent, other])
+    turns.note([urgent], [urgent])
+    assert not turns.is_due(0), "nothing waited"
+
+
+def test_of_several_that_are_due_the_most_urgent_goes_first() -> None:
+    turns = PriorityScheduler()
+    urgent, other, late = (recording_of(noise(1), priority=n) for n in (-1, 0, 1))
+    for _ in range(9):
+        turns.note([urgent], [urgent, other, late])
+    assert turns.next_of([late, urgent, other]) is other
+    turns.note([other], [urgent, other, late])
+    assert turns.next_of([late, urgent, other]) is late
+
+
+def test_of_several_alike_the_one_who_had_least_goes_first_then_the_one_that_came_first() -> None:
+    turns = PriorityScheduler()
+    one, other, third = (recording_of(noise(1)) for _ in range(3))
+    assert turns.next_of([one, other, third]) is one
+    one.share.n_windows, other.share.n_windows = 2, 1
+    assert turns.next_of([one, other]) is other
+    third.priority = 1
+    assert turns.next_of([third, one, other]) is other, "what is urgent had more and goes first"

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.unit.shapes import TINY, toy_spec
 from tests.unit.sounds import DATA
+from tests.unit.transcription.made_up_words import TOKENIZER
+from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio import load_audio
+from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.state import Binding
 from whisper_hailo.core.errors import AudioError, OptionError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.core.protocols import Closing
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions, TokenLimits
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.partials import PartialBuffer
+from whisper_hailo.transcription.pipeline import Pipeline
+from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo.transcription.window import WindowResult
 
 OPTIONS = DecodingOptions(anti_repetition=PRESETS["conservative"])
 
@@ -103,3 +119,242 @@ def test_eight_calls_lead_from_transcribe_to_the_run_of_a_graph(
     aligning = {way for way in ways if "align_words" in way}
     assert {len(way) for way in ways - aligning} == {8}, ways
     assert max(len(way) for way in aligning) <= 11, ways
+
+
+class Levels(Closing):
+    """Audio features are how loud a window is, from 1 to 5."""
+
+    name = "levels"
+    n_frames = None
+    spec = replace(toy_spec(), dims=TINY)
+
+    def __init__(self) -> None:
+        self.shapes: list[tuple[int, ...]] = []
+
+    def open(self) -> Levels:
+        return self
+
+    def close(self) -> None:
+        pass
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        self.shapes.append(mel.shape)
+        loud = np.rint(mel.max(axis=(1, 2)) * 2)
+        return np.clip(loud, 1, 5).reshape(-1, 1, 1).astype(np.float32)
+
+
+class Open(Rows, Closing):
+    """Rows that can be opened."""
+
+    def open(self) -> Open:
+        return self
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def transcriber() -> Iterator[Transcriber]:
+    plan = WindowPlan.make(TINY, 2)
+    with Transcriber(Pipeline(Levels(), Open(), TOKENIZER, plan, reasons=("made up",))) as opened:
+        yield opened
+
+
+def noise(seconds: float, loudness: float = 0.1) -> FloatArray:
+    samples = np.random.default_rng(0).standard_normal(round(seconds * 16_000))
+    return (loudness * samples).astype(np.float32)
+
+
+EVERYTHING = LongOptions(skip_silence=False)
+"""Noise stands for speech here."""
+
+CONSECUTIVE = replace(EVERYTHING, strategy="consecutive")
+
+
+def test_a_transcript_says_where_it_comes_from(transcriber: Transcriber) -> None:
+    found = transcriber.transcribe(noise(2.5), DecodingOptions(language="auto"), long=CONSECUTIVE)
+    assert found.duration_s == 2.5
+    assert found.task == "transcribe"
+    assert found.language == next(iter(found.language_probs))
+    assert len(found.segments) == 3, "each window has 1 s of audio"
+    assert found.settings.reasons == ("made up",)
+    assert found.timings.total_ms > 0
+    assert found.timings.load_ms > 0, "how long it took to open the parts"
+    options = DecodingOptions(language="de", task="translate")
+    german = transcriber.transcribe(noise(0.5), options, long=EVERYTHING)
+    assert (german.language, german.task, german.language_probs) == ("de", "translate", {})
+
+
+def test_samples_are_as_long_as_their_rate_says(transcriber: Transcriber) -> None:
+    """However they are asked about."""
+    half, english = noise(0.5), DecodingOptions("en")
+    segments = transcriber.segments(half, english, sample_rate=8000, long=EVERYTHING)
+    assert list(segments)
+    (one,) = transcriber.transcribe_many([half], english, sample_rate=8000, long=EVERYTHING)
+    assert isinstance(one, Transcript)
+    whole = transcriber.transcribe(half, english, sample_rate=8000, long=EVERYTHING)
+    assert [found.duration_s for found in (segments.transcript, one, whole)] == [1.0] * 3
+
+
+@pytest.mark.parametrize(("window_s", "first"), [(0.1, 20), (0.2, 29)])
+def test_no_time_lies_behind_the_window_that_the_encoder_takes(window_s: float, first: int) -> None:
+    """Whatever the decoder was trained on: 0.18 s, which it wants to begin with, are id 29."""
+
+    class Late(Open):
+        def step(self, *fed: Any, **named: Any) -> Any:
+            output, after = super().step(*fed, **named)
+            output.logits[:, -1, 29] = 19.0
+            return output, after
+
+    plan = WindowPlan.make(TINY, window_s)
+    with Transcriber(Pipeline(Levels(), Late(), TOKENIZER, plan)) as late:
+        limits = TokenLimits(max_per_second=None)  # words behind the first time
+        options = DecodingOptions("en", timestamps=True, limits=limits)
+        found = late.transcribe(noise(0.04), options, long=EVERYTHING)
+    assert found.segments[0].tokens[0] == first
+
+
+def test_recordings_of_a_run_share_their_turns_unless_they_are_somebody_s(
+    transcriber: Transcriber,
+) -> None:
+    run, audio, own = transcriber.run(DecodingOptions(language="en")), noise(0.5), FairShare()
+    assert run.recording(audio).share is run.recording(audio).share
+    assert run.recording(audio).context is not run.recording(audio).context
+    assert run.recording_of(Recording, audio, share=own).share is own
+    assert run.recording_of(Recording, audio).priority == 0
+    urgent = run.recording_of(Recording, audio, priority=-1)
+    assert urgent.priority == -1
+    assert urgent.engine is run.recording(audio).engine is not None
+
+
+def test_one_that_cannot_be_read_leaves_the_others_their_turn(
+    transcriber: Transcriber, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.wav").write_bytes(b"RIFF")
+    sources = [noise(0.5), tmp_path / "bad.wav", noise(0.5)]
+    first, bad, last = transcriber.transcribe_many(sources, long=CONSECUTIVE, batch_size=2)
+    assert isinstance(bad, AudioError)
+    assert isinstance(first, Transcript)
+    assert isinstance(last, Transcript)
+    assert first.text == last.text != ""
+    with pytest.raises(AudioError):
+        transcriber.transcribe(tmp_path / "bad.wav")
+
+
+def test_batches_hold_as_many_windows_as_asked_for_up_to_256(transcriber: Transcriber) -> None:
+    encoder = transcriber.encoder
+    assert isinstance(encoder, Levels)
+    transcriber.transcribe(noise(5.0), DecodingOptions("en"), long=CONSECUTIVE, batch_size=2)
+    assert [shape[0] for shape in encoder.shapes] == [2, 2, 1]
+    encoder.shapes.clear()
+    transcriber.transcribe(noise(5.0), DecodingOptions("auto"), long=CONSECUTIVE, batch_size=2)
+    assert [shape[0] for shape in encoder.shapes] == [1, 2, 2], "the first tells the language"
+    transcriber.transcribe(noise(0.1), long=EVERYTHING, batch_size=256)
+    for wrong in (0, 257):
+        with pytest.raises(OptionError, match=f"--batch-size is {wrong}, expected 1 to 256"):
+            transcriber.transcribe(noise(0.1), long=EVERYTHING, batch_size=wrong)
+
+
+def test_trimmed_windows_are_as_long_as_their_audio_and_the_margin(
+    transcriber: Transcriber,
+) -> None:
+    encoder = transcriber.encoder
+    assert isinstance(encoder, Levels)
+    transcriber.transcribe(noise(0.5), long=EVERYTHING)
+    assert encoder.shapes[-1] == (1, 80, 200)
+    ten = transcriber.with_parts()
+    assert ten.content_s == 1.0
+    assert ten.encoder is encoder
+
+
+def test_a_batch_s_time_is_shared_by_its_windows(transcriber: Transcriber) -> None:
+    """Two recordings in one batch: the stages of both together are those of the batch."""
+    many = list(transcriber.transcribe_many([noise(0.5)] * 2, long=CONSECUTIVE, batch_size=2))
+    one, other = (found.timings for found in many)  # type: ignore[union-attr]
+    assert one.encode_ms == other.encode_ms > 0
+    assert one.decode_ms == other.decode_ms <= one.total_ms
+
+
+def test_parts_can_be_exchanged_and_the_others_stay(transcriber: Transcriber) -> None:
+    encoder, decoder = Levels(), Open()
+    changed = transcriber.with_parts(encoder=encoder, decoder=decoder, encode_ahead=False)
+    assert changed.encoder is encoder
+    assert changed.parts["decoder"] is decoder
+    assert changed.tokenizer is transcriber.tokenizer
+    assert changed._parts.encode_ahead is False
+    other = Tokenizer(TOKENIZER.backend, TOKENIZER.special)
+    assert transcriber.with_parts(tokenizer=other).tokenizer is other is not TOKENIZER
+    assert transcriber.with_parts()._parts == transcriber._parts
+
+
+Call = Callable[..., object]
+CALLS: dict[str, Callable[[Transcriber], Call]] = {
+    "transcribe": lambda own: own.transcribe,
+    "segments": lambda own: lambda audio, *rest, **named: list(own.segments(audio, *rest, **named)),
+    "transcribe_many": lambda own: (
+        lambda audio, *rest, **named: list(own.transcribe_many([audio], *rest, **named))
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_every_way_to_transcribe_tells_how_far_it_is_where_that_is_asked_for(
+    transcriber: Transcriber,
+    caplog: pytest.LogCaptureFixture,
+    call: Callable[[Transcriber], Call],
+) -> None:
+    """To a function, or else to the log; without options of their own."""
+    transcribe = call(transcriber)
+    told: list[tuple[float, float | None]] = []
+    with caplog.at_level("INFO", "whisper_hailo"):
+        transcribe(noise(0.5), None, lambda *done: told.append(done), long=EVERYTHING)
+        assert told == [(0.5, 0.5)]
+        transcribe(noise(0.5), long=EVERYTHING)
+        assert caplog.messages == []
+        transcribe(noise(0.5), long=EVERYTHING, log_progress=True)
+    assert caplog.messages == ["0 s of 0 s"]
+    assert len(told) == 1
+
+
+def test_encoder_and_decoder_take_turns_where_that_is_asked_for(transcriber: Transcriber) -> None:
+    """As what is measured does: then all is done by the thread that asks."""
+
+    class Placed(Levels):
+        def encode(self, mel: FloatArray) -> FloatArray:
+            threads.add(threading.current_thread())
+            return super().encode(mel)
+
+    for ahead in (True, False):
+        threads: set[threading.Thread] = set()
+        own = transcriber.with_parts(encoder=Placed(), encode_ahead=ahead)
+        own.transcribe(noise(5.0), long=CONSECUTIVE, batch_size=1)
+        assert (threads == {threading.current_thread()}) is not ahead
+
+
+def test_a_run_takes_audio_that_goes_on_window_by_window(transcriber: Transcriber) -> None:
+    run = transcriber.run(DecodingOptions("en"))
+    request = run.request(PartialBuffer(noise(5.0), Draft((1,)), word_times=True))
+    assert request.window.audio.size == 16_000, "a window has 1 s of audio"
+    assert (request.draft, request.word_times, request.context.language) == (
+        Draft((1,)),
+        True,
+        "en",
+    )
+    decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
+    heard = run.text(WindowResult(request.window, decoded, (), 1.0, language="en"))
+    assert heard.text == "w1 w2"
+
+
+def test_a_model_that_is_opened_again_took_what_it_took_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a clock that goes on by 2 s while it is loaded."""
+    times = iter(range(0, 99, 2))
+    own = Transcriber(Pipeline(Levels(), Open(), TOKENIZER, WindowPlan.make(TINY, 2)))
+    monkeypatch.setattr("whisper_hailo.core.timing.perf_counter", lambda: next(times))
+    for _ in range(2):
+        with own:
+            run = own.run(DecodingOptions("en"))
+    recording = run.recording(noise(0.5))
+    with recording:
+        assert run.transcript(recording).timings.load_ms == 2000.0

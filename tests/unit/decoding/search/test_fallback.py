@@ -404,3 +404,10 @@ def test_text_that_repeats_its_prompt_is_decoded_without_it(said: tuple[int, ...
 )
 def test_cut_loop_keeps_the_phrase_once(tokens: tuple[int, ...], n_kept: int) -> None:
     assert cut_loop(tokens) == n_kept
+
+
+def test_what_an_engine_does_not_tell_is_nothing() -> None:
+    """As of one with a loop of its own: no heat, no repetition, no choice that was close."""
+    decoded = Decoded((1,), -0.1, 0.0, runaway=False)
+    assert (decoded.temperature, decoded.compression_ratio) == (0.0, 0.0)
+    assert not decoded.is_doubtful(Thresholds(compression_ratio=0.5))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, decode
+from tests.unit.decoding.search.torn import Torn, torn, tried
 from tests.unit.shapes import TOY, TOY_TOKENS
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.logits_rules import FilteredLogits
 from whisper_hailo.decoding.options import (
     AntiRepetition,
     DecodingOptions,
@@ -20,6 +23,7 @@ from whisper_hailo.decoding.options import (
     TokenLimits,
 )
 from whisper_hailo.decoding.prompt import detect_languages
+from whisper_hailo.decoding.search.beam_and_sampling import BeamChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 
@@ -273,3 +277,218 @@ def test_a_batch_is_its_rows(options: DecodingOptions) -> None:
     for script, of_batch in zip(scripts, batch, strict=True):
         (alone,) = decode(Noisy([script]), options)
         assert of_batch == alone
+
+
+@dataclass
+class Asked(Scripted):
+    """Notes what it is asked for."""
+
+    looks: list[np.ndarray] = field(default_factory=list)
+    named: list[dict[str, Any]] = field(default_factory=list)
+
+    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any) -> Any:
+        self.looks.append(positions)
+        self.named.append(named)
+        return super().step(tokens, state, positions)
+
+
+SEARCHES = [
+    pytest.param(SearchOptions(), 0.0, id="greedy"),
+    pytest.param(SearchOptions(beam_size=2), 0.0, id="beam"),
+    pytest.param(SearchOptions(best_of=2), 0.5, id="sampled"),
+]
+
+
+@pytest.mark.parametrize(("search", "temperature"), SEARCHES)
+def test_a_decoder_is_asked_for_no_more_than_is_needed(
+    search: SearchOptions, temperature: float
+) -> None:
+    """No weights of attention, no padding, and of steps always the same place, told once."""
+    asked = Asked([[1, 2, 3, EOT], [4, 5, EOT]])
+    options = DecodingOptions(search=search, max_new_tokens=4)
+    decode(asked, options, temperature=temperature)
+    assert [named["alignment"] for named in asked.named] == [False] * 4
+    assert asked.named[0]["first"] is None
+    assert [looks.tolist() for looks in asked.looks] == [[0, 3], [0], [0], [0]]
+    step, *others = asked.looks[1:]
+    assert all(looks is step for looks in others)
+    assert not step.flags.writeable, "a decoder need not read it again"
+
+
+class Silent(Scripted):
+    """At start-of-transcript the first row is silent with 0.9, the second with 0.2."""
+
+    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+        output, after = super().step(tokens, state, positions)
+        rows, columns = np.nonzero(tokens[:, positions] == TOY_TOKENS.sot)
+        for row, column in zip(rows, columns, strict=True):
+            silent = (0.9, 0.2)[row]
+            output.logits[row, column] = -30.0
+            output.logits[row, column, [TOY_TOKENS.no_speech, 9]] = np.log([silent, 1 - silent])
+            output.logsumexp[row, column] = 0.0
+        return output, after
+
+
+@pytest.mark.parametrize("n_before", [0, 3])
+def test_silence_is_read_at_each_window_s_own_start_of_transcript(n_before: int) -> None:
+    """The second one's begins earlier: its text has a beginning, as `--prefix` gives it."""
+    decoder = Silent([[1, EOT], [2, EOT]])
+    loop = DecodingLoop(decoder, TOY_TOKENS, DecodingOptions())  # type: ignore[arg-type]
+    prompts = (17, 5, 5)[:n_before] + PREFIX, (*PREFIX, *[3] * 8)
+    found = loop.run(decoder.start(), [DecodingTask(prompt) for prompt in prompts])
+    assert [one.no_speech_prob for one in found] == pytest.approx([0.9, 0.2], abs=1e-6)
+    assert [one.tokens for one in found] == [(1,), (2,)]
+    assert not any(one.ends_at_once for one in found)
+
+
+def test_one_value_that_is_no_number_is_enough_to_refuse_broken_weights() -> None:
+    class Broken(Scripted):
+        def step(self, *fed: Any, **_: Any) -> Any:
+            output, after = super().step(*fed)
+            output.logsumexp[1, -1] = np.nan
+            return output, after
+
+    with pytest.raises(ModelError, match="no numbers"):
+        decode(Broken([[1, EOT], [2, EOT]]))
+
+
+def test_a_batch_of_which_all_is_tried_again_is_not_copied() -> None:
+    """Keys and values of a window are megabytes."""
+
+    class Heavy(Torn):
+        def select(self, state: State, rows: np.ndarray) -> State:
+            assert rows.tolist() != list(range(len(state.rows)))
+            return super().select(state, rows)
+
+    decoder = Heavy([[0]] * 2, shares=(0.5, 0.5))
+    tried(decoder)
+    assert decoder.heard == [{0, 1}] * 12, "at three temperatures"
+
+
+def test_who_tells_no_key_draws_as_the_window_at_a_recording_s_start() -> None:
+    class Flat(Scripted):
+        def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+            logits = np.zeros((len(state.rows), len(positions), TOY.n_vocab), np.float32)
+            sums = np.full(logits.shape[:2], np.log(TOY.n_vocab), np.float32)
+            return StepOutput(logits, sums), State(state.step + 1, state.rows)
+
+    def drawn(*tasks: DecodingTask) -> tuple[int, ...]:
+        options = DecodingOptions(search=SearchOptions(best_of=1), max_new_tokens=12)
+        loop = DecodingLoop(Flat([[0]]), TOY_TOKENS, options)  # type: ignore[arg-type]
+        return loop.run(State(0, (0,)), tasks, 1.0)[0].tokens
+
+    assert drawn(DecodingTask(PREFIX)) == drawn(DecodingTask(PREFIX, key=0))
+    assert drawn(DecodingTask(PREFIX)) != drawn(DecodingTask(PREFIX, key=1))
+
+
+def prompt(n_tokens: int) -> tuple[int, ...]:
+    return (*[5] * (n_tokens - len(PREFIX)), *PREFIX)
+
+
+def run_with_prompt(
+    decoder: Scripted, lengths: list[int], search: SearchOptions, temperature: float
+) -> tuple[Decoded, ...]:
+    """Decode with prompts of so many tokens."""
+    options = DecodingOptions(search=search)
+    loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
+    tasks = [DecodingTask(prompt(n_tokens)) for n_tokens in lengths]
+    return loop.run(decoder.start(), tasks, temperature)
+
+
+@pytest.mark.parametrize(("search", "temperature"), SEARCHES)
+@pytest.mark.parametrize("lengths", [[4, 24], [24, 4]])
+def test_the_longest_prompt_of_a_batch_says_how_much_all_may_write(
+    lengths: list[int], search: SearchOptions, temperature: float
+) -> None:
+    """Shorter ones are padded to it: of 32 tokens 8 are left to each window."""
+    decoder = Scripted([[1], [2]], base=-9.0)
+    for found in run_with_prompt(decoder, lengths, search, temperature):
+        assert len(found.tokens) == TOY.n_text_ctx - 24
+        assert found.runaway
+    n_fed = sum(len(fed[0]) for fed in decoder.fed)
+    assert n_fed == TOY.n_text_ctx - 1, "the last token is not fed"
+
+
+@pytest.mark.parametrize(("search", "temperature"), SEARCHES)
+def test_a_prompt_that_fills_the_text_context_leaves_no_text(
+    search: SearchOptions, temperature: float
+) -> None:
+    decoder = Scripted([[1, EOT]])
+    (found,) = run_with_prompt(decoder, [TOY.n_text_ctx], search, temperature)
+    assert (found.tokens, found.runaway) == ((), True)
+    assert len(decoder.fed) == 1
+
+
+def test_a_beam_whose_every_way_is_barred_gives_an_empty_text() -> None:
+    beam = BeamChoice(EOT, 0.0, 2, 1.0)
+    barred = np.full(30, -np.inf, np.float32)
+    assert beam.advance([barred], [FilteredLogits(barred, 0.0)]) == []
+    assert not beam.running
+    (found,) = beam.finish()
+    assert (found.tokens, found.done) == ((), False)
+
+
+class Flat(Scripted):
+    """Every id is as likely as any other."""
+
+    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+        logits = np.zeros((len(state.rows), len(positions), TOY.n_vocab), np.float32)
+        sums = np.full(logits.shape[:2], np.log(TOY.n_vocab), np.float32)
+        return StepOutput(logits, sums), State(state.step + 1, state.rows)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_every_temperature_draws_anew(beam_size: int) -> None:
+    """Where all is even the temperature changes nothing: only other numbers give other texts."""
+    search = SearchOptions(best_of=1, beam_size=beam_size)  # which is of temperature 0
+    options = DecodingOptions(search=search, max_new_tokens=12)
+    drawn = {decode(Flat([[0]]), options, temperature=t)[0].tokens for t in (0.2, 0.4, 0.6)}
+    assert len(drawn) == 3
+
+
+def test_the_best_of_several_draws_is_taken() -> None:
+    """The first of five is the one that is drawn alone, so that five are as good or better."""
+
+    def score(best_of: int, seed: int) -> float:
+        options = DecodingOptions(
+            search=SearchOptions(best_of=best_of, seed=seed), max_new_tokens=6
+        )
+        return decode(torn(0.7), options, temperature=1.0)[0].avg_logprob
+
+    gained = [score(5, seed) - score(1, seed) for seed in range(10)]
+    assert min(gained) == 0.0
+    assert sum(gain > 0.1 for gain in gained) > 3
+
+
+@pytest.mark.parametrize(("temperature", "share"), [(0.5, 0.9), (1.0, 0.75), (2.0, 0.634)])
+def test_temperature_is_what_logits_are_divided_by(temperature: float, share: float) -> None:
+    """Odds of 3 to 1 become 9 to 1 at half the temperature, and the root of 3 at twice it."""
+    options = DecodingOptions(search=SearchOptions(best_of=1), max_new_tokens=1)
+    n_taken = 0
+    for seed in range(400):
+        loop = DecodingLoop(torn(0.75), TOY_TOKENS, options)  # type: ignore[arg-type]
+        (decoded,) = loop.run(State(0, (0,)), [DecodingTask(PREFIX, key=seed)], temperature)
+        n_taken += decoded.tokens == (0,)
+    assert n_taken / 400 == pytest.approx(share, abs=0.06)
+
+
+def test_a_boost_ends_a_draw_that_end_of_transcript_nearly_leads() -> None:
+    """The end has odds of 1 to 3 with the best: within a boost of 1.5, not within one of 1."""
+
+    class Ending(Torn):
+        def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+            output, after = super().step(tokens, state, positions)
+            output.logits[:, -1, EOT] = np.log(0.33)
+            return output, after
+
+    def tokens(boost: float) -> tuple[int, ...]:
+        options = DecodingOptions(
+            search=SearchOptions(best_of=1),
+            anti_repetition=AntiRepetition(eot_boost=boost),
+            max_new_tokens=3,
+        )
+        decoder = Ending([[0]], shares=(0.99,))
+        return decode(decoder, options, temperature=0.01)[0].tokens
+
+    assert tokens(1.5) == (0,)  # the first token may not be end-of-transcript
+    assert tokens(1.0) == (0, 0, 0)

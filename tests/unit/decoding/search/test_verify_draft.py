@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
@@ -26,7 +28,7 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
-from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft, DraftCursor
 
 
 @settings(max_examples=25, deadline=None)
@@ -229,3 +231,128 @@ def test_audio_that_goes_on_keeps_what_is_settled_whatever_the_beam() -> None:
     (decoded,) = loop.run((), [task])
     assert decoded.tokens[:2] == settled
     assert saved(decoded).n_fixed == 2
+
+
+DRAFT = tuple(range(20))
+STRANGE, STRANGER = 98, 99
+"""Tokens that the draft does not have."""
+
+
+def after(*said: int, draft: Sequence[int] = DRAFT) -> DraftCursor:
+    cursor = DraftCursor(tuple(draft))
+    for token in said:
+        cursor.observe(token)
+    return cursor
+
+
+def test_a_draft_that_holds_is_proposed_whole() -> None:
+    assert after().proposal() == DRAFT
+    assert after(0, 1, 2).proposal() == after(0, 1, 2).left() == DRAFT[3:]
+    assert after(*DRAFT).proposal() == ()
+
+
+@pytest.mark.parametrize(("token", "holds"), [(0, True), (6, True), (7, False)])
+def test_up_to_six_dropped_tokens_are_bridged(token: int, holds: bool) -> None:
+    cursor = after(token)
+    assert cursor.n_mismatched == (0 if holds else 1)
+    assert cursor.left() == (DRAFT[token + 1 :] if holds else DRAFT[1:])
+
+
+def test_of_equal_tokens_the_nearest_is_meant() -> None:
+    assert after(1, draft=(0, 1, 2, 1, 3)).left() == (2, 1, 3)
+
+
+def test_behind_a_surprise_a_little_is_tried_from_the_next_token_on() -> None:
+    """The strange token is thought to stand for the one that was expected."""
+    cursor = after(0, STRANGE)
+    assert cursor.left() == DRAFT[2:]
+    assert cursor.proposal() == DRAFT[2:10]
+
+
+def test_nothing_is_expected_after_two_surprises() -> None:
+    cursor = after(0, STRANGE, STRANGER)
+    assert cursor.left() == cursor.proposal() == ()
+
+
+@pytest.mark.parametrize("surprises", [(STRANGE,), (STRANGE, STRANGER), (STRANGE,) * 9])
+@pytest.mark.parametrize(
+    ("token", "left"),
+    [(1, DRAFT[2:]), (2, DRAFT[3:]), (8, DRAFT[9:]), (0, None), (9, None)],
+    ids=["put before it", "in its place", "six dropped", "said already", "too far on"],
+)
+def test_the_draft_holds_again_where_one_of_its_next_tokens_comes(
+    surprises: tuple[int, ...], token: int, left: tuple[int, ...] | None
+) -> None:
+    """However long the text n_mismatched: the surprise came where token 1 was expected."""
+    cursor = after(0, *surprises, token)
+    if left is None:
+        assert cursor.n_mismatched == len(surprises) + 1
+    else:
+        assert (cursor.n_mismatched, cursor.left(), cursor.proposal()) == (0, left, left)
+
+
+def test_a_surprise_at_the_very_start_may_stand_before_the_first_token() -> None:
+    assert after(STRANGE, 0).left() == DRAFT[1:]
+    assert after(STRANGE, 1).left() == DRAFT[2:]
+
+
+def test_behind_its_end_a_draft_proposes_nothing() -> None:
+    cursor = after(0, 1, STRANGE, STRANGER, draft=(0,))
+    assert cursor.proposal() == ()
+
+
+TEXT = (1, 2, 3)
+PLACES = (2, 5, 8, 11)
+"""Where the decoder looks for each of these, and for the end."""
+
+
+@dataclass
+class Speaker(Oracle):
+    """Says the text, whatever it is fed."""
+
+    def looks_at(self, history: Sequence[int]) -> int:  # type: ignore[override]
+        return PLACES[min(max(0, len(history) - len(PREFIX)), len(TEXT))]
+
+    def _logits(self, history: tuple[int, ...]) -> np.ndarray:
+        at = len(history) - len(PREFIX)
+        logits = np.zeros(TOY.n_vocab, np.float32)
+        logits[TEXT[at] if 0 <= at < len(TEXT) else EOT] = 5.0
+        return logits
+
+
+@pytest.mark.parametrize(
+    ("draft", "guess"),
+    [(TEXT, (2, 3)), ((*TEXT, 9), (2, 3, 9)), ((1, 9, 3), (2,)), ((1,), (2,)), ((), (2,))],
+    ids=["right", "goes on", "goes wrong", "ends there", "none"],
+)
+def test_what_is_held_back_of_a_draft_is_all_that_is_left_of_it(
+    draft: tuple[int, ...], guess: tuple[int, ...]
+) -> None:
+    """If the token there is the draft's; otherwise it is the one token that was chosen."""
+    found = run(Speaker(), DecodingOptions(), draft, horizon=PLACES[1])
+    assert (found.tokens, saved(found).guess) == (TEXT[:1], guess)
+
+
+@pytest.mark.parametrize("draft", [(), TEXT])
+def test_the_end_of_a_text_is_no_guess(draft: tuple[int, ...]) -> None:
+    """Where it is looked for is always the end of the audio."""
+    found = run(Speaker(), DecodingOptions(), draft, horizon=PLACES[-1])
+    whole = from_scratch(Speaker(), DecodingOptions())
+    assert (found.tokens, found.runaway, saved(found).guess) == (TEXT, False, ())
+    assert found.avg_logprob == pytest.approx(whole.avg_logprob)
+
+
+@pytest.mark.parametrize("n_fixed", [0, 3])
+def test_what_ends_behind_settled_text_did_not_end_before_it_began(n_fixed: int) -> None:
+    """Nothing more is said then; that the window were silence would take the text away."""
+    found = run(Speaker(), DecodingOptions(), TEXT, n_fixed)
+    assert (found.tokens, found.ends_at_once) == (TEXT, False)
+
+
+def test_a_decoder_that_tells_unasked_where_it_looks_holds_nothing_back() -> None:
+    class Telling(Speaker):
+        def step(self, *fed: Any, **_: Any) -> Any:
+            return super().step(*fed, alignment=True)
+
+    found = run(Telling(), DecodingOptions(), TEXT[:1])
+    assert (found.tokens, saved(found).guess) == (TEXT, ())

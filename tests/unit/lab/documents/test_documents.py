@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from tests.unit.lab.small_run import CACHE, RUN
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.documents import __main__ as program
-from whisper_hailo_lab.documents import interrupted
+from whisper_hailo_lab.documents import (
+    accuracy,
+    device_faults,
+    emulation,
+    interrupted,
+    processors,
+    server,
+)
 from whisper_hailo_lab.documents import tables as module
 from whisper_hailo_lab.documents.systems import tables
-from whisper_hailo_lab.documents.tables import KEPT, fill, kept_tables, stale
+from whisper_hailo_lab.documents.tables import KEPT, Maker, fill, kept_tables, stale
+from whisper_hailo_lab.emulation.__main__ import EmulationBench
+from whisper_hailo_lab.experiments import fallback, short_windows, windows
 from whisper_hailo_lab.report.gather import group
+from whisper_hailo_lab.repository import MICRO, ROOT
+from whisper_hailo_lab.runs.machine import OTHER, mark_of
 
 AS_THEY_COME = replace(RUN, cases=tuple(replace(case, row="default") for case in RUN.cases))
 GROUP = group([("run.jsonl", AS_THEY_COME)])[0]
@@ -102,3 +117,106 @@ def test_the_check_names_what_is_stale_and_writes_nothing(
     assert program.main() == 1
     assert "docs/measurements/speed.md is stale" in capsys.readouterr().err
     assert document.read_bytes() == before
+
+
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
+NAMED = re.compile(r"(?<![\w/}])docs/[\w/-]+\.md\b")
+SOURCES = ("src", "tests", "scripts", "packaging")
+
+
+def anchors(document: Path) -> set[str]:
+    """Of the headings, as the usual viewers make them."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-") for text in plain}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    for target, anchor in LINK.findall(document.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        path = document.parent / target if target else document
+        assert path.exists(), target
+        assert not anchor or path.suffix != ".md" or anchor in anchors(path), f"{target}#{anchor}"
+
+
+def test_every_document_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = {(ROOT / "docs" / target).resolve() for target, _ in LINK.findall(index)}
+    pages = {path for path in DOCUMENTS if path.parent not in (ROOT, ROOT / "docs" / "decisions")}
+    assert pages - listed == {ROOT / "docs" / "index.md"}
+
+
+def test_every_document_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for path in (ROOT / "docs").rglob("*.md"):
+        assert f": {path.relative_to(ROOT / 'docs')}\n" in navigation, path
+
+
+def test_documents_named_in_sources_exist() -> None:
+    files = [path for name in SOURCES for path in (ROOT / name).rglob("*")]
+    for path in [*files, ROOT / "Makefile"]:
+        if path.is_file() and path.suffix in {"", ".py", ".sh", ".md", ".service"}:
+            named = NAMED.findall(path.read_text(encoding="utf-8", errors="ignore"))
+            assert all((ROOT / document).is_file() for document in named), path
+
+
+ON_ANY_WEIGHTS = {
+    processors.STEPS,
+    processors.PASSES,
+    processors.WINDOWS,
+    accuracy.RESULT,
+    device_faults.RESULT,
+    server.RESULT,
+}
+OF_WEIGHTS = [pytest.param(*one, id=one[0].stem) for one in KEPT if one[0] not in ON_ANY_WEIGHTS]
+
+
+def stamped(result: dict[str, Any], weights: str) -> dict[str, Any]:
+    """The result, and each of its parts, as of these weights."""
+    mark = {"weights": weights}
+    parts = {k: part | mark if isinstance(part, dict) else part for k, part in result.items()}
+    return parts | mark
+
+
+def unknown(result: dict[str, Any]) -> dict[str, Any]:
+    """The result as of a program that did not record weights."""
+    return {
+        k: {key: v for key, v in part.items() if key != "weights"}
+        if isinstance(part, dict)
+        else part
+        for k, part in result.items()
+        if k != "weights"
+    }
+
+
+@pytest.mark.parametrize(("path", "make"), OF_WEIGHTS)
+def test_a_table_of_other_weights_says_so(path: Path, make: Maker) -> None:
+    result = json.loads(path.read_text(encoding="utf-8"))
+    for text in make(stamped(result, "these"), "these").values():
+        assert OTHER not in text
+    assert all(OTHER in text for text in make(stamped(result, "these"), "those").values())
+    assert all(OTHER in text for text in make(unknown(result), "these").values())
+
+
+def test_one_part_measured_anew_does_not_vouch_for_the_other() -> None:
+    result = stamped(json.loads(emulation.RESULT.read_text(encoding="utf-8")), "these")
+    result["decoder"]["weights"] = "those"
+    assert all(OTHER in text for text in emulation.tables(result, "these").values())
+
+
+def test_results_record_the_weights_that_they_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "CASES", ())
+    monkeypatch.setattr(fallback, "Transcriber", MagicMock())
+    monkeypatch.setattr(fallback, "sets", lambda _: ())
+    monkeypatch.setattr(short_windows, "measure_words", lambda *_: {})
+    monkeypatch.setattr(short_windows, "measure_time", list)
+    found = [
+        windows.measure_all((), None),
+        fallback.measure_all(0),
+        short_windows.measure_all(None),
+        EmulationBench.measure(MagicMock(), MagicMock()),
+    ]
+    assert [result["weights"] for result in found] == [mark_of(MICRO)] * 4

@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import os
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.unit.tools.compile.conftest import STEM
-from whisper_hailo.core.errors import DeviceError, ModelError, OutputError
+from whisper_hailo.core.errors import DeviceError, ModelError, OptionError, OutputError
+from whisper_hailo.core.process import RUNTIME_SWITCH
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo_tools import compile as compiling
 from whisper_hailo_tools.compile import compile_part
 from whisper_hailo_tools.options import CompileOptions
 
@@ -145,3 +151,161 @@ def test_results_elsewhere_leave_the_model_as_it_was(
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write"):
         compile_part(model, replace(encoder, out=tmp_path / "file"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arch", "version", "expected"),
+    [
+        ("hailo8", "3.30.0", "3.30.0 does not compile for hailo8, expected 3.31 or newer"),
+        ("hailo8l", "5.0.0", "5.0.0 does not compile for hailo8l"),
+        ("hailo10h", "3.33.0", "3.33.0 does not compile for hailo10h, expected 5.0 or newer"),
+        ("hailo8", "unknown", "no readable version"),
+    ],
+)
+def test_a_compiler_of_the_wrong_version(
+    *,
+    model: Path,
+    encoder: CompileOptions,
+    monkeypatch: pytest.MonkeyPatch,
+    arch: str,
+    version: str,
+    expected: str,
+) -> None:
+    monkeypatch.setenv("STANDIN_VERSION", version)
+    with pytest.raises(DeviceError, match=expected):
+        compile_part(model, replace(encoder, arch=arch))
+
+
+@pytest.mark.slow
+def test_a_missing_or_broken_compiler(
+    model: Path, encoder: CompileOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STANDIN_FAIL", "import:broken")
+    with pytest.raises(DeviceError, match=r"cannot be loaded .*libhailort"):
+        compile_part(model, encoder)
+    monkeypatch.delenv("PYTHONPATH")
+    with pytest.raises(DeviceError, match=r"is not installed for .*--python.*--bundle"):
+        compile_part(model, encoder)
+    with pytest.raises(DeviceError, match=r"cannot start /nowhere/python"):
+        compile_part(model, replace(encoder, python="/nowhere/python"))
+
+
+def test_calibration_sets_that_do_not_fit(
+    model: Path, encoder: CompileOptions, sets: dict[str, Path], tmp_path: Path
+) -> None:
+    wrong = {
+        "long.npy": np.zeros((2, 1, 1000, 80), np.float32),
+        "double.npy": np.zeros((2, 1, 200, 80)),
+        "empty.npy": np.zeros((0, 1, 200, 80), np.float32),
+    }
+    for name, array in wrong.items():
+        np.save(tmp_path / name, array)
+    (tmp_path / "text.npy").write_text("no array")
+    for path in (*(tmp_path / name for name in (*wrong, "text.npy", "none.npy")), sets["decoder"]):
+        with pytest.raises(ModelError, match=r"make it with: whisper-hailo calibrate"):
+            compile_part(model, replace(encoder, calibration=path))
+    with pytest.raises(ModelError, match=r"has no array"):
+        compile_part(model, replace(encoder, part="decoder"))
+
+
+def test_a_graph_that_changed_is_refused(model: Path, encoder: CompileOptions) -> None:
+    with (model / "hailo" / "encoder-2s.onnx").open("r+b") as file:
+        file.write(b"\0")
+    with pytest.raises(ModelError, match=r"encoder-2s\.onnx is damaged: "):
+        compile_part(model, encoder)
+    (model / "hailo" / "encoder-2s.onnx").unlink()
+    with pytest.raises(ModelError, match=r"lacks hailo/encoder-2s\.onnx; .*convert"):
+        compile_part(model, encoder)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ({"arch": "hailo9"}, "--arch is 'hailo9'"),
+        ({"part": "middle"}, "--part is 'middle'"),
+        ({"optimization_level": 5}, "--optimization-level is 5, expected 0 to 4"),
+        ({"optimization_level": 1, "script": Path("own.alls")}, "edit --script"),
+    ],
+)
+def test_wrong_options_are_refused(
+    encoder: CompileOptions, wrong: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(OptionError, match=expected):
+        replace(encoder, **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_the_compiler_and_keeps_no_half_tuned_network(
+    model: Path, encoder: CompileOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STANDIN_FAIL", "optimize:hang")
+    lines: list[str] = []
+
+    def interrupt(line: str) -> None:
+        lines.append(line)
+        if "hangs" in line:
+            raise KeyboardInterrupt
+
+    supervise = compiling.supervise
+    monkeypatch.setattr(
+        compiling, "supervise", lambda job, _say, python: supervise(job, interrupt, python)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        compile_part(model, encoder)
+    assert any("hangs" in line for line in lines)
+    names = {path.name for path in (model / "hailo" / "hailo8l").iterdir()}
+    assert f"{STEM}.har" in names
+    assert f"{STEM}_optimized.har" not in names
+
+
+def test_the_compilers_own_runtime_does_not_report(
+    model: Path, encoder: CompileOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(RUNTIME_SWITCH)  # as where a bundle is built
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "{RUNTIME_SWITCH} is ${RUNTIME_SWITCH}"\nexit 4\n')
+    python.chmod(0o755)
+    with pytest.raises(ModelError):
+        compile_part(model, replace(encoder, python=str(python)))
+    log = model / "hailo" / "hailo8l" / f"{STEM}.log"
+    assert f"{RUNTIME_SWITCH} is 1" in log.read_text()
+
+
+@pytest.mark.slow
+def test_a_build_without_its_supervisor_ends(
+    model: Path, encoder: CompileOptions, tmp_path: Path
+) -> None:
+    job = compiling.make_job(model, ModelSpec.load(model), replace(encoder, out=tmp_path / "out"))
+    (tmp_path / "job.json").write_text(job.to_json())
+    code = (
+        "import subprocess, sys; from whisper_hailo_tools.hef_build import supervise as s; "
+        "from pathlib import Path; s.supervise(Path(sys.argv[1]), lambda line: print(line, "
+        "flush=True))"
+    )
+    env = {**os.environ, "STANDIN_FAIL": "optimize:hang"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "job.json")],
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "hangs" in line:
+                break
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.kill()
+    assert len(children) == 1
+    deadline = time.monotonic() + 30
+    while _runs(int(children[0])) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not _runs(int(children[0]))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"

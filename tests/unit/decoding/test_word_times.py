@@ -1,0 +1,565 @@
+"""Words from the attention of a decoder whose eyes are known: times, probabilities, texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.shapes import toy_spec
+from tests.unit.spoken_words import word
+from whisper_hailo.audio.windows import PackedPiece, Window
+from whisper_hailo.core.protocols import StepOutput
+from whisper_hailo.core.types import Segment, Word
+from whisper_hailo.decoding.options import WordOptions
+from whisper_hailo.decoding.word_times import (
+    MEDIAN_WIDTH,
+    align_words,
+    median_filter,
+    token_starts,
+    warp_path,
+    words_into_segments,
+)
+from whisper_hailo.text.tokenizer import Tokenizer
+
+N_POSITIONS = 100
+"""Two seconds of encoder positions."""
+PREFIX_IDS = 4
+
+
+@dataclass
+class Eyes:
+    """Looks at one stretch of the audio after the other; knows how likely each token is.
+
+    The decoder looks for a token when it chooses it: while it is fed the one before.
+
+    Attributes:
+        looks: for each token fed, first and last position (exclusive) that it looks at.
+        odds: of each text token: that of the chosen id to that of all other text together.
+        height: by how much all logits of each text token are higher than those of the one before.
+    """
+
+    looks: list[tuple[int, int]]
+    odds: list[float]
+    fed: list[list[int]] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
+    attends: bool = True
+    height: float = 0.0
+    spec = toy_spec()
+
+    def step(
+        self, tokens: np.ndarray, state: object, positions: np.ndarray, **named: Any
+    ) -> tuple[StepOutput, object]:
+        assert named == {"alignment": True}
+        self.fed += tokens.tolist()
+        self.asked += positions.tolist()
+        n_vocab = 60_000
+        logits = np.full((1, len(positions), n_vocab), -np.inf, np.float32)
+        for row, (position, odds) in enumerate(
+            zip(positions, self.odds, strict=bool(positions.size))
+        ):
+            logits[0, row, tokens[0, position + 1]] = np.log(odds)
+            logits[0, row, 1] = 0.0  # all other text
+            logits[0, row, -1] = 9.0  # a time, which does not count
+            logits[0, row] += row * self.height
+        alignment = np.full((1, 2, tokens.shape[1], N_POSITIONS), 1e-6, np.float32)
+        for row, (start, end) in enumerate(self.looks):
+            alignment[0, :, row, start:end] = 1 / (end - start)
+        sums = np.zeros(logits.shape[:2], np.float32)
+        return StepOutput(logits, sums, alignment if self.attends else None), state
+
+
+def aligned(
+    tokenizer: Tokenizer,
+    text: str,
+    edges: list[int],
+    *,
+    content_s: float = 2.0,
+    odds: list[float] | None = None,
+    height: float = 0.0,
+    probabilities: bool = True,
+) -> tuple[list[Word], Eyes, list[int]]:
+    """Words of a text whose n-th token is said from the n-th edge to the next."""
+    ids = list(tokenizer.encode(text))
+    assert len(edges) == len(ids) + 1
+    stretches = [*pairwise(edges), (edges[-1], N_POSITIONS)]
+    # The prefix but for its last token looks at nothing in particular.
+    eyes = Eyes([(0, N_POSITIONS)] * (PREFIX_IDS - 1) + stretches, odds or [3.0] * len(ids))
+    eyes.height = height
+    prefix = tokenizer.prefix("en", "transcribe", timestamps=False)
+    assert len(prefix) == PREFIX_IDS
+    words = align_words(
+        eyes,  # type: ignore[arg-type]
+        None,
+        tokenizer,
+        text=ids,
+        prefix=prefix,
+        content_s=content_s,
+        language="en",
+        probabilities=probabilities,
+    )
+    return words, eyes, [*prefix, *ids, tokenizer.special.eot]
+
+
+def test_each_word_has_the_stretch_that_is_looked_at_for_it(
+    tokenizer: Tokenizer,
+) -> None:
+    """Positions are 0.02 s each."""
+    words, eyes, fed = aligned(tokenizer, " one two three", [0, 20, 45, 80])
+    assert [word.text for word in words] == [" one", " two", " three"]
+    assert [word.tokens for word in words] == [(token,) for token in fed[PREFIX_IDS:-1]]
+    assert [(word.start_s, word.end_s) for word in words] == [(0, 0.4), (0.4, 0.9), (0.9, 1.6)]
+    assert eyes.fed == [fed]
+    assert eyes.asked == [3, 4, 5]  # where each of the three was chosen
+
+
+def test_times_alone_need_no_product_with_the_vocabulary(
+    tokenizer: Tokenizer,
+) -> None:
+    edges, odds = [0, 20, 45, 80], [1.0, 2.0, 3.0]
+    exact, _, fed = aligned(tokenizer, " one two three", edges, odds=odds)
+    words, eyes, _ = aligned(tokenizer, " one two three", edges, odds=odds, probabilities=False)
+    assert (eyes.fed, eyes.asked) == ([fed], [])
+    assert [word.probability for word in words] == [1, 1, 1]
+    assert [replace(word, probability=1.0) for word in exact] == words
+
+
+def test_a_word_of_several_tokens_lasts_from_its_first_to_its_last(
+    tokenizer: Tokenizer,
+) -> None:
+    n_tokens = len(tokenizer.encode(" Unbelievably"))
+    assert n_tokens > 1
+    edges = [10 * i for i in range(n_tokens + 2)]
+    words, _, _ = aligned(tokenizer, " Unbelievably good", edges)
+    assert [word.text for word in words] == [" Unbelievably", " good"]
+    assert words[0].end_s == words[1].start_s == pytest.approx(0.2 * n_tokens)
+    assert words[1].end_s == pytest.approx(0.2 * (n_tokens + 1))
+
+
+def test_audio_ends_where_the_window_s_content_does(
+    tokenizer: Tokenizer,
+) -> None:
+    """What looks beyond 1.2 s has nowhere else to be than at its end."""
+    words, _, _ = aligned(tokenizer, " one two three", [0, 20, 40, 90], content_s=1.2)
+    assert [word.start_s for word in words] == [0, 0.4, 0.8]
+    assert max(word.end_s for word in words) <= 1.2
+
+
+def test_a_word_s_probability_is_the_mean_of_its_tokens_among_all_text(
+    tokenizer: Tokenizer,
+) -> None:
+    ids = tokenizer.encode(" Unbelievably")
+    odds = [1.0, *[3.0] * (len(ids) - 1), 9.0]
+    edges = [10 * i for i in range(len(ids) + 2)]
+    words, _, _ = aligned(tokenizer, " Unbelievably good", edges, odds=odds)
+    mean = (0.5 + 0.75 * (len(ids) - 1)) / len(ids)
+    assert words[0].probability == pytest.approx(mean, abs=1e-6)
+    assert words[1].probability == pytest.approx(0.9, abs=1e-6)
+
+
+@pytest.mark.parametrize("height", [-200.0, 200.0])
+def test_probabilities_are_those_at_any_height_of_the_logits(
+    tokenizer: Tokenizer,
+    height: float,
+) -> None:
+    """`exp` of 400 is no float32, that of -400 nothing."""
+    edges, odds = [0, 20, 45, 80], [1.0, 3.0, 9.0]
+    words, _, _ = aligned(tokenizer, " one two three", edges, odds=odds, height=height)
+    found = [word.probability for word in words]
+    assert found == pytest.approx([0.5, 0.75, 0.9], abs=1e-4)
+
+
+def test_what_is_spent_on_padding_makes_no_token_weaker() -> None:
+    """The first looks at the audio for a thousandth of its time, and there at its beginning."""
+    attention = np.full((1, 3, 30), 1e-6, np.float32)
+    attention[0, 0, :4] = 0.001
+    attention[0, 0, 12:] = 0.055
+    attention[0, 1, :4] = 0.01
+    attention[0, 1, 4:8] = 0.24
+    attention[0, 2, 8:12] = 0.25
+    assert token_starts(attention, 12, slice(None)).tolist() == [0, 4, 8]
+
+
+def starts_by_the_book(attention: np.ndarray, n_positions: int, rows: slice) -> list[int]:
+    """OpenAI Whisper's `find_alignment` in plain steps: its median is over seven positions."""
+    heads = []
+    for head in attention[:, :, :n_positions].astype(np.float64):
+        shares = head / head.sum(axis=1, keepdims=True)
+        normal = (shares - shares.mean(axis=0)) / shares.std(axis=0)
+        padded = np.concatenate([normal[:, 3:0:-1], normal, normal[:, -2:-5:-1]], axis=1)
+        smooth = [np.median(padded[:, at : at + 7], axis=1) for at in range(n_positions)]
+        heads.append(np.stack(smooth, axis=1))
+    cost = -np.mean(heads, axis=0)[rows]
+    best = np.full(cost.shape, np.inf)
+    for i, j in np.ndindex(*cost.shape):
+        before = [best[a, b] for a, b in ((i - 1, j - 1), (i - 1, j), (i, j - 1)) if min(a, b) >= 0]
+        best[i, j] = cost[i, j] + min(before, default=0.0)
+    i, j = cost.shape[0] - 1, cost.shape[1] - 1
+    starts = {i: j}
+    while i or j:
+        ways = [(a, b) for a, b in ((i - 1, j - 1), (i - 1, j), (i, j - 1)) if min(a, b) >= 0]
+        i, j = min(ways, key=lambda way: float(best[way]))
+        starts[i] = j
+    return [starts[row] for row in sorted(starts)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_tokens_start_where_they_do_by_the_book(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    attention = rng.random((3, 9, 60), dtype=np.float32)
+    for rows, n_positions in ((slice(2, 8), 40), (slice(None), 60), (slice(0, 1), 9)):
+        found = token_starts(attention, n_positions, rows)
+        assert found.tolist() == starts_by_the_book(attention, n_positions, rows)
+
+
+def test_without_text_or_without_eyes_there_are_no_words(
+    tokenizer: Tokenizer,
+) -> None:
+    eyes = Eyes([], [])
+    asked = {"prefix": (1, 2), "content_s": 2.0, "language": "en"}
+    assert align_words(eyes, None, tokenizer, text=[], **asked) == []  # type: ignore[arg-type]
+    assert eyes.fed == []
+    blind = Eyes([(0, 10)] * 4, [3.0], attends=False)
+    assert align_words(blind, None, tokenizer, text=[5], **asked) == []  # type: ignore[arg-type]
+
+
+EOT = 50
+Said = tuple[str, float, float]
+Times = list[tuple[float, float]]
+
+
+def window(start_s: float = 0.0, pieces: tuple[PackedPiece, ...] = ()) -> Window:
+    return Window(np.zeros(480_000, np.float32), start_s, pieces)
+
+
+def mended(
+    words: list[Said],
+    edges: Times,
+    last_speech_s: float = 0.0,
+    at: Window | None = None,
+    *,
+    n_tokens: list[int] | None = None,
+    options: WordOptions | None = None,
+) -> list[Segment]:
+    """Segments at `edges` that share the words, one token each, in order.
+
+    Args:
+        words: text, start and end in the window.
+        edges: start and end of each segment.
+        last_speech_s: end of the last word before.
+        at: the window, at the recording's start if not told.
+        n_tokens: of each segment; one has all if not told.
+        options: punctuation.
+    """
+    timed = [word(text, (i,), start, end, 0.5) for i, (text, start, end) in enumerate(words)]
+    counts = n_tokens or [len(words)]
+    ids = iter(range(len(words)))
+    segments = [
+        Segment(start, end, "text", (60, *(next(ids) for _ in range(n)), 61), -0.1, 0.0)
+        for (start, end), n in zip(edges, counts, strict=True)
+    ]
+    return words_into_segments(
+        segments,
+        timed,
+        at or window(),
+        options or WordOptions(),
+        eot=EOT,
+        last_speech_s=last_speech_s,
+    )
+
+
+def times_of(segment: Segment) -> Times:
+    return [(word.start_s, word.end_s) for word in segment.words]
+
+
+STEADY = [(" a", 1.0, 1.4), (" b", 1.4, 1.8), (" c", 1.8, 2.2)]
+"""Words of 0.4 s: the median, whatever one more word is like."""
+
+
+def test_words_go_to_segments_by_the_number_of_their_tokens() -> None:
+    first, second = mended(STEADY, [(1.0, 1.8), (1.8, 2.2)], 0.9, n_tokens=[2, 1])
+    assert [word.text for word in first.words] == [" a", " b"]
+    assert [word.text for word in second.words] == [" c"]
+    assert times_of(first) == [(1.0, 1.4), (1.4, 1.8)]
+
+
+def test_a_segment_without_text_of_its_own_has_no_words_and_keeps_its_times() -> None:
+    silent, spoken = mended(STEADY, [(0.0, 0.7), (1.0, 2.2)], 0.9, n_tokens=[0, 3])
+    assert (silent.words, silent.start_s, silent.end_s) == ((), 0.0, 0.7)
+    assert len(spoken.words) == 3
+
+
+def test_words_are_placed_where_their_window_begins() -> None:
+    (segment,) = mended(STEADY, [(101.0, 102.2)], 100.9, window(100.0))
+    assert times_of(segment) == [(101.0, 101.4), (101.4, 101.8), (101.8, 102.2)]
+
+
+def test_words_of_packed_windows_are_placed_in_their_stretch() -> None:
+    pieces = (PackedPiece(0.0, 20.0, 1.4), PackedPiece(1.4, 60.0, 1.0))
+    (segment,) = mended(STEADY, [(21.0, 60.8)], 20.9, window(20.0, pieces))
+    assert times_of(segment) == [(21.0, 21.4), (60.0, 60.4), (60.4, 60.8)]
+
+
+def test_a_mark_at_a_sentence_s_end_takes_no_pause() -> None:
+    words = [*STEADY, (".", 2.2, 5.2), (" d", 5.2, 5.6)]
+    (segment,) = mended(words, [(1.0, 5.6)], 0.9)
+    assert [word.text for word in segment.words] == [" a", " b", " c.", " d"]
+    assert times_of(segment)[2:] == [(1.8, 2.2), (5.2, 5.6)]  # the mark's time is its word's
+
+
+def test_a_mark_that_stays_alone_is_cut_to_twice_the_median() -> None:
+    words = [*STEADY, (".", 2.2, 5.2), (" d", 5.2, 5.6)]
+    (segment,) = mended(words, [(1.0, 5.6)], 0.9, options=WordOptions(appended=""))
+    assert [word.text for word in segment.words] == [" a", " b", " c", ".", " d"]
+    assert times_of(segment)[3] == pytest.approx((2.2, 3.0))
+    # One with a blank before it is no mark to the reference.
+    (segment,) = mended([*STEADY, (" .", 2.2, 5.2), (" d", 5.2, 5.6)], [(1.0, 5.6)], 0.9)
+    assert times_of(segment)[3] == (2.2, 5.2)
+
+
+def test_the_second_of_all_words_is_no_exception() -> None:
+    rest = [(" b", 5.0, 5.4), (" c", 5.4, 5.8), (" d", 5.8, 6.2)]
+    marked = mended([(" a", 1.0, 1.4), (".", 1.4, 5.0), *rest], [(1.0, 6.2)], 0.9,
+                    options=WordOptions(appended=""))  # fmt: skip
+    assert times_of(marked[0])[1] == pytest.approx((1.4, 2.2))
+    (behind,) = mended([(".", 1.0, 1.4), (" a", 1.4, 5.0), *rest], [(1.0, 6.2)], 0.9)
+    assert times_of(behind)[1] == pytest.approx((4.2, 5.0))
+
+
+def test_the_first_of_all_words_has_no_mark_before_it() -> None:
+    """It is as long as three others and comes after no pause, so it stays; the last is a mark."""
+    words = [(" a", 1.0, 2.2), (" b", 2.2, 2.6), (" c", 2.6, 3.0), (".", 3.0, 3.4)]
+    (segment,) = mended(words, [(1.0, 3.4)], 0.9, options=WordOptions(appended=""))
+    assert times_of(segment)[0] == (1.0, 2.2)
+
+
+def test_words_are_placed_to_a_hundredth_of_a_second() -> None:
+    (segment,) = mended(STEADY, [(101.0, 102.2)], 100.9, window(100.003456))
+    assert times_of(segment) == [(101.0, 101.4), (101.4, 101.8), (101.8, 102.2)]
+    (segment,) = mended(STEADY, [(101.0, 102.2)], 100.9, window(100.00651))
+    assert times_of(segment) == [(101.01, 101.41), (101.41, 101.81), (101.81, 102.21)]
+
+
+@pytest.mark.parametrize("mark", list(".。!！?？"))  # noqa: RUF001
+def test_the_word_after_a_sentence_s_end_takes_no_pause_either(mark: str) -> None:
+    words = [*STEADY, (mark, 2.2, 2.6), (" d", 2.6, 5.6)]
+    (segment,) = mended(words, [(1.0, 5.6)], 0.9)
+    assert times_of(segment)[-1] == pytest.approx((4.8, 5.6))
+
+
+@pytest.mark.parametrize("mark", [",", ":", "”"])
+def test_the_word_after_another_mark_is_as_long_as_it_was(mark: str) -> None:
+    """Which the word before it has taken up meanwhile, so that nothing is left of it."""
+    words = [*STEADY, (mark, 2.2, 2.6), (" d", 2.6, 5.6)]
+    (segment,) = mended(words, [(1.0, 5.6)], 0.9)
+    assert times_of(segment)[-1] == (2.6, 5.6)
+
+
+def test_a_word_of_exactly_twice_the_median_is_not_too_long() -> None:
+    words = [(" a", 1.0, 1.5), (".", 1.5, 2.0), (" b", 2.0, 3.0), (" c", 3.0, 3.5)]
+    (segment,) = mended(words, [(1.0, 3.5)], 0.9)
+    assert times_of(segment)[1] == (2.0, 3.0)
+
+
+def test_words_of_no_length_do_not_count_in_the_median() -> None:
+    """Of 0.4 s and three times nothing the median is 0.4 s: twice that is left of the mark's 3."""
+    words = [(" a", 1.0, 1.4), (" b", 1.4, 1.4), (" c", 1.4, 1.4), (" d", 1.4, 1.4)]
+    words += [(".", 1.4, 1.8), (" e", 1.8, 4.8)]
+    (segment,) = mended(words, [(1.0, 4.8)], 0.9)
+    assert times_of(segment)[-1] == pytest.approx((4.0, 4.8))
+
+
+def test_words_that_all_have_no_length_stay_where_they_are() -> None:
+    words = [(" a", 1.0, 1.0), (".", 1.0, 1.0), (" b", 2.0, 2.0)]
+    (segment,) = mended(words, [(1.0, 2.0)], 0.9)
+    assert times_of(segment) == [(1.0, 1.0), (2.0, 2.0)]
+
+
+def test_words_of_no_length_are_not_moved_after_a_pause_either() -> None:
+    """Twice the median is nothing: without a length that is what the reference takes it to be."""
+    (segment,) = mended([(" a", 10.0, 10.0), (" b", 15.0, 15.0)], [(10.0, 15.0)])
+    assert times_of(segment) == [(10.0, 10.0), (15.0, 15.0)]
+
+
+@pytest.mark.parametrize("tokens", [(), (60, 1, 2, 61)])
+def test_segments_without_any_word_stay_as_they_are(tokens: tuple[int, ...]) -> None:
+    """Whether there was nothing to say, or nobody who tells when it was said."""
+    silent = Segment(1.0, 2.0, "text", tokens, -0.1, 0.0)
+    whole = {"eot": EOT, "last_speech_s": 0.0}
+    assert words_into_segments([silent], [], window(), WordOptions(), **whole) == [silent]  # type: ignore[arg-type]
+
+
+def test_the_median_is_at_most_seven_tenths_of_a_second() -> None:
+    words = [(" a", 0.5, 2.5), (".", 2.5, 4.5), (" b", 4.5, 6.5)]
+    (segment,) = mended(words, [(0.5, 6.5)], 0.4)
+    assert times_of(segment)[-1] == pytest.approx((5.1, 6.5))
+
+
+def test_the_first_word_after_a_pause_is_not_longer_than_twice_the_median() -> None:
+    words = [(" a", 0.0, 3.0), (" b", 3.0, 3.4), (" c", 3.4, 3.8)]
+    (segment,) = mended(words, [(0.0, 3.8)])
+    assert times_of(segment) == [pytest.approx((2.2, 3.0)), (3.0, 3.4), (3.4, 3.8)]
+    assert segment.start_s == pytest.approx(2.2)
+
+
+def test_two_words_that_are_all_of_a_segment_share_its_end_too() -> None:
+    words = [(" a", 0.0, 1.8), (" b", 1.8, 4.4), (" c", 4.4, 4.8), (" d", 4.8, 5.2)]
+    words += [(" e", 5.2, 5.6)]
+    first, _ = mended(words, [(0.0, 4.4), (4.4, 5.6)], n_tokens=[2, 3])
+    assert times_of(first) == [pytest.approx((2.8, 3.6)), pytest.approx((3.6, 4.4))]
+
+
+def test_so_is_one_that_is_its_segment_s_only_word() -> None:
+    words = [(" a", 0.0, 3.0), (" b", 3.0, 3.4), (" c", 3.4, 3.8)]
+    first, _ = mended(words, [(0.0, 3.0), (3.0, 3.8)], n_tokens=[1, 2])
+    assert times_of(first) == [pytest.approx((2.2, 3.0))]
+
+
+def test_without_a_pause_before_it_a_long_first_word_stays() -> None:
+    """It ends 2 s, four medians, after the last word before: that is no pause yet."""
+    words = [(" a", 0.5, 2.0), (" b", 2.0, 2.5), (" c", 2.5, 3.0)]
+    assert times_of(mended(words, [(0.5, 3.0)], 0.0)[0])[0] == (0.5, 2.0)
+    # A moment earlier, it is one.
+    assert times_of(mended(words, [(0.5, 3.0)], -0.1)[0])[0] == (1.0, 2.0)
+
+
+def test_two_words_after_a_pause_share_its_end() -> None:
+    """The second is too long: both get 0.8 s, counted from its end."""
+    words = [(" a", 0.0, 1.8), (" b", 1.8, 4.4), (" c", 4.4, 4.8), (" d", 4.8, 5.2)]
+    words += [(" e", 5.2, 5.6)]
+    (segment,) = mended(words, [(0.0, 5.6)])
+    assert times_of(segment)[:2] == [pytest.approx((2.8, 3.6)), pytest.approx((3.6, 4.4))]
+
+
+def test_a_first_word_of_fair_length_makes_room_for_a_second_that_is_too_long() -> None:
+    """Both get twice the median of 0.2 s, counted from the second's end."""
+    words = [(" a", 0.0, 0.7), (" b", 0.7, 1.4), (" c", 1.4, 1.6), (" d", 1.6, 1.8)]
+    words += [(" e", 1.8, 2.0)]
+    (segment,) = mended(words, [(0.0, 2.0)], -0.2)
+    assert times_of(segment)[:2] == [pytest.approx((0.6, 1.0)), pytest.approx((1.0, 1.4))]
+
+
+def test_two_words_far_apart_after_a_pause_give_the_first_its_full_length() -> None:
+    """From the first's start to the second's end is more than four medians."""
+    words = [(" a", 3.5, 4.0), (" b", 5.25, 5.75), (" c", 5.75, 6.25)]
+    assert times_of(mended(words, [(3.5, 6.25)])[0])[0] == (3.0, 4.0)
+    pair, _ = mended(words, [(3.5, 5.75), (5.75, 6.25)], n_tokens=[2, 1])
+    assert times_of(pair)[0] == (3.0, 4.0), "those two are all of a segment"
+    near = [(" a", 3.5, 4.0), (" b", 5.0, 5.5), (" c", 5.5, 6.0)]
+    assert times_of(mended(near, [(3.5, 6.0)])[0])[0] == (3.5, 4.0)
+
+
+def test_a_segment_s_start_stands_against_a_first_word_that_is_half_a_second_early() -> None:
+    words = [(" a", 0.4, 1.4), (" b", 1.4, 1.8), (" c", 1.8, 2.2), (" d", 2.2, 2.6)]
+    (segment,) = mended(words, [(1.1, 2.6)], 1.4)
+    # 1.0, where the median of 0.4 s before the word's end lies, is before the segment's start.
+    assert times_of(segment)[0] == pytest.approx((1.0, 1.4))
+    assert segment.start_s == 1.1
+    (behind,) = mended(words, [(1.4, 2.6)], 1.4)  # starts where the word ends: it has no say
+    assert (behind.start_s, behind.words[0].start_s) == (0.4, 0.4)
+    (near,) = mended(words, [(0.9, 2.6)], 1.4)  # half a second is within the slack
+    assert (near.start_s, near.words[0].start_s) == (0.4, 0.4)
+
+
+def test_no_word_begins_before_the_recording() -> None:
+    """The median of 0.7 s before the first word's end would lie there."""
+    words = [(" a", 0.0, 0.6), (" b", 0.6, 1.3), (" c", 1.3, 2.0)]
+    (segment,) = mended(words, [(0.55, 2.0)])
+    assert (segment.start_s, segment.words[0].start_s) == (0.55, 0.0)
+
+
+def test_a_segment_that_starts_behind_its_first_word_follows_it() -> None:
+    (segment,) = mended(STEADY, [(1.9, 2.2)], 0.9)
+    assert (segment.start_s, segment.words[0].start_s) == (1.0, 1.0)
+
+
+def test_a_segment_s_end_stands_against_a_last_word_that_is_half_a_second_late() -> None:
+    words = [*STEADY, (" d", 2.2, 3.6)]
+    (segment,) = mended(words, [(1.0, 3.0)], 0.9)
+    assert (segment.end_s, segment.words[-1].end_s) == (3.0, 3.0)
+    (short,) = mended(words, [(1.0, 2.4)], 0.9)  # a word lasts the median at least
+    assert (short.end_s, short.words[-1].end_s) == (2.4, pytest.approx(2.6))
+    (near,) = mended(words, [(1.0, 3.1)], 0.9)
+    assert (near.end_s, near.words[-1].end_s) == (3.6, 3.6)
+    (before,) = mended(words, [(1.0, 2.2)], 0.9)  # ends where the word begins: it has no say
+    assert (before.end_s, before.words[-1].end_s) == (3.6, 3.6)
+    (alone,) = mended([(" a", 0.4, 2.6)], [(1.1, 2.0)])  # gives way at both of its ends
+    assert (alone.start_s, alone.end_s, times_of(alone)) == (1.1, 2.0, [(1.1, 2.0)])
+
+
+def test_each_segment_knows_where_the_one_before_it_ended() -> None:
+    """The second's first word comes after a pause for it alone, not for the one that it follows."""
+    words = [*STEADY, (" d", 2.2, 3.4), (" e", 3.4, 3.8)]
+    _, second = mended(words, [(1.0, 2.2), (2.2, 3.8)], 0.9, n_tokens=[3, 2])
+    assert times_of(second)[0] == (2.2, 3.4)
+
+
+def test_a_pause_is_counted_from_the_last_word_not_from_where_a_segment_ended() -> None:
+    """Nothing was said in the first segment, or no more than up to 2.2 s of it."""
+    words = [(" d", 2.9, 4.4), (" e", 4.4, 4.8), (" f", 4.8, 5.2)]
+    _, spoken = mended(words, [(0.0, 3.0), (3.0, 5.2)], n_tokens=[0, 3])
+    assert times_of(spoken)[0] == pytest.approx((3.6, 4.4))
+    words = [*STEADY, (" d", 3.0, 4.6), (" e", 4.6, 5.0)]
+    first, second = mended(words, [(1.0, 4.0), (4.0, 5.0)], 0.9, n_tokens=[3, 2])
+    assert first.end_s == 2.2
+    assert times_of(second)[0] == pytest.approx((3.8, 4.6))
+
+
+@pytest.mark.parametrize(("n", "m"), [(10, 20), (32, 16), (123, 1500), (234, 189)])
+def test_a_valley_carved_into_random_costs_is_the_path(n: int, m: int) -> None:
+    """A random path of right, down and diagonal steps that is cheaper than all around it."""
+    rng = np.random.default_rng(n)
+    downs = rng.permutation(np.repeat([True, False], [n - 1, m - 1]))
+    cells, step = [(0, 0)], 0
+    while step < downs.size:
+        row, column = cells[-1]
+        turns = step + 1 < downs.size and downs[step] != downs[step + 1]
+        down, across = (True, True) if turns else (downs[step], not downs[step])
+        cells.append((row + bool(down), column + bool(across)))
+        step += 2 if turns else 1
+    cost = rng.random((n, m))
+    rows, columns = np.array(cells).T
+    cost[rows, columns] -= 1.0
+    found = warp_path(cost)
+    assert found[0].tolist() == rows.tolist()
+    assert found[1].tolist() == columns.tolist()
+
+
+@pytest.mark.parametrize("shape", [(10,), (1, 15), (4, 5, 345), (2, 3, 24, 51)])
+def test_the_median_of_every_shape(shape: tuple[int, ...]) -> None:
+    width = MEDIAN_WIDTH
+    values = np.random.default_rng(width).standard_normal(shape)
+    reach = width // 2
+    padded = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(reach, reach)], mode="reflect")
+    expected = np.stack(
+        [np.median(padded[..., i : i + width], axis=-1) for i in range(shape[-1])], axis=-1
+    )
+    assert np.array_equal(median_filter(values), expected)
+
+
+def test_every_language_has_a_token_between_the_text_and_the_times(
+    tokenizer: Tokenizer,
+) -> None:
+    special = tokenizer.special
+    ids = list(special.languages.values())
+    assert len(ids) == 99
+    assert special.timestamp_begin is not None
+    assert all(special.eot < token < special.timestamp_begin for token in ids)
+    for code, token in special.languages.items():
+        assert tokenizer.prefix(code, "transcribe")[:2] == (special.sot, token)
+
+
+@pytest.mark.parametrize(
+    "text", ["다람쥐 헌 쳇바퀴에 타고파", "いろはにほへと", "Zażółć gęślą jaźń", "🧑‍🚀 fly"]
+)
+def test_any_script_comes_back_as_it_was(
+    tokenizer: Tokenizer,
+    text: str,
+) -> None:
+    tokens = tokenizer.encode(text)
+    assert tokenizer.decode(tokens) == text
+    # Far fewer than a token per byte: the vocabulary knows the script.
+    assert len(tokens) < len(text.encode())

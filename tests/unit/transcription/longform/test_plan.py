@@ -1,0 +1,357 @@
+"""Plans of windows over recordings of known layout: nothing is lost, doubled or held for ever."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tests.unit.transcription.longform.layouts import PLAN, Script, feed_of, heard, ramp, segment
+from whisper_hailo.audio.windows import Window
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
+from whisper_hailo.decoding.options import DecodingOptions, WordOptions
+from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
+from whisper_hailo.transcription.longform.overlap import OverlapPlan
+from whisper_hailo.transcription.longform.plan import (
+    WHOLE,
+    Clip,
+    LongOptions,
+    WindowPlanner,
+    parse_clips,
+)
+from whisper_hailo.transcription.longform.seek import SeekPlan
+from whisper_hailo.transcription.longform.speech import SpeechPlan
+from whisper_hailo.transcription.recording import make_plan
+
+
+@given(st.integers(1, 1_000_000), st.sampled_from([0.0, 0.5, 2.0, 3.0]))
+@settings(max_examples=30, deadline=None)
+def test_fixed_windows_cover_everything(n_samples: int, overlap_s: float) -> None:
+    plan = OverlapPlan(feed_of(ramp(n_samples)), WHOLE, PLAN, overlap_s)
+    windows = list(plan.windows())
+    covered = 0
+    for window in windows:
+        start = round(window.start_s * SAMPLE_RATE_HZ)
+        assert window.audio[0] == start
+        assert start <= covered
+        covered = start + window.audio.size
+    assert n_samples - covered < 160
+    assert [window.needs_words for window in windows] == [overlap_s > 0 and len(windows) > 1] * len(
+        windows
+    )
+
+
+@given(st.integers(1, 600_000), st.lists(st.floats(0.0, 9.0), min_size=1, max_size=20))
+@settings(max_examples=30, deadline=None)
+def test_seeking_always_gets_to_the_end(n_samples: int, advances: list[float]) -> None:
+    plan = SeekPlan(feed_of(ramp(n_samples)), WHOLE, PLAN)
+    end = 0
+    for index, window in enumerate(plan.windows()):
+        start = round(window.start_s * SAMPLE_RATE_HZ)
+        assert window.audio[0] == start
+        assert start <= end
+        end = start + window.audio.size
+        plan.take(heard(window, advance_s=advances[index % len(advances)]))
+        assert index < 10 * n_samples // 1600 + 10
+    assert n_samples - end < 160
+
+
+def test_with_words_a_window_of_a_time_alone_leads_to_that_time() -> None:
+    audio = ramp(40 * SAMPLE_RATE_HZ)
+    for words, at_s in ((WordOptions(), 1.5), (None, 9.0)):
+        plan = SeekPlan(feed_of(audio), WHOLE, PLAN, words)
+        windows = plan.windows()
+        result = replace(heard(next(windows)), end_s=1.5)
+        assert plan.take(result) == []
+        assert next(windows).start_s == pytest.approx(at_s)
+
+
+def test_clips_bound_the_windows_of_every_plan() -> None:
+    audio = ramp(40 * SAMPLE_RATE_HZ)
+    clips = (Clip(16_000, 32_000), Clip(160_000, 480_000))
+    for plan in (
+        OverlapPlan(feed_of(audio), clips, PLAN, 2.0),
+        SeekPlan(feed_of(audio), clips, PLAN),
+        SpeechPlan(feed_of(audio), clips, PLAN, LongOptions(speech_pad_s=0.5), Script([1.0] * 999)),
+    ):
+        inside = np.zeros(audio.size, bool)
+        for window in plan.windows():
+            inside[window.audio.astype(int)] = True
+            plan.take(heard(window))
+        expected = np.zeros(audio.size, bool)
+        expected[16_000:32_000] = expected[160_000:480_000] = True
+        assert np.array_equal(inside, expected)
+
+
+@st.composite
+def speeches(draw: st.DrawFn) -> list[Word]:
+    """Half a minute of words with pauses; words may repeat."""
+    every = ["the", "a", "cat", "dog", "tree", "very", "no", "yes", "runs"]
+    vocabulary = st.sampled_from(every[: draw(st.sampled_from([3, 9]))])
+    words, at = [], 0.0
+    for _ in range(draw(st.integers(0, 40))):
+        at += draw(st.sampled_from([0.02, 0.05, 0.1, 0.4, 3.0]))
+        length = draw(st.floats(0.15, 0.7))
+        words.append(Word(at, at + length, " " + draw(vocabulary), 0.9))
+        at += length
+    return words
+
+
+def listen(words: list[Word], window: Window, jitter: np.random.Generator) -> list[Word]:
+    """Words that lie in the window, times a little off; those cut by its edge are garbled."""
+    result = []
+    for word in words:
+        inside = min(word.end_s, window.end_s) - max(word.start_s, window.start_s)
+        share = inside / (word.end_s - word.start_s)
+        off = jitter.uniform(-0.08, 0.08)
+        if share >= 0.999:
+            result.append(Word(word.start_s + off, word.end_s + off, word.text, 0.9))
+        elif share > 0.3:
+            start = max(word.start_s, window.start_s)
+            result.append(Word(start, min(word.end_s, window.end_s), word.text + "zz", 0.2))
+    return result
+
+
+def sound_of(words: list[Word], *, pauses: bool) -> FloatArray:
+    """As loud as it takes: words over a murmur, or a sound so steady that no pause shows."""
+    n_samples = round((words[-1].end_s + 0.5) * SAMPLE_RATE_HZ) if words else 320_000
+    loudness = np.full(n_samples, 0.001 if pauses else 0.1)
+    for word in words:
+        loudness[round(word.start_s * SAMPLE_RATE_HZ) : round(word.end_s * SAMPLE_RATE_HZ)] = 0.1
+    return (loudness * noise()[:n_samples]).astype(np.float32)
+
+
+@cache
+def noise() -> NDArray[np.float64]:
+    """As long as the longest of the speeches."""
+    return np.random.default_rng(0).standard_normal(151 * SAMPLE_RATE_HZ)
+
+
+@pytest.mark.parametrize("pauses", [False, True], ids=["overlapping", "between pauses"])
+@given(speeches(), st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_no_word_is_lost_or_doubled_at_a_seam(pauses: bool, words: list[Word], seed: int) -> None:
+    jitter = np.random.default_rng(seed)
+    feed = feed_of(sound_of(words, pauses=pauses))
+    plan = OverlapPlan(feed, WHOLE, PLAN, 2.0)
+    segments: list[Segment] = []
+    for window in plan.windows():
+        own = listen(words, window, jitter)
+        segments += plan.take(heard(window, (segment(own),) if own else ()))
+    segments += plan.finish()
+    said = [word.text for part in segments for word in part.words]
+    assert said == [word.text for word in words]
+    starts = [part.start_s for part in segments]
+    assert starts == sorted(starts)
+
+
+def test_words_with_useless_times_are_joined_by_what_they_say() -> None:
+    left = [Word(0.0, 9.0, f" {w}", 0.5) for w in ("one", "two", "three", "four", "five")]
+    right = [Word(7.0, 16.0, f" {w}", 0.5) for w in ("four", "five", "six", "seven")]
+    plan = OverlapPlan(feed_of(np.zeros(256_000, np.float32)), WHOLE, PLAN, 2.0)
+    first, second = plan.windows()
+    segments = plan.take(heard(first, (segment(left),)))
+    segments += plan.take(heard(second, (segment(right),)))
+    segments += plan.finish()
+    assert " ".join(part.text for part in segments) == "one two three four five six seven"
+
+
+def test_a_seam_within_a_later_segment_leaves_what_is_behind_it() -> None:
+    """The second window's first segment and the first word of its second were heard before."""
+    first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
+    at_end = [Word(7.2, 7.4, " a", 0.9), Word(7.5, 7.7, " b", 0.9)]
+    behind = [Word(9.5, 9.7, " c", 0.9), Word(10.0, 10.2, " d", 0.9)]
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
+    assert plan.take(heard(first_window, (segment(at_end),))) == []
+    parts = (segment(at_end[:1]), segment([at_end[1], *behind]))
+    (kept,) = plan.take(heard(second_window, parts))
+    assert kept.text == "a b"
+    (rest,) = plan.finish()
+    assert (rest.text, rest.start_s, rest.end_s) == ("c d", 9.5, 10.2)
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "n_windows"), [(1, 1), (144_000, 1), (144_159, 1), (144_160, 2), (288_000, 2)]
+)
+def test_a_rest_of_less_than_a_frame_is_not_worth_a_window(n_samples: int, n_windows: int) -> None:
+    feed = feed_of(ramp(n_samples))
+    plan = make_plan(feed, PLAN, DecodingOptions(), LongOptions("consecutive", skip_silence=False))
+    assert len(list(plan.windows())) == n_windows
+
+
+def test_neighbours_share_two_seconds_where_nobody_says() -> None:
+    steady = 0.1 * np.random.default_rng(0).standard_normal(20 * SAMPLE_RATE_HZ)
+    long = LongOptions(skip_silence=False)
+    plan = make_plan(feed_of(steady.astype(np.float32)), PLAN, DecodingOptions(), long)
+    assert [window.start_s for window in plan.windows()] == [0.0, 7.0, 14.0]
+    others = OverlapPlan(feed_of(steady.astype(np.float32)), WHOLE, PLAN, 2.01)
+    starts = [round(window.start_s * SAMPLE_RATE_HZ) for window in others.windows()]
+    assert starts == [0, 144_000 - 32_160, 2 * (144_000 - 32_160)]
+
+
+@pytest.mark.parametrize("overlap_s", [0.0, 2.0])
+@pytest.mark.parametrize("clips", [WHOLE, (Clip(0, 0), Clip(8000, 8000))])
+def test_nothing_has_no_window(clips: tuple[Clip, ...], overlap_s: float) -> None:
+    """A recording of nothing, and clips of one that are shorter than a sample."""
+    audio = ramp(0 if clips is WHOLE else 16_000)
+    plan = OverlapPlan(feed_of(audio), clips, PLAN, overlap_s)
+    assert list(plan.windows()) == []
+
+
+def test_windows_that_are_shown_no_text_do_not_wait_for_each_other() -> None:
+    feed = feed_of(ramp(1))
+    assert not OverlapPlan(feed, WHOLE, PLAN, 2.0).sequential
+    assert not SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([])).sequential
+
+
+def test_a_seam_within_an_earlier_segment_leaves_what_is_before_it() -> None:
+    """The first window's last segment, and the last word of the one before, were heard later."""
+    first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
+    before, middle = [Word(6.0, 6.2, " x", 0.9)], [Word(6.5, 6.7, " y", 0.9)]
+    shared = [Word(8.2, 8.4, " a", 0.9), Word(8.7, 8.9, " b", 0.9)]
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
+    parts = (segment(before), segment([*middle, shared[0]]), segment(shared[1:]))
+    plan.take(heard(first_window, parts))
+    kept = plan.take(heard(second_window, (segment(shared),)))
+    assert [part.text for part in kept] == ["x", "y"]
+    assert [part.text for part in plan.finish()] == ["a b"]
+
+
+def test_a_word_of_the_later_window_s_third_segment_is_the_seam_as_well() -> None:
+    """What it heard at its very edge, two segments, the earlier window heard better: nothing."""
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
+    shared, behind = Word(8.2, 8.4, " c", 0.9), Word(9.5, 9.7, " d", 0.9)
+    edge = [Word(7.1, 7.3, " x", 0.9), Word(7.5, 7.7, " y", 0.9)]
+    assert plan.take(heard(Window(ramp(144_000), 0.0), (segment([shared]),))) == []
+    parts = (segment(edge[:1]), segment(edge[1:]), segment([shared, behind]))
+    assert plan.take(heard(Window(ramp(144_000), 7.0), parts)) == []
+    assert [part.text for part in plan.finish()] == ["c d"]
+
+
+def test_words_on_both_sides_of_a_pause_are_two_whatever_they_are() -> None:
+    """The windows meet at 7 s; the word before it is said again behind it."""
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
+    plan.take(heard(Window(ramp(112_000), 0.0), (segment([Word(6.7, 6.95, " no", 0.9)]),)))
+    kept = plan.take(heard(Window(ramp(144_000), 7.0), (segment([Word(7.0, 7.25, " no", 0.9)]),)))
+    assert [part.text for part in (*kept, *plan.finish())] == ["no", "no"]
+
+
+def test_clips_are_pairs_and_the_last_end_may_be_left_out() -> None:
+    assert parse_clips("") == WHOLE == (Clip(0, None),)
+    assert parse_clips("1,2.5") == (Clip(16_000, 40_000),)
+    assert parse_clips("0,1,2") == (Clip(0, 16_000), Clip(32_000, None))
+    several = (Clip(0, 16_000), Clip(16_000, 32_000), Clip(48_000, 64_000), Clip(80_000, None))
+    assert parse_clips("0,1,1,2,3,4,5") == several
+
+
+def test_clips_begin_and_end_at_the_nearest_sample() -> None:
+    """4.02 and 8.04 s times 16,000 are a hair less than whole numbers; 1/8 ms is two samples."""
+    assert parse_clips("4.02,8.04") == (Clip(64_320, 128_640),)
+    assert parse_clips("0.000125,1.00025") == (Clip(2, 16_004),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("-1,2", "a time is negative"),
+        ("5,2", "an end is not after its start"),
+        ("2,2", "an end is not after its start"),
+        ("0,1,2,2", "an end is not after its start"),
+        ("0,5,4,6", "a clip begins before the one before it ends"),
+        ("a,b", "expected start,end"),
+        ("nan,1", "a time is negative"),
+    ],
+)
+def test_impossible_clips_are_refused(text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        parse_clips(text)
+
+
+@pytest.mark.parametrize("strategy", ["", "Seek", "vadd"])
+def test_unknown_strategies_are_refused(strategy: str) -> None:
+    with pytest.raises(Exception, match="expected one of: auto, seek, overlap, vad, consecutive"):
+        LongOptions(strategy=strategy)
+
+
+@pytest.mark.parametrize("overlap_s", [0.0, -1.0, 15.01])
+def test_overlaps_that_no_window_has_are_refused(overlap_s: float) -> None:
+    with pytest.raises(OptionError, match="more than 0 s, at most 15 s"):
+        LongOptions(overlap_s=overlap_s)
+    assert LongOptions(overlap_s=15.0).overlap_s == 15.0
+
+
+def test_what_nobody_tells_of_long_recordings() -> None:
+    told = LongOptions("auto", None, WHOLE, vad_threshold=0.35, min_silence_s=0.5)
+    told = replace(told, skip_silence=True, speech_pad_s=0.2, trim_window=None)
+    assert LongOptions() == told
+
+
+@pytest.mark.parametrize(
+    ("name", "accepted", "refused"),
+    [
+        ("overlap_s", [None, 0.1, 15.0], [0.0, 15.1, float("nan")]),
+        ("vad_threshold", [0.01, 0.99], [0.0, 1.0, 1.5, -0.1, float("nan")]),
+        ("min_silence_s", [0.0, 10.0], [-0.1, 10.1, float("nan")]),
+        ("speech_pad_s", [0.0, 10.0], [-0.1, 10.1, float("nan")]),
+    ],
+)
+def test_options_of_long_recordings_end_where_they_are_said_to(
+    name: str, accepted: list[float], refused: list[float]
+) -> None:
+    for value in accepted:
+        assert getattr(LongOptions(**{name: value}), name) == value  # type: ignore[arg-type]
+    for value in refused:
+        with pytest.raises(OptionError, match="expected"):
+            LongOptions(**{name: value})  # type: ignore[arg-type]
+
+
+def test_feed_holds_no_more_than_it_is_asked_for() -> None:
+    def endless() -> Iterator[FloatArray]:
+        for _ in range(36_000):  # ten hours
+            yield np.zeros(16_000, np.float32)
+
+    feed = AudioBuffer(endless())
+    largest = 0
+    for at in range(0, 36_000 * 16_000, 144_000):
+        feed.read(at, 144_000)
+        largest = max(largest, feed._held.size)
+    assert largest < 200_000
+    feed.drain()
+    assert feed.duration_s == 36_000
+
+
+SILENCES: dict[str, tuple[int, Callable[[AudioBuffer], WindowPlanner]]] = {
+    "seek": (1, lambda feed: SeekPlan(feed, WHOLE, PLAN)),
+    "overlap": (1, lambda feed: OverlapPlan(feed, WHOLE, PLAN, 2.0)),
+    "vad": (1, lambda feed: SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([]))),
+}
+"""Hours, as many as take some tenths of a second, or a second, and plans."""
+
+
+@pytest.mark.parametrize("name", [pytest.param("vad", marks=pytest.mark.slow), "seek", "overlap"])
+def test_hours_of_silence_are_heard_out_in_the_memory_of_a_few_windows(name: str) -> None:
+    hours, make = SILENCES[name]
+    feed = AudioBuffer(np.zeros(16_000, np.float32) for _ in range(3600 * hours))
+    plan, end_s, n_windows = make(feed), 0.0, 0
+    tracemalloc.start()
+    try:
+        for window in plan.windows():
+            assert window.start_s <= end_s
+            end_s, n_windows = window.end_s, n_windows + 1
+            assert plan.take(replace(heard(window), silent=True)) == []
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert plan.finish() == []
+    assert feed.duration_s == 3600 * hours
+    assert end_s == (0 if name == "vad" else feed.duration_s)
+    assert n_windows <= 3600 * hours / 7 + 1
+    assert most_bytes < 16 * 4 * PLAN.window_samples
