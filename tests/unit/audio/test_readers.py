@@ -281,7 +281,7 @@ def test_broken_headers_promise_nothing() -> None:
 @pytest.mark.parametrize("behind", [b"", TAGS, TAGS + b"\0", b"\0"])
 def test_what_holds_no_samples_still_holds_none(behind: bytes) -> None:
     empty = content(0)[: WHOLE.index(b"data") + 8] + behind
-    with pytest.raises(AudioError, match="holds no samples"):
+    with pytest.raises(AudioError, match="no samples"):
         load_audio(io.BytesIO(empty))
 
 
@@ -299,7 +299,7 @@ def test_64_kib_of_chunks_before_the_samples_are_looked_at() -> None:
         return io.BytesIO(content(0, before=b"junk" + struct.pack("<I", size) + bytes(size)))
 
     assert load_audio(with_data_at((64 << 10) - 2)).size == RATE_HZ // 2
-    with pytest.raises(AudioError, match="holds no samples"):
+    with pytest.raises(AudioError, match="no samples"):
         load_audio(with_data_at(64 << 10))
 
 
@@ -330,7 +330,7 @@ def test_a_file_whose_length_is_right_is_left_as_it_is() -> None:
 @pytest.mark.slow
 def test_a_header_of_endless_empty_chunks_is_given_up() -> None:
     broken = WHOLE[:12] + bytes(1 << 20)
-    with pytest.raises(AudioError, match="is not readable audio"):
+    with pytest.raises(AudioError, match="readable"):
         open_audio(io.BytesIO(broken))
 
 

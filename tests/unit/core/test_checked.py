@@ -104,5 +104,5 @@ def test_files_of_one_name_are_read_once_each(reads: list[str], tmp_path: Path) 
 
 
 def test_a_missing_file_says_so(reads: list[str], tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"cannot read .*gone"):
+    with pytest.raises(ModelError, match="gone"):
         has_content(tmp_path / "gone", ONE)

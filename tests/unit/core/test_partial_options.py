@@ -75,7 +75,7 @@ def test_what_is_not_given_is_as_the_defaults_or_the_base_have_it() -> None:
 
 
 def test_what_has_no_default_is_missing_where_nothing_gives_it() -> None:
-    with pytest.raises(OptionError, match=r"^--name is missing; see --help$"):
+    with pytest.raises(OptionError, match="--name"):
         PartialOptions(Needs).on()
     assert PartialOptions(Needs, {"name": "a"}).on() == Needs("a")
     assert PartialOptions(Needs, {"count": 3}).on(Needs("b")) == Needs("b", 3)
@@ -99,7 +99,7 @@ def test_a_switch_stands_for_the_defaults_and_its_options_need_it() -> None:
     ).on() == Options(words=Words())
     assert PartialOptions(Options, {}, {"words": PartialOptions(Words)}).on() == Options()
     for typed in ({}, {"words": None}, {"words": False}):
-        with pytest.raises(OptionError, match=r"^--prepend needs --word-timestamps; give both$"):
+        with pytest.raises(OptionError, match=r"--prepend .*--word-timestamps"):
             PartialOptions(Options, typed, words).on()
     on = Options(words=Words("<", 4))
     assert PartialOptions(Options, {}, words).on(on) == Options(words=Words("[", 4))

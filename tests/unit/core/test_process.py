@@ -81,7 +81,7 @@ def test_so_many_threads_may_be(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [-1, 257, 1.5, "2"])
 def test_so_many_threads_are_none(threads: Any) -> None:
-    with pytest.raises(OptionError, match=r"threads is .*, expected 0 \(automatic\) to 256"):
+    with pytest.raises(OptionError, match=r"threads is .*256"):
         check_threads(threads)
 
 

@@ -33,7 +33,7 @@ from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, re
     ],
 )
 def test_what_is_no_json_of_a_model_is_refused(raw: bytes) -> None:
-    with pytest.raises(MismatchError, match="not readable JSON"):
+    with pytest.raises(MismatchError, match="JSON"):
         parse_json(raw)
 
 
@@ -42,9 +42,9 @@ def test_more_lists_than_any_model_has_are_not_even_parsed(
 ) -> None:
     monkeypatch.setattr(strict_json, "MOST_CONTAINERS", 100)
     assert len(parse_json(b"[" + b"[]," * 98 + b"[]]")) == 99
-    with pytest.raises(MismatchError, match="more than 100 lists and objects"):
+    with pytest.raises(MismatchError, match="more than 100"):
         parse_json(b"[" + b"[]," * 99 + b"[]]")
-    with pytest.raises(MismatchError, match="more than 100 lists and objects"):
+    with pytest.raises(MismatchError, match="more than 100"):
         parse_json(b"[" + b"{}," * 99 + b"{}]")
 
 
@@ -55,7 +55,7 @@ def test_depth_ends_where_it_says() -> None:
     mixed, ends = b'[1,{"b":2,"a":' * 32, b"}]" * 32
     assert parse_json(mixed + b"1" + ends)
     for raw in (b"[" * 65 + b"]" * 65, mixed + b"[]" + ends):
-        with pytest.raises(MismatchError, match="over 64 levels deep"):
+        with pytest.raises(MismatchError, match="64 levels"):
             parse_json(raw)
 
 
@@ -67,17 +67,17 @@ def test_files_are_plain_small_and_hold_objects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "tokenizer.json"
-    with pytest.raises(TokenizerError, match=r"tokenizer\.json cannot be read \(No such file"):
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json"):
         read_json_object(path, TokenizerError)
     os.mkfifo(path)
-    with pytest.raises(TokenizerError, match="no plain file"):
+    with pytest.raises(TokenizerError, match="plain file"):
         read_json_object(path, TokenizerError)
     path.unlink()
     path.write_text("[]", encoding="utf-8")
-    with pytest.raises(TokenizerError, match="holds a list, expected a JSON object"):
+    with pytest.raises(TokenizerError, match="list"):
         read_json_object(path, TokenizerError)
     monkeypatch.setattr(strict_json, "LARGEST_BYTES", 1)
-    with pytest.raises(ModelError, match="more than any of its kind"):
+    with pytest.raises(ModelError, match="more than"):
         read_json_object(path)
 
 
@@ -164,7 +164,7 @@ def test_and_no_more(number: int) -> None:
         (int, number), (float, number), (tuple[int, ...], [1, number]), (list[int], [number]),
         (dict[str, int], {"a": number, "b": 1}),
     ):  # fmt: skip
-        with pytest.raises(MismatchError, match="is a number of 64 bits, expected 63"):
+        with pytest.raises(MismatchError, match="64 bits"):
             decode(kind, value, "x")
 
 

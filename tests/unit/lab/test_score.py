@@ -151,7 +151,7 @@ def test_interval_of_a_difference_draws_the_same_files_on_both_sides() -> None:
     assert confidence_interval(worse)[0] < confidence_interval(better)[1]  # two hide it
     assert difference_interval(better, better) == (0.0, 0.0)
     assert difference_interval([], []) == (0.0, 0.0)
-    with pytest.raises(OptionError, match="not of the same files"):
+    with pytest.raises(OptionError, match="same files"):
         difference_interval(worse, better[1:])
 
 
@@ -165,12 +165,12 @@ def test_interval_without_any_reference() -> None:
 
 @pytest.mark.parametrize(("level", "n_resamples"), [(0.0, 10), (1.0, 10), (0.95, 0)])
 def test_interval_refuses_impossible_settings(level: float, n_resamples: int) -> None:
-    with pytest.raises(OptionError, match="expected a level between 0 and 1"):
+    with pytest.raises(OptionError, match="level"):
         confidence_interval([Score(hits=1)], level=level, n_resamples=n_resamples)
 
 
 def test_unknown_form_is_refused() -> None:
-    with pytest.raises(OptionError, match="'strict', expected 'normalised' or 'simple'"):
+    with pytest.raises(OptionError, match="'strict'"):
         normalise("a", "strict")  # type: ignore[arg-type]
 
 

@@ -135,7 +135,7 @@ def test_subtitles_follow_the_layout() -> None:
 
 
 def test_unknown_format_is_refused() -> None:
-    with pytest.raises(OptionError, match="expected one of: txt, srt, vtt, tsv, json, all"):
+    with pytest.raises(OptionError, match="txt, srt, vtt, tsv, json, all"):
         render(transcript(), "docx")
 
 

@@ -130,13 +130,13 @@ def test_other_layouts_are_left_to_the_library(tmp_path: Path, changes: dict[str
 def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(FILE.read_bytes()[:-200_001])
-    with pytest.raises(TokenizerError, match="is no tokenizer"):
+    with pytest.raises(TokenizerError, match="tokenizer"):
         Tokenizer.load(path, SPECIAL)
 
 
 def test_the_tokenizer_of_another_model_is_refused() -> None:
     other = replace(SPECIAL, sot=7)
-    with pytest.raises(TokenizerError, match="the model has 7"):
+    with pytest.raises(TokenizerError, match="has 7"):
         Tokenizer.load(FILE, other)
 
 
@@ -204,7 +204,7 @@ def test_an_english_model_s_prefix_is_its_start() -> None:
     english = replace(TOY_TOKENS, languages={}, transcribe=None, translate=None)
     assert prefix("en", "transcribe", english) == [11, 19]
     for language, task in (("de", "transcribe"), ("en", "translate")):
-        with pytest.raises(OptionError, match="this model only transcribes English, got"):
+        with pytest.raises(OptionError, match="English"):
             prefix(language, task, english)
 
 
@@ -227,18 +227,18 @@ def test_what_a_model_does_not_know_is_told(language: str, task: str, message: s
 )
 def test_many_languages_are_not_listed(n_languages: int, known: str) -> None:
     many = {f"l{index}": 100 + index for index in range(n_languages)}
-    with pytest.raises(OptionError, match=f"this model knows{known}"):
+    with pytest.raises(OptionError, match=known):
         prefix("xx", "transcribe", replace(TOY_TOKENS, languages=many))
 
 
 def test_a_task_that_a_model_lacks_is_unknown() -> None:
-    with pytest.raises(OptionError, match="unknown task 'translate'"):
+    with pytest.raises(OptionError, match="'translate'"):
         prefix("en", "translate", replace(TOY_TOKENS, translate=None))
 
 
 @pytest.mark.parametrize("name", ["sot", "eot"])
 def test_either_end_of_a_transcript_tells_another_model_apart(name: str) -> None:
-    with pytest.raises(TokenizerError, match="use the tokenizer of the same model"):
+    with pytest.raises(TokenizerError, match="same model"):
         Tokenizer.load(FILE, replace(SPECIAL, **{name: getattr(SPECIAL, name) + 1}))
 
 
@@ -249,7 +249,7 @@ def test_a_tokenizer_without_names_for_its_ends_is_believed(tmp_path: Path) -> N
 
 
 def test_a_missing_tokenizer_is_told_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(TokenizerError, match=r"convert the checkpoint again with --tokenizer"):
+    with pytest.raises(TokenizerError, match="--tokenizer"):
         Tokenizer.load(tmp_path / "tokenizer.json", SPECIAL)
 
 

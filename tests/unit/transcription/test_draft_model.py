@@ -259,7 +259,7 @@ def test_one_encoder_is_found_by_its_hash(helped: Transcriber) -> None:
 
 def test_a_draft_model_with_another_vocabulary_is_refused(tmp_path: Path) -> None:
     model = _model_with_vocabulary(tmp_path, 51_864)
-    with pytest.raises(OptionError, match=r"with 51864 tokens, micro has 51865; expected the same"):
+    with pytest.raises(OptionError, match=r"51864 .*51865"):
         Transcriber.from_model("micro", draft_model=str(model))
 
 
@@ -271,9 +271,9 @@ def _model_with_vocabulary(folder: Path, n_vocab: int) -> Path:
 
 
 def test_drafts_need_a_model_and_a_length() -> None:
-    with pytest.raises(OptionError, match="draft-tokens is 4, but there is no --draft-model"):
+    with pytest.raises(OptionError, match="--draft-model"):
         EngineOptions(draft_tokens=4)
-    with pytest.raises(OptionError, match="draft-tokens is 17, expected 1 to 16"):
+    with pytest.raises(OptionError, match="draft-tokens is 17"):
         EngineOptions(draft_model="tiny", draft_tokens=17)
 
 
@@ -350,7 +350,7 @@ def test_every_id_has_to_be_the_same_token_in_both(
         assert draft is None
         assert why.startswith("draft model toy is left out")
     else:
-        with pytest.raises(OptionError, match=r"--draft-model is tiny .* the same vocabulary"):
+        with pytest.raises(OptionError, match="--draft-model is tiny"):
             DraftModel.of_model(with_draft(toy_spec()), None, 1)
 
 
@@ -426,7 +426,7 @@ def test_a_draft_model_takes_the_model_s_windows_or_is_refused(
     monkeypatch.setattr(FIND, lambda *_: (Path("draft"), toy_spec()))
     monkeypatch.setattr(SELECT, lambda *_: Chosen(encoder("onnx"), Rows(), ()))  # type: ignore[arg-type]
     monkeypatch.setattr("whisper_hailo.transcription.draft_model.engine_window_s", check)
-    with pytest.raises(OptionError, match="toy takes no 10 s"):
+    with pytest.raises(OptionError, match="10 s"):
         DraftModel.of_model(with_draft(toy_spec(), draft_tokens=3), None, 1)
 
 

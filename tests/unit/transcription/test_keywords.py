@@ -64,7 +64,7 @@ def test_typed_keywords_are_those_that_are_taken() -> None:
 
 
 def test_transcriber_of_a_name_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"Transcriber.from_model\('micro'\)"):
+    with pytest.raises(OptionError, match="from_model"):
         Transcriber("micro")  # type: ignore[arg-type]
 
 
@@ -194,9 +194,9 @@ def test_what_cannot_be_is_told_and_how_it_is_called(names: dict[str, Any], said
 
 @pytest.mark.parametrize("what", ["de", {"language": "de"}])
 def test_options_are_options(what: Any) -> None:
-    with pytest.raises(OptionError, match=r"expected DecodingOptions\(...\)"):
+    with pytest.raises(OptionError, match="DecodingOptions"):
         Asked(what, None, {})
-    with pytest.raises(OptionError, match=r"long is auto, seek, .*expected LongOptions"):
+    with pytest.raises(OptionError, match="LongOptions"):
         Asked(DecodingOptions(), {"overlap_s": 2}, {})  # type: ignore[arg-type]
 
 
@@ -216,7 +216,7 @@ def test_models_by_name() -> None:
 
 @pytest.mark.parametrize("names", [{"cpu_threads": -1}, {"cpu_threads": "two"}])
 def test_threads_of_either_name_are_checked(names: dict[str, Any]) -> None:
-    with pytest.raises(OptionError, match=r"threads is .*expected 0 \(automatic\) to 256"):
+    with pytest.raises(OptionError, match=r"threads is .*256"):
         AskedModel(ConvertOptions(), EngineOptions(), 0, names)
 
 
@@ -257,7 +257,7 @@ def test_samples_have_a_rate_and_files_their_own() -> None:
     assert isinstance(told, Samples)
     assert told.sample_rate_hz == 8_000
     for rate_hz in (8_000, 16_000):
-        with pytest.raises(OptionError, match="a file says its own"):
+        with pytest.raises(OptionError, match="its own"):
             with_sample_rate("a.wav", rate_hz)
-    with pytest.raises(OptionError, match=r"sample_rate is 8000\.0, expected a whole number"):
+    with pytest.raises(OptionError, match=r"sample_rate is 8000\.0"):
         with_sample_rate(audio, 8_000.0)  # type: ignore[arg-type]

@@ -164,17 +164,17 @@ def test_windows_are_trimmed_where_that_is_asked_for() -> None:
 def test_a_fixed_decoder_takes_no_more_padding_than_it_has_positions() -> None:
     fixed = parts(Fixed())
     fixed.check(DecodingOptions(anti_repetition=AntiRepetition(pad_to=100)))
-    with pytest.raises(OptionError, match="pad-to is 101, decoder rows has 100 positions"):
+    with pytest.raises(OptionError, match="pad-to is 101"):
         fixed.check(DecodingOptions(anti_repetition=AntiRepetition(pad_to=101)))
     fixed.check(DecodingOptions(anti_repetition=AntiRepetition()))
     parts(Rows()).check(DecodingOptions(anti_repetition=AntiRepetition(pad_to=101)))
     beyond = DecodingOptions(anti_repetition=AntiRepetition(pad_to=1501))
-    with pytest.raises(OptionError, match="pad-to is 1501, the model was trained on 1500"):
+    with pytest.raises(OptionError, match="pad-to is 1501"):
         parts(Rows()).check(beyond)
 
 
 def test_what_an_engine_cannot_do_is_refused_before_anything_is_opened() -> None:
-    with pytest.raises(OptionError, match="rows gives no attention weights"):
+    with pytest.raises(OptionError, match="attention"):
         parts(Rows(aligns=False)).check(DecodingOptions(words=WordOptions()))
 
 
@@ -193,7 +193,7 @@ def test_trimmed_windows_need_an_encoder_of_any_length() -> None:
     trim_window = LongOptions(trim_window=True)
     assert parts(Rows()).long(trim_window, DecodingOptions()).trim_window
     one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
-    with pytest.raises(OptionError, match="this engine's takes 1000 frames only"):
+    with pytest.raises(OptionError, match="1000 frames"):
         parts(Rows(), one).long(trim_window, DecodingOptions())
 
 
@@ -228,7 +228,7 @@ def test_times_need_a_model_that_writes_them() -> None:
     timed = DecodingOptions(timestamps=True)
     parts(Rows()).check(timed)
     silent = Tokenizer(TOKENIZER.backend, replace(TOY_TOKENS, timestamp_begin=None))
-    with pytest.raises(OptionError, match="this model has no timestamp tokens"):
+    with pytest.raises(OptionError, match="timestamp"):
         parts(Rows(), tokenizer=silent).check(timed)
     parts(Rows(), tokenizer=silent).check(DecodingOptions())
 
@@ -240,14 +240,14 @@ def test_made_up_text_beside_silence_is_dropped_where_windows_seek() -> None:
         for strategy in ("auto", "seek"):
             parts(Rows()).check(options, LongOptions(strategy=strategy))
         for strategy in ("overlap", "vad"):
-            with pytest.raises(OptionError, match=f"are '{strategy}'; leave out --long"):
+            with pytest.raises(OptionError, match=strategy):
                 parts(Rows()).check(options, LongOptions(strategy=strategy))
     parts(Rows()).check(DecodingOptions(words=WordOptions()))
 
 
 def test_a_language_is_checked_and_auto_is_any() -> None:
     parts(Rows()).check(DecodingOptions(language="auto"))
-    with pytest.raises(OptionError, match="this model knows: en, de"):
+    with pytest.raises(OptionError, match="en, de"):
         parts(Rows()).check(DecodingOptions(language="fr"))
 
 
@@ -413,7 +413,7 @@ def test_where_the_system_does_not_say_it_is_one(free: Path, content: str | None
 
 @pytest.mark.parametrize("asked", [0, -1, MAX_BATCH + 1])
 def test_numbers_that_cannot_be(asked: int) -> None:
-    with pytest.raises(OptionError, match=f"--batch-size is {asked}, expected 1 to 256"):
+    with pytest.raises(OptionError, match=f"--batch-size is {asked}"):
         check_batch_size(asked)
 
 

@@ -251,7 +251,7 @@ def test_batches_hold_as_many_windows_as_asked_for_up_to_256(transcriber: Transc
     assert [shape[0] for shape in encoder.shapes] == [1, 2, 2], "the first tells the language"
     transcriber.transcribe(noise(0.1), long=EVERYTHING, batch_size=256)
     for wrong in (0, 257):
-        with pytest.raises(OptionError, match=f"--batch-size is {wrong}, expected 1 to 256"):
+        with pytest.raises(OptionError, match=f"--batch-size is {wrong}"):
             transcriber.transcribe(noise(0.1), long=EVERYTHING, batch_size=wrong)
 
 

@@ -194,10 +194,10 @@ def test_comparisons_of_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_case_that_fails_fails_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = RunRecords(HEADER, (replace(OURS, name="padding: none", error="no weights"),))
     monkeypatch.setattr(module, "evaluate", lambda *_: broken)
-    with pytest.raises(OptionError, match="padding: none failed: no weights"):
+    with pytest.raises(OptionError, match="no weights"):
         compare_settings("padding", Dataset("clips", Path(), ()), Case("", "ours"), quiet)
 
 
 def test_recordings_are_needed() -> None:
-    with pytest.raises(OptionError, match="compare window needs recordings"):
+    with pytest.raises(OptionError, match="recordings"):
         compare("window", None, Case("", "ours"), quiet, None)

@@ -110,9 +110,9 @@ def test_blocks_of_eight_bits(tmp_path: Path) -> None:
     largest = np.abs(matrix.reshape(-1, 32)).max(axis=1).repeat(32).reshape(3, 64)
     assert np.all(np.abs(back - matrix) <= largest / 127 * 0.6)
     assert not back[1, :32].any()
-    with pytest.raises(ModelError, match="no whole number of q8_0 blocks"):
+    with pytest.raises(ModelError, match="q8_0"):
         q8_0_blocks(np.zeros((2, 33), np.float32))
-    with pytest.raises(OptionError, match="expected one of: f16, q8_0"):
+    with pytest.raises(OptionError, match="f16, q8_0"):
         write_ggml(checkpoint, tmp_path / "toy.bin", "q2")
 
 
@@ -152,7 +152,7 @@ def test_timestamps_that_the_tokenizer_leaves_out(tmp_path: Path) -> None:
 def test_a_checkpoint_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
     checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
     for read in (ordinary_tokens, lambda path: vocabulary(path, 10)):
-        with pytest.raises(ModelError, match=r"no readable tokenizer\.json"):
+        with pytest.raises(ModelError, match=r"tokenizer\.json"):
             read(checkpoint / "tokenizer.json")
 
 

@@ -143,9 +143,9 @@ def test_cases_of_systems_and_rows() -> None:
     ]  # fmt: skip
     assert made[0].settings == {"x": 1, "window_s": 30.0}
     assert made[2].settings == {"x": 1}
-    with pytest.raises(OptionError, match="expected one of: ours, faster-whisper"):
+    with pytest.raises(OptionError, match="ours, faster-whisper"):
         make_cases(["theirs"], ["default"], Case("", "ours"), {}, {})
-    with pytest.raises(OptionError, match="--row is 'best', expected one of: default, matched"):
+    with pytest.raises(OptionError, match="--row is 'best'"):
         make_cases(["ours"], ["best"], Case("", "ours"), {}, {})
 
 

@@ -137,7 +137,7 @@ def test_questions_to_the_processor_become_breakpoints_as_long() -> None:
     changed = without_cpuid(_library(code, 256, 0x1100), [0x1101, 0x1103])
     assert changed == _library(b"\x90\xcc\x90\xcc\x90\xc3", 256, 0x1100)
     for wrong in (0x1102, 0x1105, 0x9999):
-        with pytest.raises(ValueError, match=f"no cpuid at {wrong:#x}"):
+        with pytest.raises(ValueError, match=f"{wrong:#x}"):
             without_cpuid(_library(code, 256, 0x1100), [wrong])
 
 

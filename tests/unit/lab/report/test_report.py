@@ -86,7 +86,7 @@ def test_an_earlier_report_is_replaced_and_nothing_else(tmp_path: Path, name: st
         report([tmp_path / "run.jsonl"], tmp_path / "out")
     own = "# My report\n<!doctype html>"
     (tmp_path / "out" / name).write_text(own)
-    with pytest.raises(OutputError, match=f"{name} is there and no report file"):
+    with pytest.raises(OutputError, match=name):
         report([tmp_path / "run.jsonl"], tmp_path / "out")
     assert (tmp_path / "out" / name).read_text() == own
 
@@ -195,7 +195,7 @@ def test_a_run_of_comparisons_alone() -> None:
 
 
 def test_no_run_files(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="no run files in"):
+    with pytest.raises(OptionError, match="run files"):
         gather([tmp_path])
 
 

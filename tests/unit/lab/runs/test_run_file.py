@@ -67,7 +67,7 @@ def test_what_was_measured_again_counts_once_and_as_it_was_last(tmp_path: Path) 
 def test_runs_of_different_hardware_do_not_merge(tmp_path: Path) -> None:
     path = write(tmp_path / "run.jsonl")
     other = replace(HEADER, machine=replace(MACHINE, board="Raspberry Pi 5"))
-    with pytest.raises(OptionError, match="runs of different hardware do not merge"):
+    with pytest.raises(OptionError, match="hardware"):
         RunWriter(path, other, append=True)
     newer_kernel = replace(HEADER, machine=replace(MACHINE, system="Linux 7.0"))
     RunWriter(path, newer_kernel, append=True).close()
@@ -111,9 +111,7 @@ def test_what_is_no_run_file(tmp_path: Path, content: str, message: str) -> None
 def test_what_nobody_may_ever_write_to_or_has_no_end_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/full")):
-        with pytest.raises(
-            OptionError, match=r"cannot be read \(it is no plain file\); give a run"
-        ):
+        with pytest.raises(OptionError, match="plain file"):
             read_run(path)
 
 
@@ -126,7 +124,7 @@ def test_fields_of_newer_programs_are_ignored(tmp_path: Path) -> None:
 
 def test_an_unwritable_place_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(OutputError, match="give another --out"):
+    with pytest.raises(OutputError, match="--out"):
         RunWriter(tmp_path / "file" / "run.jsonl", HEADER)
 
 

@@ -60,7 +60,7 @@ def test_a_missing_package_names_its_extra(name: str, monkeypatch: pytest.Monkey
     ):
         monkeypatch.setitem(sys.modules, module, None)
     extra = SYSTEMS[name].environment or name
-    with pytest.raises(WhisperHailoError, match=rf"pip install -r \S*requirements/{extra}\.txt"):
+    with pytest.raises(WhisperHailoError, match=rf"requirements/{extra}\.txt"):
         system(name).open(watch)
 
 
@@ -222,7 +222,7 @@ def test_onnx_asr_hears_consecutive_windows(install: Any, tmp_path: Path) -> Non
     (tmp_path / "vocab.json").unlink()
     with pytest.raises(ModelError, match=r"lacks vocab\.json"):
         system("onnx-asr", path=str(tmp_path)).open(watch)
-    with pytest.raises(OptionError, match="no row 'study'"):
+    with pytest.raises(OptionError, match="'study'"):
         system("onnx-asr", "study", path=str(tmp_path)).open(watch)
 
 
@@ -234,11 +234,11 @@ def test_moonshine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     heard = made.transcribe(np.zeros(70 * 16_000, np.float32), "en")
     assert len(heard.text.split()) == 639 + 60, "64 s and the rest"
     assert heard.n_tokens is None
-    with pytest.raises(OptionError, match="only hears English, got language 'de'"):
+    with pytest.raises(OptionError, match="'de'"):
         made.transcribe(AUDIO, "de")
     with pytest.raises(OptionError, match="expected one of"):
         system("moonshine", size="huge").open(watch)
-    with pytest.raises(OptionError, match="no row 'study'"):
+    with pytest.raises(OptionError, match="'study'"):
         system("moonshine", "study", path=str(folder)).open(watch)
 
 

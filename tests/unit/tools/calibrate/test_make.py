@@ -155,10 +155,10 @@ def test_folders_without_speech_are_refused(micro: Path, tmp_path: Path) -> None
     with pytest.raises(AudioError, match="is no folder"):
         calibrate(micro, tmp_path / "none", tmp_path / "out", TEN)
     (tmp_path / "notes.txt").write_text("no audio")
-    with pytest.raises(AudioError, match="no file that looks like audio"):
+    with pytest.raises(AudioError, match="no file"):
         calibrate(micro, tmp_path, tmp_path / "out", TEN)
     soundfile.write(tmp_path / "silent.wav", np.zeros(RATE_HZ), RATE_HZ)
-    with pytest.raises(AudioError, match="1 audio files and no usable speech"):
+    with pytest.raises(AudioError, match="no usable speech"):
         calibrate(micro, tmp_path, tmp_path / "out", TEN)
 
 
@@ -166,7 +166,7 @@ def test_a_full_disk_is_one_line_and_no_loss(
     micro: Path, recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _break_after(monkeypatch, 4, OSError(errno.ENOSPC, "No space left on device"))
-    with pytest.raises(OutputError, match=r"No space left on device.*MB free"):
+    with pytest.raises(OutputError, match="MB free"):
         calibrate(micro, recordings, tmp_path / "out", TEN)
     monkeypatch.undo()
     assert calibrate(micro, recordings, tmp_path / "out", TEN).n_windows == 10
@@ -177,7 +177,7 @@ def test_a_full_disk_is_one_line_and_no_loss(
 
 def test_a_model_without_forms_says_how_to_get_them(recordings: Path, tmp_path: Path) -> None:
     convert_checkpoint(MICRO, tmp_path / "plain", ConvertOptions("none"))
-    with pytest.raises(ModelError, match="convert CHECKPOINT OUT --hailo"):
+    with pytest.raises(ModelError, match="--hailo"):
         calibrate(tmp_path / "plain", recordings, tmp_path / "out", TEN)
 
 

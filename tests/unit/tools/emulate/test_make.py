@@ -164,9 +164,9 @@ def test_calibration_sets_that_do_not_fit_are_refused(
     (tmp_path / "text.npy").write_text("no array")
     (tmp_path / "cut.npy").write_bytes(sets["encoder"].read_bytes()[:-100])
     for name in [*bad, "text.npy", "cut.npy", "missing.npy"]:
-        with pytest.raises(ModelError, match=r"whisper-hailo calibrate MODEL_DIR --audio DIR"):
+        with pytest.raises(ModelError, match="calibrate"):
             emulate_part(micro, EmulateOptions(calibration=tmp_path / name))
-    with pytest.raises(ModelError, match="no calibration set"):
+    with pytest.raises(ModelError, match="calibration set"):
         emulate_part(micro, EmulateOptions(part="decoder", calibration=sets["encoder"]))
     assert not list((micro / "hailo").glob("*emulated*"))
 
@@ -174,13 +174,13 @@ def test_calibration_sets_that_do_not_fit_are_refused(
 def test_what_cannot_be_emulated_is_refused(micro: Path, tmp_path: Path) -> None:
     with pytest.raises(AudioError, match="no folder"):
         emulate_part(micro, EmulateOptions(audio=tmp_path / "nothing"))
-    with pytest.raises(ModelError, match="no readable model script"):
+    with pytest.raises(ModelError, match="model script"):
         emulate_part(micro, EmulateOptions(audio=SPEECH, script=tmp_path / "no.alls"))
     graph = micro / "hailo" / "encoder-2s.onnx"
     data = graph.read_bytes()
     graph.unlink()
     graph.write_bytes(data[:-10])
-    with pytest.raises(ModelError, match=r"encoder-2s\.onnx has \d+ bytes, model\.json says"):
+    with pytest.raises(ModelError, match=r"encoder-2s\.onnx has \d+ bytes"):
         emulate_part(micro, EmulateOptions(audio=SPEECH))
 
 
@@ -206,13 +206,13 @@ def test_graphs_over_2_gib_are_refused_before_they_are_read(
     micro: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(make, "PROTOBUF_LIMIT_BYTES", 1000)
-    with pytest.raises(ModelError, match="an emulation takes less than 2"):
+    with pytest.raises(ModelError, match="less than 2"):
         emulate_part(micro, EmulateOptions(audio=SPEECH))
 
 
 def test_an_unwritable_place_is_refused_before_anything_is_computed(micro: Path) -> None:
     (micro / "hailo" / "encoder-2s-emulated.json").mkdir()
-    with pytest.raises(OutputError, match=r"cannot write .*emulated\.json \(it is a folder\)"):
+    with pytest.raises(OutputError, match=r"emulated\.json"):
         emulate_part(micro, EmulateOptions(calibration=micro / "no such set"))
     assert not list((micro / "hailo").glob("writing-*"))
 
@@ -220,7 +220,7 @@ def test_an_unwritable_place_is_refused_before_anything_is_computed(micro: Path)
 @pytest.mark.slow
 def test_a_decoder_needs_its_start_nodes(micro: Path) -> None:
     model = onnx.load(micro / "hailo" / "decoder-2s-16.onnx")
-    with pytest.raises(ModelError, match="'decoder_input_ids' holds no float32 values"):
+    with pytest.raises(ModelError, match="decoder_input_ids"):
         read_network(model, (), ())
     encoder = onnx.load(micro / "hailo" / "encoder-2s.onnx")
     windows = [{"x.1": np.zeros((1, 80, 1, 200), np.float32)}]

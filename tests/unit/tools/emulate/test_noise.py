@@ -55,19 +55,19 @@ def test_noise_per_layer_is_that_of_the_rounding() -> None:
 def test_no_windows_are_refused() -> None:
     model = graphs.residual()
     network = read_network(model, (), ())
-    with pytest.raises(ModelError, match="calibration set is empty"):
+    with pytest.raises(ModelError, match="empty"):
         collect(model, network, [])
     rounded = emulated(model, PrecisionPlan("all8"), collect(model, network, WINDOWS))
-    with pytest.raises(ModelError, match="no windows to measure"):
+    with pytest.raises(ModelError, match="no windows"):
         measure_noise(model, rounded, network, [])
 
 
 def test_windows_of_another_network_are_refused() -> None:
     model = graphs.residual()
     network = read_network(model, (), ())
-    with pytest.raises(ModelError, match=r"a window has mel, the chip takes x"):
+    with pytest.raises(ModelError, match="mel"):
         collect(model, network, [{"mel": np.zeros((1, 2, 2), np.float32)}])
-    with pytest.raises(ModelError, match="the graph failed"):
+    with pytest.raises(ModelError, match="failed"):
         collect(model, network, [{"x": np.zeros((1, 5, 2), np.float32)}])
 
 

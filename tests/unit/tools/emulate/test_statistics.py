@@ -109,7 +109,7 @@ def test_what_each_method_keeps() -> None:
     cut = choose_scale(histogram, 8, "percentile")
     assert 3 < cut.high * cut.step < 5
     assert true["mse"] <= min(true.values())
-    with pytest.raises(OptionError, match=r"--scales is 'kl', expected one of: minmax"):
+    with pytest.raises(OptionError, match="--scales is 'kl'"):
         choose_scale(histogram, 8, "kl")
 
 

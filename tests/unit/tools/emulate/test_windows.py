@@ -68,7 +68,7 @@ def test_features_stay_as_they_are_and_embeddings_are_turned(tmp_path: Path) -> 
 )
 def test_sets_that_do_not_fit_say_how_to_make_one(tmp_path: Path, wrong: FloatArray) -> None:
     np.save(tmp_path / "e.npy", wrong)
-    with pytest.raises(ModelError, match=r"calibrate MODEL_DIR .* --part encoder"):
+    with pytest.raises(ModelError, match="--part encoder"):
         WindowFile(tmp_path / "e.npy", ENCODER, ("x.1",))
 
 

@@ -138,7 +138,7 @@ def test_another_network_is_refused(change: str) -> None:
         hn["layers"]["net/conv99"] = {"type": "conv", "params": {"kernel_shape": [1, 1, 384, 384]}}
     else:
         hn["layers"]["net/conv3"]["params"]["kernel_shape"] = [1, 1, 384, 384]
-    with pytest.raises(BuildError, match=r"linear products, .* recipe expects 16 and 4.*--script"):
+    with pytest.raises(BuildError, match=r"16 and 4.*--script"):
         model_script(job_for("encoder", "tiny"), read_network(hn), 4000)
 
 

@@ -157,7 +157,7 @@ def test_each_chip_has_compilers_of_its_own(arch: str, version: str, fits: bool)
     if fits:
         assert compiler_version(sdk, arch) == version
         return
-    with pytest.raises(BuildError, match=f"{version} does not compile for {arch}, expected"):
+    with pytest.raises(BuildError, match=f"{version} .*{arch}"):
         compiler_version(sdk, arch)
 
 
@@ -171,7 +171,7 @@ def test_sets_are_matched_with_inputs_by_their_shape(job: BuildJob, tmp_path: Pa
     inputs = {"net/input_layer1": (16, 1, 64), "net/input_layer2": (1, 100, 64)}
     matched = match_inputs(arrays, inputs, decoder)
     assert {name: array.shape[1:] for name, array in matched.items()} == inputs
-    with pytest.raises(BuildError, match="the parsed network takes"):
+    with pytest.raises(BuildError, match="parsed network"):
         match_inputs(arrays, {"net/input_layer1": (16, 1, 64)}, decoder)
 
 

@@ -155,12 +155,12 @@ def test_a_graph_that_was_tampered_with_fails(
 
 def test_another_checkpoint_is_recognised(toy_model: Path, speech: Path, tmp_path: Path) -> None:
     other = write_checkpoint(tmp_path / "other", random_arrays(TOY, seed=1))
-    with pytest.raises(ModelError, match=r"not the checkpoint of this model: model.safetensors"):
+    with pytest.raises(ModelError, match=r"model\.safetensors"):
         validate(toy_model, ValidateOptions(audio=speech, checkpoint=str(other)))
 
 
 def test_no_audio(toy_model: Path, tmp_path: Path) -> None:
-    with pytest.raises(AudioError, match="no file that looks like audio"):
+    with pytest.raises(AudioError, match="no file"):
         validate(toy_model, ValidateOptions(audio=tmp_path))
     soundfile.write(tmp_path / "silent.wav", np.zeros(32_000), 16_000)
     with pytest.raises(AudioError, match="no usable speech"):

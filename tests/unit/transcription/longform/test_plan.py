@@ -277,13 +277,13 @@ def test_impossible_clips_are_refused(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["", "Seek", "vadd"])
 def test_unknown_strategies_are_refused(strategy: str) -> None:
-    with pytest.raises(Exception, match="expected one of: auto, seek, overlap, vad, consecutive"):
+    with pytest.raises(Exception, match="auto, seek, overlap, vad, consecutive"):
         LongOptions(strategy=strategy)
 
 
 @pytest.mark.parametrize("overlap_s", [0.0, -1.0, 15.01])
 def test_overlaps_that_no_window_has_are_refused(overlap_s: float) -> None:
-    with pytest.raises(OptionError, match="more than 0 s, at most 15 s"):
+    with pytest.raises(OptionError, match="at most 15 s"):
         LongOptions(overlap_s=overlap_s)
     assert LongOptions(overlap_s=15.0).overlap_s == 15.0
 
