@@ -140,8 +140,9 @@ def test_tags_that_are_no_text_change_nothing(tmp_path: Path, decoded: Decode) -
 def test_a_refusal_has_the_short_words_of_both_libraries(tmp_path: Path, decoded: Decode) -> None:
     pytest.importorskip("av", reason="needs the media extra")
     (tmp_path / "a").write_text("hello " * 100)
-    why = "FFmpeg: Invalid data found when processing input; libsndfile: Format not recognised"
-    assert refused(decoded(tmp_path / "a")) == {"why": why, "lacks_ffmpeg": False}
+    refusal = refused(decoded(tmp_path / "a"))
+    assert [part.split(": ")[0] for part in refusal["why"].split("; ")] == ["FFmpeg", "libsndfile"]
+    assert not refusal["lacks_ffmpeg"]
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,7 @@ def test_what_ends_the_decoder_at_once_ends_the_file(
 ) -> None:
     before = children()
     path = with_stand_in(tmp_path, monkeypatch, happens, early=True)
-    assert f"a.m4a cannot be opened ({told}), expected sound" in refusal(path)
+    assert f"a.m4a cannot be opened ({told})" in refusal(path)
     assert children() == before
 
 
@@ -405,7 +405,7 @@ def test_a_decoder_that_ends_anywhere_breaks_the_file_off_there(
         if cut < len(HEADER):
             with pytest.raises(AudioError) as refused:
                 opened(said[:cut], code)
-            assert str(refused.value).startswith(f"a.m4a cannot be opened ({told}), expected sound")
+            assert str(refused.value).startswith(f"a.m4a cannot be opened ({told})")
             continue
         blocks = opened(said[:cut], code)[0].blocks()
         for n_frames in [n for n, end in zip((20, 30), ends[1:], strict=True) if end <= cut]:
@@ -427,7 +427,7 @@ def test_a_refusal_ends_the_process(
         ForeignReader(file, "a.m4a")
     assert process.events == ["killed", "waited for"]
     told = str(refused.value)
-    assert told.startswith("a.m4a is not readable audio (libsndfile: no), expected a whole ")
+    assert told.startswith("a.m4a is not readable audio (libsndfile: no)")
     assert ("audio or video file" in told) != lacks_ffmpeg
     assert ("for m4a, mp4, webm" in told) == lacks_ffmpeg
 

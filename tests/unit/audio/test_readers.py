@@ -406,12 +406,12 @@ def test_double_beyond_single_precision(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rate_hz", [10, 999, 768_001, 2_000_000_000])
 def test_absurd_rates(tmp_path: Path, rate_hz: int) -> None:
     path = write(tmp_path / "a.wav", np.zeros(100), rate_hz)
-    assert f"sample rate of {rate_hz} Hz, expected 1000 to 768000 Hz" in refusal(path)
+    assert f"sample rate of {rate_hz} Hz" in refusal(path)
 
 
 def test_absurd_channels(tmp_path: Path) -> None:
     path = write(tmp_path / "a.wav", np.zeros((10, 65)))
-    assert "65 channels, expected 1 to 64" in refusal(path)
+    assert "65 channels" in refusal(path)
 
 
 def test_duration_bound(tmp_path: Path) -> None:

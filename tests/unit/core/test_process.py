@@ -312,5 +312,5 @@ def test_a_missing_module_is_told_with_what_to_type(monkeypatch: pytest.MonkeyPa
     process.require_extra("web", "--web", "os", "json")
     with pytest.raises(OptionError) as told:
         process.require_extra("web", "--web", "os", "no_such_module")
-    expected = "--web needs no-such-module, which is not installed: "
-    assert str(told.value) == expected + process.install_command("web")
+    assert "no-such-module" in str(told.value)
+    assert process.install_command("web") in str(told.value)

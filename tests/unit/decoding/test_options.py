@@ -74,9 +74,9 @@ def test_unknown_preset_names_the_known_ones() -> None:
         ({"repetition_penalty": float("inf")}, "repetition-penalty is inf"),
         (
             {"repetition_penalty": 1e9},
-            r"repetition-penalty is 1e\+09, expected 1 \(off\) to 1000",
+            r"repetition-penalty is 1e\+09",
         ),
-        ({"eot_boost": 1e40}, r"eot-boost is 1e\+40, expected 0 \(off\) to 1000"),
+        ({"eot_boost": 1e40}, r"eot-boost is 1e\+40"),
         ({"eot_boost": -0.1}, "eot-boost is -0.1"),
         ({"eot_boost": float("nan")}, "eot-boost is nan"),
     ],

@@ -56,7 +56,7 @@ def test_long_texts_keep_their_end_within_half_the_context(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     prompt = maker(initial_prompt="x" * 500)
-    assert "--initial-prompt has 500 tokens, this model takes 223; its end is used" in caplog.text
+    assert "--initial-prompt has 500 tokens, this model takes 223" in caplog.text
     shown = prompt.tokens("en", tuple(range(2, 10)) * 100, is_first=True)
     assert len(shown) == 1 + 223 + len(CONTROL)
     assert shown[-5] == 9
@@ -104,8 +104,8 @@ def test_a_carried_prompt_is_in_every_window() -> None:
         ({"prefix": "a\udcff"}, r"prefix 'a\\udcff' gives no plain tokens"),
         ({"initial_prompt": "\ud800"}, r"--initial-prompt '\\ud800' gives no plain tokens"),
         ({"initial_prompt": "\udfff"}, r"--initial-prompt '\\udfff' gives no plain tokens"),
-        ({"hotwords": "  "}, "--hotwords is blank, expected some text"),
-        ({"initial_prompt": ""}, "--initial-prompt is blank, expected some text"),
+        ({"hotwords": "  "}, "--hotwords is blank"),
+        ({"initial_prompt": ""}, "--initial-prompt is blank"),
     ],
 )
 def test_impossible_prompts_are_refused(prompts: dict[str, str], message: str) -> None:

@@ -211,9 +211,9 @@ def test_an_english_model_s_prefix_is_its_start() -> None:
 @pytest.mark.parametrize(
     ("language", "task", "message"),
     [
-        ("xx", "transcribe", "unknown language 'xx'; this model knows: en, de"),
-        ("eng", "transcribe", r"did you mean English \(en\)\? this model knows: en, de"),
-        ("en", "summarise", "unknown task 'summarise'; expected one of: transcribe, translate"),
+        ("xx", "transcribe", "'xx'.*: en, de"),
+        ("eng", "transcribe", r"English \(en\)"),
+        ("en", "summarise", "'summarise'"),
     ],
 )
 def test_what_a_model_does_not_know_is_told(language: str, task: str, message: str) -> None:

@@ -61,9 +61,7 @@ def test_ids_that_the_model_does_not_have_are_refused(micro: Transcriber, beyond
     micro.check(suppressing(0, n_vocab - 1))
     with pytest.raises(OptionError) as caught:
         micro.check(suppressing(3, wrong))
-    assert str(caught.value) == (
-        f"suppress-tokens has {wrong}, this model's ids are 0 to {n_vocab - 1}; leave it out"
-    )
+    assert f"suppress-tokens has {wrong}," in str(caught.value)
 
 
 class Fixed(Rows):

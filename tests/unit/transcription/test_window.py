@@ -98,10 +98,7 @@ def test_full_windows_are_as_before(micro: Transcriber, speech: FloatArray) -> N
 
 def test_an_encoder_of_one_size_refuses(micro: Transcriber, speech: FloatArray) -> None:
     fixed = micro.with_parts(encoder=Watched(micro.encoder, 1000))  # type: ignore[arg-type]
-    english, refusal = (
-        DecodingOptions(language="en"),
-        r"trim-window needs .* takes 1000 frames only",
-    )
+    english, refusal = DecodingOptions(language="en"), "trim-window .*1000 frames"
     with pytest.raises(OptionError, match=refusal):
         fixed.check(english, TRIMMED)  # as the command does, before it opens anything
     with pytest.raises(OptionError, match=refusal):

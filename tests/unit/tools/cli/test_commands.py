@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,23 +42,25 @@ def calibration(n_windows: int, n_speakers: int, **skipped: str) -> CalibrationS
 
 
 @pytest.mark.parametrize(
-    ("made", "line"),
+    ("made", "parts"),
     [
-        (calibration(64, 1), "set.npy: 64 windows of 7 recordings, 1 speaker"),
+        (calibration(64, 1), ["64 windows", "7 recordings", "1 speaker"]),
         (
             calibration(63, 2, a="why", b="why"),
-            "set.npy: 63 windows of 7 recordings, 2 speakers; 64 were wanted, give more speech for "
-            "a better set; 2 recordings could not be used",
+            ["63 windows", "2 speakers", "64 were wanted", "2 recordings could not"],
         ),
     ],
 )
 def test_a_calibration_set(
-    made: CalibrationSet, line: str, monkeypatch: pytest.MonkeyPatch,
+    made: CalibrationSet, parts: list[str], monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     asked = Asked(made).patched(monkeypatch, f"{TOOLS}.calibrate.make.calibrate")
     words = "calibrate model --audio talks --out there --part decoder --count 64 --seed 3 -l de"
-    assert told(capsys, words) == f"{line}\n"
+    line = told(capsys, words)
+    assert line.startswith("set.npy")
+    assert [part for part in parts if part not in line] == []
+    assert ("wanted" in line) is (made.n_windows < 64)
     options = CalibrationOptions("decoder", 64, 3, "de")
     assert asked.with_ == [(Path("model"), Path("talks"), Path("there"), options)]
     facts = json.loads(told(capsys, f"{words} --json"))
@@ -90,20 +93,24 @@ def test_a_graph_that_is_checked(
     found = report(*many, *three, finding("odd", note, "m", source="guide"), contexts=9)
     asked = Asked(found).patched(monkeypatch, f"{TOOLS}.check.report.check_file")
     words = "check g.onnx --arch hailo8 --start a --start b --end y"
-    assert told(capsys, words, 4).splitlines() == [
-        "g.onnx for hailo8: blocked",
-        "blocks [gather] n0 (Gather), n1 (Gather), n2 (Gather) and 2 more: gather was got; "
-        "mend gather (1)",
-        "note [old] i, graph, k: old was got; mend old (2)",
-        "note [odd] m: odd was got; mend odd (1)",
-        "from a, b to y, z (as given, or the whole graph)",
-        "  in (1, 80, 1000), on the chip (1, 1, 1000, 80)",
-        "2 of 5 nodes, opset 17: Conv 2, Mul 3",
-        "2.50 million weights; MB by bits: 1.25 at 4, 2.50 at 8, 5.00 at 16; contexts: 9, an "
-        "estimate, scaled by weights from the one known build (tiny's encoder on a Hailo-8L: 9)",
-        "(1) guide",
-        "(2) log",
-    ]
+    lines = told(capsys, words, 4).splitlines()
+    for line, parts in zip(
+        lines,
+        [
+            ("g.onnx", "hailo8", "blocked"),
+            ("[gather] n0 (Gather), n1 (Gather), n2 (Gather) and 2 more", "mend gather (1)"),
+            ("[old] i, graph, k", "mend old (2)"),
+            ("[odd] m", "mend odd (1)"),
+            ("a, b to y, z",),
+            ("(1, 80, 1000)", "(1, 1, 1000, 80)"),
+            ("2 of 5 nodes", "17", "Conv 2, Mul 3"),
+            ("2.50 million", "1.25 at 4", "2.50 at 8", "5.00 at 16", "contexts: 9"),
+            ("(1) guide",),
+            ("(2) log",),
+        ],
+        strict=True,
+    ):
+        assert [part for part in parts if part not in line] == []
     assert asked.with_ == [(Path("g.onnx"), "hailo8", ["a", "b"], ["y"])]
     assert json.loads(told(capsys, f"{words} --json", 4)) == json.loads(json.dumps(found.to_dict()))
 
@@ -113,8 +120,8 @@ def test_a_graph_that_nothing_is_known_against(
 ) -> None:
     asked = Asked(report(recorded=True)).patched(monkeypatch, f"{TOOLS}.check.report.check_file")
     lines = told(capsys, "check g.onnx --arch hailo8").splitlines()
-    assert lines[0] == "g.onnx for hailo8: nothing found that blocks"
-    assert lines[1] == "from a, b to y, z (as model.json says)"
+    assert "nothing" in lines[0]
+    assert "model.json" in lines[1]
     assert lines[-1].endswith("5.00 at 16")
     assert asked.with_ == [(Path("g.onnx"), "hailo8", (), ())]
 
@@ -132,10 +139,9 @@ def test_a_hef_that_is_built(
 ) -> None:
     asked = Asked(Hef(Path("e.hef"), RECORD, recorded=True))
     asked.patched(monkeypatch, f"{TOOLS}.compile.compile_part")
-    assert told(capsys, BUILD) == (
-        "e.hef: 1.5 MiB for hailo8, compiler 3.33.0, 4 contexts, conv1 SNR 12.25 dB, conv2 SNR 30 "
-        "dB\n"
-    )
+    line = told(capsys, BUILD)
+    facts = "e.hef, 1.5 MiB, hailo8, 3.33.0, 4 contexts, conv1 SNR 12.25 dB, conv2 SNR 30 dB"
+    assert [fact for fact in facts.split(", ") if fact not in line] == []
     options = CompileOptions("hailo8", "encoder", Path("set.npy"))
     assert asked.with_ == [(Path("model"), options)]
     facts = json.loads(told(capsys, f"{BUILD} --json"))
@@ -144,8 +150,7 @@ def test_a_hef_that_is_built(
     Asked(Hef(Path("e.hef"), BARE, recorded=False)).patched(
         monkeypatch, f"{TOOLS}.compile.compile_part"
     )
-    line = told(capsys, BUILD)
-    assert line.startswith("e.hef: 1.5 MiB for hailo8, compiler 3.33.0; it lies outside the model")
+    assert "outside the model" in told(capsys, BUILD)
 
 
 def test_a_build_that_is_packed(
@@ -178,12 +183,12 @@ def test_what_a_bundle_built_is_taken_over(
     asked.patched(monkeypatch, f"{TOOLS}.compile.adopt_hef")
     monkeypatch.setattr(f"{TOOLS}.compile.compile_part", lambda *_: pytest.fail("it was built"))
     words = "compile model --arch hailo8 --part encoder --built out"
-    assert told(capsys, words) == "e.hef: 1.5 MiB for hailo8, compiler 3.33.0\n"
+    assert told(capsys, words).startswith("e.hef: 1.5 MiB")
     assert json.loads(told(capsys, f"{words} --json"))["path"] == "e.hef"
     assert asked.with_ == [(Path("model"), "hailo8", "encoder", Path("out"))] * 2
     for more in ("--bundle b.zip", "--calibration set.npy", "--optimization-level 2"):
         assert run([*words.split(), *more.split()]) == 2
-        assert "--built takes over a finished build" in capsys.readouterr().err
+        assert "--built" in capsys.readouterr().err
     assert len(asked.with_) == 2
 
 
@@ -193,7 +198,7 @@ def test_a_build_needs_real_speech(
 ) -> None:
     assert run(["compile", "model", "--arch", "hailo8", *part.split()]) == 2
     line = capsys.readouterr().err
-    assert f"whisper-hailo calibrate model --audio DIR --out DIR --part {said}\n" in line
+    assert f"--part {said}\n" in line
 
 
 def noise(name: str, snr_db: float) -> LayerNoise:
@@ -213,18 +218,15 @@ def test_an_emulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     asked = Asked(EMULATED).patched(monkeypatch, f"{TOOLS}.emulate.make.emulate_part")
     words = "emulate model --part decoder --plan adds16 --scales minmax --audio talks --count 64"
     lines = told(capsys, words).splitlines()
-    assert lines == [
-        "e.onnx: plan adds16, minmax scales from 64 windows; noise measured on 16 other windows",
-        "  end (end-out): SNR inf dB, cosine 0.9988",
-        "noisiest layers, noise of those before them included:",
-        "  l1 (l1-out): SNR 7.0 dB, cosine 0.9988",
-        "  l5 (l5-out): SNR 8.0 dB, cosine 0.9988",
-        "  l3 (l3-out): SNR 9.0 dB, cosine 0.9988",
-        "  l0 (l0-out): SNR 30.0 dB, cosine 0.9988",
-        "  l4 (l4-out): SNR 40.0 dB, cosine 0.9988",
-        "every layer: e.json",
-        "commands of the script that are not emulated: quant, x",
+    assert [
+        part for part in ("e.onnx", "adds16", "64 windows", "16 ") if part not in lines[0]
+    ] == []
+    assert re.findall(r"^ +(\w+) \(\w+-out\).* ([\w.]+) dB", "\n".join(lines), re.M) == [
+        ("end", "inf"),
+        *[("l1", "7.0"), ("l5", "8.0"), ("l3", "9.0"), ("l0", "30.0"), ("l4", "40.0")],
     ]
+    assert lines[-2].endswith("e.json")
+    assert lines[-1].endswith("quant, x")
     options = EmulateOptions("decoder", "adds16", scales="minmax", audio=Path("talks"))
     assert asked.with_ == [(Path("model"), options)]
     facts = json.loads(told(capsys, f"{words} --json"))
@@ -245,5 +247,5 @@ def test_an_emulation_of_one_window(
     )
     Asked(alone).patched(monkeypatch, f"{TOOLS}.emulate.make.emulate_part")
     lines = told(capsys, "emulate model --audio talks").splitlines()
-    assert lines[0].endswith("mse scales from 1 windows; noise measured on the same window")
-    assert lines[-1] == "every layer: e.json"
+    assert "same window" in lines[0]
+    assert lines[-1].endswith("e.json")

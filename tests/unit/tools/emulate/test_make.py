@@ -193,8 +193,8 @@ def test_what_cannot_be_emulated_is_refused(micro: Path, tmp_path: Path) -> None
         ({"scales": "best"}, "--scales is 'best'"),
         ({"count": 0}, "--count is 0"),
         ({"plan": "all8", "script": Path("s.alls")}, "exclude each other"),
-        ({"audio": None}, "either --audio DIR or --calibration"),
-        ({"calibration": Path("c.npy")}, "either --audio DIR or --calibration"),
+        ({"audio": None}, "--audio DIR or --calibration"),
+        ({"calibration": Path("c.npy")}, "--audio DIR or --calibration"),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:

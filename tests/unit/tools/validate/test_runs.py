@@ -80,9 +80,8 @@ def test_chips_of_other_sizes_are_not_compared(
     assert not isinstance(hef_decoder(path, spec, toy_model, (100, 9)), str)
     for sizes in ((100, 8), (50, 9)):
         why = hef_decoder(path, spec, toy_model, sizes)
-        assert why == (
-            f"net.hef takes 100 positions and 9 tokens, here there are {sizes[0]} and {sizes[1]}"
-        )
+        assert "net.hef" in str(why)
+        assert f"{sizes[0]} and {sizes[1]}" in str(why)
 
 
 def test_where_no_chip_is_the_rung_says_so(

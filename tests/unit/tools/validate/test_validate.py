@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -247,5 +248,5 @@ def test_hefs_of_another_window_are_not_compared(
         shutil.copy(hefs / file, model / file)
     found = validate(model, ValidateOptions(audio=speech, windows=1)).results
     reasons = {result.part: result.graph for result in found if result.kind == "hef"}
-    assert reasons["encoder"] == "encoder_hailo8l.hef takes 100 frames, the windows here have 200"
+    assert re.search(r"encoder_hailo8l\.hef .*100 .*200", reasons["encoder"])
     assert "takes 50 positions and 5 tokens" in reasons["decoder"]
