@@ -10,8 +10,7 @@ from whisper_hailo.core.version import __version__
 keep_private()  # first: every program of ours comes through here before it imports a library
 
 if TYPE_CHECKING:
-    from whisper_hailo.backends.hailo.options import ChipOptions
-    from whisper_hailo.backends.options import EngineOptions
+    from whisper_hailo.backends.options import ChipOptions, EngineOptions
     from whisper_hailo.convert.options import ConvertOptions, HailoOptions
     from whisper_hailo.core.errors import (
         AudioError,
@@ -83,7 +82,7 @@ _HOMES = {
     "AudioError": "whisper_hailo.core.errors",
     "BlockCaptions": "whisper_hailo.live.stream",
     "CaptionOptions": "whisper_hailo.live.options",
-    "ChipOptions": "whisper_hailo.backends.hailo.options",
+    "ChipOptions": "whisper_hailo.backends.options",
     "ConvertOptions": "whisper_hailo.convert.options",
     "DecodingOptions": "whisper_hailo.decoding.options",
     "DeviceError": "whisper_hailo.core.errors",

@@ -11,7 +11,7 @@ from tests.layers.vendor import EARLIER, LATER, REPOSITORY, statuses, text
 from tests.standin.hef_file import KINDS, fields
 from whisper_hailo.backends.hailo.binding import knows_numpy_2
 from whisper_hailo.backends.hailo.faults import _NUMBERS
-from whisper_hailo.backends.hef.read import ARCHES
+from whisper_hailo.backends.hailo.hef_file import ARCHES
 
 if not REPOSITORY:
     pytest.skip("HAILORT_GIT names no git copy of hailo-ai/hailort", allow_module_level=True)

@@ -64,8 +64,8 @@ AREAS: Final = {
         ),
     ),
     "hailo": Area(
-        ("backends/hailo", "backends/hef"),
-        ("backends/hailo", "backends/hef", "cli/test_doctor_hailo.py"),
+        ("backends/hailo",),
+        ("backends/hailo", "cli/test_doctor_hailo.py"),
     ),
     "live": Area(("live", "http"), ("live", "http")),
     "subtitles": Area(("text",), ("text",)),

@@ -25,25 +25,17 @@ class EmulatedEncoder(OneGraph):
     graph.
 
     Args:
-        directory: the model directory.
-        spec: its description.
         path: an emulated graph of this model elsewhere; `None` is the model directory's own.
-        threads: intra-op threads; 0 lets the runtime choose.
     """
 
     def __init__(
         self, directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
     ) -> None:
-        self._spec = spec
+        self.spec = spec
         self._form = spec.hailo_form("encoder")
         path = path or resolve_within(directory, self._form.emulated_file)
         self._plan = emulated_plan(path, spec, self._form)
         super().__init__(path, threads)
-
-    @property
-    def spec(self) -> ModelSpec:
-        """The model that this encoder belongs to."""
-        return self._spec
 
     @property
     def name(self) -> str:
@@ -52,7 +44,6 @@ class EmulatedEncoder(OneGraph):
 
     @property
     def n_frames(self) -> int:
-        """Frames of the one window that it takes."""
         return self._form.window_s * FRAMES_PER_SECOND
 
     def encode(self, mel: FloatArray) -> FloatArray:
@@ -64,7 +55,7 @@ class EmulatedEncoder(OneGraph):
         Returns:
             audio features `(batch, n_frames / 2, d_model)` float32.
         """
-        check_mel(mel, self._spec)
+        check_mel(mel, self.spec)
         check_frames(mel.shape[2], self.n_frames)
         return np.concatenate([self._run(to_chip(row)) for row in mel])
 
@@ -80,10 +71,7 @@ class EmulatedRunner(OnnxFixedRunner):
     """A decoder without a cache that computes as the chip will.
 
     Args:
-        directory: the model directory.
-        spec: its description.
         path: an emulated graph of this model elsewhere; `None` is the model directory's own.
-        threads: intra-op threads; 0 lets the runtime choose.
     """
 
     def __init__(

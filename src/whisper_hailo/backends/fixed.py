@@ -13,10 +13,10 @@ from typing import Protocol, Self
 import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_rewind, check_step
+from whisper_hailo.backends.exact_products import warn_of_slow_products
 from whisper_hailo.backends.foreign_encoder import precision
-from whisper_hailo.backends.saturation import warn_of_slow_products
+from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
 from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph
-from whisper_hailo.backends.signature import Port, Signature, read_signature
 from whisper_hailo.backends.silence import cut_to, logsumexp
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
 from whisper_hailo.core.protocols import Closeable, Closing, Limits, Padding, StepOutput
@@ -33,14 +33,10 @@ class FixedRunner(Closeable, Protocol):
         ...
 
     @property
-    def length(self) -> int:
-        """Text positions of the graph, prefix included."""
-        ...
+    def length(self) -> int: ...
 
     @property
-    def n_positions(self) -> int:
-        """Encoder positions of the graph."""
-        ...
+    def n_positions(self) -> int: ...
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
         """Run all positions.
@@ -98,12 +94,7 @@ class FixedDecoder(Closing):
             )
         self._runner = runner
         narrowed = replace(dims, n_text_ctx=runner.length, n_audio_ctx=runner.n_positions)
-        self._spec = replace(spec, dims=narrowed)
-
-    @property
-    def spec(self) -> ModelSpec:
-        """The model, with the contexts that this graph has of it."""
-        return self._spec
+        self.spec = replace(spec, dims=narrowed)
 
     @property
     def name(self) -> str:
@@ -138,7 +129,7 @@ class FixedDecoder(Closing):
         Raises:
             ShapeError: features that are longer, padding beyond them, or of another model.
         """
-        n_positions = check_features(audio_features, paddings, n_positions, self._spec)
+        n_positions = check_features(audio_features, paddings, n_positions, self.spec)
         check_positions(self._runner.n_positions, int(n_positions.max()))
         target = max(padding.pad_to or 0 for padding in paddings)
         if target > self._runner.n_positions:
@@ -171,7 +162,7 @@ class FixedDecoder(Closing):
             raise OptionError(
                 f"{self.name} gives no cross-attention weights; use --decoder-backend cached"
             )
-        first = check_step(tokens, state, positions, first, self._spec)
+        first = check_step(tokens, state, positions, first, self.spec)
         state = FixedState(
             audio_features=state.audio_features,
             tokens=np.concatenate([state.tokens, tokens], axis=1),
@@ -192,7 +183,6 @@ class FixedDecoder(Closing):
         return fed
 
     def batch_size(self, state: FixedState) -> int:
-        """Number of rows of a state."""
         return state.batch
 
     def select(self, state: FixedState, rows: IntArray) -> FixedState:
@@ -220,13 +210,7 @@ def check_positions(takes: int, got: int) -> None:
 
 
 class OnnxFixedRunner(OneGraph):
-    """A graph `(1, length)` ids and `(1, n_positions, d_model)` features to `(1, length, n_vocab)`.
-
-    Args:
-        path: the ONNX file.
-        spec: the model that it should be of.
-        threads: intra-op threads; 0 lets the runtime choose.
-    """
+    """An ONNX graph of one row at a time; see `FixedRunner`."""
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
         signature = read_signature(path)
@@ -235,7 +219,7 @@ class OnnxFixedRunner(OneGraph):
         self._features, features = _input(signature, "float", 3)
         self._logits, logits = next(iter(signature.outputs.items()))
         self._dtypes = (ids.dtype, features.dtype)
-        self._length, self._n_positions = _sizes(signature, spec, ids, features)
+        self.length, self.n_positions = _sizes(signature, spec, ids, features)
         _check_model(signature, spec, features, logits)
         warn_of_slow_products(signature)
 
@@ -243,16 +227,6 @@ class OnnxFixedRunner(OneGraph):
     def name(self) -> str:
         """`fixed-fp32` or `fixed-int8`, by the weights of the graph."""
         return f"fixed-{precision(self._path, self._dtypes[1])}"
-
-    @property
-    def length(self) -> int:
-        """Text positions of the graph."""
-        return self._length
-
-    @property
-    def n_positions(self) -> int:
-        """Encoder positions of the graph."""
-        return self._n_positions
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
         """Run all positions, row by row; see `FixedRunner`."""

@@ -11,50 +11,54 @@ from pathlib import Path
 import numpy as np
 
 from whisper_hailo.backends.checks import check_frames, check_mel
-from whisper_hailo.backends.saturation import warn_of_slow_products
+from whisper_hailo.backends.exact_products import warn_of_slow_products
+from whisper_hailo.backends.onnx_file import Axis, Port, Signature, read_signature
 from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph
-from whisper_hailo.backends.signature import Axis, Port, Signature, read_signature
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray
 
+OPTIMUM_ENCODERS = ("encoder_model", "encoder_model_quantized", "encoder_model_int8")
 QUANTIZED_MARKS = ("quantized", "int8", "uint8", "q4", "bnb4")
 """What exporters write into the names of quantised files."""
 
 
-class ForeignEncoder(OneGraph):
-    """An encoder graph with one input and the features among its outputs.
+def encoder_file(path: Path) -> Path:
+    """The encoder graph of a path: itself, or what a directory of Optimum's layout holds.
 
-    Args:
-        path: the ONNX file.
-        spec: the model that it should be of.
-        threads: intra-op threads; 0 lets the runtime choose.
+    Raises:
+        ModelError: a directory without one.
     """
+    if not path.is_dir():
+        return path
+    for folder in (path, path / "onnx"):
+        for stem in OPTIMUM_ENCODERS:
+            if (folder / f"{stem}.onnx").is_file():
+                return folder / f"{stem}.onnx"
+    raise ModelError(
+        f"{display_path(path)} holds no encoder_model.onnx; give the encoder's file with "
+        "--encoder, or a checkpoint with --model"
+    )
+
+
+class ForeignEncoder(OneGraph):
+    """An encoder graph with one input and the features among its outputs."""
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
         signature = read_signature(path)
         super().__init__(path, threads, EXPORT_AGAIN)
-        self._spec = spec
+        self.spec = spec
         self._input, port = _only_input(signature)
-        self._axes, self._n_frames = _layout(signature, port, spec)
+        self._axes, self.n_frames = _layout(signature, port, spec)
         self._dtype = port.dtype
         self._batched = not isinstance(port.shape[0], int)
-        self._output = _features_output(signature, spec, self._n_frames)
+        self._output = _features_output(signature, spec, self.n_frames)
         warn_of_slow_products(signature)
-
-    @property
-    def spec(self) -> ModelSpec:
-        """The model that this encoder belongs to."""
-        return self._spec
 
     @property
     def name(self) -> str:
         """`onnx-30s-fp32`, `onnx-10s-int8` and so on."""
-        return f"onnx-{self._n_frames / FRAMES_PER_SECOND:g}s-{precision(self._path, self._dtype)}"
-
-    @property
-    def n_frames(self) -> int:
-        return self._n_frames
+        return f"onnx-{self.n_frames / FRAMES_PER_SECOND:g}s-{precision(self._path, self._dtype)}"
 
     def encode(self, mel: FloatArray) -> FloatArray:
         """Encode log-mel windows.
@@ -65,15 +69,15 @@ class ForeignEncoder(OneGraph):
         Returns:
             audio features `(batch, n_frames / 2, d_model)` float32.
         """
-        check_mel(mel, self._spec)
-        check_frames(mel.shape[2], self._n_frames)
+        check_mel(mel, self.spec)
+        check_frames(mel.shape[2], self.n_frames)
         parts = [mel] if self._batched else np.split(mel, mel.shape[0])
         return np.concatenate([self._run(part) for part in parts])
 
     def _run(self, mel: FloatArray) -> FloatArray:
         laid_out = np.ascontiguousarray(_lay_out(mel, self._axes), dtype=self._dtype)
         features = self._compute(self._output, {self._input: laid_out})
-        flat: FloatArray = features.reshape(mel.shape[0], -1, self._spec.dims.d_model)
+        flat: FloatArray = features.reshape(mel.shape[0], -1, self.spec.dims.d_model)
         return flat.astype(np.float32, copy=False)
 
 

@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.backends.checks import check_features, check_rewind, check_step
-from whisper_hailo.backends.file_kinds import encoder_file
-from whisper_hailo.backends.foreign_encoder import ForeignEncoder, precision
-from whisper_hailo.backends.saturation import saturates, warn_of_slow_products
+from whisper_hailo.backends.exact_products import saturates, unsigned_graph, warn_of_slow_products
+from whisper_hailo.backends.foreign_encoder import ForeignEncoder, encoder_file, precision
+from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
 from whisper_hailo.backends.session import EXPORT_AGAIN, open_graph, running
-from whisper_hailo.backends.signature import Port, Signature, read_signature
 from whisper_hailo.backends.silence import logsumexp, measure_silence_keys, pad_features
 from whisper_hailo.backends.state import cut_tokens, take_rows
-from whisper_hailo.backends.unsigned_codes import unsigned_graph
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
 from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import ModelSpec
@@ -171,7 +169,6 @@ class OptimumState:
         features: `(batch, n_positions, d_model)`, zero rows included, in the graph's own type.
         cache: keys and values by layer and part; empty before the first step.
         audio_rows: for each row, which row of `start`'s audio features it listens to.
-        n_tokens: tokens in the cache.
     """
 
     features: NDArray[Any]
@@ -198,8 +195,6 @@ class OptimumDecoder(Closing):
 
     Args:
         path: the export's directory, or one of its decoder graphs.
-        spec: the model that it should be of.
-        threads: intra-op threads; 0 lets the runtime choose.
     """
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
@@ -210,14 +205,9 @@ class OptimumDecoder(Closing):
         of_graph = {"fp32": "none", "fp16": "fp16"}.get(
             self._precision, f"exported {self._precision}"
         )
-        self._spec = replace(spec, quantization=of_graph)
+        self.spec = replace(spec, quantization=of_graph)
         self._threads = threads
         self._sessions: dict[Path, onnxruntime.InferenceSession] = {}
-
-    @property
-    def spec(self) -> ModelSpec:
-        """The model that this decoder belongs to, with the graph's own quantisation."""
-        return self._spec
 
     @property
     def name(self) -> str:
@@ -233,17 +223,16 @@ class OptimumDecoder(Closing):
     def silence_keys(self) -> SilenceKeys | None:
         """Measure what the exported encoder makes of silence; `None` where there is no encoder."""
         try:
-            encoder = ForeignEncoder(encoder_file(self._graphs.first.path.parent), self._spec)
+            encoder = ForeignEncoder(encoder_file(self._graphs.first.path.parent), self.spec)
         except ModelError as error:
             logger.warning("padding with zeros, not with silence: %s", error)
             return None
-        if encoder.n_frames != self._spec.dims.max_frames:
+        if encoder.n_frames != self.spec.dims.max_frames:
             return None
         with encoder:
             return measure_silence_keys(encoder)
 
     def open(self) -> Self:
-        """Load the graphs."""
         if not self._sessions:
             self._sessions = {
                 path: open_graph(self._source(path), str(path), self._threads, EXPORT_AGAIN)
@@ -269,7 +258,7 @@ class OptimumDecoder(Closing):
         n_positions: IntArray | None = None,
     ) -> OptimumState:
         """Pad the features with zero rows; see `core.protocols.Decoder`."""
-        n_positions = check_features(audio_features, paddings, n_positions, self._spec)
+        n_positions = check_features(audio_features, paddings, n_positions, self.spec)
         padded = pad_features(audio_features, paddings, n_positions)
         dtype = self._graphs.first.inputs[FEATURES].dtype
         rows = tuple(range(audio_features.shape[0]))
@@ -295,7 +284,7 @@ class OptimumDecoder(Closing):
             raise OptionError(
                 f"{self.name} gives no cross-attention weights; use --decoder-backend cached"
             )
-        if np.any(check_step(tokens, state, positions, first, self._spec)):
+        if np.any(check_step(tokens, state, positions, first, self.spec)):
             raise ShapeError(
                 f"{self.name} cannot skip left padding; prompts of one batch must be equally long"
             )
@@ -346,7 +335,7 @@ class OptimumDecoder(Closing):
             places = np.arange(state.n_tokens, n_all).astype(port.dtype)
             return places if len(port.shape) == 1 else np.tile(places, (batch, 1))
         if PAST.fullmatch(name):  # wanted by a merged graph, unused by its first branch
-            dims = self._spec.dims
+            dims = self.spec.dims
             return np.zeros((batch, dims.n_decoder_heads, 0, dims.head_size), port.dtype)
         if name in TEXT_MASKS:
             return np.ones((batch, n_all), port.dtype)
@@ -358,7 +347,6 @@ class OptimumDecoder(Closing):
         return fed.get(name, np.ascontiguousarray(tokens, dtype=port.dtype))
 
     def batch_size(self, state: OptimumState) -> int:
-        """Number of rows of a state."""
         return state.batch
 
     def select(self, state: OptimumState, rows: IntArray) -> OptimumState:

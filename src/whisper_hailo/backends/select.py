@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
+from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.options import AUTO, EngineOptions
-from whisper_hailo.core.errors import OptionError, ShapeError, display_path
+from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
-from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
+from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, SPEC_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 
@@ -19,8 +20,6 @@ class BackendRequest:
     """What a backend is made of.
 
     Attributes:
-        directory: the model directory.
-        spec: its description.
         path: the file or directory to run; `None` is the model directory's own.
         options: all that the user asked for.
         threads: threads per operator; 0 lets the runtime choose.
@@ -34,8 +33,7 @@ class BackendRequest:
 
 
 def _onnx_encoder(request: BackendRequest) -> Encoder:
-    from whisper_hailo.backends.file_kinds import encoder_file, is_model_directory, model_directory
-    from whisper_hailo.backends.foreign_encoder import ForeignEncoder
+    from whisper_hailo.backends.foreign_encoder import ForeignEncoder, encoder_file
     from whisper_hailo.backends.onnx import OnnxEncoder
 
     if request.path is None:
@@ -47,7 +45,6 @@ def _onnx_encoder(request: BackendRequest) -> Encoder:
 
 
 def _cached_decoder(request: BackendRequest) -> AnyDecoder:
-    from whisper_hailo.backends.file_kinds import is_model_directory, model_directory
     from whisper_hailo.backends.onnx import CachedDecoder
 
     if request.path is None:
@@ -62,7 +59,6 @@ def _cached_decoder(request: BackendRequest) -> AnyDecoder:
 
 
 def _fixed_decoder(request: BackendRequest) -> AnyDecoder:
-    from whisper_hailo.backends.file_kinds import hailo_form
     from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
 
     path = request.path or hailo_form(request.directory, request.spec, "decoder")
@@ -95,8 +91,8 @@ def _emulated_decoder(request: BackendRequest) -> AnyDecoder:
 
 
 def _hef_encoder(request: BackendRequest) -> Encoder:
-    from whisper_hailo.backends.hailo.encoder import HefEncoder
-    from whisper_hailo.backends.hailo.select_hef import needed_hef
+    from whisper_hailo.backends.hailo.hef_catalog import needed_hef
+    from whisper_hailo.backends.hailo.hef_parts import HefEncoder
 
     path = request.path or needed_hef(request.directory, request.spec, "encoder")
     return HefEncoder(path, request.spec, request.options.hailo)
@@ -104,9 +100,9 @@ def _hef_encoder(request: BackendRequest) -> Encoder:
 
 def _hef_decoder(request: BackendRequest) -> AnyDecoder:
     from whisper_hailo.backends.fixed import FixedDecoder
-    from whisper_hailo.backends.hailo.decoder import HefRunner
-    from whisper_hailo.backends.hailo.select_hef import needed_hef
-    from whisper_hailo.backends.hef.contract import CHIP, HOST
+    from whisper_hailo.backends.hailo.hef_catalog import needed_hef
+    from whisper_hailo.backends.hailo.hef_contract import CHIP, HOST
+    from whisper_hailo.backends.hailo.hef_parts import HefRunner
 
     options = request.options
     path = request.path or needed_hef(request.directory, request.spec, "decoder")
@@ -131,16 +127,11 @@ DECODERS: Final[dict[str, Callable[[BackendRequest], AnyDecoder]]] = {
 """Name of a backend to what makes it. A maker reads headers at most: `open` loads."""
 
 
-T = TypeVar("T")
-
-
 @dataclass(frozen=True, slots=True)
 class SelectedEngine:
     """Both halves, not yet opened, and why they are what they are.
 
     Attributes:
-        encoder: log-mel to audio features.
-        decoder: audio features to tokens.
         reasons: one line per half, such as `encoder onnx-fp32 on the CPU: no Hailo binding`.
     """
 
@@ -155,19 +146,6 @@ class BackendChoice:
 
     backend: str
     path: Path | None
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Npu:
-    """The accelerator of this machine.
-
-    Attributes:
-        arch: such as `hailo8l`; `None` when there is none that can be used.
-        why: what it is, or what is missing.
-    """
-
-    arch: str | None
     why: str
 
 
@@ -189,12 +167,11 @@ def select(
     """
     request = BackendRequest(directory, spec, options.decoder, options, threads)
     choice = _decoder_choice(request)
-    decoder = _made(DECODERS, "--decoder-backend", choice, request)
-    reasons = [f"decoder {decoder.name}: {choice.why}"]
+    decoder = DECODERS[choice.backend](replace(request, path=choice.path))
+    why_decoder = f"decoder {decoder.name}: {choice.why}"
     choice = _encoder_choice(request, window_s, decoder.limits.n_positions)
-    encoder = _made(ENCODERS, "--encoder-backend", choice, request)
-    reasons.insert(0, f"encoder {encoder.name}: {choice.why}")
-    return SelectedEngine(encoder, decoder, tuple(reasons))
+    encoder = ENCODERS[choice.backend](replace(request, path=choice.path))
+    return SelectedEngine(encoder, decoder, (f"encoder {encoder.name}: {choice.why}", why_decoder))
 
 
 def engine_window_s(
@@ -238,23 +215,21 @@ def engine_window_s(
     return window_s
 
 
-def find_npu() -> Npu:
-    """Look for a chip that HEFs can run on, without opening it for inference."""
+def find_npu() -> tuple[str | None, str]:
+    """Return the chip that HEFs can run on, such as `hailo8l`, or `None`, and what was found."""
     from whisper_hailo.backends.hailo.binding import why_no_binding
 
     why = why_no_binding()  # first, since all else takes a tenth of a second to import
     if why is not None:
-        return Npu(None, why)
-    from whisper_hailo.backends.hailo.select_hef import usable_chip
+        return None, why
+    from whisper_hailo.backends.hailo.hef_catalog import usable_chip
 
-    return Npu(*usable_chip())
+    return usable_chip()
 
 
 def _encoder_choice(
     request: BackendRequest, window_s: float | None, n_positions: int | None
 ) -> BackendChoice:
-    from whisper_hailo.backends.file_kinds import without_own_name
-
     options = request.options
     path = without_own_name(options.encoder, ENCODER_FILE)
     graphs_there = options.encoder_backend in {AUTO, "onnx"}
@@ -265,21 +240,18 @@ def _encoder_choice(
     if options.encoder is not None:
         backend = "hailo" if options.encoder.suffix == ".hef" else "onnx"
         return BackendChoice(backend, path, f"{options.encoder} is given")
-    npu = find_npu()
-    if npu.arch is None:
-        return BackendChoice("onnx", path, f"on the CPU, {npu.why}")
-    from whisper_hailo.backends.hailo.select_hef import Wanted, fitting_encoder
+    arch, found = find_npu()
+    if arch is None:
+        return BackendChoice("onnx", path, f"on the CPU, {found}")
+    from whisper_hailo.backends.hailo.hef_catalog import fitting_encoder
 
-    wanted = Wanted(window_s, n_positions)
-    hef, why_not = fitting_encoder(request.directory, request.spec, npu.arch, wanted)
+    hef, why_not = fitting_encoder(request.directory, request.spec, arch, window_s, n_positions)
     if hef is None:
-        return BackendChoice("onnx", path, f"on the CPU, {npu.why}, but {why_not}")
-    return BackendChoice("hailo", hef, f"on {npu.why}")
+        return BackendChoice("onnx", path, f"on the CPU, {found}, but {why_not}")
+    return BackendChoice("hailo", hef, f"on {found}")
 
 
 def _decoder_choice(request: BackendRequest) -> BackendChoice:
-    from whisper_hailo.backends.file_kinds import decoder_backend, without_own_name
-
     options, path = request.options, without_own_name(request.path, DECODER_FILE)
     graphs_there = options.decoder_backend in {AUTO, "cached", "optimum"}
     if path is None and graphs_there and ENCODER_FILE not in request.spec.files:
@@ -293,19 +265,63 @@ def _decoder_choice(request: BackendRequest) -> BackendChoice:
     return BackendChoice(decoder_backend(path), path, f"{path} is given")
 
 
-def _made(
-    table: Mapping[str, Callable[[BackendRequest], T]],
-    option: str,
-    choice: BackendChoice,
-    request: BackendRequest,
-) -> T:
-    make = table.get(choice.backend)
-    if make is None:
-        raise OptionError(
-            f"{option} {choice.backend} is not in this version; it has: {', '.join(table)}"
+CTRANSLATE2_FILE = "model.bin"
+
+
+def decoder_backend(path: Path) -> str:
+    """Name of the backend that runs a decoder path.
+
+    Raises:
+        ModelError: nothing there that any backend runs.
+    """
+    if path.suffix == ".hef":
+        return "hailo"
+    if path.is_dir():
+        if is_model_directory(path):
+            return "cached"
+        if (path / CTRANSLATE2_FILE).is_file():
+            raise ModelError(
+                f"{display_path(path)} is a CTranslate2 directory, which no decoder back-end runs; "
+                "give it to --model"
+            )
+        return "optimum"
+    from whisper_hailo.backends.fixed import is_fixed_decoder
+    from whisper_hailo.backends.onnx_file import read_signature
+
+    return "fixed" if is_fixed_decoder(read_signature(path)) else "optimum"
+
+
+def is_model_directory(path: Path) -> bool:
+    """Whether `whisper-hailo convert` wrote a directory."""
+    return (path / SPEC_FILE).is_file()
+
+
+def without_own_name(path: Path | None, file: str) -> Path | None:
+    """The model directory, where a path names one of its graphs: it needs the others, too."""
+    is_own = path is not None and path.name == file and is_model_directory(path.parent)
+    return path.parent if path is not None and is_own else path
+
+
+def model_directory(path: Path, spec: ModelSpec) -> tuple[Path, ModelSpec]:
+    """A model directory given as encoder or decoder, checked against the run's model.
+
+    Raises:
+        ModelError: none, or of a model with other sizes or tokens.
+    """
+    own = ModelSpec.load(path)
+    differing = [
+        f"{name} {size} and {getattr(spec.dims, name)}"
+        for name, size in asdict(own.dims).items()
+        if size != getattr(spec.dims, name)
+    ]
+    if differing or own.tokens != spec.tokens:
+        what = ", ".join(differing) or "their control tokens"
+        raise ModelError(
+            f"{display_path(path)} and model {spec.name} differ: {what}; they must be of one model"
         )
-    return make(
-        BackendRequest(
-            request.directory, request.spec, choice.path, request.options, request.threads
-        )
-    )
+    return path, own
+
+
+def hailo_form(directory: Path, spec: ModelSpec, part: str) -> Path:
+    """The graph of fixed sizes that `convert --hailo` put into a model directory."""
+    return model_file(directory, spec, spec.hailo_form(part).file)

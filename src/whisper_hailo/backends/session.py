@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from numpy.typing import NDArray
 
+from whisper_hailo.backends.exact_products import ask_for_exact_products
 from whisper_hailo.backends.model_files import model_file
-from whisper_hailo.backends.saturation import ask_for_exact_products
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
@@ -83,7 +83,6 @@ class GraphFile:
     """One graph of a model directory and what it must look like.
 
     Attributes:
-        file: name of its file.
         inputs: names that it takes, no more and no fewer.
         outputs: names that it gives at least.
     """
@@ -97,12 +96,6 @@ def open_session(
     directory: Path, graph: GraphFile, spec: ModelSpec, threads: int
 ) -> onnxruntime.InferenceSession:
     """Load one graph of a model directory.
-
-    Args:
-        directory: the model directory.
-        graph: which graph.
-        spec: what the directory should hold.
-        threads: intra-op threads; 0 lets the runtime choose.
 
     Raises:
         ModelError: the file is missing, damaged, no ONNX graph, or one of another model.
@@ -214,8 +207,6 @@ class OneGraph(Closing):
     """One ONNX file that no model directory describes.
 
     Args:
-        path: the file.
-        threads: intra-op threads; 0 lets the runtime choose.
         advice: what to do when the runtime refuses it.
     """
 
@@ -230,7 +221,6 @@ class OneGraph(Closing):
         raise NotImplementedError
 
     def open(self) -> Self:
-        """Load the graph."""
         if self._session is None:
             self._session = open_graph(self._path, str(self._path), self._threads, self._advice)
         return self

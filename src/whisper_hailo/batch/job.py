@@ -45,7 +45,6 @@ class JobSettings:
 
     Attributes:
         identity: hash of program, model and options.
-        formats: of files for each item.
         results: `jsonl` or `parquet`.
     """
 
@@ -169,7 +168,6 @@ class BatchJob(Closing):
         return (self.n_items - self.n_done) * self.record.seconds / new if new else None
 
     def close(self) -> None:
-        """Write the list of failures, and release the store."""
         if self._stack is not None:
             with self._stack:
                 if failures := self.failures:

@@ -70,9 +70,7 @@ class RunRecord:
 
     Attributes:
         begin: time of day, RFC 3339.
-        seconds: elapsed.
         audio_s: seconds of audio transcribed.
-        tasks: done.
         worker_s: seconds of all its workers together.
     """
 
@@ -93,12 +91,9 @@ class Status:
     """Progress of a job.
 
     Attributes:
-        done: with a transcript.
-        failed: without one, for good.
         audio_s: seconds of audio transcribed.
         speed: seconds of audio per second in the last run; 0 if unknown.
         left_s: estimated seconds to the end at that speed; `None` if unknown.
-        failures: number by kind.
     """
 
     items: int
@@ -129,7 +124,6 @@ class Ledger(Closing):
         self.record = RunRecord(datetime.now(UTC).isoformat(timespec="microseconds"))
 
     def open(self) -> Self:
-        """Connect, and create the tables of a new job."""
         with self._wrapped_errors():
             self._db = self._connect(read_only=self._read_only)
             try:
@@ -163,7 +157,6 @@ class Ledger(Closing):
             )
 
     def close(self) -> None:
-        """Disconnect, and leave one plain file."""
         try:
             if not self._read_only:
                 self._db.execute("PRAGMA journal_mode = DELETE")

@@ -37,9 +37,7 @@ class Item:
 
     Attributes:
         id: unique; names its results.
-        audio: path or address.
         language: code; `None` is that of the options.
-        metadata: other fields of the manifest.
     """
 
     id: str
@@ -55,7 +53,6 @@ class Group:
     Attributes:
         index: its first item is number `index * GROUP_ITEMS`.
         items: at most `GROUP_ITEMS`.
-        done: tasks whose outcomes are known.
     """
 
     index: int
@@ -82,7 +79,6 @@ class Piece:
     """Part of a recording.
 
     Attributes:
-        item: its place in the group.
         start_s: start in the recording, in seconds.
         samples: `(n_samples,)` float32 16 kHz mono; `None` if it failed.
         failure: why it could not be read from here on.
@@ -101,14 +97,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Pieces that are transcribed together, by any worker.
-
-    Attributes:
-        group: its group.
-        index: in the group.
-        pieces: in order.
-        is_last: of its group.
-    """
+    """Pieces that are transcribed together, by any worker."""
 
     group: int
     index: int
@@ -118,14 +107,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PieceResult:
-    """The result of a piece, without its audio.
-
-    Attributes:
-        item: its place in the group.
-        end_s: end in the recording.
-        segments: timed in the recording.
-        failure: why there are none.
-    """
+    """The result of a piece, without its audio."""
 
     item: int
     end_s: float
@@ -139,7 +121,6 @@ class Outcome:
     """The result of a task.
 
     Attributes:
-        results: one per piece.
         took_s: seconds of its worker.
         audio_s: seconds of its audio.
     """

@@ -29,7 +29,6 @@ class Setup:
 
     Attributes:
         model: arguments of `Transcriber.from_model`.
-        options: decoding options.
         long: how pieces longer than a window are cut.
         batch_size: windows decoded together; the same for all workers, since a batch may change a
             close choice.
@@ -125,9 +124,7 @@ class _Attempt:
     """A task in progress.
 
     Attributes:
-        tries: workers that died of it.
         whole: the task that it is a piece of, if that one cost too many.
-        place: of the piece.
     """
 
     task: Task

@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from whisper_hailo.backends.hailo.options import ChipPriority
+from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.model import ModelOptions, tell_reasons
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import (

@@ -70,7 +70,6 @@ class TerminalView:
             emit(_ERASE + self._running(event))
 
     def close(self) -> None:
-        """Erase the running line."""
         if self._terminal:
             emit(_ERASE)
 

@@ -23,9 +23,9 @@ from whisper_hailo.backends.hailo.binding import (
     system_binding,
 )
 from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS, RELEASES
+from whisper_hailo.backends.hailo.hef_contract import RUNS_ON
+from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.isolated_probe import chips, try_hef
-from whisper_hailo.backends.hef.contract import RUNS_ON
-from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import DeviceError, HefError, NoBindingError
 from whisper_hailo.core.files import cache_root
 
@@ -39,9 +39,7 @@ class Check:
     """One finding.
 
     Attributes:
-        name: what was looked at.
         status: `ok`, `note` (transcription works without it) or `broken`.
-        found: what is there.
         advice: what to do; empty when nothing has to be done.
     """
 

@@ -115,5 +115,4 @@ class OneLine(logging.Formatter):
     """Format log records as one line each."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
         return one_line(super().format(record))

@@ -27,10 +27,8 @@ class Input:
     """One recording, or why it was not found.
 
     Attributes:
-        name: for messages.
         path: the file; `None` for standard input.
         stem: path of its results below the output folder, without a suffix.
-        fault: why it cannot be transcribed.
     """
 
     name: str

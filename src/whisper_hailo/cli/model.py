@@ -7,8 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from whisper_hailo.backends.hailo.options import ChipPriority
-from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.options import ChipPriority, EngineOptions
 from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.convert.options import WINDOW, ConvertOptions
 from whisper_hailo.core.errors import OptionError

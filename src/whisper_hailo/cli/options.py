@@ -40,7 +40,6 @@ class FieldSubset:
     """Annotation of a dataclass parameter of a command: only these fields are options.
 
     Attributes:
-        names: of its fields.
         excluded: typed names, with `_` for `-`, of options without effect there.
     """
 

@@ -50,7 +50,6 @@ class StatusLine:
         print(_ERASE + cropped(_named(name, line), room), end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Erase the line on a terminal."""
         if self._shown and self._terminal:
             self._shown = False
             print(_ERASE, end="", file=sys.stderr, flush=True)
@@ -114,7 +113,6 @@ class Progress:
         self._line.show(now_s, line, self._name)
 
     def close(self) -> None:
-        """Erase the line."""
         self._line.close()
 
 

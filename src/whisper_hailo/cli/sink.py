@@ -50,7 +50,6 @@ class Sink:
         output_dir: where files are written; `None` is standard output.
         as_json: print one JSON object per input on standard output.
         inputs: all of them; no output may replace one.
-        layout: of subtitles.
         goes_on: skip finished inputs and resume interrupted ones.
         timed: lines of text on standard output have times.
         colour: shade their words on a terminal.
@@ -203,9 +202,7 @@ class Printer:
     """Prints the segments of one input.
 
     Attributes:
-        text: renders them.
         prefix: of each part: the name of the input, where there are several.
-        is_shaded: colour words by their probability.
     """
 
     text: TextWriter
@@ -233,8 +230,6 @@ class RecordingWriter(Closing):
     """Takes the segments of one input: prints them, or lets its files grow.
 
     Args:
-        entry: the input.
-        sink: where its results go.
         identity: returns the hash of all that affects the text, for resumed runs.
     """
 
@@ -250,7 +245,6 @@ class RecordingWriter(Closing):
         self.progress = Progress(display_path(Path(entry.name).name))
 
     def open(self) -> RecordingWriter:
-        """Read the journal of an interrupted run."""
         if self.journal is not None:
             self.journal.open()
             known_s = self.journal.known_s
@@ -303,7 +297,6 @@ class RecordingWriter(Closing):
         note(f"{self._name}: {language_name(code)} ({probability:.0%})")
 
     def close(self) -> None:
-        """Keep the journal for a resumed run."""
         self.progress.close()
         if self.journal is not None:
             self.journal.close()

@@ -9,15 +9,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.backends.hef.contract import (
+from whisper_hailo.backends.hailo.hef_contract import (
     RUNS_ON,
     DecoderShape,
     EncoderShape,
     read_speech_config,
     recognise,
 )
-from whisper_hailo.backends.hef.read import HefFile, HefGroup, HefStream, is_hef, read_hef
-from whisper_hailo.backends.onnx_message import load_message
+from whisper_hailo.backends.hailo.hef_file import HefFile, HefGroup, HefStream, is_hef, read_hef
+from whisper_hailo.backends.onnx_file import load_message
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec

@@ -90,7 +90,6 @@ class ConnectionLimiter:
             self._clients[connection] = self._clients.pop(connection)
 
     def release(self, connection: Connection) -> None:
-        """Give a connection's place to others."""
         self._clients.pop(connection, None)
 
     def close(self, *, stuck_only: bool = False) -> None:

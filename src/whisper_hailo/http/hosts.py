@@ -86,9 +86,7 @@ class Hosts:
     """Names by which a server may be asked for, beside the address at which it is reached.
 
     Attributes:
-        names: without ports.
         suffixes: of further names, each with a dot at its beginning.
-        option: lists more of them.
     """
 
     names: frozenset[str]

@@ -55,7 +55,6 @@ class _Listener(socket.socket):
     """A socket whose backlog is longer than what asyncio accepts in one go.
 
     Attributes:
-        shown: its address, for messages.
         advice: what to do if it is taken.
     """
 

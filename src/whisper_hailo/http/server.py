@@ -100,9 +100,6 @@ class HttpServer(uvicorn.Server):
     """Serves an ASGI application; signals are the program's.
 
     Args:
-        app: the application.
-        limiter: of connections.
-        tls: makes it HTTPS.
         message_bytes: most bytes of a WebSocket message.
         pong_s: for a client's answer to a ping.
     """

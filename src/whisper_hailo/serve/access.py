@@ -109,15 +109,12 @@ class AccessMiddleware:
     """ASGI middleware that refuses requests before they are read.
 
     Args:
-        app: answers what is admitted.
         hosts: names by which the server may be asked for.
-        quota: counts requests per client.
         admit: holds a place for a request that sends something, and for what it stores.
         on_refusal: is called with the error of each refusal.
         origins: pages of others that may ask.
         keys: API keys; `None`: everyone may ask.
         open_to_all: paths that need none, beside those for programs that watch over the server.
-        max_bytes: of what a request sends.
     """
 
     def __init__(

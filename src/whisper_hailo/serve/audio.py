@@ -48,9 +48,7 @@ class PcmForm:
     """Format of bare samples.
 
     Attributes:
-        rate_hz: frames per second.
         width: bytes of a sample; those of one byte have no sign.
-        n_channels: samples of a frame.
     """
 
     rate_hz: int = SAMPLE_RATE_HZ

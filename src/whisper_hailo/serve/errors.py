@@ -19,7 +19,6 @@ class RejectedError(WhisperHailoError):
 
     Attributes:
         kind: in one word, for the metrics.
-        status: of HTTP.
         retry_s: when it may be tried again; `None` where that is of no use.
     """
 

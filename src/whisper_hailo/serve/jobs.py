@@ -34,8 +34,6 @@ class Job(Recording):
     """A recording of a client, who is told of its segments as they are final, and may leave.
 
     Attributes:
-        caller: whose it is.
-        emit: tells the client.
         asked_s: when it was asked for, by `time.monotonic`.
         begun_s: when its first window was taken up; 0 before.
         is_partial: it is one look of a live stream, which holds a place of its own.
@@ -128,7 +126,6 @@ class PartialJob(Job):
             self.engine = _Alone(self.engine)
 
     def open(self) -> Self:
-        """Nothing has to be opened."""
         self.name = "running"
         return self
 
@@ -166,7 +163,6 @@ class JobQueue:
     Every job is handed to the schedule at once, which decides whose turn it is.
 
     Attributes:
-        n_live: live streams of this model.
         used_s: when the last job or live stream came or ended, by `time.monotonic`.
     """
 

@@ -49,7 +49,6 @@ class RateLimit(logging.Filter):
     Args:
         most: messages of a kind per period.
         now: seconds of a clock.
-        keep_traceback: of messages that have one.
     """
 
     def __init__(
@@ -204,7 +203,6 @@ class JsonLines(logging.Formatter):
     """A log record as an object on a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         content: dict[str, Any] = {"time": when, "level": record.levelname.lower()}
         content |= getattr(record, _FIELDS, None) or {"message": record.getMessage()}

@@ -41,8 +41,6 @@ class ServedModel:
     """One of the models that requests can choose.
 
     Attributes:
-        worker: decodes with it.
-        languages: codes of those it knows.
         other_names: further names that clients may use.
         created_s: when it was added, in seconds since 1970.
     """

@@ -132,5 +132,4 @@ class Reservation:
         self.n_bytes += n_bytes
 
     def release(self) -> None:
-        """Give all back."""
         self.take(-self.n_bytes)

@@ -70,8 +70,6 @@ class Request:
         audio: `(n_samples,)` float32 at 16 kHz mono.
         options: what is asked of the decoder.
         long: how a recording longer than a window is taken apart.
-        caller: who asks.
-        model: name of the model.
         deadline_s: most seconds from asking to the last word; `None` is the server's.
     """
 
@@ -113,15 +111,11 @@ class Choices:
     """What clients choose, whatever their protocol calls it; `None` is as the server is set.
 
     Attributes:
-        model: name of a served model.
         language: code, name, or `auto`.
         task: `transcribe` or `translate`.
         prompt: text as if said before the recording.
-        hotwords: words to expect.
         hints: words to expect, as far as the model can make use of them.
         temperature: of the first try; above 0 tokens are sampled.
-        max_new_tokens: of a window.
-        words: times of words.
         speech: only what a detector takes for speech is transcribed.
     """
 
@@ -147,7 +141,6 @@ class RequestDefaults:
     """Options of requests that choose nothing, those of `whisper-hailo transcribe`.
 
     Attributes:
-        options: of the decoder.
         long: of recordings longer than a window.
         fallback: by how much each try of doubtful text is hotter; 0 is off.
     """

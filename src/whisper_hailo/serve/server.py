@@ -47,10 +47,7 @@ class Server:
 
     Args:
         service: its models are open; `run` closes them.
-        listeners: open sockets.
-        listen: further options of both protocols.
         limits: of what one client may ask.
-        safety: who may ask.
         serving: called once with each address that is served.
     """
 

@@ -88,10 +88,6 @@ class TranscriptionService:
     """The models of a server, for the routes of one event loop.
 
     Args:
-        models: open.
-        quota: of all clients.
-        metrics: of all models.
-        limits: of a request's audio.
         deadline_s: most seconds of a request that brings none of its own.
     """
 

@@ -61,9 +61,7 @@ class WorkerOptions:
     """How much the engine takes on.
 
     Attributes:
-        batch_size: windows decoded together.
         release_after_s: so long without a request gives the model's memory back; `None` never does.
-        log_text: texts of transcripts are logged.
         loads_at_once: the model is loaded when the worker opens, not when it is first asked for.
     """
 
@@ -83,9 +81,6 @@ class Worker(Closing):
         transcriber: not open; the thread opens and closes it.
         defaults: options of requests that choose nothing; whether windows are trimmed is the same
             for all requests.
-        options: how much it takes on.
-        metrics: told of all that happens.
-        memory: of all models.
     """
 
     def __init__(
@@ -272,12 +267,6 @@ class EngineCaptions(TranscriberEngine):
     """A `TranscriberEngine` whose buffers are decoded by a worker, together with other requests.
 
     `transcribe` waits for the worker, so it is called on a thread of its own.
-
-    Args:
-        worker: open.
-        options: of the stream.
-        caller: whose stream it is.
-        deadline_s: for each buffer.
     """
 
     def __init__(

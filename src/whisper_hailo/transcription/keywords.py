@@ -10,8 +10,7 @@ from typing import Any, Final, TypedDict
 import numpy as np
 
 from whisper_hailo.audio import AudioSource, Samples
-from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
-from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.options import ChipOptions, ChipPriority, EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE

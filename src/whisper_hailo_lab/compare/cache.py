@@ -18,9 +18,9 @@ import numpy as np
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.backends.file_kinds import hailo_form
 from whisper_hailo.backends.fixed import FixedDecoder, FixedRunner, OnnxFixedRunner
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.backends.select import hailo_form
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.protocols import AnyDecoder, Closing, Padding, StepOutput

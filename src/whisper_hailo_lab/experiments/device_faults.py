@@ -31,9 +31,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.backends.hailo.lease import _HELD
-from whisper_hailo.backends.hailo.options import ChipOptions
-from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.hailo.chip import _HELD
+from whisper_hailo.backends.options import ChipOptions, EngineOptions
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions

@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.backends.hailo.binding import load_binding
-from whisper_hailo.backends.hailo.lease import ChipLease
-from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
+from whisper_hailo.backends.hailo.chip import ChipLease
+from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
-from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.backends.options import ALONE, ChipOptions
 from whisper_hailo.core.errors import BindingMismatchError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult, WholeModel

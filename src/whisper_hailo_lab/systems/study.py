@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from whisper_hailo.backends.file_kinds import hailo_form
+from whisper_hailo.backends.select import hailo_form
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.spec import ModelSpec

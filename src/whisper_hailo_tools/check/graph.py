@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto
 
-from whisper_hailo.backends.onnx_message import load_message
+from whisper_hailo.backends.onnx_file import load_message
 from whisper_hailo.core.errors import ModelError, OptionError, display_path
 from whisper_hailo.core.files import resolve_within
 

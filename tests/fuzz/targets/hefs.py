@@ -10,8 +10,8 @@ from tests.fuzz.mutate import mutated_bytes
 from tests.fuzz.target import Input
 from tests.fuzz.targets.toy import toy_model
 from tests.standin.hef_file import Net, Wish, hef_bytes, with_header
-from whisper_hailo.backends.hef.contract import check_decoder, check_encoder
-from whisper_hailo.backends.hef.read import read_header
+from whisper_hailo.backends.hailo.hef_contract import check_decoder, check_encoder
+from whisper_hailo.backends.hailo.hef_file import read_header
 from whisper_hailo.convert.inspect import describe_hef
 from whisper_hailo.core.errors import HefError
 from whisper_hailo.core.spec import ModelSpec

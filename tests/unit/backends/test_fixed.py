@@ -12,7 +12,7 @@ from onnx import TensorProto, load, save
 from tests.unit.backends.graphs import in_float16
 from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
 from whisper_hailo.backends.onnx import CachedDecoder
-from whisper_hailo.backends.onnx_message import load_message
+from whisper_hailo.backends.onnx_file import load_message
 from whisper_hailo.backends.silence import logsumexp
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
 from whisper_hailo.core.protocols import Limits, Padding

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.backends.file_kinds import hailo_form
 from whisper_hailo.backends.model_files import check_all, model_file
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.backends.select import hailo_form
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo_tools.emulate.make import emulate_part

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from tests.unit.backends.conftest import EXPORTS
-from whisper_hailo.backends import optimum, saturation
+from whisper_hailo.backends import exact_products, optimum
 from whisper_hailo.backends.optimum import OptimumDecoder
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import ModelSpec
@@ -58,9 +58,9 @@ def test_other_sizes_and_other_layers_are_refused(
 def test_products_that_would_be_cut_off_lose_their_sign_where_the_runtime_cannot_do_it(
     exports: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It can in graphs that are not merged; see `unsigned_codes`."""
+    """It can in graphs that are not merged; see `exact_products`."""
     loaded: list[Path | bytes] = []
-    for module in (optimum, saturation):
+    for module in (optimum, exact_products):
         monkeypatch.setattr(module, "saturates", lambda: True)
     monkeypatch.setattr(optimum, "open_graph", lambda source, *_: loaded.append(source))
     monkeypatch.setattr(optimum, "unsigned_graph", lambda path: path.name.encode())

@@ -14,12 +14,17 @@ import pytest
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from tests.unit.backends.conftest import GOLDENS
 from whisper_hailo.backends import select as module
-from whisper_hailo.backends.file_kinds import decoder_backend
 from whisper_hailo.backends.fixed import FixedDecoder
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder
 from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.backends.options import DECODER_BACKENDS, ENCODER_BACKENDS, EngineOptions
-from whisper_hailo.backends.select import DECODERS, ENCODERS, Npu, engine_window_s, select
+from whisper_hailo.backends.select import (
+    DECODERS,
+    ENCODERS,
+    decoder_backend,
+    engine_window_s,
+    select,
+)
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
@@ -39,7 +44,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def no_npu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_npu", lambda: Npu(None, "no Hailo binding"))
+    monkeypatch.setattr(module, "find_npu", lambda: (None, "no Hailo binding"))
 
 
 def _select(directory: Path, **options: object) -> module.SelectedEngine:

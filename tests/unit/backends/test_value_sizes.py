@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from whisper_hailo.backends.signature import LARGEST_VALUE_BYTES, read_signature
+from whisper_hailo.backends.onnx_file import LARGEST_VALUE_BYTES, read_signature
 from whisper_hailo.core.errors import ModelError
 
 ROW_BYTES = 4096

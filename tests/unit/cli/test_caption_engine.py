@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests import moonshine_stand_in
-from whisper_hailo.backends.hailo.options import ChipPriority
+from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.caption_options import CaptionModel, caption_engine
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import PartialOptions

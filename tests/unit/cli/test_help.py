@@ -11,8 +11,7 @@ from typing import Any, get_type_hints
 import click
 import pytest
 
-from whisper_hailo.backends.hailo.options import ChipOptions
-from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.options import ChipOptions, EngineOptions
 from whisper_hailo.cli.app import GROUPS, MEASURE, OWN, run
 from whisper_hailo.cli.caption_options import NO_EFFECT, CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.commands.transcribe import BatchingOptions

@@ -12,8 +12,7 @@ import pytest
 
 from tests.unit.cli.commands.test_transcribe_options import Listener
 from tests.unit.cli.given import given
-from whisper_hailo.backends.hailo.options import ChipPriority
-from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.options import ChipPriority, EngineOptions
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.verbosity import Verbosity, set_verbosity

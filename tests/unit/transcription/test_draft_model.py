@@ -19,8 +19,7 @@ from tests.unit.transcription.made_up_words import TOKENIZER, window
 from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.audio.windows import Window, WindowPlan
-from whisper_hailo.backends.hailo.options import ChipOptions
-from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.options import ChipOptions, EngineOptions
 from whisper_hailo.backends.select import SelectedEngine as Chosen
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError

@@ -1,21 +1,34 @@
-"""The chip of this process: one device, its networks, and what is known of it."""
+"""The chip of this process: one device, its networks, and the leases on them."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import threading
-from dataclasses import dataclass
-from typing import Any
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
 
 from whisper_hailo.backends.hailo.binding import binding_version, load_binding, major
 from whisper_hailo.backends.hailo.faults import NO_DEVICE, Faults, wrong_chip
-from whisper_hailo.backends.hailo.network import ConfiguredNetwork, OpenDevice
-from whisper_hailo.backends.hailo.options import GROUP, ChipOptions
+from whisper_hailo.backends.hailo.hef_contract import RUNS_ON, check_versions
+from whisper_hailo.backends.hailo.hef_file import HefFile
+from whisper_hailo.backends.hailo.network import AsyncRun, ConfiguredNetwork, OpenDevice
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
-from whisper_hailo.backends.hef.contract import RUNS_ON, check_versions
-from whisper_hailo.backends.hef.read import HefFile
-from whisper_hailo.core.errors import BindingMismatchError, DeviceError, NoDeviceError
+from whisper_hailo.backends.options import GROUP, ChipOptions
+from whisper_hailo.core.errors import (
+    BindingMismatchError,
+    DeviceBusyError,
+    DeviceError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    NoDeviceError,
+    WhisperHailoError,
+)
+from whisper_hailo.core.protocols import Closing
+from whisper_hailo.core.types import FloatArray
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,7 +103,6 @@ class Chip:
         return None
 
     def close(self) -> None:
-        """Release networks, then the device."""
         with self._lock:
             vdevice, self._vdevice = self._vdevice, None
             if vdevice is None:
@@ -154,3 +166,236 @@ def chip_facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
     finally:
         with contextlib.suppress(Exception):
             opened.release()
+
+
+_LOG = logging.getLogger(__name__)
+_LOOK_AGAIN_S: Final = 0.25
+
+
+@dataclass(slots=True)
+class _Held:
+    """The chip of this process, while anyone uses it.
+
+    Attributes:
+        chip: the open chip; `None` when it is lost.
+        generation: goes up whenever the chip is given up, so that of several streams that fail at
+            once only one gives up the chip that they all ran on.
+        awaited_until: until when a chip that went away is waited for, in monotonic seconds.
+    """
+
+    users: int = 0
+    chip: Chip | None = None
+    generation: int = 0
+    awaited_until: float = 0.0
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+_HELD: Final[dict[bool, _Held]] = {False: _Held(), True: _Held()}
+"""By whether the chip is shared with other processes."""
+
+
+class _AwayError(DeviceLostError):
+    """No chip is there; one that another stream lost is waited for, `until` monotonic seconds."""
+
+    def __init__(self, message: str, until: float) -> None:
+        super().__init__(message)
+        self.until = until
+
+
+class ChipLease(Closing):
+    """The right to use the chip of this process, from `open` to `close`."""
+
+    def __init__(self, options: ChipOptions) -> None:
+        self._options = options
+        self._held = _HELD[options.share]
+        self._open = False
+
+    @property
+    def chip(self) -> Chip:
+        """Return the open chip, reopened if it was lost."""
+        if not self._open:
+            raise DeviceError("the Hailo chip is not open; call open() or use a with block")
+        with self._held.lock:
+            if self._held.chip is None:
+                self._held.chip = Chip(self._options)
+            return self._held.chip
+
+    def open(self) -> Self:
+        if self._open:
+            return self
+        with self._held.lock:
+            self._held.users += 1
+        self._open = True
+        try:
+            self._acquire()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Give it back; the last user closes the chip."""
+        if not self._open:
+            return
+        self._open = False
+        with self._held.lock:
+            self._held.users -= 1
+            if self._held.users == 0:
+                _give_up(self._held)
+
+    def _acquire(self) -> None:
+        """Open the chip; a subclass acquires what runs on it, too."""
+        _ = self.chip
+
+    def _drop(self, generation: int, recovery_s: float = 0.0) -> None:
+        """Give up the chip that failed, unless somebody did; it is waited for so long."""
+        with self._held.lock:
+            if self._held.generation == generation:
+                self._held.awaited_until = time.monotonic() + recovery_s
+                _give_up(self._held)
+
+
+class Lease(ChipLease):
+    """The right to run one network.
+
+    Args:
+        hef: the file; it was checked before.
+    """
+
+    def __init__(self, hef: HefFile, group: str, options: ChipOptions) -> None:
+        super().__init__(options)
+        self._hef = hef
+        self._group = group
+
+    def run(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> dict[str, FloatArray]:
+        """Run the network and wait; see `run_async` and `LeasedRun.result`."""
+        return self.run_async(inputs, wanted).result()
+
+    def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> LeasedRun:
+        """Hand one run to the chip; whatever goes wrong is told by its `result`."""
+        return LeasedRun(self, inputs, wanted)
+
+    def begin(
+        self, inputs: dict[str, FloatArray], wanted: tuple[str, ...], lost: DeviceError | None
+    ) -> tuple[AsyncRun, int]:
+        """Return a run under way, and the generation of the chip that it is on.
+
+        `lost` says what happened to a chip that is now waited for; `None` does not wait.
+        """
+        network, generation = self._network() if lost is None else self._again(lost)
+        with self.guarded(generation):
+            return network.run_async(inputs, wanted), generation
+
+    @contextlib.contextmanager
+    def guarded(self, generation: int) -> Iterator[None]:
+        """Whatever happens in a run, a chip in an unknown state is given up."""
+        try:
+            yield
+        except DeviceLostError:
+            self._drop(generation, self._options.recovery_s)
+            raise
+        except BaseException:
+            self._drop(generation)
+            raise
+
+    def _acquire(self) -> None:
+        self._network()
+
+    def _network(self) -> tuple[ConfiguredNetwork, int]:
+        with self._held.lock:
+            try:
+                chip = self.chip
+            except (NoDeviceError, DeviceBusyError, DeviceLostError) as error:
+                until = self._held.awaited_until
+                if time.monotonic() < until:  # another stream may end the wait
+                    raise _AwayError(str(error), until) from error
+                raise
+            try:
+                network = chip.network(self._hef, self._group, self._options)
+            except (DeviceLostError, DeviceTimeoutError):
+                _give_up(self._held)
+                raise
+            return network, self._held.generation
+
+    def _again(self, lost: DeviceError) -> tuple[ConfiguredNetwork, int]:
+        """Wait for the chip to come back, all streams until the same time."""
+        until = lost.until if isinstance(lost, _AwayError) else self._awaited_until()
+        while True:
+            try:
+                found = self._network()
+            except (NoDeviceError, DeviceBusyError, DeviceLostError) as error:
+                if time.monotonic() >= until:
+                    raise DeviceLostError(
+                        f"{lost}; it did not come back within {self._options.recovery_s:g} s "
+                        f"({error})"
+                    ) from error
+                time.sleep(_LOOK_AGAIN_S)
+            else:
+                self._held.awaited_until = 0.0
+                return found
+
+    def _awaited_until(self) -> float:
+        """When the wait for a chip that this stream lost ends, or that another lost with it."""
+        now, until = time.monotonic(), self._held.awaited_until
+        return until if until > now else now + self._options.recovery_s
+
+
+class LeasedRun:
+    """A run on the chip that a lease is for.
+
+    A chip that goes away is waited for and opened again, once; then the run is tried again. One
+    that is away already when the run is handed over is waited for as long as by the stream that
+    lost it; the run may lose it again when it is back, and wait for that.
+    A chip that does not answer in time is not waited for: that would only double the wait.
+
+    Args:
+        inputs: see `ConfiguredNetwork.run_async`.
+    """
+
+    def __init__(
+        self, lease: Lease, inputs: dict[str, FloatArray], wanted: tuple[str, ...]
+    ) -> None:
+        self._lease = lease
+        self._arguments = inputs, wanted
+        self._begun: tuple[AsyncRun, int] | WhisperHailoError
+        try:
+            self._begun = lease.begin(inputs, wanted, None)
+        except WhisperHailoError as error:  # who hands runs over has others to see to first
+            self._begun = error
+        self.took_ms = 0.0
+
+    def result(self) -> dict[str, FloatArray]:
+        """Wait for the outputs; see `AsyncRun.result`. To be called once."""
+        begun = self._begun
+        if isinstance(begun, _AwayError):
+            begun = self._lease.begin(*self._arguments, begun)  # as another stream does already
+        try:
+            return self._finish(begun)
+        except DeviceLostError as lost:
+            _LOG.warning("%s; opening it again", lost)
+            return self._finish(self._lease.begin(*self._arguments, lost))
+
+    def _finish(self, begun: tuple[AsyncRun, int] | WhisperHailoError) -> dict[str, FloatArray]:
+        if isinstance(begun, WhisperHailoError):
+            raise begun
+        run, generation = begun
+        with self._lease.guarded(generation):
+            results = run.result()
+        self.took_ms += run.took_ms
+        return results
+
+
+def _give_up(held: _Held) -> None:
+    """Close the chip; called with the lock held."""
+    chip, held.chip = held.chip, None
+    held.generation += 1
+    if chip is not None:
+        chip.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Close what was left open: networks before the device, while Python still works."""
+    for held in _HELD.values():
+        with held.lock, contextlib.suppress(Exception):
+            _give_up(held)

@@ -17,9 +17,9 @@ from whisper_hailo.backends.hailo.binding import (
     knows_numpy_2,
     one_line,
 )
+from whisper_hailo.backends.hailo.hef_file import HefFile, read_hef
 from whisper_hailo.backends.hailo.probe import chip_users
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
-from whisper_hailo.backends.hef.read import HefFile, read_hef
 from whisper_hailo.core.errors import (
     BindingMismatchError,
     DeviceBusyError,

@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 
 from whisper_hailo.backends.hailo.hef_catalog import KnownHefs
-from whisper_hailo.backends.hef.contract import RUNS_ON, EncoderShape, check_config, find_part
-from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.backends.hailo.hef_contract import RUNS_ON, EncoderShape, check_config, find_part
+from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.core.errors import (
     HubError,
     ModelError,

@@ -22,12 +22,11 @@ from typing import IO, Any, Final
 import numpy as np
 
 from whisper_hailo.backends.hailo.binding import load_binding
-from whisper_hailo.backends.hailo.chip import ChipFacts, chip_facts
+from whisper_hailo.backends.hailo.chip import ChipFacts, Lease, chip_facts
 from whisper_hailo.backends.hailo.faults import Faults
-from whisper_hailo.backends.hailo.lease import Lease
-from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, hangs
-from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core import errors
 from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError, WhisperHailoError
 

@@ -7,13 +7,13 @@ import math
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
 from whisper_hailo.backends.hailo.faults import Faults
-from whisper_hailo.backends.hailo.options import ChipOptions
-from whisper_hailo.backends.hef.read import HefFile
+from whisper_hailo.backends.hailo.hef_file import HefFile
+from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.errors import DeviceLostError, DeviceTimeoutError, display_path
 from whisper_hailo.core.types import FloatArray
 
@@ -39,24 +39,6 @@ class BufferSlot:
     outputs: dict[str, FloatArray]
 
 
-class Runner(Protocol):
-    """What a run tells its network."""
-
-    def leave(self) -> None: ...
-
-    def give_back(self, slot: BufferSlot) -> None:
-        """The buffers can be used again."""
-        ...
-
-    def failed(self, error: BaseException) -> Exception:
-        """Return what to raise for HailoRT's exception."""
-        ...
-
-    def silent(self) -> DeviceTimeoutError:
-        """Return what to raise when no answer came."""
-        ...
-
-
 class AsyncRun:
     """A run that was handed to the chip; its buffers live as long as it may write into them.
 
@@ -65,15 +47,18 @@ class AsyncRun:
     again.
 
     Args:
-        slot: buffers, the inputs filled.
         wanted: names of the outputs to give back.
         timeout_s: for the answer, from `begin` on.
     """
 
     def __init__(
-        self, runner: Runner, slot: BufferSlot, wanted: tuple[str, ...], timeout_s: float
+        self,
+        network: ConfiguredNetwork,
+        slot: BufferSlot,
+        wanted: tuple[str, ...],
+        timeout_s: float,
     ) -> None:
-        self._runner = runner
+        self._network = network
         self._slot = slot
         self._wanted = wanted
         self._timeout_s = timeout_s
@@ -102,22 +87,22 @@ class AsyncRun:
         job, self._job = self._job, None  # which refers to this run again
         left_s = self._began_s + self._timeout_s - time.monotonic()
         if not self._finished.wait(max(0.0, left_s)) and not self._finished.wait(_GRACE_S):
-            raise self._runner.silent()
+            raise self._network.silent()
         if self._error is not None:
-            raise self._runner.failed(self._error) from self._error
+            raise self._network.failed(self._error) from self._error
         try:
             job.wait(SOON_MS)  # HailoRT's thread has left the callback
         except Exception as error:
-            raise self._runner.failed(error) from error
+            raise self._network.failed(error) from error
         results = {name: self._slot.outputs[name].copy() for name in self._wanted}
-        self._runner.give_back(self._slot)
+        self._network.give_back(self._slot)
         return results
 
     def _on_finished(self, completion_info: Any) -> None:  # noqa: ANN401 - HailoRT's
         """HailoRT's callback, in its own thread: short, and nothing of the binding is called."""
         self._ended_s = time.monotonic()
         self._error = completion_info.exception
-        self._runner.leave()
+        self._network.leave()
         self._finished.set()
 
 
@@ -138,9 +123,7 @@ class ConfiguredNetwork:
     """A configured network. Closed before its device, by its creator.
 
     Args:
-        device: what it is configured on.
         source: the file, and which of its networks.
-        options: time-outs and priority.
     """
 
     def __init__(

@@ -41,7 +41,6 @@ class PciDevice:
     Attributes:
         address: such as `0000:01:00.0`.
         speed_gts: of the link now, in gigatransfers per second; 5 is Gen 2, 8 is Gen 3.
-        best_gts: what the chip can do.
     """
 
     address: str
@@ -57,7 +56,6 @@ class Throttling:
 
     Attributes:
         now: what holds it back at this moment.
-        before: what has since the start.
         cpu_c: temperature in degrees Celsius, where it is known.
         known: whether the machine says anything at all.
     """

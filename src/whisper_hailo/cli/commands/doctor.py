@@ -85,7 +85,7 @@ def _processor() -> Check:
 
 def _small_numbers() -> Check:
     """Check which arithmetic quantised models use on this processor."""
-    from whisper_hailo.backends.saturation import saturates
+    from whisper_hailo.backends.exact_products import saturates
     from whisper_hailo.core.process import has_float16_kernels
 
     rest = "float16" if has_float16_kernels() else "float32"

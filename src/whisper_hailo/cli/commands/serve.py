@@ -7,7 +7,7 @@ import logging
 from dataclasses import replace
 from typing import Annotated
 
-from whisper_hailo.backends.hailo.options import ChipPriority
+from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.model import Fallback, ModelOptions, tell_engine
 from whisper_hailo.cli.options import FieldSubset
 from whisper_hailo.cli.verbosity import log_as

@@ -161,9 +161,7 @@ class ResponseFormat:
     Attributes:
         layout: `json`, `text`, `srt`, `vtt` or `verbose_json`.
         words: with times of words, in `verbose_json`.
-        segments: with those of segments, there.
         logprobs: with log-probabilities of words, in `json`.
-        stream: as events.
     """
 
     layout: str

@@ -14,9 +14,9 @@ import pytest
 
 from tests.standin import chip_here
 from tests.standin.make_hef import write_hefs
-from whisper_hailo.backends.hailo import isolated_probe, lease, select_hef
+from whisper_hailo.backends.hailo import chip, hef_catalog, isolated_probe
 from whisper_hailo.backends.hailo.faults import Faults
-from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.spec import ModelSpec
 
 PATIENCE_S = 300.0
@@ -57,12 +57,12 @@ def hefs_10h(hailo_directory: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The stand-in's machine; afterwards the chip is closed, its threads gone, no rule broken."""
     # However busy this machine is, its chips are found.
-    monkeypatch.setattr(select_hef, "chips", partial(isolated_probe.chips, timeout_s=PATIENCE_S))
+    monkeypatch.setattr(hef_catalog, "chips", partial(isolated_probe.chips, timeout_s=PATIENCE_S))
     # Whatever test came first: refusals are not laid at the door of this process's NumPy.
     monkeypatch.setattr(Faults, "has_run", True)
     with chip_here(monkeypatch) as found:
         yield found
-        assert [held.users for held in lease._HELD.values()] == [0, 0]
-        assert [held.chip for held in lease._HELD.values()] == [None, None]
+        assert [held.users for held in chip._HELD.values()] == [0, 0]
+        assert [held.chip for held in chip._HELD.values()] == [None, None]
         left = [thread.name for thread in threading.enumerate() if thread.name == "standin chip"]
         assert left == []

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whisper_hailo.backends.hailo.decoder import load_assets
 from whisper_hailo.backends.hailo.fetch import _check_array
+from whisper_hailo.backends.hailo.hef_parts import load_assets
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
 

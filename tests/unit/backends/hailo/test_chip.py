@@ -13,10 +13,10 @@ import pytest
 from tests.unit.backends.hailo.conftest import Hefs, mel_of
 from whisper_hailo.backends.hailo import chip as chip_module
 from whisper_hailo.backends.hailo.chip import UNKNOWN, Chip, ChipFacts, chip_facts
-from whisper_hailo.backends.hailo.encoder import HefEncoder
-from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
+from whisper_hailo.backends.hailo.hef_file import read_hef
+from whisper_hailo.backends.hailo.hef_parts import HefEncoder
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S
-from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.backends.options import ALONE, ChipOptions
 from whisper_hailo.core.errors import WrongChipError
 from whisper_hailo.core.spec import ModelSpec
 

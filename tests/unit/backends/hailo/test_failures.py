@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.unit.backends.hailo.conftest import QUICK, Hefs, mel_of
-from whisper_hailo.backends.hailo import binding, faults, lease
-from whisper_hailo.backends.hailo.encoder import HefEncoder
-from whisper_hailo.backends.hailo.lease import Lease
-from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.hailo import binding, chip, faults
+from whisper_hailo.backends.hailo.chip import Lease
+from whisper_hailo.backends.hailo.hef_parts import HefEncoder
+from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.errors import (
     DeviceError,
     DeviceLostError,
@@ -156,7 +156,7 @@ def test_one_outage_is_waited_for_once_by_all(
     machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, late = Clock(), []
-    monkeypatch.setattr(lease, "time", clock)
+    monkeypatch.setattr(chip, "time", clock)
     with HefEncoder(hefs.encoder, spec, ChipOptions(recovery_s=10)) as encoder:
         clock.at_9_s = lambda: late.append(encoder.encode_async(mel_of()))
         machine.set(faults={"run": {"0": "gone"}})

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from tests.standin.hef_file import Wish, hef_bytes
-from tests.unit.backends.hef.test_contract import encoder
-from whisper_hailo.backends.hailo import faults, lease
+from tests.unit.backends.hailo.test_contract import encoder
+from whisper_hailo.backends.hailo import chip as chip_module
+from whisper_hailo.backends.hailo import faults
 from whisper_hailo.backends.hailo.binding import one_line
-from whisper_hailo.backends.hailo.decoder import load_assets
-from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.faults import Faults, status_of
-from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
-from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.backends.hailo.hef_file import read_hef
+from whisper_hailo.backends.hailo.hef_parts import HefEncoder, load_assets
+from whisper_hailo.backends.options import ChipOptions, ChipPriority
 from whisper_hailo.core.errors import (
     BindingMismatchError,
     DeviceError,
@@ -150,5 +150,5 @@ def test_a_chip_that_is_lost_while_a_network_is_loaded_is_opened_anew(
         with pytest.raises(DeviceError):
             live.open()
         machine.plan = None
-        assert lease._HELD[False].chip is not chip
+        assert chip_module._HELD[False].chip is not chip
         assert first.encode(mel_of()).shape == (1, 100, 64)

@@ -25,7 +25,7 @@ from whisper_hailo.backends.hailo.hef_catalog import (
     fetched,
     find_known,
 )
-from whisper_hailo.backends.hef.contract import CONFIG
+from whisper_hailo.backends.hailo.hef_contract import CONFIG
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import (
     HefError,

@@ -12,10 +12,9 @@ import pytest
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs, mel_of
 from whisper_hailo.backends.fixed import OnnxFixedRunner
-from whisper_hailo.backends.hailo.decoder import HefRunner
-from whisper_hailo.backends.hailo.encoder import HefEncoder
-from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
+from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
 from whisper_hailo.backends.onnx import OnnxEncoder
+from whisper_hailo.backends.options import ChipOptions, ChipPriority
 from whisper_hailo.core.errors import (
     BindingMismatchError,
     DeviceBusyError,

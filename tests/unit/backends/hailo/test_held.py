@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whisper_hailo.backends.hailo import lease as lease_module
-from whisper_hailo.backends.hailo.lease import Lease, _close_all
-from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.hailo import chip as lease_module
+from whisper_hailo.backends.hailo.chip import Lease, _close_all
+from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.errors import (
     DeviceBusyError,
     DeviceError,

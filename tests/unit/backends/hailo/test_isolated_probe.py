@@ -15,8 +15,8 @@ import pytest
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs
 from whisper_hailo.backends.hailo import isolated_probe
+from whisper_hailo.backends.hailo.hef_catalog import usable_chip
 from whisper_hailo.backends.hailo.isolated_probe import chips, try_hef
-from whisper_hailo.backends.hailo.select_hef import usable_chip
 from whisper_hailo.core.errors import (
     AudioError,
     DeviceBusyError,

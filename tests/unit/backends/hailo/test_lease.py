@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.hailo.conftest import Hefs, mel_of
-from whisper_hailo.backends.hailo.chip import Chip
-from whisper_hailo.backends.hailo.decoder import HefRunner
-from whisper_hailo.backends.hailo.encoder import HefEncoder
-from whisper_hailo.backends.hailo.lease import ChipLease
+from whisper_hailo.backends.hailo.chip import Chip, ChipLease
+from whisper_hailo.backends.hailo.hef_file import HefFile
+from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
 from whisper_hailo.backends.hailo.network import ConfiguredNetwork
-from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
-from whisper_hailo.backends.hef.read import HefFile
+from whisper_hailo.backends.options import ALONE, ChipOptions
 from whisper_hailo.core.errors import (
     DeviceError,
     DeviceLostError,

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from tests.unit.backends.hailo.conftest import Hefs
-from whisper_hailo.backends.hailo.decoder import HefRunner
-from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.faults import Faults
+from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
 from whisper_hailo.backends.hailo.network import ConfiguredNetwork, OpenDevice
-from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
+from whisper_hailo.backends.options import ChipOptions, ChipPriority
 from whisper_hailo.core.errors import (
     DeviceError,
     DeviceLostError,

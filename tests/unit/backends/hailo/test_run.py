@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from whisper_hailo.backends.hailo import network as run_module
-from whisper_hailo.backends.hailo.encoder import HefEncoding
+from whisper_hailo.backends.hailo.hef_parts import HefEncoding
 from whisper_hailo.backends.hailo.network import AsyncRun, BufferSlot
 from whisper_hailo.core.errors import DeviceTimeoutError
 

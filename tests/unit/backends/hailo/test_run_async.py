@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from tests.unit.backends.hailo.conftest import Hefs
-from whisper_hailo.backends.hailo.encoder import HefEncoder
+from whisper_hailo.backends.hailo.hef_parts import HefEncoder
 from whisper_hailo.backends.hailo.network import ConfiguredNetwork
-from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
+from whisper_hailo.backends.options import ChipOptions, ChipPriority
 from whisper_hailo.core.errors import (
     DeviceError,
     DeviceLostError,

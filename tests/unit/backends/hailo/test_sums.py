@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.backends.hef.test_contract import SPEC, decoder, encoder
+from tests.unit.backends.hailo.test_contract import SPEC, decoder, encoder
 from whisper_hailo.backends.hailo import fetch as sums_module
 from whisper_hailo.backends.hailo.fetch import Sums, _check_array, download
-from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
-from whisper_hailo.backends.hef.contract import check_decoder, check_encoder
-from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.backends.hailo.hef_contract import check_decoder, check_encoder
+from whisper_hailo.backends.hailo.hef_file import read_hef
+from whisper_hailo.backends.options import ALONE, ChipOptions
 from whisper_hailo.core.errors import HefError, ModelError, OptionError
 
 A, B = "a" * 64, "b" * 64

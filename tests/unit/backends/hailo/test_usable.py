@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.unit.backends.hef.test_contract import SPEC, encoder, written
-from whisper_hailo.backends.hailo import hef_catalog, select_hef
+from tests.unit.backends.hailo.test_contract import SPEC, encoder, written
+from whisper_hailo.backends.hailo import hef_catalog
 from whisper_hailo.backends.hailo.chip import ChipFacts
-from whisper_hailo.backends.hailo.hef_catalog import KNOWN, KnownHefs, fetched, find_known
-from whisper_hailo.backends.hailo.select_hef import (
-    Wanted,
+from whisper_hailo.backends.hailo.hef_catalog import (
+    KNOWN,
+    KnownHefs,
+    fetched,
+    find_known,
     fitting_encoder,
     needed_hef,
     usable_chip,
@@ -29,8 +32,8 @@ OWN = replace(SPEC, hefs=(RECORD,))
 
 def on_a_machine_with(monkeypatch: pytest.MonkeyPatch, *archs: str, why: str | None = None) -> None:
     found = [ChipFacts(f"000{i}", arch) for i, arch in enumerate(archs)]
-    monkeypatch.setattr(select_hef, "why_no_binding", lambda: why)
-    monkeypatch.setattr(select_hef, "chips", lambda: found)
+    monkeypatch.setattr(hef_catalog, "why_no_binding", lambda: why)
+    monkeypatch.setattr(hef_catalog, "chips", lambda: found)
 
 
 def test_the_first_chip_that_says_what_it_is_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +53,7 @@ def test_what_is_said_of_a_chip_that_fails_is_short(monkeypatch: pytest.MonkeyPa
     def fail() -> list[ChipFacts]:
         raise DeviceError("it failed (x); see doctor; or not")
 
-    monkeypatch.setattr(select_hef, "chips", fail)
+    monkeypatch.setattr(hef_catalog, "chips", fail)
     assert usable_chip() == (None, "it failed (x)")
 
 
@@ -76,31 +79,34 @@ def test_a_file_that_is_needed_is_for_this_machine_s_chip(
 @pytest.mark.parametrize(
     ("wanted", "why_not"),
     [
-        (Wanted(10.0, 500), ""),
-        (Wanted(), ""),
-        (Wanted(10.0 + 1e-9), ""),
-        (Wanted(10.01), "x.hef takes 10 s, --window is 10.01 s"),
-        (Wanted(n_positions=501), ""),
-        (Wanted(n_positions=499), "x.hef gives 500 positions, the decoder takes 499"),
-        (Wanted(5, 499), "x.hef takes 10 s, --window is 5 s"),
+        ((10.0, 500), ""),
+        ((), ""),
+        ((10.0 + 1e-9,), ""),
+        ((10.01,), "x.hef takes 10 s, --window is 10.01 s"),
+        ((None, 501), ""),
+        ((None, 499), "x.hef gives 500 positions, the decoder takes 499"),
+        ((5, 499), "x.hef takes 10 s, --window is 5 s"),
     ],
 )
 def test_an_encoder_suits_a_run_or_says_why_not(
-    tmp_path: Path, wanted: Wanted, why_not: str
+    tmp_path: Path, wanted: tuple[Any, ...], why_not: str
 ) -> None:
     path = written(tmp_path, encoder(1000))
-    assert fitting_encoder(tmp_path, OWN, "hailo8l", wanted) == (None if why_not else path, why_not)
+    assert fitting_encoder(tmp_path, OWN, "hailo8l", *wanted) == (
+        None if why_not else path,
+        why_not,
+    )
 
 
 def test_why_no_encoder_suits_is_said_of_each(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
-    assert fitting_encoder(tmp_path, SPEC, "hailo8l", Wanted()) == (None, "no HEF of tiny")
+    assert fitting_encoder(tmp_path, SPEC, "hailo8l") == (None, "no HEF of tiny")
     written(tmp_path, encoder(1000))
     (tmp_path / "broken.hef").write_bytes(b"x")
     spec = replace(SPEC, hefs=(replace(RECORD, file="broken.hef"), RECORD))
-    _, why_not = fitting_encoder(tmp_path, spec, "hailo8l", Wanted(5))
+    _, why_not = fitting_encoder(tmp_path, spec, "hailo8l", 5)
     broken, small = why_not.split("; ")
     assert broken.endswith("it has 1 bytes, less than a HEF's header")
     assert small == "x.hef takes 10 s, --window is 5 s"
@@ -128,7 +134,7 @@ def test_what_was_fetched_is_found_by_its_chip_and_model(
     assert fetched(spec, known.arch, part) == path
     assert fetched(_of("openai/whisper-medium"), known.arch, part) is None
     assert fetched(spec, "hailo15h", part) is None
-    assert select_hef.matching_hef(tmp_path, spec, known.arch, part) == path
+    assert hef_catalog.matching_hef(tmp_path, spec, known.arch, part) == path
 
 
 def test_of_fetched_releases_the_installed_hailort_s_is_taken(

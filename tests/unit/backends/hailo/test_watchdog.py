@@ -36,7 +36,7 @@ from pathlib import Path
 import numpy as np
 from whisper_hailo.backends.hailo import chip
 from whisper_hailo.backends.hailo.watchdog import bounded
-from whisper_hailo.backends.hailo.encoder import HefEncoder
+from whisper_hailo.backends.hailo.hef_parts import HefEncoder
 from whisper_hailo.core.spec import ModelSpec
 hef, model, soon = sys.argv[1:]
 chip.bounded = lambda _, what: bounded(1 if what.startswith(soon) else 3600, what)

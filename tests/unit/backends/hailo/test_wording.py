@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.backends.hef.test_contract import encoder, written
+from tests.unit.backends.hailo.test_contract import encoder, written
 from whisper_hailo.backends.hailo import faults
 from whisper_hailo.backends.hailo.faults import Faults, status_of, wrong_chip
-from whisper_hailo.backends.hef.read import HefFile, read_hef
+from whisper_hailo.backends.hailo.hef_file import HefFile, read_hef
 from whisper_hailo.core.errors import (
     BindingMismatchError,
     DeviceBusyError,

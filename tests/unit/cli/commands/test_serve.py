@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.cli.commands.test_transcribe_options import Listener
 from tests.unit.cli.given import given
-from whisper_hailo.backends.hailo.options import ChipPriority
+from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core import process

@@ -16,9 +16,9 @@ import pytest
 from tests.checkpoints import random_arrays, write_checkpoint
 from tests.unit.lab.small_run import HEADER, OURS, OURS_FILES
 from whisper_hailo.audio.log_mel import log_mel
-from whisper_hailo.backends.file_kinds import hailo_form
 from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
 from whisper_hailo.backends.onnx import CachedDecoder
+from whisper_hailo.backends.select import hailo_form
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import OptionError

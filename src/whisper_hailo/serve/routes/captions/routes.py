@@ -85,11 +85,7 @@ class CaptionRoutes:
     """Answers requests for captions.
 
     Args:
-        broadcast: of the events.
         browser: where a browser's microphone goes, if it may be used.
-        access: who may do what.
-        controls: of the captions.
-        pieces: of the captions, for players.
         framed_by: whose pages may show it in theirs, as `frame_ancestors` says it.
     """
 
@@ -205,10 +201,6 @@ class Watcher:
     docs/captions.md has every message.
 
     Args:
-        websocket: not accepted yet.
-        broadcast: of the events.
-        access: who may do what.
-        controls: of the captions.
         has_microphone: a browser's microphone may be captioned.
     """
 

@@ -44,7 +44,6 @@ class Access:
     """What is free, and what needs the token.
 
     Attributes:
-        token: grants all rights.
         free: what everybody may do who reaches the page.
         is_generated: it holds for this run only, and has to be told.
     """
@@ -115,10 +114,8 @@ class PageAddress:
     """Where the page is served, and to whom.
 
     Attributes:
-        host: address to listen at.
         port: 0 takes any free one.
         hosts: by which names the page may be asked for.
-        access: who may do what.
         framed_by: whose pages may show it in theirs, as `frame_ancestors` says it.
         tls: what HTTPS is served with; `None`: it is HTTP.
     """
@@ -156,12 +153,8 @@ class WebView(Closing):
     """Serves the page on a thread of its own; an event sink for the captioner's thread.
 
     Args:
-        statistics: read after each completed segment.
-        place: where, and to whom.
         browser: where a browser's microphone is to go, if it may be used.
-        controls: of the captions.
         settings: what may be changed while they run, as it is at first.
-        layout: of subtitles for players.
     """
 
     def __init__(
@@ -208,7 +201,6 @@ class WebView(Closing):
         return f"{self.address}?token={self._place.access.token}"
 
     def open(self) -> Self:
-        """Listen and serve."""
         self._server = self._make_server()
         advice = "give another --web-port, or a --web-host that this machine has"
         listener = listen(self._place.host, self._port, self._at(self._place.host), advice)
@@ -246,7 +238,6 @@ class WebView(Closing):
         )
 
     def close(self) -> None:
-        """Tell the pages that it is over, and stop."""
         loop, self._loop = self._loop, None
         if loop is not None and self._thread is not None:
             asyncio.run_coroutine_threadsafe(self._end(), loop)

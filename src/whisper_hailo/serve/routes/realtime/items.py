@@ -45,13 +45,9 @@ class _Item:
     """What was said in one go.
 
     Attributes:
-        item_id: its name.
         text: of its segments that are over.
         told: what the client was told of its text.
-        words: of those segments.
-        seconds: duration of those segments.
         language: code of the last of them.
-        blank: stands before the next segment.
     """
 
     item_id: str = field(default_factory=lambda: new_id("item"))
@@ -68,11 +64,6 @@ class Items:
 
     With turns found by the server each segment of speech is an item; otherwise all that comes
     between two commits is one. All but `leave` is called on one thread at a time.
-
-    Args:
-        service: transcribes the items.
-        caller: whose session it is.
-        settings: until they are changed.
     """
 
     def __init__(

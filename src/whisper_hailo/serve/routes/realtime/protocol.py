@@ -38,7 +38,6 @@ class SessionError(OptionError):
     Args:
         message: what was got, and what was expected.
         param: which part of a message, as the client calls it.
-        code: of OpenAI's API.
     """
 
     def __init__(
@@ -54,11 +53,8 @@ class ClientMessage:
     """What a client says.
 
     Attributes:
-        kind: in its words.
         event_id: by which it knows this message.
         n_bytes: that it takes as long as it waits.
-        sound: to be heard.
-        changes: of the session.
         wrong: what is, where it is no message.
     """
 

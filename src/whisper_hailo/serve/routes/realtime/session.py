@@ -68,15 +68,7 @@ def _pieces(order: ClientMessage) -> Iterator[ClientMessage]:
 
 
 class RealtimeSession:
-    """One connection that was accepted.
-
-    Args:
-        service: transcribes the items.
-        caller: whose it is.
-        websocket: of the connection.
-        threads: one of them hears it.
-        model: until the client chooses another.
-    """
+    """One connection that was accepted."""
 
     def __init__(
         self,

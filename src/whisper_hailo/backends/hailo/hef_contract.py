@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from whisper_hailo.backends.hef.read import HefFile, HefGroup, read_hef, read_resource
+from whisper_hailo.backends.hailo.hef_file import HefFile, HefGroup, read_hef, read_resource
 from whisper_hailo.core.errors import HefError, display_path
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, parse_json_object
@@ -80,7 +80,6 @@ class EncoderShape:
     Attributes:
         input: name of its input, `(1, n_frames, n_mels)` on the chip.
         output: name of its output, `(1, n_positions, d_model)`.
-        n_frames: log-mel frames of its window.
     """
 
     group: str

@@ -138,8 +138,6 @@ class Header:
     """What lies before the description.
 
     Attributes:
-        start: where the description begins.
-        description_bytes: its length.
         rest_bytes: what follows it: weights, and other resources.
         checksum: the file's own checksum, in hexadecimal.
         whole: it covers everything behind the header, otherwise the description only.

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.backends.hef.nets import DECODER, ENCODER, changed
-from whisper_hailo.backends.hef.contract import recognise
-from whisper_hailo.backends.hef.read import is_hef, read_hef
+from tests.unit.backends.hailo.nets import DECODER, ENCODER, changed
+from whisper_hailo.backends.hailo.hef_contract import recognise
+from whisper_hailo.backends.hailo.hef_file import is_hef, read_hef
 
 
 def test_a_layout_that_nobody_knows_yet_is_told_by_its_number(tmp_path: Path) -> None:

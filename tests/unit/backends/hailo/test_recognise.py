@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.backends.hef.nets import DECODER, ENCODER, write
-from whisper_hailo.backends.hef.contract import (
+from tests.unit.backends.hailo.nets import DECODER, ENCODER, write
+from whisper_hailo.backends.hailo.hef_contract import (
     CHIP,
     CONFIG,
     HOST,
@@ -22,7 +22,13 @@ from whisper_hailo.backends.hef.contract import (
     read_speech_config,
     recognise,
 )
-from whisper_hailo.backends.hef.read import HefFile, HefGroup, HefStream, read_hef, read_resource
+from whisper_hailo.backends.hailo.hef_file import (
+    HefFile,
+    HefGroup,
+    HefStream,
+    read_hef,
+    read_resource,
+)
 from whisper_hailo.convert.inspect import describe_hef
 from whisper_hailo.core.errors import HefError
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.backends.onnx_message import load_message, parse_message
+from whisper_hailo.backends.hailo.hef_file import read_hef
+from whisper_hailo.backends.onnx_file import load_message, parse_message
 from whisper_hailo.convert.inspect import describe
 from whisper_hailo.core.errors import ModelError
 

@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from whisper_hailo.backends import saturation
+from whisper_hailo.backends import exact_products as saturation
+from whisper_hailo.backends.exact_products import unsigned_graph, without_signs
+from whisper_hailo.backends.onnx_file import read_signature
 from whisper_hailo.backends.session import open_graph
-from whisper_hailo.backends.signature import read_signature
-from whisper_hailo.backends.unsigned_codes import unsigned_graph, without_signs
 from whisper_hailo.core.errors import ModelError
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ import pytest
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.shapes import TINY, toy_spec
 from whisper_hailo.backends.hailo.hef_catalog import PAIRS, find_known
-from whisper_hailo.backends.hef.contract import (
+from whisper_hailo.backends.hailo.hef_contract import (
     RUNS_ON,
     DecoderShape,
     check_decoder,
@@ -18,7 +18,7 @@ from whisper_hailo.backends.hef.contract import (
     check_versions,
     recognise,
 )
-from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.core.errors import HefError
 
 SPEC = replace(toy_spec(), name="tiny", dims=TINY)

@@ -1,18 +1,110 @@
-"""What goes into a graph and what comes out, read from its file without loading it."""
+"""ONNX files from strangers, read without loading them: messages, inputs and outputs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.backends.session import EXPORT_AGAIN
 from whisper_hailo.core.errors import ModelError, display_path
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, TypeProto
+    from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TypeProto
+
+_AGAIN: Final = "convert or export it again"
+
+_NEWEST_OPSET: Final = 1000
+"""Higher than there will be; more than a C++ integer holds is an error of its own."""
+
+
+def load_message(path: Path) -> ModelProto:
+    """The message of an ONNX file; weights in files beside it are left there."""
+    return parse_message(read_graph_bytes(path), str(path))
+
+
+def read_graph_bytes(path: Path) -> bytes:
+    """The bytes of an ONNX file.
+
+    Raises:
+        ModelError: it cannot be read.
+    """
+    if path.is_dir():
+        raise ModelError(
+            f"{display_path(path)} is a directory, expected an ONNX file, such as one in its hailo/"
+        )
+    if not path.is_file():
+        what = "is no plain file" if path.exists() else "does not exist"
+        raise ModelError(f"{display_path(path)} {what}; give an ONNX file")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(
+            f"{display_path(path)} cannot be read ({error.strerror}); give an ONNX file"
+        ) from error
+
+
+def parse_message(encoded: bytes, name: str) -> ModelProto:
+    """The message in an ONNX file's bytes.
+
+    Raises:
+        ModelError: no ONNX model, cut short, without a node, with a name that is no text, or with a
+            node that lacks inputs.
+    """
+    import onnx
+
+    try:
+        model = onnx.load_model_from_string(encoded)
+    except Exception as error:  # protobuf's decoder raises its own family
+        raise ModelError(
+            f"{name} is no ONNX file, or cut short ({type(error).__name__}); {_AGAIN}"
+        ) from error
+    if not model.graph.node:
+        raise ModelError(f"{name} holds no ONNX graph: it has no node; {_AGAIN}")
+    # The library hands over bytes where text should be that is no UTF-8.
+    strange = next((one for one in _names(model.graph) if not isinstance(one, str)), None)
+    if strange is not None:
+        raise ModelError(f"{name} has a name that is no text ({strange[:40]!r}); {_AGAIN}")
+    opsets = {_domain(entry): min(entry.version, _NEWEST_OPSET) for entry in model.opset_import}
+    short = next((node for node in model.graph.node if _is_short(node, opsets)), None)
+    if short is not None:
+        raise ModelError(
+            f"{name} has a node {short.op_type[:40]!r} with {len(short.input)} inputs and "
+            f"{len(short.output)} outputs, less than it needs; {_AGAIN}"
+        )
+    return model
+
+
+def _is_short(node: NodeProto, opsets: dict[str, int]) -> bool:
+    """Whether a node lacks inputs or outputs that every one of its kind has."""
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(node.op_type, opsets.get(_domain(node), 0), _domain(node))
+    except defs.SchemaError:  # of another program, or of another opset
+        return not node.output
+    return len(node.input) < schema.min_input or len(node.output) < schema.min_output
+
+
+def _domain(item: NodeProto | OperatorSetIdProto) -> str:
+    """Of operators; the standard one has two names."""
+    return "" if item.domain == "ai.onnx" else item.domain
+
+
+def _names(graph: GraphProto) -> Iterator[str]:
+    """Everything in a graph that is called something."""
+    for node in graph.node:
+        yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        yield value.name
+        yield from (axis.dim_param for axis in value.type.tensor_type.shape.dim)
+    for tensor in graph.initializer:
+        yield tensor.name
+        yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
+
 
 LARGEST_VALUE_BYTES: Final = 256 << 20
 """The weights of attention of `large-v3` over 30 s, 20 heads of 1,500 positions, are 180 MB."""
@@ -84,7 +176,6 @@ class Port:
     """One input or output.
 
     Attributes:
-        shape: its axes.
         dtype: NumPy's name of its element type, such as `float32`.
     """
 

@@ -11,8 +11,8 @@ import pytest
 from xxhash import xxh3_64_intdigest
 
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes
-from tests.unit.backends.hef.nets import DECODER, ENCODER, changed
-from whisper_hailo.backends.hef.read import HefFile, check_sum, is_hef, read_header, read_hef
+from tests.unit.backends.hailo.nets import DECODER, ENCODER, changed
+from whisper_hailo.backends.hailo.hef_file import HefFile, check_sum, is_hef, read_header, read_hef
 from whisper_hailo.core.errors import HefError
 
 TURNED = [*list(DECODER.outputs)[1:], *list(DECODER.outputs)[:1]]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes, with_header
-from tests.unit.backends.hef.nets import ENCODER
-from whisper_hailo.backends.hef.read import read_hef
+from tests.unit.backends.hailo.nets import ENCODER
+from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.wire import Budget, Message, WireError
 from whisper_hailo.core.errors import HefError
 

@@ -13,11 +13,9 @@ import pytest
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs, mel_of
 from whisper_hailo.backends.fixed import OnnxFixedRunner
-from whisper_hailo.backends.hailo.decoder import HefRunner
-from whisper_hailo.backends.hailo.encoder import HefEncoder
-from whisper_hailo.backends.hailo.options import ChipOptions
-from whisper_hailo.backends.hailo.select_hef import Wanted, fitting_encoder, matching_hef
-from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.hailo.hef_catalog import fitting_encoder, matching_hef
+from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
+from whisper_hailo.backends.options import ChipOptions, EngineOptions
 from whisper_hailo.backends.select import select
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import HefRecord, ModelSpec
@@ -67,10 +65,10 @@ def test_auto_stays_on_the_cpu_for_another_window(
 def test_auto_stays_on_the_cpu_for_a_decoder_with_fewer_positions(
     directory: Path, spec: ModelSpec
 ) -> None:
-    found, why_not = fitting_encoder(directory, spec, "hailo8l", Wanted(n_positions=50))
+    found, why_not = fitting_encoder(directory, spec, "hailo8l", n_positions=50)
     assert found is None
     assert why_not == "own.hef gives 100 positions, the decoder takes 50"
-    assert fitting_encoder(directory, spec, "hailo8l", Wanted(n_positions=100))[0]
+    assert fitting_encoder(directory, spec, "hailo8l", n_positions=100)[0]
 
 
 def test_a_broken_or_foreign_hef_is_no_reason_to_fail(directory: Path, spec: ModelSpec) -> None:
@@ -78,13 +76,13 @@ def test_a_broken_or_foreign_hef_is_no_reason_to_fail(directory: Path, spec: Mod
     broken.write_bytes((directory / "own.hef").read_bytes()[:100])
     (record,) = spec.hefs
     worse = replace(spec, hefs=(replace(record, file="broken.hef"),))
-    found, why_not = fitting_encoder(directory, worse, "hailo8l", Wanted())
+    found, why_not = fitting_encoder(directory, worse, "hailo8l")
     assert found is None
     assert str(broken) in why_not
     wide = replace(spec, dims=replace(spec.dims, d_model=128))
-    assert "has width 64" in fitting_encoder(directory, wide, "hailo8l", Wanted())[1]
+    assert "has width 64" in fitting_encoder(directory, wide, "hailo8l")[1]
     second = replace(spec, hefs=(replace(record, file="broken.hef"), record))
-    assert fitting_encoder(directory, second, "hailo8l", Wanted())[0] == directory / "own.hef"
+    assert fitting_encoder(directory, second, "hailo8l")[0] == directory / "own.hef"
 
 
 def test_a_hef_of_the_other_half_for_another_chip_or_that_is_gone_is_left(
@@ -161,7 +159,7 @@ def test_both_networks_of_one_file_are_told_apart(directory: Path, spec: ModelSp
     both.write_bytes(hef("hailo8l", [decoder_network(directory), encoder_network(directory)]))
     (record,) = spec.hefs
     joint = replace(spec, hefs=(replace(record, file="both.hef"),))
-    assert fitting_encoder(directory, joint, "hailo8l", Wanted(2.0, 100)) == (both, "")
+    assert fitting_encoder(directory, joint, "hailo8l", 2.0, 100) == (both, "")
 
 
 def test_both_networks_of_one_file_run_beside_each_other(
