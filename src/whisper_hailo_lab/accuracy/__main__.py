@@ -3,12 +3,14 @@
     python -m whisper_hailo_lab.accuracy measure [--peers DIR] [--part windows ...] [--limit N]
     python -m whisper_hailo_lab.accuracy check
     python -m whisper_hailo_lab.accuracy transcribe --out DIR --model base --window default 30
+    python -m whisper_hailo_lab.accuracy words --model base
     python -m whisper_hailo_lab.accuracy score DIR/*.jsonl [--by kind|set|language]
 
 `measure` runs the whole plan and keeps its counts, from which the tables of `docs/accuracy.md`
 follow; other systems' rows stay until they are measured again. `check` fails where a bound is
 broken. `transcribe` writes a file of JSON lines for each combination of model, quantisation, window
-and timestamps; it goes on where it was interrupted.
+and timestamps; it goes on where it was interrupted. `words` compares word times with where clips
+begin and end in the long recordings that are joined of them.
 `score` compares any such files, other systems' too, over the recordings that they have in common.
 Groups of recordings: `all`, `english`, `languages`, `nospeech`, `long`, `joined`, a set, a language
 code, SET/ID. WHISPER_HAILO_SPEECH names the folder of the recordings, WHISPER_HAILO_REAL_MODELS one
@@ -26,15 +28,18 @@ from typing import Any
 
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.accuracy.captions import caption_text
 from whisper_hailo_lab.accuracy.gate import BASE, TINY, GateResult, check_base, check_tiny
 from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.accuracy.measure import all_recordings, measure_all
 from whisper_hailo_lab.accuracy.plan import CLIPS_OF_A_SET
 from whisper_hailo_lab.accuracy.results import keep_peers
-from whisper_hailo_lab.accuracy.setups import make_setups
+from whisper_hailo_lab.accuracy.setups import make_setups, open_transcriber
 from whisper_hailo_lab.accuracy.tables import compare_files
 from whisper_hailo_lab.accuracy.transcribe import transcribe_all
+from whisper_hailo_lab.accuracy.word_edges import measure_edges
+from whisper_hailo_lab.data.joined import JOINED
 from whisper_hailo_lab.data.speech import SpeechRecording, select_recordings
 from whisper_hailo_lab.documents.accuracy import RESULT
 from whisper_hailo_lab.documents.tables import keep
@@ -139,6 +144,21 @@ def measure(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def time_words(chosen: argparse.Namespace) -> int:
+    """Show how far word times are from the edges of joined clips."""
+    (setup,) = make_setups([chosen.model], ["int8"], ["default"], ["on"], ["detected"])
+    joined = select_recordings(all_recordings(), [JOINED], None)
+    with open_transcriber(setup, chosen.threads) as (transcriber, _):
+
+        def times(audio: FloatArray) -> list[tuple[float, float]]:
+            transcript = transcriber.transcribe(audio, word_timestamps=True)
+            words = [word for segment in transcript.segments for word in segment.words]
+            return [(word.start_s, word.end_s) for word in words]
+
+        emit(measure_edges(setup.name, times, joined).plain())
+    return 0
+
+
 def check(_: argparse.Namespace) -> int:
     """Check every bound that can be checked here; fail where one is broken."""
     results: list[GateResult] = []
@@ -171,6 +191,10 @@ def main() -> int:
     transcribing = commands.add_parser("transcribe", help="transcribe recordings")
     add_transcribe(transcribing)
     transcribing.set_defaults(run=transcribe)
+    timing = commands.add_parser("words", help="compare word times with edges of clips")
+    timing.add_argument("--model", default=BASE, help="name or folder")
+    timing.add_argument("--threads", type=int, default=1, help="per operator")
+    timing.set_defaults(run=time_words)
     scoring = commands.add_parser("score", help="compare files of transcripts")
     scoring.add_argument("files", type=Path, nargs="+")
     scoring.add_argument("--by", choices=tuple(GROUPS), default="kind", help="rows")

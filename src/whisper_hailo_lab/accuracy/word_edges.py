@@ -1,0 +1,123 @@
+"""How far word times are from where clips begin and end in recordings that are joined of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from whisper_hailo.audio import load_audio
+from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, IntArray
+from whisper_hailo_lab.data.speech import SpeechRecording
+from whisper_hailo_lab.report.table import Table
+
+Times: TypeAlias = Sequence[tuple[float, float]]
+"""Start and end of each word, in seconds."""
+
+_FRAME: Final = 512
+"""Samples that Silero's model takes at once: 32 ms."""
+_SPEECH: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ClipEdges:
+    """Where a clip lies in a joined recording, and the speech in it, in seconds."""
+
+    start_s: float
+    end_s: float
+    speech_start_s: float
+    speech_end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeErrors:
+    """Errors of the first and the last word of clips.
+
+    Attributes:
+        starts: seconds from the start of speech to that of the first word.
+        ends: seconds from the end of speech to that of the last word.
+        n_words: in all.
+        n_across: words that begin in one clip and end in another one.
+    """
+
+    starts: tuple[float, ...]
+    ends: tuple[float, ...]
+    n_words: int
+    n_across: int
+
+
+def clip_edges(recording: SpeechRecording) -> list[ClipEdges]:
+    """Return the edges of the clips of a joined recording; one without speech is left out."""
+    edges, start = [], 0
+    for pause, path in zip((0, *recording.pauses), recording.paths, strict=True):
+        start += pause
+        audio = load_audio(path)
+        speech = _speech_frames(audio)
+        if speech.size:
+            first, last = int(speech[0]) * _FRAME, (int(speech[-1]) + 1) * _FRAME
+            samples = (start, start + audio.size, start + first, start + min(last, audio.size))
+            edges.append(ClipEdges(*(each / SAMPLE_RATE_HZ for each in samples)))
+        start += audio.size
+    return edges
+
+
+def _speech_frames(audio: FloatArray) -> IntArray:
+    """Return the indices of frames with speech."""
+    detector = SileroDetector()
+    frames = audio[: audio.size // _FRAME * _FRAME].reshape(-1, _FRAME)
+    return np.flatnonzero([detector.probability(frame) > _SPEECH for frame in frames])
+
+
+def edge_errors(words: Times, edges: Sequence[ClipEdges]) -> EdgeErrors:
+    """Compare words with the edges of the clips that they lie in.
+
+    A word lies in the clip that its middle is nearest to. Clips without any word count for nothing.
+    """
+    clips = [_clip_of((start + end) / 2, edges) for start, end in words]
+    starts, ends = [], []
+    for number, edge in enumerate(edges):
+        own = [word for word, clip in zip(words, clips, strict=True) if clip == number]
+        if own:
+            starts.append(own[0][0] - edge.speech_start_s)
+            ends.append(own[-1][1] - edge.speech_end_s)
+    n_across = sum(
+        any(start < edge.end_s and end > edge.end_s + 1e-3 for edge in edges[:-1])
+        and _clip_of(start, edges) != _clip_of(end, edges)
+        for start, end in words
+    )
+    return EdgeErrors(tuple(starts), tuple(ends), len(words), n_across)
+
+
+def _clip_of(time_s: float, edges: Sequence[ClipEdges]) -> int:
+    """Return the index of the clip that a time is nearest to."""
+    distances = [max(edge.start_s - time_s, time_s - edge.end_s, 0.0) for edge in edges]
+    return int(np.argmin(distances))
+
+
+COLUMNS: Final = (
+    "system", "clips", "first word, median", "90 %", "last word, median", "90 %", "words",
+    "across a pause",
+)  # fmt: skip
+
+
+def measure_edges(
+    name: str,
+    transcribe: Callable[[FloatArray], Times],
+    recordings: Iterable[SpeechRecording],
+) -> Table:
+    """Transcribe joined recordings and return a table of one row.
+
+    Args:
+        name: of the system.
+        transcribe: gives the words' times of `(n_samples,)` float32 audio.
+        recordings: joined ones.
+    """
+    found = [edge_errors(transcribe(each.load()), clip_edges(each)) for each in recordings]
+    starts = np.abs([error for errors in found for error in errors.starts])
+    ends = np.abs([error for errors in found for error in errors.ends])
+    seconds = [f"{np.percentile(each, q):.2f} s" for each in (starts, ends) for q in (50, 90)]
+    counts = (sum(errors.n_words for errors in found), sum(errors.n_across for errors in found))
+    return Table(COLUMNS, ((name, str(starts.size), *seconds, *map(str, counts)),))
