@@ -248,5 +248,5 @@ def _tell_of_leaving(name: str, tally: DraftStats) -> None:
         name,
         tally.n_accepted,
         tally.n_steps,
-        100 * tally.costs.step,
+        100 * tally.cost,
     )

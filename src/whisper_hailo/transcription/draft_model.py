@@ -14,7 +14,12 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec, SpecialTokens
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import (
+    DraftStats,
+    draft_cost,
+    draft_speed,
+    is_promising,
+)
 
 _PLAIN: Final = "onnx"
 
@@ -68,9 +73,9 @@ class DraftModel:
         name, spec = helped.draft_model, helped.spec
         directory, own = find_model(name, _form(name, spec, convert))
         _expect_one_vocabulary(name, spec, own)
-        asked, costs = helped.engine, Costs.of(spec, own)
-        if asked.draft_tokens is None and not costs.is_promising:
-            return None, _left_out(own, spec, costs)
+        asked, cost = helped.engine, draft_cost(spec, own)
+        if asked.draft_tokens is None and not is_promising(cost):
+            return None, _left_out(own, spec, cost)
         backend = _PLAIN if asked.encoder_backend == _PLAIN else AUTO
         options = EngineOptions(hailo=asked.hailo, encoder_backend=backend)
         chosen = select(directory, own, options, threads, helped.window_s)
@@ -78,13 +83,13 @@ class DraftModel:
         decoder, encoder = chosen.decoder, chosen.encoder
         shared = helped.has_same_encoder(own, encoder)
         heard = f"hears through encoder {encoder.name}" + (f" of {spec.name}" if shared else "")
-        running = DraftStats(costs, asked.draft_tokens)
+        running = DraftStats(cost, asked.draft_tokens)
         draft = cls(own.name, None if shared else encoder, decoder, running)
         return draft, f"draft model {own.name}, {decoder.name}: {heard}"
 
     def tally(self) -> DraftStats:
         """Return the statistics of a new recording."""
-        return DraftStats(self.running.costs, self.running.always)
+        return DraftStats(self.running.cost, self.running.always)
 
 
 def why_not_drafted(options: DecodingOptions, batch_size: int) -> str | None:
@@ -98,10 +103,10 @@ def why_not_drafted(options: DecodingOptions, batch_size: int) -> str | None:
     return None
 
 
-def _left_out(own: ModelSpec, spec: ModelSpec, costs: Costs) -> str:
+def _left_out(own: ModelSpec, spec: ModelSpec, cost: float) -> str:
     return (
         f"draft model {own.name} is left out, since ahead of {spec.name} with "
-        f"{spec.quantization} weights it promises {costs.gain():.2f} times the speed "
+        f"{spec.quantization} weights it promises {draft_speed(cost):.2f} times the speed "
         "(draft-tokens = N in a settings file uses it all the same)"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from whisper_hailo.decoding.search.draft_decoder import Costs
+from whisper_hailo.decoding.search.draft_decoder import draft_speed
 from whisper_hailo_lab.report.table import Table, table_of
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.machine import remark
@@ -106,7 +106,7 @@ def drafts_table(rows: list[dict[str, Any]]) -> Table:
             continue
         further = _further_token(row)
         step = small["instructions"][0] / row["instructions"][0]
-        gains = (f"{Costs(step, further).gain(right):.2f}" for right in RIGHT)
+        gains = (f"{draft_speed(step + further, right):.2f}" for right in RIGHT)
         cells.append((row["model"], f"{further:.2f}", f"{step:.2f}", *gains))
     right = (f"{share:.0%} right" for share in RIGHT)
     return Table(("decoder", "a further token", f"a token of {DRAFT}", *right), tuple(cells))

@@ -23,6 +23,7 @@ from whisper_hailo import Transcriber
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.decoding.options import SearchOptions
+from whisper_hailo.decoding.search.draft_decoder import draft_speed, is_promising
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.run import Segments
 from whisper_hailo_lab.data.clips import measured_on, spoken_clips
@@ -101,8 +102,8 @@ def measure_times() -> list[dict[str, Any]]:
                 told |= {"form": form, "threads": threads}
                 logger.info("%s", told)
                 pair = DecoderPair(large, small, form, threads)
-                if not pair.costs.is_promising:
-                    rows.append(told | {"gain": round(pair.costs.gain(), 2)})
+                if not is_promising(pair.cost):
+                    rows.append(told | {"gain": round(draft_speed(pair.cost), 2)})
                     continue
                 pair.round(ACCEPT[0], 0)
                 rows += [told | measure(pair, accept, ROUNDS) for accept in ACCEPT]

@@ -29,7 +29,7 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.draft_decoder import Costs, DraftState, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import DraftState, DraftStats, draft_cost
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 N_TOKENS: Final = 60
@@ -114,7 +114,7 @@ class DecoderPair:
         tokens = spec.tokens
         prompt = (tokens.sot, tokens.languages["en"], tokens.transcribe, tokens.no_timestamps)
         self._prompt = tuple(token for token in prompt if token is not None)
-        self.costs = Costs.of(spec, self._small.spec)
+        self.cost = draft_cost(spec, self._small.spec)
         self._truth = self._decode(self._large, None)[0].tokens
 
     def _decode(self, large: Any, ahead: DraftState | None) -> tuple[Decoded, float]:  # noqa: ANN401
@@ -132,7 +132,7 @@ class DecoderPair:
         luck = np.random.default_rng(seed).random(N_TOKENS, np.float32)
         small: Any = Told(self._small, self._truth, n_prompt, luck, accept)
         alone, alone_ms = self._decode(large, None)
-        tally = DraftStats(self.costs)
+        tally = DraftStats(self.cost)
         helped, helped_ms = self._decode(large, DraftState(small, _started(self._small), tally))
         if not alone.tokens == helped.tokens == self._truth:
             raise AssertionError("the text is not the same")

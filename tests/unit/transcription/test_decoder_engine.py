@@ -25,7 +25,7 @@ from whisper_hailo.decoding.options import (
     TokenLimits,
     WordOptions,
 )
-from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import DraftStats
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
@@ -302,7 +302,7 @@ def test_rows_of_engines_alike_are_shown_their_own_prompts() -> None:
 
 ENGLISH_WINDOW = DecodingOptions("en")
 SPELLING = Tokenizer(Spelling(), TOY_TOKENS)  # type: ignore[arg-type]
-COSTS = Costs(0.1, 0.05)
+COST = 0.15
 
 
 def number(value: int) -> FloatArray:
@@ -506,7 +506,7 @@ def test_marks_belong_to_words_as_asked_for(words: WordOptions, texts: list[str]
 
 
 def drafting(small: Rows) -> DraftModel:
-    return DraftModel("toy", None, small, DraftStats(COSTS, always=2))  # type: ignore[arg-type]
+    return DraftModel("toy", None, small, DraftStats(COST, always=2))  # type: ignore[arg-type]
 
 
 def test_a_draft_model_that_was_left_out_meanwhile_is_not_asked() -> None:
@@ -514,7 +514,7 @@ def test_a_draft_model_that_was_left_out_meanwhile_is_not_asked() -> None:
     small = Rows()
     own = engine(Rows(), draft=drafting(small))
     context = own.context()
-    context.tally = DraftStats(COSTS, n_tokens=99, n_passes=99, n_fed=99, n_steps=9)
+    context.tally = DraftStats(COST, n_tokens=99, n_passes=99, n_steps=9)
     assert not context.tally.is_profitable
     heard = hear(own, WindowRequest(window(2), context), ahead=2)
     assert (heard.segments[0].text, small.fed) == ("w2 w2", [])

@@ -27,7 +27,7 @@ from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Word
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
-from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import DraftStats, draft_cost, is_promising
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.draft_model import DraftModel, DraftTarget, why_not_drafted
@@ -37,8 +37,8 @@ from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest
 
 DEMO = Path(__file__).parents[3] / "src/whisper_hailo/assets/demo.flac"
-COSTS = Costs(step=0.1, row=0.05)
-NO_GAIN = DraftStats(COSTS, n_tokens=99, n_passes=99, n_fed=99, n_steps=9)
+COST = 0.15
+NO_GAIN = DraftStats(COST, n_tokens=99, n_passes=99, n_steps=9)
 
 
 class Ears:
@@ -58,7 +58,7 @@ class Ears:
 
 def stages(draft: Ears | None, *, n_mels: int = 80) -> Stages:
     """The large model's ears give 1."""
-    model = DraftModel("toy", draft, None, DraftStats(COSTS))  # type: ignore[arg-type]
+    model = DraftModel("toy", draft, None, DraftStats(COST))  # type: ignore[arg-type]
     plan = WindowPlan(window_s=2.0, margin_s=1.0)
     return Stages(Ears(1.0, n_mels), None, plan, model)  # type: ignore[arg-type]
 
@@ -69,7 +69,7 @@ def request(tally: DraftStats | None = None) -> WindowRequest:
 
 def test_both_models_hear_the_window() -> None:
     ears = Ears(2.0)
-    encoded = stages(ears).encode([request(DraftStats(COSTS))])
+    encoded = stages(ears).encode([request(DraftStats(COST))])
     assert encoded.features is not None
     assert encoded.ahead is not None
     assert (encoded.features.item(), encoded.ahead.item()) == (1.0, 2.0)
@@ -80,7 +80,7 @@ def test_both_hear_it_where_the_encoder_works_by_itself() -> None:
     own = stages(Ears(2.0))
     start = Stages(Chip(), None, own.plan, own.draft).start  # type: ignore[arg-type]
     assert start is not None
-    encoded = start([request(DraftStats(COSTS))])()
+    encoded = start([request(DraftStats(COST))])()
     assert encoded.features is not None
     assert encoded.ahead is not None
     assert encoded.ahead.item() == 2.0
@@ -94,18 +94,18 @@ def test_models_with_as_many_mel_bins_are_shown_the_same(monkeypatch: pytest.Mon
         return log_mel(audio, n_mels)
 
     monkeypatch.setattr("whisper_hailo.transcription.stages.log_mel", noted)
-    stages(Ears(2.0)).encode([request(DraftStats(COSTS))])
+    stages(Ears(2.0)).encode([request(DraftStats(COST))])
     assert made == [80]
 
 
 def test_a_model_with_other_mel_bins_gets_its_own() -> None:
     ears = Ears(2.0, n_mels=80)
-    stages(ears, n_mels=128).encode([request(DraftStats(COSTS))])
+    stages(ears, n_mels=128).encode([request(DraftStats(COST))])
     assert ears.heard == [(1, 80, 200)]
 
 
 def test_one_encoder_does_for_both_where_it_is_the_same() -> None:
-    encoded = stages(None).encode([request(DraftStats(COSTS))])
+    encoded = stages(None).encode([request(DraftStats(COST))])
     assert encoded.ahead is encoded.features
 
 
@@ -114,7 +114,7 @@ def test_who_is_left_out_hears_nothing() -> None:
     assert not NO_GAIN.is_profitable
     assert stages(ears).encode([request(NO_GAIN)]).ahead is None
     assert stages(ears).encode([request()]).ahead is None, "nothing would decode ahead"
-    assert stages(ears).encode([request(DraftStats(COSTS))] * 2).ahead is None
+    assert stages(ears).encode([request(DraftStats(COST))] * 2).ahead is None
     assert ears.heard == []
 
 
@@ -228,7 +228,7 @@ def test_a_draft_model_that_does_not_pay_is_left_out_and_that_is_said(
 ) -> None:
     run = helped.run(helped.default_options)
     recording = run.recording(DEMO)
-    recording.context.tally = replace(NO_GAIN, n_tokens=60, n_passes=300, n_fed=300)
+    recording.context.tally = replace(NO_GAIN, n_tokens=60, n_passes=300)
     assert recording.context.tally.is_profitable, "it is tried still"
     with caplog.at_level(logging.INFO):
         list(run.schedule(RecordingList([recording])).run())
@@ -271,7 +271,7 @@ def test_drafts_need_a_model_and_a_length() -> None:
 
 def test_encoded_windows_carry_nothing_ahead_without_a_draft_model() -> None:
     plain = Stages(Ears(1.0), None, WindowPlan(window_s=2.0, margin_s=1.0))  # type: ignore[arg-type]
-    for tally in (None, DraftStats(COSTS)):
+    for tally in (None, DraftStats(COST)):
         encoded = plain.encode([request(tally)])
         assert encoded.ahead is None
     assert isinstance(encoded.clock, StageClock)
@@ -404,8 +404,7 @@ def test_a_draft_model_hears_through_the_processor_where_that_is_asked_for(
     assert draft is not None
     assert given == [EngineOptions(hailo=chip, encoder_backend=backend)]
     assert draft.encoder is not None
-    assert draft.tally() == DraftStats(Costs.of(toy_spec(), small), 3)
-    assert draft.tally().costs.step < 1.0
+    assert draft.tally() == DraftStats(draft_cost(toy_spec(), small), 3)
     assert how == "draft model small, rows: hears through encoder other"
 
 
@@ -425,7 +424,7 @@ def test_a_draft_model_takes_the_model_s_windows_or_is_refused(
 def test_a_window_that_only_the_large_model_heard_is_decoded_by_it_alone() -> None:
     """It was encoded when drafts did not pay; a window decoded meanwhile made them pay again."""
     small = Rows()
-    tally = DraftStats(Costs(0.1, 0.05), always=2)
+    tally = DraftStats(COST, always=2)
     draft = DraftModel("toy", None, small, tally)  # type: ignore[arg-type]
     options = DecodingOptions(language="en")
     engine = DecoderEngine(Rows(), TOKENIZER, options, 30.0, draft)  # type: ignore[arg-type]
@@ -442,7 +441,7 @@ def test_one_that_promises_a_gain_is_taken_and_one_that_does_not_is_named(
     """Without a number of tokens, which takes any."""
     large = replace(toy_spec(), dims=replace(toy_spec().dims, d_model=512, n_decoder_layers=12))
     small = replace(toy_spec(), name="small")
-    assert Costs.of(large, small).is_promising
+    assert is_promising(draft_cost(large, small))
     monkeypatch.setattr(FIND, lambda *_: (Path("draft"), small))
     monkeypatch.setattr(SELECT, lambda *_: Chosen(encoder("onnx"), Rows(), ()))  # type: ignore[arg-type]
     monkeypatch.setattr("whisper_hailo.transcription.draft_model.engine_window_s", lambda *_: 10.0)

@@ -30,7 +30,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded, Drafted
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions, PromptOptions
-from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import DraftStats
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
@@ -460,7 +460,7 @@ def test_all_parts_are_opened_and_closed_those_of_a_draft_model_too() -> None:
     log: list[str] = []
     names = ("encoder", "decoder", "draft encoder", "draft decoder")
     encoder, decoder, draft_encoder, draft_decoder = (Part(log, name) for name in names)
-    draft = DraftModel("toy", draft_encoder, draft_decoder, DraftStats(Costs(0.1, 0.1)))  # type: ignore[arg-type]
+    draft = DraftModel("toy", draft_encoder, draft_decoder, DraftStats(0.2))  # type: ignore[arg-type]
     plan = WindowPlan.make(TINY, 10)
     parts = Pipeline(encoder, decoder, TOKENIZER, plan, draft=draft)  # type: ignore[arg-type]
     transcriber = Transcriber(parts)

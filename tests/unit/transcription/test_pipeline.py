@@ -25,7 +25,7 @@ from whisper_hailo.decoding.options import (
     TokenLimits,
     WordOptions,
 )
-from whisper_hailo.decoding.search.draft_decoder import Costs, DraftStats
+from whisper_hailo.decoding.search.draft_decoder import DraftStats
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription import pipeline
 from whisper_hailo.transcription.draft_model import DraftModel
@@ -123,7 +123,7 @@ def test_windows_are_decoded_together_where_that_gains_anything(
 ) -> None:
     monkeypatch.setattr("whisper_hailo.transcription.pipeline.default_batch_size", lambda _: 3)
     assert [parts(one).batch_size(None) for one in (Rows(), Fixed())] == [3, 1]
-    draft = DraftModel("toy", None, Rows(), DraftStats(Costs(0.1, 0.1)))  # type: ignore[arg-type]
+    draft = DraftModel("toy", None, Rows(), DraftStats(0.2))  # type: ignore[arg-type]
     drafting = replace(parts(Rows()), draft=draft)
     assert [drafting.batch_size(asked) for asked in (None, 5)] == [1, 5]
     assert parts(Fixed()).batch_size(256) == 256
@@ -133,7 +133,7 @@ def test_windows_are_decoded_together_where_that_gains_anything(
 
 
 def test_a_draft_model_serves_the_options_that_take_drafts() -> None:
-    draft = DraftModel("toy", None, Rows(), DraftStats(Costs(0.1, 0.1), 2))  # type: ignore[arg-type]
+    draft = DraftModel("toy", None, Rows(), DraftStats(0.2, 2))  # type: ignore[arg-type]
     drafting = replace(parts(Rows()), draft=draft)
     beam = DecodingOptions(search=SearchOptions(beam_size=2))
     assert drafting.stages(DecodingOptions()).draft is draft

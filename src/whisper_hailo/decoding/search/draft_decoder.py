@@ -3,9 +3,9 @@
 The main model verifies all of them in one pass: it keeps those that it would have chosen and
 replaces the first other one. So the text is the main model's, and only time is saved.
 
-Costs are counted in passes of the main model over one token. A pass reads all of its weights
-however few tokens are fed, so a further token costs a fraction (`Costs.row`), and so does a token
-of the draft model (`Costs.step`), whose weights are smaller.
+The cost of a drafted token is counted in passes of the main model over one token: a step of the
+draft model, whose weights are smaller, and a further token of a pass, which reads all weights
+anyway.
 
 Source: Leviathan et al. 2023, `assistant_model` of Transformers.
 """
@@ -28,10 +28,10 @@ from whisper_hailo.decoding.search.greedy import GreedyChoice
 _LAST: Final = np.zeros(1, np.int64)
 _LAST.setflags(write=False)
 
-_USUALLY: Final = 4.0
-"""Weight, in tokens, of the prior of a draft model's calibration."""
 _USUAL: Final = 0.8
-"""Prior probability that a drafted token is right."""
+"""Probability that a drafted token is right."""
+_FIRST: Final = 4.0
+"""Tokens and passes that a recording is believed to begin with."""
 _TRIED: Final = 64
 """Tokens of a recording after which a draft model must have been profitable."""
 _WORTH: Final = 1.1
@@ -50,35 +50,22 @@ _BITS: Final = {"none": 32, "int8": 12, "int4": 10}
 read, and in 4 bits some products keep 8."""
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """Costs of drafting, in passes of the main model over one token.
+def draft_cost(model: ModelSpec, assistant: ModelSpec) -> float:
+    """Estimate a drafted token's cost from the weights of both and this processor's kernels."""
+    rows = _ROWS_OF_ARM if platform.machine() == "aarch64" else _ROWS
+    step = _step_bits(assistant) / _step_bits(model)
+    return step + rows.get(model.quantization, rows["int4"])
 
-    Attributes:
-        step: one token of the draft model.
-        row: one more token in a pass of the main model.
-    """
 
-    step: float
-    row: float
+def draft_speed(cost: float, right: float = _USUAL) -> float:
+    """Return the speed-up with drafts of the best length, each token right with `right`."""
+    lengths = range(_LONGEST + 1)
+    return max(sum(right**n for n in range(k + 1)) / (1 + k * cost) for k in lengths)
 
-    @classmethod
-    def of(cls, model: ModelSpec, assistant: ModelSpec) -> Costs:
-        """Estimate the costs from the weights of both and this processor's kernels."""
-        step = _step_bits(assistant) / _step_bits(model)
-        rows = _ROWS_OF_ARM if platform.machine() == "aarch64" else _ROWS
-        return cls(step, rows.get(model.quantization, rows["int4"]))
 
-    def gain(self, right: float = _USUAL) -> float:
-        """Return the speed-up with drafts of the best length, each token right with `right`."""
-        each = self.step + self.row
-        lengths = range(_LONGEST + 1)
-        return max(sum(right**n for n in range(k + 1)) / (1 + k * each) for k in lengths)
-
-    @property
-    def is_promising(self) -> bool:
-        """Return whether a usual draft model would pay."""
-        return self.gain() >= _WORTH
+def is_promising(cost: float) -> bool:
+    """Return whether a usual draft model of this cost would pay."""
+    return draft_speed(cost) >= _WORTH
 
 
 def _step_bits(spec: ModelSpec) -> float:
@@ -93,56 +80,39 @@ class DraftStats:
     """What a draft model has saved in a recording, which decides how far ahead it decodes.
 
     Attributes:
-        costs: of drafting.
+        cost: of a drafted token.
         always: fixed number of drafted tokens; `None`: as many as pay.
         n_tokens: tokens of text found with it.
         n_passes: passes of the main model for them.
-        n_fed: tokens in these passes.
         n_steps: tokens that the draft model decoded.
-        likely: sum of their probabilities by the draft model.
-        n_accepted: those that were fed and right.
-        expected: how many the draft model expected to be right.
+        n_accepted: those that were right.
     """
 
-    costs: Costs
+    cost: float
     always: int | None = None
     n_tokens: int = 0
     n_passes: int = 0
-    n_fed: int = 0
     n_steps: int = 0
-    likely: float = 0.0
     n_accepted: int = 0
-    expected: float = 0.0
-
-    @property
-    def calibration(self) -> float:
-        """How often it is right relative to its own probabilities; 1 is calibrated."""
-        return min(1.0, (self.n_accepted + _USUALLY) / (self.expected + _USUALLY))
-
-    def is_worth_a_row(self, sure: float) -> bool:
-        """Return whether to verify a token that is right, with all before it, with `sure`."""
-        return self.always is not None or sure * self.calibration > self.costs.row * self.speed
 
     def is_worth_a_step(self, n_drafted: int, sure: float) -> bool:
-        """Return whether to draft another token, assumed as likely as the others were."""
+        """Return whether to draft another token behind some that are all right with `sure`.
+
+        The best draft ends where the next token's gain for its cost falls to the mean so far.
+        """
         if self.always is not None:
             return n_drafted < self.always
-        likely = (self.likely + _USUALLY * _USUAL) / (self.n_steps + _USUALLY)
-        return sure * likely * self.calibration > (self.costs.row + self.costs.step) * self.speed
+        return sure * _USUAL > self.cost * self.speed
 
     @property
     def speed(self) -> float:
-        """Tokens per cost of a one-token pass so far, at least 1.
-
-        The best draft ends where the next token's gain for its cost falls to this mean.
-        """
-        return max(1.0, (self.n_tokens + _USUALLY) / (self.spent + _USUALLY))
+        """Tokens per cost of a one-token pass so far, at least 1."""
+        return max(1.0, (self.n_tokens + _FIRST) / (self.spent + _FIRST))
 
     @property
     def spent(self) -> float:
         """Cost of the text so far, in one-token passes."""
-        rows = self.n_fed - self.n_passes
-        return self.n_passes + self.costs.row * rows + self.costs.step * self.n_steps
+        return self.n_passes + self.cost * self.n_steps
 
     @property
     def is_profitable(self) -> bool:
@@ -150,7 +120,7 @@ class DraftStats:
         if self.always is not None:
             return True
         if self.n_tokens < _TRIED:
-            return self.costs.is_promising
+            return is_promising(self.cost)
         return self.n_tokens > _WORTH * self.spent
 
 
@@ -173,32 +143,26 @@ class DraftDecoder:
         self._choose = choose
         self._prompt = list(prompt)
         self._fed: list[int] = []
-        self._sure: list[float] = []
 
     def propose(self, tokens: Sequence[int], most: int) -> tuple[int, ...]:
         """Draft up to `most` tokens that may follow `tokens`."""
         draft: list[int] = []
-        self._sure = []
         sure = 1.0
         waiting = self._catch_up([*self._prompt, *tokens])
         while len(draft) < most and self.tally.is_worth_a_step(len(draft), sure):
             token, probability = self._step(waiting, [*tokens, *draft])
-            sure *= probability
-            if token == self._choose.eot or not self.tally.is_worth_a_row(sure):
+            if token == self._choose.eot:
                 break
+            sure *= probability
             draft.append(token)
-            self._sure.append(sure)
             waiting = [token]
         return tuple(draft)
 
-    def observe(self, n_accepted: int, n_taken: int, n_fed: int) -> None:
-        """Count the last proposal's right tokens, and the tokens that its pass gave and took."""
-        tally = self.tally
-        tally.n_passes += 1
-        tally.n_fed += n_fed
-        tally.n_tokens += n_taken
-        tally.n_accepted += n_accepted
-        tally.expected += sum(self._sure)
+    def observe(self, n_accepted: int, n_taken: int) -> None:
+        """Count the last proposal's right tokens, and those that its pass gave."""
+        self.tally.n_passes += 1
+        self.tally.n_tokens += n_taken
+        self.tally.n_accepted += n_accepted
 
     def _catch_up(self, text: list[int]) -> list[int]:
         """Rewind to where `text` differs; return the rest of it, at least one token."""
@@ -220,6 +184,4 @@ class DraftDecoder:
         self._fed += waiting
         self.tally.n_steps += 1
         token, logprob = self._choose(output.logits[0, 0], float(output.logsumexp[0, 0]), generated)
-        probability = math.exp(logprob)
-        self.tally.likely += probability
-        return token, probability
+        return token, math.exp(logprob)

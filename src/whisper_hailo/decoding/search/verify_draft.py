@@ -134,7 +134,7 @@ class DraftSearch:
         n_accepted = self._follow(output)
         if self._asked is not None:
             n_taken = len(self._tokens) - before + self._done
-            self._asked.observe(n_accepted, n_taken, output.logits.shape[1])
+            self._asked.observe(n_accepted, n_taken)
         if self._done or len(self._tokens) >= self._budget:
             return None
         fed = [self._tokens[-1], *self._propose(self._cursor.proposal())]
