@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Callable
 
-from whisper_hailo.cli.failures import report
+from whisper_hailo.cli.messages import report
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo_lab.repository import require_clone
 

@@ -85,7 +85,7 @@ AREAS: Final = {
     ),
     "archives": Area(("batch",), ("batch",)),
     "command": Area(("cli",), ("cli",)),
-    "core": Area(("core",), ("core", "cli/test_failures.py")),
+    "core": Area(("core",), ("core", "cli/test_messages.py")),
     "scores": Area(
         ("score.py", "rates.py", "runs/summary.py"),
         ("lab/test_score.py", "lab/test_rates.py", "lab/runs/test_summary.py"),

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import click
 
@@ -21,15 +21,25 @@ from whisper_hailo.cli.command import (
     typed_of,
     write_options,
 )
-from whisper_hailo.cli.commands.completion import PROGRAM, VARIABLE
-from whisper_hailo.cli.failures import complain, report, was_interrupted
-from whisper_hailo.cli.options import options_of
+from whisper_hailo.cli.messages import (
+    Verbosity,
+    complain,
+    configure_logging,
+    report,
+    set_verbosity,
+    was_interrupted,
+)
+from whisper_hailo.cli.options import Argument, options_of
 from whisper_hailo.cli.streams import ReaderGoneError, emit
-from whisper_hailo.cli.verbosity import Verbosity, configure_logging, set_verbosity
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.partial_options import from_typed
 from whisper_hailo.core.process import tools_to_add
 from whisper_hailo.core.version import __version__
+
+PROGRAM: Final = "whisper-hailo"
+VARIABLE: Final = "_WHISPER_HAILO_COMPLETE"
+"""Set by the shell that asks for completions."""
+SHELLS: Final = ("bash", "zsh", "fish")
 
 GROUPS: Final = {
     "Use": ("transcribe", "batch", "caption", "serve", "models", "doctor", "completion"),
@@ -42,6 +52,13 @@ MEASURE: Final = "Measure"
 
 OWN: Final = {name: group for group, names in GROUPS.items() for name in names}
 """Commands of this project with their groups."""
+
+_MODULES: Final = {
+    "inspect": "whisper_hailo.cli.commands.convert",
+    "fetch-hef": "whisper_hailo.cli.commands.models",
+    "completion": "whisper_hailo.cli.app",
+}
+"""Modules of commands that are not called as they are."""
 
 TOOLS: Final = frozenset({"validate", "check", "calibrate", "emulate", "compile"})
 """Those of them that `whisper-hailo-tools` brings."""
@@ -96,8 +113,8 @@ def _added() -> dict[str, tuple[str, str]]:
 def _place(name: str) -> tuple[str, str] | None:
     """Return the module and the function of a command, if there is one."""
     if name in OWN and name not in TOOLS:
-        module = name.replace("-", "_")
-        return f"whisper_hailo.cli.commands.{module}", module
+        function = name.replace("-", "_")
+        return _MODULES.get(name, f"whisper_hailo.cli.commands.{function}"), function
     place = _added().get(name)
     if place is None and name in TOOLS:
         raise OptionError(
@@ -166,7 +183,12 @@ def run(arguments: list[str]) -> int:
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     try:
-        code = _invoke(arguments)
+        if (asked := os.environ.get(VARIABLE)) is not None:
+            from click.shell_completion import shell_complete
+
+            return shell_complete(PROGRAM_GROUP, {}, PROGRAM, VARIABLE, asked)
+        with PROGRAM_GROUP.make_context(PROGRAM, list(arguments)) as context:
+            code = int(PROGRAM_GROUP.invoke(context) or 0)
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.UsageError as error:
@@ -181,15 +203,6 @@ def run(arguments: list[str]) -> int:
     if code == ExitCode.INTERRUPTED:
         complain("interrupted")
     return code
-
-
-def _invoke(arguments: list[str]) -> int:
-    if (asked := os.environ.get(VARIABLE)) is not None:
-        from click.shell_completion import shell_complete
-
-        return shell_complete(PROGRAM_GROUP, {}, PROGRAM, VARIABLE, asked)
-    with PROGRAM_GROUP.make_context(PROGRAM, list(arguments)) as context:
-        return int(PROGRAM_GROUP.invoke(context) or 0)
 
 
 def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
@@ -208,3 +221,27 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
     if any(word.startswith("-") and os.path.exists(word) for word in arguments):
         return f"{text}; a name that begins with - stands behind --"
     return text
+
+
+def completion(shell: Annotated[str, Argument(f"{', '.join(SHELLS)}.")]) -> None:
+    """Print the script that makes bash, zsh or fish complete what you type.
+
+    bash: whisper-hailo completion bash >> ~/.bashrc
+
+    zsh, behind compinit: whisper-hailo completion zsh >> ~/.zshrc
+
+    fish: whisper-hailo completion fish > ~/.config/fish/conf.d/whisper.fish
+    """
+    if shell not in SHELLS:
+        raise OptionError(f"cannot complete in {shell!r}, expected one of: {', '.join(SHELLS)}")
+    emit(script(shell))
+
+
+def script(shell: str) -> str:
+    """Return what one of `SHELLS` reads at its start, or where it looks for completions."""
+    import click
+    from click import shell_completion as shells
+
+    kinds = {"bash": shells.BashComplete, "zsh": shells.ZshComplete, "fish": shells.FishComplete}
+    made = kinds[shell](click.Command(PROGRAM), {}, PROGRAM, VARIABLE)
+    return shells.ShellComplete.source(made)  # bash's own starts a bash to see how old it is

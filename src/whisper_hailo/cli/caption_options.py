@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.backends.options import ChipPriority
-from whisper_hailo.cli.model import ModelOptions, tell_reasons
+from whisper_hailo.cli.transcribe_options import ModelOptions, tell_reasons
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import (
     CHANNELS,

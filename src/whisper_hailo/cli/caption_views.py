@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from whisper_hailo.cli.output import shaded
+from whisper_hailo.cli.messages import is_verbose, note
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.cli.verbosity import is_verbose, note
+from whisper_hailo.cli.transcribe_options import shaded
 from whisper_hailo.core.errors import display_path
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin, get_t
 import click
 from click.core import ParameterSource
 
+from whisper_hailo.cli.messages import Verbosity, log_package, set_verbosity
 from whisper_hailo.cli.options import Argument, FieldSubset, Option, argument_of, options_of
 from whisper_hailo.cli.streams import emit
-from whisper_hailo.cli.verbosity import Verbosity, log_package, set_verbosity
 from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.flags import CHIP, ENGINE, Flag
 from whisper_hailo.core.partial_options import PartialOptions, from_typed, identifier

@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 
-from whisper_hailo.cli.verbosity import note
+from whisper_hailo.cli.messages import note
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
 

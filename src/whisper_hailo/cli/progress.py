@@ -10,7 +10,7 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
-from whisper_hailo.cli.verbosity import is_quiet
+from whisper_hailo.cli.messages import is_quiet
 
 _ERASE: Final = "\r\x1b[K"
 _TERMINAL_INTERVAL_S: Final = 0.2

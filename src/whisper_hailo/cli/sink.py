@@ -10,12 +10,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
-from whisper_hailo.cli.output import OutputOptions, in_shades
+from whisper_hailo.cli.messages import describe, note, report, tell, was_interrupted
 from whisper_hailo.cli.progress import Progress, clock
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.cli.verbosity import note
+from whisper_hailo.cli.transcribe_options import OutputOptions, in_shades
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError, display_path
 from whisper_hailo.core.files import (
     file_id,

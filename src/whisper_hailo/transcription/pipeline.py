@@ -62,6 +62,10 @@ _ENCODER_COPIES: Final = 16
 _FLOAT_BYTES: Final = 4
 
 
+USUAL_OPTIONS: Final = DecodingOptions(timestamps=True, search=SearchOptions(DEFAULT_TEMPERATURES))
+"""Defaults with a decoder that has a cache; with times no clause of several sentences is lost."""
+
+
 def check_batch_size(batch_size: int) -> int:
     """Return a batch size, or refuse it."""
     if not 1 <= batch_size <= MAX_BATCH:
@@ -156,24 +160,11 @@ class Pipeline:
 
     @property
     def default_options(self) -> DecodingOptions:
-        step = self.default_fallback
-        return DecodingOptions(
-            language=AUTO_LANGUAGE,
-            anti_repetition=self.default_anti_repetition,
-            timestamps=self._writes_timestamps,
-            search=SearchOptions(DEFAULT_TEMPERATURES) if step else SearchOptions(),
-        )
-
-    @property
-    def _writes_timestamps(self) -> bool:
-        """Whether text has times by default.
-
-        With them no clause is left out of a window of several sentences. Decoders of a fixed length
-        have no room for them.
-        """
+        """Without a cache there is no room for times."""
         if self.limits.n_positions is not None:
-            return False
-        return self.tokenizer.special.timestamp_begin is not None
+            return DecodingOptions(anti_repetition=FIXED_ANTI_REPETITION)
+        has_times = self.tokenizer.special.timestamp_begin is not None
+        return replace(USUAL_OPTIONS, timestamps=has_times)
 
     def batch_size(self, asked: int | None) -> int:
         """Return the most windows decoded together.

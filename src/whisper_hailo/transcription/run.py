@@ -122,6 +122,9 @@ class Segments(Iterator[Segment]):
         self._recording = recording
         self._segments = _steps(run, recording)
 
+    def __iter__(self) -> Iterator[Segment]:
+        return self._segments
+
     def __next__(self) -> Segment:
         return next(self._segments)
 

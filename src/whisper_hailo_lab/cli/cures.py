@@ -6,10 +6,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from whisper_hailo.cli.failures import tell
-from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.cli.messages import tell
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
+from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.files import refuse_foreign
 from whisper_hailo.core.flags import Flag, whole_number

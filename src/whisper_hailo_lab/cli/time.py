@@ -6,10 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.streams import emit, emit_json
+from whisper_hailo.cli.transcribe_options import ModelOptions, tell_engine
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.flags import Flag, whole_number
 from whisper_hailo.core.partial_options import PartialOptions

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from whisper_hailo.cli.failures import tell
+from whisper_hailo.cli.messages import tell
 from whisper_hailo_lab.documents.tables import stale, write
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.repository import ROOT

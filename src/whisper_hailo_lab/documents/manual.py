@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.cli.app import OWN, PROGRAM_GROUP, load_command
+from whisper_hailo.cli.app import OWN, PROGRAM, PROGRAM_GROUP, load_command, script
 from whisper_hailo.cli.command import UNBROKEN
-from whisper_hailo.cli.commands.completion import PROGRAM, script
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.repository import ROOT

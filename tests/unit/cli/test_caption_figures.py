@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from whisper_hailo.cli.caption_views import report, summary
-from whisper_hailo.cli.verbosity import Verbosity, set_verbosity
+from whisper_hailo.cli.messages import Verbosity, set_verbosity
 from whisper_hailo.live.statistics import CaptionStatistics
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.cli.commands.test_transcribe_options import Listener, recordings
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.compat import COMPAT_OPTIONS
-from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.transcription.longform.plan import WHOLE, Clip
 
 __all__ = ["recordings"]

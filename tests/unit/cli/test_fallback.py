@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from whisper_hailo.cli.model import Fallback
+from whisper_hailo.cli.transcribe_options import Fallback
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.options import DEFAULT_TEMPERATURES, FALLBACK_STEP, SearchOptions
 

@@ -10,7 +10,7 @@ import pytest
 from tests.first_hour import FIRST_HOUR
 from tests.unit.cli.commands.test_transcribe_options import Listener
 from whisper_hailo.cli.app import run
-from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.cli.transcribe_options import ModelOptions
 
 COMMANDS = tuple(program for program in FIRST_HOUR if program != "faster-whisper")
 TYPED = [(typed, result) for program in COMMANDS for _, typed, result in FIRST_HOUR[program]]

@@ -15,10 +15,9 @@ from whisper_hailo.backends.options import ChipOptions, EngineOptions
 from whisper_hailo.cli.app import GROUPS, MEASURE, OWN, run
 from whisper_hailo.cli.caption_options import NO_EFFECT, CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.commands.transcribe import BatchingOptions
-from whisper_hailo.cli.model import Fallback, ModelOptions
+from whisper_hailo.cli.messages import Verbosity
 from whisper_hailo.cli.options import options_of
-from whisper_hailo.cli.output import OutputOptions
-from whisper_hailo.cli.verbosity import Verbosity
+from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.flags import Flag, flag_of, typed_name
 from whisper_hailo.core.partial_options import identifier, inner_type

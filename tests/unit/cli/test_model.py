@@ -14,8 +14,8 @@ from tests.unit.cli.commands.test_transcribe_options import Listener
 from tests.unit.cli.given import given
 from whisper_hailo.backends.options import ChipPriority, EngineOptions
 from whisper_hailo.cli.app import run
-from whisper_hailo.cli.model import ModelOptions, tell_engine
-from whisper_hailo.cli.verbosity import Verbosity, set_verbosity
+from whisper_hailo.cli.messages import Verbosity, set_verbosity
+from whisper_hailo.cli.transcribe_options import ModelOptions, tell_engine
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.options import DecodingOptions

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.cli.commands.test_transcribe_options import Listener, listener, recordings, said
 from whisper_hailo.cli.app import run
-from whisper_hailo.cli.output import in_shades, shaded
+from whisper_hailo.cli.transcribe_options import in_shades, shaded
 from whisper_hailo.core.types import Word
 
 __all__ = ["listener", "recordings"]

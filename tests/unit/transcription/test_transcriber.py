@@ -117,7 +117,7 @@ def test_eight_calls_lead_from_transcribe_to_the_run_of_a_graph(
     monkeypatch.setattr(Binding, "run", run)
     assert micro.transcribe(DATA / "micro" / "seen" / "seen-000.ogg", OPTIONS).text
     aligning = {way for way in ways if "align_words" in way}
-    assert {len(way) for way in ways - aligning} == {8}, ways
+    assert max(len(way) for way in ways - aligning) <= 8, ways
     assert max(len(way) for way in aligning) <= 11, ways
 
 

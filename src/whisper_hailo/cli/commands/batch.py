@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.cli.commands.transcribe import decoding_options
-from whisper_hailo.cli.model import Fallback, ModelOptions, tell_engine
+from whisper_hailo.cli.messages import note
 from whisper_hailo.cli.options import Argument
-from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import StatusLine, clock
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.cli.verbosity import note
+from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions, tell_engine
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.files import expand_user
 from whisper_hailo.core.flags import flag, option_group, require_choices, require_valid
@@ -25,7 +24,7 @@ from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
 from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.pipeline import USUAL_BATCH, check_batch_size
+from whisper_hailo.transcription.pipeline import USUAL_BATCH, USUAL_OPTIONS, check_batch_size
 
 if TYPE_CHECKING:
     from whisper_hailo.batch.job import BatchJob
@@ -95,8 +94,8 @@ def batch(
     if job.results == "parquet":
         require_extra("parquet", "--results parquet", "pyarrow")
     files = OutputOptions(fmt=job.fmt, output_dir=Path(job.output_dir), layout=job.layout)
-    options_on = partial(decoding_options, decoding, fallback, files)
-    model.expect_language(options_on(DecodingOptions(), FALLBACK_STEP))
+    options_on = cache(partial(decoding_options, decoding, fallback, files))
+    model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
     model = _one_thread_each(model)
     transcriber = model.transcriber()
     options = options_on(transcriber.default_options, transcriber.default_fallback)

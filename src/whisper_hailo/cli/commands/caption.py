@@ -20,9 +20,9 @@ from whisper_hailo.cli.caption_options import (
     expect_heard,
 )
 from whisper_hailo.cli.caption_views import report
+from whisper_hailo.cli.messages import is_verbose
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, patient_results
-from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.core.errors import ExitCode, display_path
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import Supervisor, release_freed_memory, require_extra

@@ -1,15 +1,15 @@
-"""`whisper-hailo convert`: a Whisper checkpoint in, a model directory out."""
+"""`whisper-hailo convert` and `inspect`: make model directories, and show what is in them."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any
 
+from whisper_hailo.cli.messages import note
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.cli.verbosity import note
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, display_path
 from whisper_hailo.core.flags import Flag
@@ -57,3 +57,28 @@ def _describe(spec: ModelSpec) -> str:
         f"encoder {spec.encoder_quantization}, {'float16, ' * spec.half}{size_mib:.1f} MiB"
         + "".join(f", {form.file}" for form in spec.hailo)
     )
+
+
+def inspect(
+    path: Annotated[Path, Argument("Model directory, ONNX file or HEF.")],
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
+) -> None:
+    """Show dimensions, windows, quantisation, sizes and hashes."""
+    from whisper_hailo.convert.inspect import describe
+
+    facts = describe(path)
+    if as_json:
+        emit_json(facts, indent=2)
+    else:
+        emit("\n".join(_lines(facts)) + "\n")
+
+
+def _lines(facts: dict[str, Any], indent: str = "") -> list[str]:
+    """Format facts as an indented outline, one line each."""
+    lines = []
+    for key, value in facts.items():
+        if isinstance(value, dict):
+            lines += [f"{indent}{key}:", *_lines(value, indent + "  ")]
+        else:
+            lines.append(f"{indent}{key}: {value}")
+    return lines

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Annotated
 
 from whisper_hailo.backends.options import ChipPriority
-from whisper_hailo.cli.model import Fallback, ModelOptions, tell_engine
+from whisper_hailo.cli.messages import log_as
 from whisper_hailo.cli.options import FieldSubset
-from whisper_hailo.cli.verbosity import log_as
+from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, tell_engine
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import release_freed_memory, require_extra

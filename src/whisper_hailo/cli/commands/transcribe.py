@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from whisper_hailo.cli.model import Fallback, ModelOptions, tell_engine
+from whisper_hailo.cli.messages import note
 from whisper_hailo.cli.options import Argument
-from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
-from whisper_hailo.cli.verbosity import note
+from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions, tell_engine
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import CHANNELS, flag, require_choices
 from whisper_hailo.core.partial_options import PartialOptions
@@ -24,9 +23,10 @@ from whisper_hailo.decoding.options import (
     WordOptions,
 )
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
-from whisper_hailo.transcription.pipeline import check_batch_size
+from whisper_hailo.transcription.pipeline import USUAL_OPTIONS, check_batch_size
 
 if TYPE_CHECKING:
+    from whisper_hailo.audio import AudioSource
     from whisper_hailo.cli.inputs import Input
     from whisper_hailo.cli.sink import Sink
     from whisper_hailo.core.types import Transcript
@@ -59,9 +59,9 @@ def transcribe(
     from whisper_hailo.cli.inputs import find_inputs, looked_at
     from whisper_hailo.cli.sink import Sink
 
-    options_on = partial(decoding_options, decoding, fallback, output)
     # Wrong options and files are refused before a model is looked for.
-    model.expect_language(options_on(DecodingOptions(), FALLBACK_STEP))
+    options_on = cache(partial(decoding_options, decoding, fallback, output))
+    model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
     timed = decoding.typed.get("timestamps", False)
     sink = Sink.of(output, find_inputs(audio), timed=timed)
     sink.expect_writable()
@@ -78,7 +78,14 @@ def transcribe(
     tell_engine(transcriber)
     with transcriber:
         run = _Run(transcriber, options, long, together, sink)
-        codes |= zip(sound, run.all(list(sound.values())), strict=True)
+        transcribe_input = run.choose(list(sound.values()))
+        for at, entry in sound.items():
+            try:
+                transcribe_input(entry)
+            except ReaderGoneError:
+                raise
+            except Exception as error:
+                codes[at] = sink.put_error(entry, error)
     return next((codes[at] for at in sorted(codes) if codes[at]), ExitCode.OK)
 
 
@@ -91,15 +98,7 @@ def decoding_options(
 ) -> DecodingOptions:
     """Put typed options on the decoder's defaults, with timestamps where an option needs them.
 
-    Args:
-        given: typed options.
-        fallback: the temperatures.
-        output: where the results go.
-        default: the decoder's default options.
-        step: the decoder's default step of temperature in fallback.
-
-    Raises:
-        OptionError: a value is out of range, or an option needs another one.
+    `step` is the decoder's default increment of temperature in fallback.
     """
     search = SearchOptions(fallback.temperatures(step))
     options = given.on(replace(default, search=search))
@@ -122,7 +121,7 @@ def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
 
 
 class _Run:
-    """Transcribes all inputs; one that fails is reported and the next is run."""
+    """Transcribes inputs, one at a time or several together."""
 
     def __init__(
         self,
@@ -139,32 +138,23 @@ class _Run:
         self._splits = together.channels == "split"
         self._sink = sink
         self._identity = cache(lambda: transcriber.identity(options, long, together.batch_size))
+        self._outcomes: Iterator[Transcript | Exception] = iter(())
 
-    def all(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
-        """Yield exit codes in order."""
+    def choose(self, inputs: Sequence[Input]) -> Callable[[Input], None]:
+        """Return what transcribes each of some inputs, which is called in their order."""
         if self._splits:
-            return (self._reported(entry, self._by_channel) for entry in inputs)
+            return self._by_channel
         if self._batch_size in (None, 1) or len(inputs) == 1:
-            return (self._reported(entry, self._as_it_comes) for entry in inputs)
-        outcomes = self._transcriber.transcribe_many(
-            (entry.source() for entry in inputs),
-            self._options,
-            long=self._long,
-            batch_size=self._batch_size,
-        )
-        return (
-            self._reported(entry, partial(self._put, outcome=outcome))
-            for entry, outcome in zip(inputs, outcomes, strict=True)
-        )
+            return self._as_it_comes
+        self._outcomes = self._together(entry.source() for entry in inputs)
+        return self._put_next
 
-    def _reported(self, entry: Input, work: Callable[[Input], None]) -> ExitCode:
-        try:
-            work(entry)
-        except ReaderGoneError:
-            raise
-        except Exception as error:
-            return self._sink.put_error(entry, error)
-        return ExitCode.OK
+    def _together(
+        self, sources: Iterable[AudioSource], progress: Progress | None = None
+    ) -> Iterator[Transcript | Exception]:
+        return self._transcriber.transcribe_many(
+            sources, self._options, progress, long=self._long, batch_size=self._batch_size
+        )
 
     def _as_it_comes(self, entry: Input) -> None:
         """Transcribe one input; its text is written segment by segment."""
@@ -191,23 +181,19 @@ class _Run:
         transcripts = []
         try:
             with split_channels(entry.source()) as channels:
-                for outcome in self._transcriber.transcribe_many(
-                    channels,
-                    self._options,
-                    progress,
-                    long=self._long,
-                    batch_size=self._batch_size,
-                ):
-                    if isinstance(outcome, Exception):
-                        raise outcome
-                    transcripts.append(outcome)
+                for outcome in self._together(channels, progress):
+                    transcripts.append(_expect_transcript(outcome))
             whole = merge_channels(transcripts)
         finally:
             progress.close()
         self._sink.put(entry, whole)
 
-    def _put(self, entry: Input, outcome: Transcript | Exception) -> None:
-        """Write one of several results that were decoded together."""
-        if isinstance(outcome, Exception):
-            raise outcome
-        self._sink.put(entry, outcome)
+    def _put_next(self, entry: Input) -> None:
+        """Write the next of several results that were decoded together."""
+        self._sink.put(entry, _expect_transcript(next(self._outcomes)))
+
+
+def _expect_transcript(outcome: Transcript | Exception) -> Transcript:
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

@@ -16,7 +16,7 @@ from whisper_hailo.batch.manifest import Failure, Group, Outcome, PieceResult
 from whisper_hailo.batch.workers import Setup
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import batch as module
-from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.types import Settings
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions

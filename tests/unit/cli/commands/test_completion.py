@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.cli.app import run
-from whisper_hailo.cli.commands.completion import SHELLS, VARIABLE
+from whisper_hailo.cli.app import SHELLS, VARIABLE, run
 
 PROGRAM = Path(sys.executable).with_name("whisper-hailo")
 PATIENCE_S = 120

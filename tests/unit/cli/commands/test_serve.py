@@ -15,7 +15,7 @@ from tests.unit.cli.commands.test_transcribe_options import Listener
 from tests.unit.cli.given import given
 from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.app import run
-from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core import process
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions

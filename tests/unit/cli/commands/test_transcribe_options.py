@@ -13,8 +13,8 @@ import pytest
 
 from tests.unit.cli.given import given
 from whisper_hailo.cli.app import load_command, run
-from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.options import options_of
+from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.transcription.longform.plan import Clip, LongOptions

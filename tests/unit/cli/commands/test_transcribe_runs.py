@@ -12,9 +12,9 @@ import pytest
 from tests.unit.cli.commands.many import Many, many, stereo
 from tests.unit.cli.given import given
 from whisper_hailo.cli.app import run
-from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
+from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.transcription.window_cache import Journal

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.cli.failures import (
+from whisper_hailo.cli.messages import (
     DEBUG_VARIABLE,
     LONGEST_LINE,
     OneLine,
