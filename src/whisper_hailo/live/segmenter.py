@@ -24,6 +24,10 @@ _HOP: Final = 80
 """Samples between places that are looked at: 5 ms."""
 
 
+_QUIET_S: Final = 1.0
+"""The detector forgets what it has heard after so much silence. Its state can get stuck after a
+voice of another kind: 14 s of speech were missed so."""
+
 _TURN: Final = 10
 """FrameBuffer of speech by another speaker that make it theirs; less is a word between."""
 
@@ -58,6 +62,7 @@ class Segmenter:
         self._probabilities: list[float] = []
         self._offset = 0  # samples of the first frame that belong to the segment before
         self._run = 0  # frames of speech on end, or of silence within a segment
+        self._n_quiet = 0  # frames of silence on end while no segment is running
         self._speaking = False
         self._turn: deque[int] = deque(maxlen=_TURN)  # frames of speech by another, on end
         self._other: int | None = None
@@ -104,6 +109,9 @@ class Segmenter:
             return self._go_on(frame, probability, speaker)
         self._before.append((frame, probability, speaker))
         self._run = self._run + 1 if probability >= self._threshold else 0
+        self._n_quiet = self._n_quiet + 1 if probability < self._threshold - _HYSTERESIS else 0
+        if self._n_quiet == _frames(_QUIET_S):
+            self._detector.reset()
         if self._run < self._min_speech:
             return None
         self._begin()
@@ -118,7 +126,7 @@ class Segmenter:
         heard = [speaker for *_, speaker in kept[-self._run :]]
         self.speaker = max(heard, key=heard.count)
         self._turn.clear()
-        self._offset, self._run, self._speaking = 0, 0, True
+        self._offset, self._run, self._n_quiet, self._speaking = 0, 0, 0, True
 
     def _go_on(self, frame: FloatArray, probability: float, speaker: int | None) -> Signal | None:
         self._frames.append(frame)

@@ -42,6 +42,28 @@ def test_what_is_skipped_is_no_pre_roll_and_half_a_click_before_it_counts_no_mor
     assert cutter.n_samples == 2 * FRAME
 
 
+def test_silence_of_a_second_resets_the_detector_once() -> None:
+    class Counting(Told):
+        n_resets = 0
+
+        def reset(self) -> None:
+            self.n_resets += 1
+
+    detector = Counting()
+    cutter = Segmenter(detector, quick())
+    n_frames = 32  # a second
+    for probability in [N] * (n_frames - 1):
+        cutter.push(frames(probability)[0])
+    assert detector.n_resets == 0
+    for probability in [N] * (3 * n_frames):
+        cutter.push(frames(probability)[0])
+    assert detector.n_resets == 1
+    for probability in [S] * 10 + [N] * 2 * n_frames:
+        if cutter.push(frames(probability)[0]) is Signal.ENDED:
+            cutter.end()
+    assert detector.n_resets == 2
+
+
 def said_by(*speakers: int | None) -> tuple[Segmenter, list[Signal | None]]:
     """Speech of these speakers, a frame each; the first two begin a segment."""
     options = quick(min_speech_s=0.064, pre_roll_s=0.096, min_silence_s=1.0)
