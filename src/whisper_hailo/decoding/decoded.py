@@ -18,12 +18,20 @@ class Drafted:
         n_passes: decoder passes.
         guess: ids that were held back, empty where the text ends with end-of-transcript; they end
             the draft of the next buffer.
+        places: of each token that was decoded, the encoder position that the decoder attended to
+            most; empty for complete text, and for decoders without alignment.
     """
 
     probabilities: tuple[float, ...]
     n_fixed: int
     n_passes: int
     guess: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()
+
+    @property
+    def all_places(self) -> tuple[int, ...]:
+        """Return `places` with 0 for each settled token before them."""
+        return (0,) * self.n_fixed + self.places if self.places else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.commit_policy import RunningText, caption_words
+from whisper_hailo.live.commit_policy import RunningText, caption_words, commit_policy
 from whisper_hailo.live.controls import LiveSettings
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import Completed, Event, Partial, Reason, Started
@@ -142,7 +142,7 @@ class Captioner:
             self._listener.begin()
         self._running = RunningSegment(
             self._n_segments,
-            RunningText(self._listener.options.settle_s),
+            RunningText(commit_policy(self._listener.options)),
             self._segmenter.start,
             carried=carried,
             speaker=self._segmenter.speaker,

@@ -1,14 +1,15 @@
-"""The running segment's text: what is committed, what may still change."""
+"""The running segment's text: what stays, what may change, and the policies that decide it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.events import CaptionWord
+from whisper_hailo.live.options import SETTLE_S, CaptionOptions
 
 _MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-"
 
@@ -28,27 +29,97 @@ class Tentative:
     times: int = 1
 
 
-@dataclass(slots=True)
-class RunningText:
-    """Hypotheses of a growing buffer, and the words they agree on.
+class CommitPolicy(Protocol):
+    """Decides which words stay. The last word of a hypothesis may be incomplete and never does."""
 
-    A word is committed when at least two consecutive hypotheses, `settle_s` of audio apart, have it
-    at
-    its place, and it is not the last word, which may be incomplete. Two hypotheses alone are weak
-    evidence: a model that has heard half a sentence likes to finish it, and does so twice.
+    def is_settled(self, tentative: Tentative, length_s: float) -> bool:
+        """Return whether a word stays, if those before it do.
+
+        Args:
+            tentative: the word as recognised last.
+            length_s: of the buffer.
+        """
+        ...
+
+    def said_by_s(self, tentative: Tentative) -> float:
+        """Return a moment by which a settled word has been said, from the buffer's start."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Commits a word that at least two consecutive hypotheses have at its place.
+
+    Two hypotheses alone are weak evidence: a model that has heard half a sentence likes to finish
+    it, and does so twice.
 
     Attributes:
-        settle_s: see above.
-        committed: words that stay.
-        tentative: words behind them.
-        settled_s: a moment by which all committed words had been said, from the buffer's start.
-        n_corrected: tentative words that were shown and then changed or removed.
-        guess: token ids held back from the last hypothesis: not shown, but tried as a draft.
+        settle_s: the hypotheses are so many seconds of audio apart.
 
     Source: local agreement (Liu et al. 2020; Macháček et al. 2023), with a time span.
     """
 
     settle_s: float
+
+    def is_settled(self, tentative: Tentative, length_s: float) -> bool:
+        """See `CommitPolicy`."""
+        # Lengths are sums of frames: a thousandth of a second decides nothing.
+        return tentative.times >= 2 and tentative.since_s <= length_s - self.settle_s + 1e-3
+
+    def said_by_s(self, tentative: Tentative) -> float:
+        """Return the length of the buffer in which it was recognised first."""
+        return tentative.since_s
+
+
+@dataclass(frozen=True, slots=True)
+class AlignAtt:
+    """Commits a word at once if the decoder does not attend to the end of the audio for it.
+
+    One hypothesis is enough. Words of decoders without alignment are left to agreement.
+
+    Attributes:
+        settle_s: seconds at the end of the audio that a word must not rest on.
+
+    Source: AlignAtt (Papi et al. 2023).
+    """
+
+    settle_s: float
+
+    def is_settled(self, tentative: Tentative, length_s: float) -> bool:
+        """See `CommitPolicy`."""
+        attended_s = tentative.word.attended_s
+        if attended_s is None:
+            return Agreement(SETTLE_S["agreement"]).is_settled(tentative, length_s)
+        return attended_s <= length_s - self.settle_s + 1e-3
+
+    def said_by_s(self, tentative: Tentative) -> float:
+        """Return the place that the decoder attended to, and what it may look past it."""
+        attended_s = tentative.word.attended_s
+        if attended_s is None:
+            return tentative.since_s
+        return min(tentative.since_s, attended_s + self.settle_s)
+
+
+def commit_policy(options: CaptionOptions) -> CommitPolicy:
+    """Return the policy that options name."""
+    make = AlignAtt if options.policy == "alignatt" else Agreement
+    return make(options.policy_settle_s)
+
+
+@dataclass(slots=True)
+class RunningText:
+    """Hypotheses of a growing buffer, and the words of them that stay.
+
+    Attributes:
+        policy: decides which words stay.
+        committed: words that stay.
+        tentative: words behind them.
+        settled_s: a moment by which all committed words had been said, from the buffer's start.
+        n_corrected: tentative words that were shown and then changed or removed.
+        guess: token ids held back from the last hypothesis: not shown, but tried as a draft.
+    """
+
+    policy: CommitPolicy
     committed: list[BufferWord] = field(default_factory=list)
     tentative: list[Tentative] = field(default_factory=list)
     settled_s: float = 0.0
@@ -103,11 +174,10 @@ class RunningText:
     def _commit(self, length_s: float) -> None:
         n_ready = 0
         for old in self.tentative[:-1]:
-            # Lengths are sums of frames: a thousandth of a second decides nothing.
-            if old.times < 2 or old.since_s > length_s - self.settle_s + 1e-3:
+            if not self.policy.is_settled(old, length_s):
                 break
             n_ready += 1
-            self.settled_s = max(self.settled_s, old.since_s)
+            self.settled_s = max(self.settled_s, self.policy.said_by_s(old))
         self.committed += [old.word for old in self.tentative[:n_ready]]
         self.tentative = self.tentative[n_ready:]
 
@@ -160,7 +230,7 @@ def _after_tokens(
         if len(word.tokens) > n_left:
             shown = committed[-1].text
             text = word.text.removeprefix(shown) if word.text.startswith(shown) else ""
-            rest = BufferWord(text, word.tokens[n_left:], word.probability)
+            rest = replace(word, text=text, tokens=word.tokens[n_left:])
             return (rest, *words[index + 1 :])
         n_left -= len(word.tokens)
     return ()

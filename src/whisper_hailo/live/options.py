@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES
 from whisper_hailo.core.errors import OptionError
@@ -14,6 +14,11 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 _FRAME_S: Final = FRAME_SAMPLES / SAMPLE_RATE_HZ
 _MAX_SEGMENT_S: Final = 18.0
 """What a 20 s window holds with its margin; half a minute late a sentence is of no use."""
+
+PolicyName: TypeAlias = Literal["agreement", "alignatt"]
+
+SETTLE_S: Final[dict[PolicyName, float]] = {"agreement": 2.0, "alignatt": 1.0}
+"""Commit policies, with the `settle_s` of each where none is given."""
 
 _LONGEST_S: Final = 30.0
 _SEGMENTS: Final = "Segments"
@@ -37,7 +42,10 @@ class CaptionOptions:
         min_partial_s: new audio after which a partial is due; 0 makes none.
         max_segment_s: longer segments are cut between words; `None` is 18 s, or what the engine
             takes where that is less.
-        settle_s: a word is committed when hypotheses at least this far apart agree on it.
+        settle_s: a word is committed when hypotheses at least this far apart agree on it; of
+            `alignatt`: when the decoder attends to nothing of so many last seconds for it; `None`:
+            `SETTLE_S`.
+        policy: what commits a word: agreement of hypotheses, or attention (AlignAtt).
         hold_back_s: a partial ends where the decoder attends to the last so many seconds of audio,
             since it guesses at words that are not said yet.
         drafts: verify the previous text instead of decoding again.
@@ -80,12 +88,14 @@ class CaptionOptions:
         shown="18, or less where the window is shorter",
         settings_only=True,
     )
-    settle_s: float = flag(
-        2.0,
-        "Commit a word when hypotheses this far apart agree.",
+    settle_s: float | None = flag(
+        None,
+        "Commit a word when hypotheses this far apart agree; of alignatt: when it does not rest "
+        "on the last S seconds.",
         _SEGMENTS,
         name="--settle",
         metavar="S",
+        shown="2, or 1 with alignatt",
         settings_only=True,
     )
     hold_back_s: float = flag(
@@ -94,6 +104,13 @@ class CaptionOptions:
         _SEGMENTS,
         name="--hold-back",
         metavar="S",
+        settings_only=True,
+    )
+    policy: PolicyName = flag(
+        "agreement",
+        "What commits a word.",
+        _SEGMENTS,
+        choices=tuple(SETTLE_S),
         settings_only=True,
     )
     drafts: bool = flag(
@@ -115,19 +132,27 @@ class CaptionOptions:
             ("min_speech_s", 0.0),
             ("pre_roll_s", 0.0),
             ("min_partial_s", 0.0),
-            ("settle_s", 0.0),
             ("hold_back_s", 0.0),
         ):
             fits = least_s <= getattr(self, name) <= _LONGEST_S
             require_valid(self, name, fits, f"{least_s:g} to {_LONGEST_S:g} s")
+        fits = self.settle_s is None or 0.0 <= self.settle_s <= _LONGEST_S
+        require_valid(self, "settle_s", fits, f"0 to {_LONGEST_S:g} s")
+        require_valid(self, "policy", self.policy in SETTLE_S, " or ".join(SETTLE_S))
         longest = self.max_segment_s
         fits = longest is None or (math.isfinite(longest) and longest >= 1.0)
         require_valid(self, "max_segment_s", fits, "1 s or more")
 
     @property
+    def policy_settle_s(self) -> float:
+        """Return `settle_s`, or the policy's own where none is given."""
+        return SETTLE_S[self.policy] if self.settle_s is None else self.settle_s
+
+    @property
     def changeable(self) -> dict[str, float]:
         """Return the options that may be changed while captions run, by name."""
-        return {name: getattr(self, name) for name in _CHANGEABLE}
+        values = {name: getattr(self, name) for name in _CHANGEABLE}
+        return values | {"settle_s": self.policy_settle_s}
 
     def changed(self, given: dict[str, object]) -> CaptionOptions:
         """Return options with other values, while captions run.

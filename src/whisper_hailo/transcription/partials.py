@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from whisper_hailo.audio.windows import Window
-from whisper_hailo.core.types import UNSPACED_LANGUAGES, BufferText, BufferWord, FloatArray, Word
+from whisper_hailo.core.types import (
+    SECONDS_PER_TIMESTAMP,
+    UNSPACED_LANGUAGES,
+    BufferText,
+    BufferWord,
+    FloatArray,
+    Word,
+)
 from whisper_hailo.decoding.decoded import Drafted
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
@@ -61,7 +68,7 @@ def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
         Word(0.0, 0.0, text, 0.0, ids) for text, ids in split_words(tokenizer, kept, language)
     ]
     return BufferText(
-        words=join_words(pieces, language, drafted.probabilities or None),
+        words=join_words(pieces, language, drafted.probabilities or None, drafted.all_places),
         language=language,
         passes=drafted.n_passes,
         runaway=decoded.runaway,
@@ -70,7 +77,10 @@ def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
 
 
 def join_words(
-    pieces: Sequence[Word], language: str, probabilities: Sequence[float] | None = None
+    pieces: Sequence[Word],
+    language: str,
+    probabilities: Sequence[float] | None = None,
+    places: Sequence[int] = (),
 ) -> tuple[BufferWord, ...]:
     """Join marks without a space before them to the previous word.
 
@@ -78,6 +88,7 @@ def join_words(
         pieces: words and marks, with times where there are any.
         language: unspaced languages keep every character apart.
         probabilities: of each token, where the engine gives them.
+        places: the encoder position that each token attends to most, likewise.
     """
     words: list[BufferWord] = []
     begins: list[int] = []
@@ -100,9 +111,17 @@ def join_words(
     if probabilities is None:
         return tuple(words)
     return tuple(
-        replace(word, probability=_mean(probabilities[begin : begin + len(word.tokens)]))
+        replace(
+            word,
+            probability=_mean(probabilities[begin : begin + len(word.tokens)]),
+            attended_s=_latest_s(places[begin : begin + len(word.tokens)]),
+        )
         for word, begin in zip(words, begins, strict=True)
     )
+
+
+def _latest_s(places: Sequence[int]) -> float | None:
+    return max(places) * SECONDS_PER_TIMESTAMP if places else None
 
 
 def _mean(values: Sequence[float]) -> float:

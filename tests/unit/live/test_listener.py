@@ -13,7 +13,7 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.commit_policy import RunningText
+from whisper_hailo.live.commit_policy import Agreement, RunningText
 from whisper_hailo.live.events import Completed
 from whisper_hailo.live.listener import RunningSegment, SegmentListener
 from whisper_hailo.live.options import CaptionOptions
@@ -50,7 +50,7 @@ def listening(engine: Guesser) -> tuple[SegmentListener, CaptionStatistics]:
 
 
 def segment() -> RunningSegment:
-    return RunningSegment(0, RunningText(1.0), 0)
+    return RunningSegment(0, RunningText(Agreement(1.0)), 0)
 
 
 def test_a_word_or_two_do_not_settle_the_language() -> None:
@@ -96,7 +96,7 @@ def test_what_was_found_is_forgotten_when_another_language_is_asked_for() -> Non
 
 def test_what_another_segment_left_is_the_draft_until_something_of_this_one_was_heard() -> None:
     left = Draft((1, 2, 3))
-    running = RunningSegment(1, RunningText(1.0), 0, carried=left)
+    running = RunningSegment(1, RunningText(Agreement(1.0)), 0, carried=left)
     assert running.draft is left
     running.shown = 16_000
     assert running.draft == Draft()

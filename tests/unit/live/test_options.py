@@ -9,6 +9,7 @@ import pytest
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag_of
+from whisper_hailo.live.commit_policy import Agreement, AlignAtt, commit_policy
 from whisper_hailo.live.options import CaptionOptions
 
 
@@ -42,6 +43,7 @@ def test_what_is_a_time_is_typed_in_seconds() -> None:
         bare = field.name.removesuffix("_s")
         is_time = bare != field.name
         shown = {
+            "settle_s": "2, or 1 with alignatt",
             "max_segment_s": "18, or less where the window is shorter",
             "trim_window": "where the encoder can",
         }
@@ -52,8 +54,8 @@ def test_what_is_a_time_is_typed_in_seconds() -> None:
 def test_options_that_are_not_given_are_those_that_the_documents_name() -> None:
     assert asdict(CaptionOptions()) == {
         "vad_threshold": 0.35, "min_silence_s": 0.5, "min_speech_s": 0.1, "pre_roll_s": 0.4,
-        "min_partial_s": 0.5, "max_segment_s": None, "settle_s": 2.0, "hold_back_s": 0.2,
-        "drafts": True, "trim_window": None,
+        "min_partial_s": 0.5, "max_segment_s": None, "settle_s": None, "hold_back_s": 0.2,
+        "policy": "agreement", "drafts": True, "trim_window": None,
     }  # fmt: skip
 
 
@@ -66,6 +68,15 @@ def test_what_may_change_while_captions_run() -> None:
         "hold_back_s": 0.2,
     }  # fmt: skip
     assert options.changed({}) == options
+
+
+def test_commit_policy_by_name_has_its_own_settle() -> None:
+    assert commit_policy(CaptionOptions()) == Agreement(2.0)
+    assert commit_policy(CaptionOptions(policy="alignatt")) == AlignAtt(1.0)
+    assert commit_policy(CaptionOptions(policy="alignatt", settle_s=0.0)) == AlignAtt(0.0)
+    assert CaptionOptions(policy="alignatt").changeable["settle_s"] == 1.0
+    with pytest.raises(OptionError, match="agreement"):
+        CaptionOptions(policy="wait-k")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,7 @@ class DraftSearch:
         self.opening = (*self._tokens, *self._propose(self._cursor.left()))
         self._logprobs: list[float] = []
         self._guess: tuple[int, ...] = ()
+        self._places: list[int] = []
         self._done = False
         self._n_passes = 0
 
@@ -150,6 +151,7 @@ class DraftSearch:
             n_fixed=n_fixed,
             n_passes=self._n_passes,
             guess=self._guess,
+            places=tuple(self._places[: len(chosen)]),
         )
         return [SearchResult((hypothesis,), drafted)]
 
@@ -174,17 +176,18 @@ class DraftSearch:
         """Take tokens while they match the draft, and one more; return how many matched."""
         expected, logits = self._expected, output.logits[0]
         # Lists, for the weights have just driven NumPy's functions out of the processor's cache.
-        logsumexp, guesses = output.logsumexp[0].tolist(), self._guesses(output)
+        logsumexp, places = output.logsumexp[0].tolist(), self._attended(output)
         for row, (own, total) in enumerate(zip(logits, logsumexp, strict=True)):
             wanted = expected[row] if row < len(expected) else None
             if self._goes_on and len(self._tokens) == self.n_fixed:
                 own[self._eot] = -np.inf
             token, logprob = self._choose(own, total, self._tokens)
-            if guesses[row] and token != self._eot:
+            if token != self._eot and self._is_guess(places, row):
                 self._guess = expected[row:] if token == wanted else (token,)
                 self._done = True
                 return row
             self._logprobs.append(logprob)
+            self._places += places[row : row + 1]
             if token == self._eot:
                 self._done = True
                 return row + (token == wanted)
@@ -194,10 +197,14 @@ class DraftSearch:
                 return row
         return len(logits)
 
-    def _guesses(self, output: StepOutput) -> Sequence[bool]:
-        """Return for each row whether its token is a guess at speech that is still to come."""
-        n_rows = output.logits.shape[1]
+    def _attended(self, output: StepOutput) -> list[int]:
+        """Return the encoder position that each row attends to most; nothing without alignment."""
         if self._horizon is None or output.alignment is None:
-            return [False] * n_rows
+            return []
+        n_rows = output.logits.shape[1]
         places = output.alignment[0][:, -n_rows:].sum(axis=0).argmax(axis=1)
-        return [place >= self._horizon for place in places.tolist()]
+        return [int(place) for place in places.tolist()]
+
+    def _is_guess(self, places: Sequence[int], row: int) -> bool:
+        """Return whether a row's token is a guess at speech that is still to come."""
+        return self._horizon is not None and bool(places) and places[row] >= self._horizon
