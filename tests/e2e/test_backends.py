@@ -52,11 +52,11 @@ def test_quantised_halves_of_other_model_directories(
 ) -> None:
     small = tmp_path / "int8"
     made = whisper_hailo(
-        "convert", MICRO, small, "--quantize", "int8", "--encoder-quantize", "none", "--half"
+        "convert", MICRO, small, "--quantize", "int8", "--encoder-quantize", "none"
     )
-    assert (made.returncode, "decoder int8, encoder none, float16," in made.stdout) == (0, True)
+    assert (made.returncode, "decoder int8, encoder none," in made.stdout) == (0, True)
     settings = _says(whisper_hailo, "--model", model, "--decoder", small)
-    assert (settings["decoder"], settings["quantization"]) == ("cached-int8-half", "int8")
+    assert (settings["decoder"], settings["quantization"]) == ("cached-int8", "int8")
 
 
 def test_a_description_and_two_graphs_are_enough(

@@ -175,12 +175,9 @@ def test_prefill_batches_and_left_padding(make_pair: MakePair) -> None:
         assert reference.relative_difference(got, expected) < LOGITS
 
 
-@pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize(("quantize", "tolerance"), [("int8", INT8_LOGITS), ("int4", INT4_LOGITS)])
-def test_quantised_decoder(
-    make_pair: MakePair, quantize: str, tolerance: float, half: bool
-) -> None:
-    pair = make_pair(checkpoints.TINY, ConvertOptions(quantize=quantize, half=half))
+def test_quantised_decoder(make_pair: MakePair, quantize: str, tolerance: float) -> None:
+    pair = make_pair(checkpoints.TINY, ConvertOptions(quantize=quantize))
     features = reference.encode(pair.torch_model, _mel(pair.spec, 500))
     _check_greedy(pair, features, tolerance)
 

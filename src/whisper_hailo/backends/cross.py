@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.core.spec import AUDIO_BLOCK, SIGNLESS_ZERO, AudioForm, Dimensions, ModelSpec
+from whisper_hailo.core.spec import AUDIO_BLOCK, SIGNLESS_ZERO, Dimensions, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
 AnyArray: TypeAlias = NDArray[Any]
@@ -46,51 +46,30 @@ def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 
     io.bind_output(name, "cpu", 0, array.dtype.type, array.shape, address)
 
 
-IN_GROUPED = ("last_position", "n_positions", "nothing_new")
-"""Inputs of a step besides keys, values and scales: how many there are, and that none are added."""
-
-_TYPES = {AudioForm.FLOAT: np.float32, AudioForm.CODES: np.uint8, AudioForm.HALF: np.float16}
-
-
 @dataclass(frozen=True, slots=True)
 class CrossNames:
     """Outputs of the cross-attention graph, which are inputs of the decoder.
 
     Attributes:
-        form: what the arrays hold.
         arrays: key and value of each layer in turn.
         scales: of each of these, where they are codes of 8 bits; else none.
-        same: outputs of the decoder, which are the arrays again, where its attention to them is
-            "grouped"; else none.
     """
 
-    form: AudioForm
     arrays: tuple[str, ...]
     scales: tuple[str, ...]
-    same: tuple[str, ...]
 
     @classmethod
     def of(cls, spec: ModelSpec) -> CrossNames:
         """`cross_key_0, cross_value_0, cross_key_1 ...` and so on."""
         layers = range(spec.dims.n_decoder_layers)
         parts = [(part, i) for i in layers for part in ("key", "value")]
+        scales = tuple(f"cross_{part}_scale_{i}" for part, i in parts)
         arrays = tuple(f"cross_{part}_{i}" for part, i in parts)
-        form = spec.audio_form
-        if form is AudioForm.FLOAT:
-            return cls(form, arrays, (), ())
-        if form is AudioForm.CODES:
-            return cls(form, arrays, tuple(f"cross_{part}_scale_{i}" for part, i in parts), ())
-        return cls(form, arrays, (), tuple(f"same_{part}_{i}" for part, i in parts))
+        return cls(arrays, scales if spec.audio_in_codes else ())
 
     @property
-    def made(self) -> frozenset[str]:
-        """What the cross-attention graph gives."""
+    def all(self) -> frozenset[str]:
         return frozenset((*self.arrays, *self.scales))
-
-    @property
-    def read(self) -> frozenset[str]:
-        """What the decoder is told of it."""
-        return self.made | frozenset(IN_GROUPED if self.same else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +78,9 @@ class CrossKV:
 
     Attributes:
         names: what the graphs call them.
-        arrays: key and value of each layer in turn, `(batch, heads, n_keys, head_size)`, float32
-            or float16; or codes, uint8, whose keys come in blocks, `(batch, heads, blocks,
-            head_size, AUDIO_BLOCK)`.
+        arrays: key and value of each layer in turn, `(batch, heads, n_keys, head_size)`, float32,
+            or codes, uint8, whose keys come in blocks, `(batch, heads, blocks, head_size,
+            AUDIO_BLOCK)`.
         scales: of each array of codes, `(batch, 1, heads, head_size)` float32: what one step of a
             channel is worth.
     """
@@ -116,48 +95,26 @@ class CrossKV:
         n_keys, heads, size = n_positions + 1, dims.n_decoder_heads, dims.head_size
         keys: tuple[int, ...] = (batch, heads, n_keys, size)
         values = keys
-        if names.form is AudioForm.CODES:
+        if names.scales:
             keys = (batch, heads, n_keys // AUDIO_BLOCK, size, AUDIO_BLOCK)
-        dtype = _TYPES[names.form]
+        dtype = np.uint8 if names.scales else np.float32
         arrays = tuple(np.empty(keys if "key" in name else values, dtype) for name in names.arrays)
         scale = (batch, 1, heads, size)
         return cls(names, arrays, tuple(np.empty(scale, np.float32) for _ in names.scales))
 
     @property
-    def grouped(self) -> bool:
-        """Whether "grouped" attention reads them, which takes many tokens of one row only."""
-        return bool(self.names.same)
-
-    @property
     def shares(self) -> bool:
         """Whether several hypotheses may read one window's."""
-        return self.names.form is AudioForm.CODES
+        return bool(self.scales)
 
     @property
     def n_windows(self) -> int:
         return int(self.arrays[0].shape[0])
 
-    def made(self) -> Named:
-        """Outputs of the cross-attention graph."""
-        pairs = zip(
-            (*self.names.arrays, *self.names.scales), (*self.arrays, *self.scales), strict=True
-        )
-        return dict(pairs)
-
-    def read(self) -> Named:
-        """Inputs of the decoder that stay as they are for a whole text."""
-        if not self.grouped:
-            return self.made()
-        batch, heads, n_keys, size = self.arrays[0].shape
-        return self.made() | {
-            "last_position": np.full(batch, n_keys - 1, np.int32),
-            "n_positions": np.array([n_keys], np.int32),
-            "nothing_new": np.zeros((batch, 0, heads * size), np.float16),
-        }
-
-    def same(self) -> Named:
-        """Outputs of the decoder that are its inputs: given their memory, nothing is copied."""
-        return dict(zip(self.names.same, self.arrays, strict=self.grouped))
+    def by_name(self) -> Named:
+        """Outputs of the cross-attention graph, which the decoder reads at every step."""
+        names = (*self.names.arrays, *self.names.scales)
+        return dict(zip(names, (*self.arrays, *self.scales), strict=True))
 
     def rows(self, rows: IntArray) -> CrossKV:
         """Those of some windows, in that order, repeats allowed."""
@@ -205,7 +162,7 @@ def alignment_weights(
 def _columns_of_keys(cross: CrossKV, layer: int, heads: Sequence[int]) -> FloatArray:
     """Keys of some heads, `(batch, heads, head_size, n_keys)` float32, without their scales."""
     keys = cross.arrays[2 * layer][:, heads].astype(np.float32, copy=False)
-    if cross.names.form is not AudioForm.CODES:
+    if not cross.scales:
         return keys.transpose(0, 1, 3, 2)
     batch, n_heads, _, size, _ = keys.shape
     columns: FloatArray = (keys - SIGNLESS_ZERO).transpose(0, 1, 3, 2, 4)

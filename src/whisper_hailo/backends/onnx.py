@@ -35,7 +35,6 @@ from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
     DECODER_FILE,
     ENCODER_FILE,
-    AudioForm,
     ModelSpec,
 )
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -147,7 +146,7 @@ class OnnxEncoder(Closing):
     @property
     def name(self) -> str:
         """`onnx-fp32`, `onnx-int8` or `onnx-int4`; `onnx-int8-half` with float16 and so on."""
-        return "onnx-" + _precision(self._spec.encoder_quantization, half=self._spec.half)
+        return f"onnx-{_precision(self._spec.encoder_quantization)}{'-half' * self._spec.half}"
 
     @property
     def n_frames(self) -> None:
@@ -228,8 +227,8 @@ class CachedDecoder(Closing):
 
     @property
     def name(self) -> str:
-        """`cached-fp32`, `cached-int8` or `cached-int4`; `cached-int8-half` with float16."""
-        return "cached-" + _precision(self._spec.quantization, half=self._spec.half)
+        """`cached-fp32`, `cached-int8` or `cached-int4`."""
+        return f"cached-{_precision(self._spec.quantization)}"
 
     @property
     def limits(self) -> Limits:
@@ -248,11 +247,11 @@ class CachedDecoder(Closing):
         """Load both graphs."""
         if self._decoder is None:
             cross = self._cross_names
-            inputs = _STEP_INPUTS | cross.read | frozenset(self._names.past)
-            outputs = frozenset(("logits", "logsumexp", *self._names.present, *cross.same))
+            inputs = _STEP_INPUTS | cross.all | frozenset(self._names.past)
+            outputs = frozenset(("logits", "logsumexp", *self._names.present))
             outputs |= {f"query_{layer}" for layer, _ in self._alignment_heads}
             graphs = (
-                GraphFile(CROSS_KV_FILE, frozenset({"audio_features"}), cross.made),
+                GraphFile(CROSS_KV_FILE, frozenset({"audio_features"}), cross.all),
                 GraphFile(DECODER_FILE, inputs, outputs),
             )
             self._cross_kv, self._decoder = (
@@ -275,7 +274,7 @@ class CachedDecoder(Closing):
         n_positions = check_features(audio_features, paddings, n_positions, self._spec)
         batch, n_audio_ctx, _ = audio_features.shape
         dims = self._spec.dims
-        in_codes = self._spec.audio_form is AudioForm.CODES
+        in_codes = self._spec.audio_in_codes
         if in_codes:
             paddings = tuple(map(_with_split_silence, paddings))
         heard = with_silence_keys(audio_features, paddings[0].silence)
@@ -308,7 +307,7 @@ class CachedDecoder(Closing):
         binding = session.io_binding()
         for row in range(batch):
             binding.bind_cpu_input("audio_features", audio_features[row : row + 1])
-            for name, array in cross.made().items():
+            for name, array in cross.by_name().items():
                 bind_in_place(binding, name, array[row : row + 1])
             with running(CROSS_KV_FILE):
                 session.run_with_iobinding(binding)
@@ -337,7 +336,7 @@ class CachedDecoder(Closing):
             state.n_audio_ctx,
             state.n_tokens + n_new,
         )
-        if n_new > 1 and state.batch > 1 and (state.n_tokens or state.cross.grouped):
+        if n_new > 1 and state.batch > 1 and state.n_tokens:
             output = in_pieces(partial(self._pass, alignment=alignment), tokens, after, positions)
         else:
             output = self._pass(tokens, after, positions, alignment=alignment)
@@ -391,10 +390,8 @@ class CachedDecoder(Closing):
         return replace(state, n_tokens=n_tokens)
 
 
-def _precision(quantization: str, *, half: bool) -> str:
-    if quantization == "none":
-        return "fp32"
-    return f"{quantization}-half" if half else quantization
+def _precision(quantization: str) -> str:
+    return "fp32" if quantization == "none" else quantization
 
 
 def _opened(

@@ -146,7 +146,7 @@ class Cache:
         if self.binding is None or self.binding.session is not session:
             past = dict(zip(names.past, self.arrays, strict=True))
             present = dict(zip(names.present, self.arrays, strict=True))
-            self.binding = Binding(session, past | cross.read(), present | cross.same())
+            self.binding = Binding(session, past | cross.by_name(), present)
         return self.binding
 
     def with_room(self, n_kept: int, n_new: int) -> Cache:

@@ -159,7 +159,7 @@ def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job
     of_cross = Arithmetic.FLOAT if of_decoder is Arithmetic.FLOAT else Arithmetic.TENSOR_8
 
     def decoder() -> dict[str, FileRecord]:
-        graph = decoder_graph(checkpoint, spec.alignment_heads, of_decoder, half=spec.half)
+        graph = decoder_graph(checkpoint, spec.alignment_heads, of_decoder)
         return write_graph(graph, work / DECODER_FILE, external=True)
 
     def encoder() -> dict[str, FileRecord]:
@@ -170,9 +170,7 @@ def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job
     return [
         decoder,
         encoder,
-        lambda: write_graph(
-            cross_kv_graph(checkpoint, of_cross, half=spec.half), work / CROSS_KV_FILE
-        ),
+        lambda: write_graph(cross_kv_graph(checkpoint, of_cross), work / CROSS_KV_FILE),
     ]
 
 

@@ -60,13 +60,13 @@ class ConvertOptions:
             and softmax always stay float. `auto` is `none` beside a decoder of `none`, else `int8`:
             with outliers kept apart, 494 recordings of people gave real `base` 2,465 word errors,
             and 2,491 in float32 (docs/accuracy.md).
-        half: what quantised graphs do not compute in 8 bits is in float16 where that is safe, for
-            processors that compute in it; `None` asks the one of this machine.
+        half: what a quantised encoder does not compute in 8 bits is in float16 where that is safe,
+            for processors that compute in it; `None` asks the one of this machine.
         tokenizer: a tokenizer file to use instead of the checkpoint's own.
         hailo: also write the graphs that the Hailo compiler takes; `None` writes none.
 
     Raises:
-        OptionError: no such quantisation, or float16 asked for where nothing is quantised.
+        OptionError: no such quantisation, or float16 asked for in a float32 encoder.
     """
 
     quantize: str = flag(AUTO_QUANTIZE, "Weights", choices=_CHOICES)
@@ -75,15 +75,15 @@ class ConvertOptions:
     hailo: HailoOptions | None = flag(None, "Also write the graphs that the Hailo compiler takes.")
     half: bool | None = flag(
         None,
-        "Float16 in quantised graphs.",
+        "Float16 in quantised encoders.",
         shown="where this processor computes in it",
     )
 
     def __post_init__(self) -> None:
         require_choices(self)
-        if self.half and not self.quantizes:
+        if self.half and self.encoder_form == "none":
             raise OptionError(
-                "--half is for quantised graphs; leave out --quantize none, or --half"
+                "--half is for 8-bit encoders; leave it out, or give --encoder-quantize int8"
             )
 
     @property
@@ -108,12 +108,7 @@ class ConvertOptions:
         return replace(self, quantize=self.decoder_form, encoder_quantize=self.encoder_form)
 
     @property
-    def quantizes(self) -> bool:
-        """Whether encoder or decoder have less than float32 weights."""
-        return {self.decoder_form, self.encoder_form} != {"none"}
-
-    @property
     def in_half(self) -> bool:
-        """Whether graphs compute in float16, asked for or not."""
+        """Whether the encoder computes in float16, asked for or not."""
         wanted = has_float16_kernels() if self.half is None else self.half
-        return wanted and self.quantizes
+        return wanted and self.encoder_form != "none"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -121,20 +120,6 @@ _LARGEST = {
 """Far beyond large-v3, near enough to fail at once on a config that is nonsense."""
 
 
-class AudioForm(Enum):
-    """How a decoder holds the keys and values of the audio, which every step reads.
-
-    Attributes:
-        FLOAT: in float32.
-        CODES: in 8 bits, with a scale for each channel of each window.
-        HALF: in float16.
-    """
-
-    FLOAT = "float32"
-    CODES = "8 bits"
-    HALF = "float16"
-
-
 @dataclass(frozen=True, slots=True)
 class Dimensions:
     """Sizes of a Whisper model, named as in the original code.
@@ -180,15 +165,6 @@ class Dimensions:
     def cache_head_size(self) -> int:
         """Width of a head in the decoder's cache; every published Whisper's heads are 64 wide."""
         return -(-self.head_size // GROUPED_WIDTH) * GROUPED_WIDTH
-
-    def audio_form(self, *, quantized: bool, half: bool) -> AudioForm:
-        """Return how a decoder holds the keys and values of the audio.
-
-        "Grouped" attention reads what is not float32. `half`: what is not quantised is float16.
-        """
-        if not quantized or self.head_size % GROUPED_WIDTH:
-            return AudioForm.FLOAT
-        return AudioForm.HALF if half else AudioForm.CODES
 
     @property
     def max_frames(self) -> int:
@@ -354,10 +330,9 @@ class ModelSpec:
         )
 
     @property
-    def audio_form(self) -> AudioForm:
-        """How the decoder with a cache holds the keys and values of the audio."""
-        quantized = self.quantization != "none"
-        return self.dims.audio_form(quantized=quantized, half=self.half)
+    def audio_in_codes(self) -> bool:
+        """Whether the decoder with a cache holds the keys and values of the audio in 8 bits."""
+        return self.quantization != "none"
 
     @property
     def multilingual(self) -> bool:
@@ -396,9 +371,9 @@ class ModelSpec:
             ) from error
         except ModelError as error:
             raise ModelError(f"{where}: {error}") from error
-        if version < _SIGNLESS_SINCE and spec.audio_form is AudioForm.CODES:
+        if version < _SIGNLESS_SINCE and spec.audio_in_codes:
             raise ModelError(
-                f"{where}: it has an 8-bit decoder of format version {version}, expected "
+                f"{where}: it has a quantised decoder of format version {version}, expected "
                 f"{SPEC_VERSION}; convert the checkpoint again"
             )
         return spec

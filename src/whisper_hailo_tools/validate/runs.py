@@ -329,7 +329,7 @@ def _step_feeds(
     shape = (1, dims.n_decoder_heads, tokens.shape[1], dims.cache_head_size)
     past = dict.fromkeys(CacheNames.of(dims.n_decoder_layers).past, np.zeros(shape, np.float32))
     after = replace(state, n_tokens=tokens.shape[1])
-    feeds = state.cross.read() | past | StepInputs(dims.n_text_ctx).make(tokens, after)
+    feeds = state.cross.by_name() | past | StepInputs(dims.n_text_ctx).make(tokens, after)
     return feeds | {"positions": np.arange(tokens.shape[1])}
 
 

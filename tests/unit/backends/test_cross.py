@@ -12,7 +12,6 @@ from whisper_hailo.backends.cross import (
     heads_by_layer,
     rows_of,
 )
-from whisper_hailo.core.spec import AudioForm
 from whisper_hailo.core.types import FloatArray
 
 LOGS = np.log([2.0, 3.0, 1.0, 1.0])
@@ -24,7 +23,7 @@ def _cross() -> CrossKV:
 
     All other keys, and all values, are seven.
     """
-    names = CrossNames(AudioForm.FLOAT, ("k0", "v0", "k1", "v1"), (), ())
+    names = CrossNames(("k0", "v0", "k1", "v1"), ())
     arrays = [np.full((1, 2, 4, 2), 7, np.float32) for _ in names.arrays]
     arrays[2][0, 1] = np.stack([LOGS, np.zeros(4)], axis=1)
     return CrossKV(names, tuple(arrays), ())

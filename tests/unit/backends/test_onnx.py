@@ -232,9 +232,9 @@ def test_rows_of_a_batch_are_rounded_apart(tmp_path: Path, half: bool) -> None:
             alone = encoder.encode(mel[row : row + 1])
             np.testing.assert_array_equal(both[row], alone[0])
             own = decoder.start(alone, (FULL,)).cross
-            for name, array in own.made().items():
-                np.testing.assert_array_equal(cross.made()[name][row], array[0])
-            assert own.arrays[0].dtype == (np.float16 if half else np.uint8)
+            for name, array in own.by_name().items():
+                np.testing.assert_array_equal(cross.by_name()[name][row], array[0])
+            assert own.arrays[0].dtype == np.uint8
 
 
 def test_select_gives_rows_for_beams(decoder: CachedDecoder) -> None:

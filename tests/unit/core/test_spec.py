@@ -14,7 +14,6 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import (
     READABLE_VERSIONS,
     SPEC_VERSION,
-    AudioForm,
     Dimensions,
     FileRecord,
     HailoForm,
@@ -51,21 +50,9 @@ def test_a_spec_survives_its_file(tmp_path: Path) -> None:
     assert ModelSpec.load(tmp_path).to_json() == spec.to_json()
 
 
-@pytest.mark.parametrize(
-    ("quantization", "half", "expected"),
-    [
-        ("none", True, AudioForm.FLOAT),
-        ("int8", False, AudioForm.CODES),
-        ("int4", True, AudioForm.HALF),
-    ],
-)
-def test_how_audio_is_held_follows_from_the_weights(
-    quantization: str, half: bool, expected: AudioForm
-) -> None:
-    spec = replace(toy_spec(), quantization=quantization, half=half)
-    assert spec.audio_form is expected
-    narrow = replace(spec, dims=replace(spec.dims, d_model=60, n_decoder_heads=10))
-    assert narrow.audio_form is AudioForm.FLOAT  # heads of 6
+@pytest.mark.parametrize(("quantization", "in_codes"), [("none", False), ("int4", True)])
+def test_how_audio_is_held_follows_from_the_weights(quantization: str, in_codes: bool) -> None:
+    assert replace(toy_spec(), quantization=quantization).audio_in_codes is in_codes
 
 
 VERSION = f'"version": {SPEC_VERSION}'
@@ -114,7 +101,7 @@ def test_another_format_version_says_what_to_do() -> None:
 
 def test_8_bit_decoders_of_earlier_versions_are_to_be_converted_again() -> None:
     spec = replace(toy_spec(), quantization="int8")
-    assert spec.audio_form is AudioForm.CODES
+    assert spec.audio_in_codes
     for version in READABLE_VERSIONS:
         text = spec.to_json().replace(f'"version": {SPEC_VERSION}', f'"version": {version}')
         if version == SPEC_VERSION:
@@ -279,22 +266,6 @@ def test_a_width_is_split_into_its_heads() -> None:
     for change in ({"n_encoder_heads": 7}, {"n_decoder_heads": 7}):
         with pytest.raises(ModelError, match="7 heads"):
             replace(SMALL, **change)
-
-
-@pytest.mark.parametrize(
-    ("quantized", "half", "width", "form"),
-    [
-        (False, False, 64, AudioForm.FLOAT),
-        (False, True, 64, AudioForm.FLOAT),
-        (True, False, 64, AudioForm.CODES),
-        (True, True, 64, AudioForm.HALF),
-        (True, True, 60, AudioForm.FLOAT),
-        (True, False, 8, AudioForm.CODES),
-    ],
-)
-def test_how_audio_is_held(quantized: bool, half: bool, width: int, form: AudioForm) -> None:
-    dims = replace(SMALL, d_model=width, n_encoder_heads=1, n_decoder_heads=1)
-    assert dims.audio_form(quantized=quantized, half=half) is form
 
 
 @pytest.mark.parametrize(

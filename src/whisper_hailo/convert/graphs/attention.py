@@ -5,8 +5,6 @@ All queries come with 1 / sqrt(head size) folded into their projection, so the s
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from whisper_hailo.convert.graphs.builder import FLOAT, INT32, MICROSOFT, GraphBuilder
@@ -15,9 +13,6 @@ from whisper_hailo.core.spec import SIGNLESS_ZERO
 
 SELF_BIAS = "self_bias.cut"
 """What is added to the scores of the cache, `(batch, 1, n, n_columns)`."""
-
-HALF_BIAS = "cross_bias.half"
-"""What is added to the scores of the audio, in float16."""
 
 WINDOW_QUERIES = "window_queries.shape"
 """Shape `(4,)` of the queries of each window: `windows, -1, heads, head_size`."""
@@ -127,61 +122,6 @@ def _joined_blocks(b: GraphBuilder, blocks: str, name: str) -> str:
     shape = b.op("Shape", ("cross_bias",), f"{name}.n_keys", start=3, end=4)
     shape = b.op("Concat", (b.constant([0, 0, -1]), shape), f"{name}.shape", axis=0)
     return b.op("Reshape", (side_by_side, shape), name)
-
-
-def attend_to_half(b: GraphBuilder, name: str, query: str, layer: int, n_heads: int) -> str:
-    """Attention to keys and values of the audio that are held in float16.
-
-    Args:
-        b: the graph, with the inputs of `_attend_to_audio`, and `HALF_BIAS`.
-        name: name of the result `(batch, n, d_model)` float32.
-        query: `(batch, n, d_model)` float32.
-        layer: i.
-        n_heads: number of heads.
-    """
-    asked = in_half(b, query)
-    mixed = _attend_to_audio(
-        b, f"{name}.in_half", asked, layer=layer, n_heads=n_heads, more=(HALF_BIAS,)
-    )
-    return in_float(b, mixed, name)
-
-
-def _attend_to_audio(
-    b: GraphBuilder,
-    name: str,
-    query: str,
-    *,
-    layer: int,
-    n_heads: int,
-    more: tuple[str, ...],
-    **attrs: Any,  # noqa: ANN401 - attributes are numbers or words
-) -> str:
-    """Attention of the runtime's "grouped" kind to a cache to which this step adds nothing.
-
-    Args:
-        b: the graph, with the inputs `cross_key_{i}`, `cross_value_{i}`, `last_position`,
-            `n_positions` and `nothing_new`.
-        name: name of the result.
-        query: `(batch, n, d_model)`.
-        layer: i.
-        n_heads: number of heads.
-        more: further inputs: what is added to the scores, and where there are any, a blank and the
-            scales of keys and values.
-        attrs: further attributes.
-    """
-    cache = (f"cross_key_{layer}", f"cross_value_{layer}")
-    new, lengths = ("nothing_new",) * 2, ("last_position", "n_positions")
-    return b.ops(
-        "GroupQueryAttention",
-        (query, *new, *cache, *lengths, "", "", "", *more),
-        (name, f"same_key_{layer}", f"same_value_{layer}"),
-        domain=MICROSOFT,
-        num_heads=n_heads,
-        kv_num_heads=n_heads,
-        scale=1.0,
-        causal=0,
-        **attrs,
-    )[0]
 
 
 def attend_in_half(b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_heads: int) -> str:

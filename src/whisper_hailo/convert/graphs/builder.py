@@ -10,7 +10,6 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from whisper_hailo.checkpoint.weights import AnyArray, Weight, ready_weight
-from whisper_hailo.core.spec import AudioForm
 
 OPSET = 17
 """The first with LayerNormalization as one node, and the one the Hailo compiler takes."""
@@ -134,6 +133,3 @@ HALF = int(TensorProto.FLOAT16)
 UINT8 = int(TensorProto.UINT8)
 INT32 = int(TensorProto.INT32)
 INT64 = int(TensorProto.INT64)
-
-AUDIO_TYPES = {AudioForm.FLOAT: FLOAT, AudioForm.CODES: UINT8, AudioForm.HALF: HALF}
-"""Of the keys and values of the audio."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready_weight
-from whisper_hailo.convert.graphs.builder import AUDIO_TYPES, FLOAT, Graph, GraphBuilder
-from whisper_hailo.convert.graphs.layers import in_half, split_heads
+from whisper_hailo.convert.graphs.builder import FLOAT, UINT8, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.layers import split_heads
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
     Rounded,
@@ -19,7 +19,7 @@ from whisper_hailo.convert.graphs.products import (
     linear,
     seen_by_several,
 )
-from whisper_hailo.core.spec import AUDIO_BLOCK, SIGNLESS_ZERO, AudioForm, Dimensions
+from whisper_hailo.core.spec import AUDIO_BLOCK, SIGNLESS_ZERO, Dimensions
 
 _SMALLEST = 1e-20
 """A channel that is smaller everywhere counts as silent."""
@@ -28,9 +28,7 @@ _POSITIONS_AT_ONCE = 16
 """Positions whose largest values are taken together first."""
 
 
-def cross_kv_graph(
-    checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FLOAT, *, half: bool = False
-) -> Graph:
+def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FLOAT) -> Graph:
     """Author the cross-attention key and value projections of all decoder layers.
 
     Input `audio_features (batch, n_positions, d_model)`; outputs for each layer i
@@ -38,27 +36,26 @@ def cross_kv_graph(
     position is that of a zero row of audio features: key 0 (keys have no bias), value b_v. One such
     position with score ln P is worth P zero rows.
 
-    Where the arithmetic is not float, these are float16, or 8-bit codes whose zero is
-    `SIGNLESS_ZERO`, and `cross_key_scale_{i}` and `cross_value_scale_{i} (batch, 1, heads,
-    head_size)` what one step of each channel is worth in each row. Keys of codes come in blocks,
-    `(batch, heads, blocks, head_size, AUDIO_BLOCK)`: `n_positions + 1` is a multiple of it.
+    Where the arithmetic is not float, these are 8-bit codes whose zero is `SIGNLESS_ZERO`, and
+    `cross_key_scale_{i}` and `cross_value_scale_{i} (batch, 1, heads, head_size)` what one step of
+    each channel is worth in each row. Keys of codes come in blocks, `(batch, heads, blocks,
+    head_size, AUDIO_BLOCK)`: `n_positions + 1` is a multiple of it.
 
     Args:
         checkpoint: where the arrays come from.
         arithmetic: of the projections.
-        half: float16 rather than codes.
     """
     dims = checkpoint.config.dims
     b = GraphBuilder("whisper_cross_kv")
     features = b.input("audio_features", FLOAT, ("batch", "n_positions", dims.d_model))
     seen = _one_zero_row_more(b, seen_by_several(b, features, arithmetic), dims.d_model)
-    form = dims.audio_form(quantized=arithmetic is not Arithmetic.FLOAT, half=half)
+    in_codes = arithmetic is not Arithmetic.FLOAT
     for i in range(dims.n_decoder_layers):
         attention = f"decoder.layers.{i}.encoder_attn"
         key = checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False)
         value = checkpoint_linear(checkpoint, f"{attention}.v_proj")
         names = (f"cross_key_{i}", f"cross_value_{i}")
-        if form is AudioForm.CODES:
+        if in_codes:
             both = linear(b, seen, f"{attention}.kv", joined(key, value), arithmetic)
             codes = _in_8_bits(b, both, i, dims)
             parts = b.ops("Split", (codes,), [f"{name}.flat" for name in names], axis=-1)
@@ -67,23 +64,22 @@ def cross_kv_graph(
                 linear(b, seen, f"{attention}.k", key, arithmetic),
                 linear(b, seen, f"{attention}.v", value, arithmetic),
             )
-        if form is AudioForm.HALF:
-            parts = tuple(in_half(b, part) for part in parts)
         for name, part in zip(names, parts, strict=True):
-            if name == names[0] and form is AudioForm.CODES:
+            if name == names[0] and in_codes:
                 _in_blocks(b, part, name, dims)
             else:
                 split_heads(b, part, name, dims.n_decoder_heads, dims.head_size)
-            b.output(name, AUDIO_TYPES[form], audio_shape(name, dims, form))
+            dtype, shape = audio_form(name, dims, in_codes=in_codes)
+            b.output(name, dtype, shape)
     return b.build()
 
 
-def audio_shape(name: str, dims: Dimensions, form: AudioForm) -> tuple[int | str, ...]:
-    """Return the shape of `cross_key_{i}` or `cross_value_{i}`."""
+def audio_form(name: str, dims: Dimensions, *, in_codes: bool) -> tuple[int, tuple[int | str, ...]]:
+    """Return type and shape of `cross_key_{i}` or `cross_value_{i}`."""
     heads, size = dims.n_decoder_heads, dims.head_size
-    if form is AudioForm.CODES and name.startswith("cross_key"):
-        return ("windows", heads, "blocks", size, AUDIO_BLOCK)
-    return ("windows", heads, "n_positions + 1", size)
+    if in_codes and name.startswith("cross_key"):
+        return UINT8, ("windows", heads, "blocks", size, AUDIO_BLOCK)
+    return UINT8 if in_codes else FLOAT, ("windows", heads, "n_positions + 1", size)
 
 
 def _in_blocks(b: GraphBuilder, keys: str, name: str, dims: Dimensions) -> str:

@@ -11,26 +11,22 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import Config
 from whisper_hailo.checkpoint.weights import Weight
 from whisper_hailo.convert.graphs.attention import (
-    HALF_BIAS,
     ROW_VALUES,
     SELF_BIAS,
     WINDOW_QUERIES,
     attend,
     attend_to_cache,
     attend_to_codes,
-    attend_to_half,
 )
 from whisper_hailo.convert.graphs.builder import (
-    AUDIO_TYPES,
     FLOAT,
-    HALF,
     INT32,
     INT64,
     MICROSOFT,
     Graph,
     GraphBuilder,
 )
-from whisper_hailo.convert.graphs.cross_kv import audio_shape
+from whisper_hailo.convert.graphs.cross_kv import audio_form
 from whisper_hailo.convert.graphs.layers import add_and_norm, layer_norm, mlp_change, mlp_products
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
@@ -43,7 +39,7 @@ from whisper_hailo.convert.graphs.products import (
     with_wider_outputs,
 )
 from whisper_hailo.convert.graphs.quantize import block_size, quantized, rounding_shift
-from whisper_hailo.core.spec import AudioForm, Dimensions
+from whisper_hailo.core.spec import Dimensions
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,21 +202,17 @@ class _Decoder:
     checkpoint: Checkpoint
     dims: Dimensions
     precision: Precision
-    half: bool
 
     @property
-    def audio(self) -> AudioForm:
-        """How keys and values of the audio come."""
-        quantized = self.precision.vocabulary is not Arithmetic.FLOAT
-        return self.dims.audio_form(quantized=quantized, half=self.half)
+    def in_codes(self) -> bool:
+        """Whether keys and values of the audio come in 8 bits."""
+        return self.precision.vocabulary is not Arithmetic.FLOAT
 
 
 def decoder_graph(
     checkpoint: Checkpoint,
     alignment: HeadPairs,
     arithmetic: Arithmetic = Arithmetic.FLOAT,
-    *,
-    half: bool = False,
 ) -> Graph:
     """Author the decoder; `docs/reference/model-directory.md` lists its inputs and outputs.
 
@@ -232,10 +224,9 @@ def decoder_graph(
         alignment: `(layer, head)` pairs whose cross-attention weights will be wanted: the queries
             of their layers are outputs.
         arithmetic: `FLOAT` or blocks; `Precision` says which products keep more bits.
-        half: keys and values of the audio are float16, unless the arithmetic is float.
     """
     precision = Precision.of(arithmetic, checkpoint.config)
-    of = _Decoder(checkpoint, checkpoint.config.dims, precision, half)
+    of = _Decoder(checkpoint, checkpoint.config.dims, precision)
     b = GraphBuilder("whisper_decoder")
     _declare_inputs(b, of)
     _cut_self_bias(b)
@@ -258,7 +249,7 @@ def decoder_graph(
     project_to_vocabulary(b, checkpoint, hidden, precision)
     for i in sorted({layer for layer, _ in alignment}):
         shape: tuple[int | str, ...] = ("batch", "n_tokens", of.dims.d_model)
-        if of.audio is AudioForm.CODES:
+        if of.in_codes:
             shape = ("windows", "m", of.dims.n_decoder_heads, of.dims.head_size)
         b.output(f"query_{i}", FLOAT, shape)
     return b.build()
@@ -266,9 +257,7 @@ def decoder_graph(
 
 def _prepare_cross_attention(b: GraphBuilder, of: _Decoder) -> None:
     """What all layers' attention to the audio shares."""
-    if of.audio is AudioForm.HALF:
-        b.op("Cast", ("cross_bias",), HALF_BIAS, to=HALF)
-    if of.audio is AudioForm.CODES:
+    if of.in_codes:
         windows = b.op("Shape", ("cross_bias",), "n_windows", start=0, end=1)
         sizes = b.constant([-1, of.dims.n_decoder_heads, of.dims.head_size])
         b.op("Concat", (windows, sizes), WINDOW_QUERIES, axis=0)
@@ -316,22 +305,15 @@ def _cut_self_bias(b: GraphBuilder) -> None:
 def _declare_audio(b: GraphBuilder, of: _Decoder) -> None:
     """Keys and values of the audio, and which of them each row may look at."""
     dims = of.dims
-    dtype = AUDIO_TYPES[of.audio]
     for i in range(dims.n_decoder_layers):
         for part in ("key", "value"):
-            shape = audio_shape(f"cross_{part}_{i}", dims, of.audio)
-            b.input(f"cross_{part}_{i}", dtype, shape)
-            if of.audio is AudioForm.CODES:
+            name = f"cross_{part}_{i}"
+            b.input(name, *audio_form(name, dims, in_codes=of.in_codes))
+            if of.in_codes:
                 sizes = ("windows", 1, dims.n_decoder_heads, dims.head_size)
                 b.input(f"cross_{part}_scale_{i}", FLOAT, sizes)
-            if of.audio is AudioForm.HALF:
-                b.output(f"same_{part}_{i}", dtype, shape)
-    n_queries = 1 if of.audio is AudioForm.CODES else "n_tokens"
+    n_queries = 1 if of.in_codes else "n_tokens"
     b.input("cross_bias", FLOAT, ("windows", 1, n_queries, "n_positions + 1"))
-    if of.audio is AudioForm.HALF:
-        b.input("last_position", INT32, ("batch",))
-        b.input("n_positions", INT32, (1,))
-        b.input("nothing_new", HALF, ("batch", 0, dims.d_model))
 
 
 def _self_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
@@ -348,10 +330,10 @@ def _self_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
 
 
 def _cross_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
-    """`out(attention(normed))` over keys and values of the audio, in the form of `of.audio`."""
+    """`out(attention(normed))` over keys and values of the audio."""
     name, heads = f"decoder.layers.{i}.encoder_attn", of.dims.n_decoder_heads
     weights = query(of.checkpoint, name, of.dims.head_size)
-    if of.audio is AudioForm.CODES:
+    if of.in_codes:
         asked = linear(b, normed, f"{name}.q", weights, of.precision.others)
         apart = b.op("Reshape", (asked, WINDOW_QUERIES), f"{name}.q.by_window")
         scaled = b.op("Mul", (apart, f"cross_key_scale_{i}"), f"query_{i}")
@@ -359,10 +341,7 @@ def _cross_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
         mixed = b.op("Reshape", (values, ROW_VALUES), f"{name}.mixed")
     else:
         asked = linear(b, normed, f"query_{i}", weights, of.precision.others)
-        if of.audio is AudioForm.HALF:
-            mixed = attend_to_half(b, f"{name}.mixed", asked, i, heads)
-        else:
-            qkv = (asked, f"cross_key_{i}", f"cross_value_{i}")
-            mixed = attend(b, f"{name}.mixed", qkv, heads, bias="cross_bias")
+        qkv = (asked, f"cross_key_{i}", f"cross_value_{i}")
+        mixed = attend(b, f"{name}.mixed", qkv, heads, bias="cross_bias")
     out_proj = checkpoint_linear(of.checkpoint, f"{name}.out_proj")
     return linear(b, mixed, f"{name}.out", out_proj, of.precision.others)

@@ -11,7 +11,7 @@ from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_chec
 from tests.unit.backends.random_steps import values_of_codes
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready_weight
-from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, HALF, OPSET, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, OPSET, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
 from whisper_hailo.convert.graphs.decoder import decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
@@ -143,12 +143,11 @@ def test_encoder_accepts_any_even_length(checkpoint: Checkpoint, tmp_path: Path)
         assert features.shape == (batch, n_frames // 2, 64)
 
 
-@pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("arithmetic", [Arithmetic.FLOAT, Arithmetic.TENSOR_8])
 def test_cross_kv_has_the_shapes_that_it_declares(
-    checkpoint: Checkpoint, tmp_path: Path, arithmetic: Arithmetic, half: bool
+    checkpoint: Checkpoint, tmp_path: Path, arithmetic: Arithmetic
 ) -> None:
-    graph = cross_kv_graph(checkpoint, arithmetic, half=half)
+    graph = cross_kv_graph(checkpoint, arithmetic)
     session = _session(graph, tmp_path / "cross_kv.onnx")
     declared = [output.shape for output in session.get_outputs()]
     features = np.ones((3, 2 * AUDIO_BLOCK - 1, 64), np.float32)
@@ -236,21 +235,6 @@ def test_decoder_step_is_few_nodes(checkpoint: Checkpoint) -> None:
     assert counts["LayerNormalization"] == 3 * n_layers + 1
     assert counts["Softmax"] == counts["Transpose"] == 0  # alignment is computed by the host
     assert counts["Range"] == counts["Where"] == 0  # masks come from the host
-
-
-def test_decoder_with_float16_hears_audio_in_it(checkpoint: Checkpoint) -> None:
-    graph = decoder_graph(checkpoint, ((1, 0),), Arithmetic.BLOCKS_8, half=True)
-    types = {value.name: value.type.tensor_type.elem_type for value in graph.proto.input}
-    assert {types[f"cross_{part}_{i}"] for i in range(2) for part in ("key", "value")} == {HALF}
-    assert types["nothing_new"] == HALF
-    assert types["cross_bias"] == FLOAT
-    assert not any("scale" in name for name in types)
-    plain = decoder_graph(checkpoint, ((1, 0),), Arithmetic.BLOCKS_8).proto.input
-    assert HALF not in {value.type.tensor_type.elem_type for value in plain}
-    exact = decoder_graph(checkpoint, ((1, 0),), half=True)
-    assert exact.proto == decoder_graph(checkpoint, ((1, 0),)).proto, "float32 stays exact"
-    cross = cross_kv_graph(checkpoint, Arithmetic.TENSOR_8, half=True)
-    assert {value.type.tensor_type.elem_type for value in cross.proto.output} == {HALF}
 
 
 def test_decoder_alignment_follows_the_pairs(checkpoint: Checkpoint) -> None:
