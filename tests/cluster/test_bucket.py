@@ -129,7 +129,7 @@ def test_a_job_in_a_bucket_is_that_of_a_folder(
     gone = run(reaches, tmp_path / "archive.jsonl", "-o", "s3://archive/other")
     assert gone.returncode == 7
     (line,) = gone.stderr.splitlines()[-1:]
-    assert line.startswith("whisper-hailo: cannot read s3://archive/other/job.json (")
+    assert line.startswith("whisper-hailo: cannot read s3://archive/other/job.sqlite (")
 
 
 def test_a_bucket_that_vanishes_in_the_middle_costs_a_run_and_no_work(

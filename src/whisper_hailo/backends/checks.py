@@ -13,11 +13,7 @@ from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray, IntArray
 
 
 def check_mel(mel: FloatArray, spec: ModelSpec) -> None:
-    """Check log-mel windows against the encoder's context.
-
-    Raises:
-        ShapeError: other mel bins, an odd number of frames, none, or too many.
-    """
+    """Check log-mel windows against the encoder's context."""
     dims = spec.dims
     if mel.ndim != 3 or mel.shape[1] != dims.n_mels:
         raise ShapeError(
@@ -37,11 +33,7 @@ def check_mel(mel: FloatArray, spec: ModelSpec) -> None:
 
 
 def check_frames(got: int, takes: int) -> None:
-    """Refuse windows of another length than a fixed encoder's.
-
-    Raises:
-        ShapeError: another number of frames.
-    """
+    """Refuse windows of another length than a fixed encoder's."""
     if got != takes:
         window_s = takes / FRAMES_PER_SECOND
         raise ShapeError(
@@ -129,10 +121,6 @@ def check_step(
 
 
 def check_rewind(state: StateSize, n_tokens: int) -> None:
-    """Refuse to cut a state to more tokens than it has.
-
-    Raises:
-        ShapeError: the state holds fewer tokens.
-    """
+    """Refuse to cut a state to more tokens than it has."""
     if not 0 <= n_tokens <= state.n_tokens:
         raise ShapeError(f"cannot rewind to {n_tokens} tokens, the cache holds {state.n_tokens}")

@@ -47,14 +47,7 @@ class EmulatedEncoder(OneGraph):
         return self._form.window_s * FRAMES_PER_SECOND
 
     def encode(self, mel: FloatArray) -> FloatArray:
-        """Encode log-mel windows, one after the other as the chip does.
-
-        Args:
-            mel: `(batch, n_mels, n_frames)` float32, `n_frames` exactly the graph's.
-
-        Returns:
-            audio features `(batch, n_frames / 2, d_model)` float32.
-        """
+        """Encode windows, one after the other as the chip does; see `core.protocols.Encoder`."""
         check_mel(mel, self.spec)
         check_frames(mel.shape[2], self.n_frames)
         return np.concatenate([self._run(to_chip(row)) for row in mel])
@@ -94,11 +87,7 @@ def to_chip(mel: FloatArray) -> FloatArray:
 
 
 def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
-    """Name of the plan of an emulated graph, from the record beside it.
-
-    Raises:
-        ModelError: graph or record are missing, or they are of an earlier conversion.
-    """
+    """Name of the plan of an emulated graph, from the record beside it."""
     advice = f"make it with: whisper-hailo emulate MODEL_DIR --audio DIR --part {form.part}"
     record_path = path.with_suffix(".json")
     if not path.is_file() or not record_path.is_file():

@@ -99,9 +99,6 @@ def unsigned_graph(path: Path) -> bytes:
     The runtime does this itself where it is asked to, but only for weights that lie in the same
     graph as their product. Optimum's merged decoders have the products in both branches and the
     weights outside.
-
-    Raises:
-        ModelError: the file cannot be read, or its weights are used in a way that is not known.
     """
     import onnx
 

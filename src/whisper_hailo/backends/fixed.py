@@ -76,11 +76,7 @@ class FixedState:
 
 
 class FixedDecoder(Closing):
-    """Decodes by running a fixed graph over the token history at every step.
-
-    Raises:
-        ShapeError: the graph is longer than the model's contexts.
-    """
+    """Decodes by running a fixed graph over the token history at every step."""
 
     def __init__(self, runner: FixedRunner, spec: ModelSpec) -> None:
         dims = spec.dims
@@ -124,11 +120,7 @@ class FixedDecoder(Closing):
         paddings: tuple[Padding, ...],
         n_positions: IntArray | None = None,
     ) -> FixedState:
-        """Pad features with zero rows to the graph's positions; see `core.protocols.Decoder`.
-
-        Raises:
-            ShapeError: features that are longer, padding beyond them, or of another model.
-        """
+        """Pad features with zero rows to the graph's positions; see `core.protocols.Decoder`."""
         n_positions = check_features(audio_features, paddings, n_positions, self.spec)
         check_positions(self._runner.n_positions, int(n_positions.max()))
         target = max(padding.pad_to or 0 for padding in paddings)
@@ -153,11 +145,7 @@ class FixedDecoder(Closing):
         first: IntArray | None = None,
         alignment: bool = False,
     ) -> tuple[StepOutput, FixedState]:
-        """Run the history and the new tokens; see `core.protocols.Decoder`.
-
-        Raises:
-            OptionError: alignment is asked for.
-        """
+        """Run the history and the new tokens; see `core.protocols.Decoder`."""
         if alignment:
             raise OptionError(
                 f"{self.name} gives no cross-attention weights; use --decoder-backend cached"
@@ -197,11 +185,7 @@ class FixedDecoder(Closing):
 
 
 def check_positions(takes: int, got: int) -> None:
-    """Refuse features that are longer than a fixed decoder.
-
-    Raises:
-        ShapeError: there are more positions than it takes.
-    """
+    """Refuse features that are longer than a fixed decoder."""
     if got > takes:
         raise ShapeError(
             f"decoder takes {takes} positions, encoder gives {got}; "

@@ -24,11 +24,7 @@ QUANTIZED_MARKS = ("quantized", "int8", "uint8", "q4", "bnb4")
 
 
 def encoder_file(path: Path) -> Path:
-    """The encoder graph of a path: itself, or what a directory of Optimum's layout holds.
-
-    Raises:
-        ModelError: a directory without one.
-    """
+    """The encoder graph of a path: itself, or what a directory of Optimum's layout holds."""
     if not path.is_dir():
         return path
     for folder in (path, path / "onnx"):
@@ -61,14 +57,7 @@ class ForeignEncoder(OneGraph):
         return f"onnx-{self.n_frames / FRAMES_PER_SECOND:g}s-{precision(self._path, self._dtype)}"
 
     def encode(self, mel: FloatArray) -> FloatArray:
-        """Encode log-mel windows.
-
-        Args:
-            mel: `(batch, n_mels, n_frames)` float32, of the graph's own number of frames.
-
-        Returns:
-            audio features `(batch, n_frames / 2, d_model)` float32.
-        """
+        """Encode log-mel windows; see `core.protocols.Encoder`."""
         check_mel(mel, self.spec)
         check_frames(mel.shape[2], self.n_frames)
         parts = [mel] if self._batched else np.split(mel, mel.shape[0])

@@ -21,11 +21,7 @@ MOST_NOTES: Final = 256
 
 
 def has_content(path: Path, expected: str) -> bool:
-    """Whether a file has a SHA-256.
-
-    Raises:
-        ModelError: the file cannot be read.
-    """
+    """Whether a file has a SHA-256."""
     try:
         status = path.stat()
     except OSError as error:

@@ -34,9 +34,6 @@ class Moonshine(Closing):
     """Weights of a folder, or of the package's own server and its cache.
 
     A streaming model keeps what it made of audio that goes on, and is given only what is new.
-
-    Raises:
-        OptionError: no such size, or a folder whose path does not say it.
     """
 
     def __init__(self, source: str = SIZES[0], size: str | None = None) -> None:
@@ -53,12 +50,7 @@ class Moonshine(Closing):
         self._known = np.empty(0, np.float32)  # what the stream has been given
 
     def open(self) -> Self:
-        """Load the weights.
-
-        Raises:
-            OptionError: the package is not installed.
-            ModelError: they are not there, or broken.
-        """
+        """Load the weights."""
         try:
             import moonshine_voice
         except (ImportError, OSError) as error:  # OSError: its library does not fit this system

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from whisper_hailo.backends.session import EXPORT_AGAIN
 from whisper_hailo.core.errors import ModelError, display_path
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TypeProto
+    from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 
 _AGAIN: Final = "convert or export it again"
 
@@ -26,11 +25,7 @@ def load_message(path: Path) -> ModelProto:
 
 
 def read_graph_bytes(path: Path) -> bytes:
-    """The bytes of an ONNX file.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
+    """The bytes of an ONNX file."""
     if path.is_dir():
         raise ModelError(
             f"{display_path(path)} is a directory, expected an ONNX file, such as one in its hailo/"
@@ -47,12 +42,7 @@ def read_graph_bytes(path: Path) -> bytes:
 
 
 def parse_message(encoded: bytes, name: str) -> ModelProto:
-    """The message in an ONNX file's bytes.
-
-    Raises:
-        ModelError: no ONNX model, cut short, without a node, with a name that is no text, or with a
-            node that lacks inputs.
-    """
+    """The message in an ONNX file's bytes."""
     import onnx
 
     try:
@@ -106,67 +96,6 @@ def _names(graph: GraphProto) -> Iterator[str]:
         yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
 
 
-LARGEST_VALUE_BYTES: Final = 256 << 20
-"""The weights of attention of `large-v3` over 30 s, 20 heads of 1,500 positions, are 180 MB."""
-
-_SHAPES_BYTES: Final = 1024
-"""Smaller constants may be shapes, which those of other values follow from."""
-
-
-def refuse_large_values(model: ModelProto, path: Path) -> None:
-    """Refuse a graph that makes more of its input than any Whisper does.
-
-    Axes of any length, and what depends on values, are not known and not counted. Inputs and
-    outputs are judged by who knows what they are for.
-
-    Raises:
-        ModelError: one of its values is larger than `LARGEST_VALUE_BYTES`.
-    """
-    from onnx import shape_inference
-
-    try:
-        graph = shape_inference.infer_shapes(_without_weights(model), data_prop=True).graph
-        sizes = {value.name: _bytes(value.type) for value in graph.value_info}
-    except Exception:  # what is wrong with it, the runtime says in better words
-        return
-    for name, size in sizes.items():
-        if size > LARGEST_VALUE_BYTES:
-            raise ModelError(
-                f"{display_path(path)} makes a value of {size >> 20} MiB ({display_path(name)}), "
-                f"expected at most {LARGEST_VALUE_BYTES >> 20}; {EXPORT_AGAIN}"
-            )
-
-
-def _without_weights(model: ModelProto) -> ModelProto:
-    """The same graph with types and shapes of its weights, which are most of the bytes."""
-    import onnx
-
-    light = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
-    graph = light.graph
-    for field in ("node", "input", "output", "value_info"):
-        getattr(graph, field).extend(getattr(model.graph, field))
-    for weight in model.graph.initializer:
-        if weight.ByteSize() <= _SHAPES_BYTES:
-            graph.initializer.append(weight)
-        else:
-            graph.input.append(
-                onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
-            )
-    return light
-
-
-def _bytes(kind: TypeProto) -> int:
-    """Of a tensor whose axes are all known; nothing otherwise."""
-    import onnx
-
-    tensor = kind.tensor_type
-    axes = tensor.shape.dim
-    if not tensor.elem_type or not all(axis.HasField("dim_value") for axis in axes):
-        return 0
-    item = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize
-    return int(item * math.prod(axis.dim_value for axis in axes))
-
-
 Axis: TypeAlias = int | str
 """A number, or the name of an axis of any length; unnamed ones are `?`."""
 
@@ -208,10 +137,9 @@ def read_signature(path: Path) -> Signature:
     """Read the inputs and outputs of an ONNX file; weights beside it are not touched.
 
     Raises:
-        ModelError: no such file, no ONNX graph, or one that no memory is enough for.
+        ModelError: no such file, or no ONNX graph.
     """
     model = load_message(path)
-    refuse_large_values(model, path)
     graph = model.graph
     try:
         given = {weight.name for weight in graph.initializer}

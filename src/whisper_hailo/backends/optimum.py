@@ -273,13 +273,7 @@ class OptimumDecoder(Closing):
         first: IntArray | None = None,
         alignment: bool = False,
     ) -> tuple[StepOutput, OptimumState]:
-        """Append tokens to the cache and look at some positions; see `core.protocols.Decoder`.
-
-        Raises:
-            ShapeError: more tokens than the text context holds, prompts of different lengths, or
-                arrays that do not fit.
-            OptionError: alignment is asked for.
-        """
+        """Append tokens to the cache and look at some positions; see `core.protocols.Decoder`."""
         if alignment:
             raise OptionError(
                 f"{self.name} gives no cross-attention weights; use --decoder-backend cached"

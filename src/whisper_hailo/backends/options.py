@@ -93,9 +93,6 @@ class EngineOptions:
             few tokens ahead: the text stays the model's, and comes sooner where that pays.
         draft_tokens: decode always so many ahead; `None`: as many as pay.
         host_contract: one of `HOST_CONTRACTS`; `auto` goes by what the HEF says of itself.
-
-    Raises:
-        OptionError: no such backend or contract, or drafts without a draft model.
     """
 
     encoder: Path | None = flag(

@@ -186,10 +186,6 @@ def engine_window_s(
 
     Returns:
         seconds; `None` is the pipeline's default.
-
-    Raises:
-        OptionError: not what a fixed encoder takes.
-        ShapeError: more than a fixed decoder takes.
     """
     n_frames = engine.encoder.n_frames
     if n_frames is not None:
@@ -269,11 +265,7 @@ CTRANSLATE2_FILE = "model.bin"
 
 
 def decoder_backend(path: Path) -> str:
-    """Name of the backend that runs a decoder path.
-
-    Raises:
-        ModelError: nothing there that any backend runs.
-    """
+    """Name of the backend that runs a decoder path."""
     if path.suffix == ".hef":
         return "hailo"
     if path.is_dir():
@@ -303,11 +295,7 @@ def without_own_name(path: Path | None, file: str) -> Path | None:
 
 
 def model_directory(path: Path, spec: ModelSpec) -> tuple[Path, ModelSpec]:
-    """A model directory given as encoder or decoder, checked against the run's model.
-
-    Raises:
-        ModelError: none, or of a model with other sizes or tokens.
-    """
+    """A model directory given as encoder or decoder, checked against the run's model."""
     own = ModelSpec.load(path)
     differing = [
         f"{name} {size} and {getattr(spec.dims, name)}"

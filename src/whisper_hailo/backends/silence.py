@@ -50,9 +50,6 @@ def load_silence_keys(directory: Path, spec: ModelSpec, encoder: Encoder) -> Sil
         directory: the model directory.
         spec: its description.
         encoder: its own encoder, closed; opened only for directories of earlier versions.
-
-    Raises:
-        ModelError: the file is damaged or of another model.
     """
     if SILENCE_FILE not in spec.files:
         logger.info("%s has no silence keys yet; measuring them with its encoder", spec.name)
@@ -148,9 +145,6 @@ def pad_features(
 
     Returns:
         `(batch, target, d_model)` float32, C-contiguous.
-
-    Raises:
-        ShapeError: rows of one batch would have different lengths.
     """
     pairs = zip(paddings, n_positions.tolist(), strict=True)
     lengths = {n + padding.n_added(n) for padding, n in pairs}

@@ -28,11 +28,7 @@ class WireError(ModelError):
 
 
 def mapped(path: Path, largest: int) -> memoryview:
-    """A file's bytes, read only where they are looked at.
-
-    Raises:
-        WireError: it is empty, or larger.
-    """
+    """A file's bytes, read only where they are looked at."""
     if path.is_fifo():
         raise WireError("it is a pipe, which would be waited for")
     with path.open("rb") as file:
@@ -51,11 +47,7 @@ class Budget:
         self._left = fields
 
     def spend(self) -> None:
-        """Count one field.
-
-        Raises:
-            WireError: there were too many.
-        """
+        """Count one field."""
         self._left -= 1
         if self._left < 0:
             raise WireError("it has more fields than any such file needs")
@@ -68,9 +60,6 @@ class Message:
         data: its bytes.
         budget: shared by all messages of the file.
         wanted: field numbers to keep; all others are passed over.
-
-    Raises:
-        WireError: the bytes are no message.
     """
 
     def __init__(self, data: memoryview, budget: Budget, wanted: frozenset[int]) -> None:

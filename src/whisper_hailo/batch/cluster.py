@@ -58,9 +58,6 @@ def run_on_ray(
         groups: to be done.
         address: of a running cluster; `None` starts one on this machine that accepts no other.
         n_workers: most actors; `None` is one per chip, or per core where there are no chips.
-
-    Raises:
-        DeviceError: there is no cluster at the address, or it broke.
     """
     rows = [{"group": pickle.dumps(group)} for group in groups]
     if not rows:

@@ -30,9 +30,6 @@ from whisper_hailo.text.subtitles import Layout
 FAILURES_FILE: Final = "failures.jsonl"
 TRANSCRIPTS: Final = "transcripts"
 
-_EARLIER_FILE: Final = "job.json"
-"""Of jobs of layout 1, whose state was in many small files."""
-
 _PUBLISH_S: Final = 5.0
 _PUBLISH_SHARE: Final = 20.0
 """A bucket gets the ledger every five seconds; a large one less often, so that this takes at most a
@@ -77,15 +74,10 @@ class BatchJob(Closing):
         self._publishing_s = 0.0
 
     def open(self) -> Self:
-        """Resume the job, or start it.
-
-        Raises:
-            OptionError: the folder holds a job of other settings.
-        """
+        """Resume the job, or start it."""
         items = list(self._items)  # before anything is written: a manifest may be wrong
         with ExitStack() as opened:
             self._store.hold(opened)
-            refuse_earlier(self._store)
             path = self._store.ledger(opened)
             self._ledger = opened.enter_context(Ledger(path, self._store.name))
             self._ledger.begin(self._shared_head(), items)
@@ -175,23 +167,9 @@ class BatchJob(Closing):
                 self._publish(at_once=True)
 
 
-def refuse_earlier(store: Store) -> None:
-    """Refuse a job of the first layout, which this version does not read."""
-    if store.read(_EARLIER_FILE) is not None:
-        raise OptionError(
-            f"{display_path(store.name)} holds a job of an earlier version; finish it with that, "
-            "or give another folder"
-        )
-
-
 def read_status(store: Store) -> Status:
-    """Return the progress of a job, also while another run works on it.
-
-    Raises:
-        OptionError: there is none.
-    """
+    """Return the progress of a job, also while another run works on it."""
     with ExitStack() as resources:
-        refuse_earlier(store)
         path = store.ledger(resources)
         if path.exists():
             ledger = resources.enter_context(Ledger(path, store.name, read_only=True))

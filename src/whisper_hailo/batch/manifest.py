@@ -162,11 +162,7 @@ class Candidate:
 
 
 def read_sources(sources: Sequence[Path]) -> Iterator[Candidate]:
-    """Yield the recordings of manifests, of folders sorted by name, and single ones.
-
-    Raises:
-        AudioError: there is none.
-    """
+    """Yield the recordings of manifests, of folders sorted by name, and single ones."""
     for source in sources:
         is_empty = True
         for candidate in _read_source(source):

@@ -192,11 +192,7 @@ class GroupReader(Closing):
         return self
 
     def tasks(self, group: Group) -> Iterator[Task]:
-        """Yield the tasks of a group that are not done.
-
-        Raises:
-            DeviceError: the process crashes whatever it reads.
-        """
+        """Yield the tasks of a group that are not done."""
         crashes: Counter[int] = Counter()
         broken: dict[int, int] = {}
         given: dict[int, Task] = {}

@@ -86,11 +86,7 @@ class SourceOptions:
             refuse_unused(self, name, serves, what)
 
     def played(self, audio: str | None) -> str | None:
-        """Return the source: the argument, or the replayed recording.
-
-        Raises:
-            OptionError: both are given.
-        """
+        """Return the source: the argument, or the replayed recording."""
         if self.replay is not None and audio is not None:
             raise OptionError(f"--replay {self.replay} and {audio} are two sources; give one")
         return audio if self.replay is None else self.replay

@@ -194,11 +194,7 @@ def _show_all(context: click.Context) -> None:
 
 
 def load_settings(context: click.Context, param: click.Parameter, path: Path | None) -> None:
-    """Read defaults from a TOML file; the callback of `--config`.
-
-    Raises:
-        OptionError: the file cannot be read, or has an unknown key.
-    """
+    """Read defaults from a TOML file; the callback of `--config`."""
     command = context.command
     _warn_of_unknown(f"{context.auto_envvar_prefix}_", command.params)
     if path is None:

@@ -48,11 +48,7 @@ class CompatOption:
     same: str = ""
 
     def words_for(self, typed: str, value: str) -> list[str]:
-        """Return our arguments for the option, typed by one of its names, with this value.
-
-        Raises:
-            OptionError: there is no equivalent.
-        """
+        """Return our arguments for the option, typed by one of its names, with this value."""
         if self.same:
             return [self.same, value]
         known = {text.casefold(): words for text, words in self.values.items()}

@@ -56,11 +56,7 @@ class Value(click.ParamType[Any]):
         self.kind, self.flag = kind, flag
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ANN401 - Click's
-        """Return the parsed value.
-
-        Raises:
-            OptionError: it cannot be parsed.
-        """
+        """Return the parsed value."""
         choices = self.flag.choices
         if choices and value not in choices:
             expected = f"one of: {', '.join(choices)}"
@@ -138,11 +134,7 @@ class Option(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Take the value from the command line, the environment or a settings file.
-
-        Raises:
-            OptionError: a key of settings files is typed as an option.
-        """
+        """Take the value from the command line, the environment or a settings file."""
         if self.settings_only and self.name in opts:
             key = self.opts[0].removeprefix("--")
             raise OptionError(

@@ -52,9 +52,6 @@ class Sink:
         goes_on: skip finished inputs and resume interrupted ones.
         timed: lines of text on standard output have times.
         colour: shade their words on a terminal.
-
-    Raises:
-        OptionError: a file would replace another one or an input.
     """
 
     formats: tuple[str, ...]
@@ -183,11 +180,7 @@ class Sink:
             emit(render(transcript, JSON))
 
     def put_error(self, entry: Input, error: Exception) -> ExitCode:
-        """Report a failed input; return its exit code.
-
-        Raises:
-            KeyboardInterrupt: the user interrupted it.
-        """
+        """Report a failed input; return its exit code."""
         if was_interrupted(error):
             raise KeyboardInterrupt from error
         code = report(error)

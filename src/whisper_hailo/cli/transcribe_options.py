@@ -70,11 +70,7 @@ class ModelOptions:
         require_valid(self, "window", fits, f"{_SHORTEST_S:g} s to {_LONGEST_S:g} s")
 
     def expect_language(self, options: DecodingOptions) -> None:
-        """Refuse unknown languages, and others than English for `.en` models.
-
-        Raises:
-            OptionError: the language or the translation is not supported.
-        """
+        """Refuse unknown languages, and others than English for `.en` models."""
         if len(options.language) > len(AUTO_LANGUAGE):  # codes have two or three letters
             similar = similar_language(options.language, KNOWN_LANGUAGES)
             raise OptionError(
@@ -135,11 +131,7 @@ class Fallback:
     )
 
     def temperatures(self, step: float) -> tuple[float, ...]:
-        """Return the temperatures in the order in which they are tried.
-
-        Raises:
-            OptionError: the step is out of range.
-        """
+        """Return the temperatures in the order in which they are tried."""
         step = step if self.fallback is None else self.fallback
         if step != 0 and not _LEAST_STEP <= step <= HOTTEST:
             raise OptionError(
@@ -168,12 +160,7 @@ _SHADES: Final = ((0.5, "\x1b[31m"), (0.8, "\x1b[33m"), (1.01, "\x1b[32m"))
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """Formats and places of the results.
-
-    Raises:
-        OptionError: an unknown format, several of them on standard output, or an option that needs
-            another one.
-    """
+    """Formats and places of the results."""
 
     fmt: tuple[str, ...] = flag(
         (), f"{', '.join(FORMATS)}, {ALL_FORMATS}.", name="--format", short="-f",

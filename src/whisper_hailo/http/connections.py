@@ -150,10 +150,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_closed_by_peer(self) -> bool:
-        """Whether the client has left, which a paused transport does not notice.
-
-        Source: `tcpi_state` of Linux's `struct tcp_info`.
-        """
+        """Whether the client has left, which a paused transport does not notice (`tcp_info`)."""
         raw = self._transport.get_extra_info("socket")
         try:
             return raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _PEER_CLOSED

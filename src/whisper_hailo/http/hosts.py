@@ -1,9 +1,8 @@
-"""By which names the page may be asked for, and by whose pages.
+"""Checks of `Host` and `Origin`.
 
-A foreign page cannot read what this server says, but it can open a WebSocket to it, or have its
-own name point at this machine (DNS rebinding) and be taken for the server's page. So whoever asks
-has to use an address of the server or a name that is listed, and a page that opens a socket has to
-be its own.
+A foreign page can open a WebSocket to this server, or have its own name point at this machine (DNS
+rebinding). So requests use an address of the server or a name that is listed, and only pages of the
+server open sockets.
 """
 
 from __future__ import annotations
@@ -33,19 +32,14 @@ BAD_REQUEST, FORBIDDEN, MISDIRECTED = 400, 403, 421
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Where somebody believes a server to be.
-
-    Attributes:
-        host: an address in its shortest form, or a name in small letters.
-        port: `None` where it was left out.
-    """
+    """A host, an address in its shortest form or a name in lower case, and perhaps a port."""
 
     host: str
     port: int | None = None
 
     @classmethod
     def of(cls, authority: str) -> Self:
-        """What stands in a `Host` header or behind the `//` of an address.
+        """Parse a `Host` header or what follows the `//` of an address.
 
         Raises:
             ValueError: nothing that a browser would send.
@@ -83,11 +77,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Names by which a server may be asked for, beside the address at which it is reached.
-
-    Attributes:
-        suffixes: of further names, each with a dot at its beginning.
-    """
+    """Names and suffixes of names of a server, in addition to the address that is reached."""
 
     names: frozenset[str]
     suffixes: tuple[str, ...] = ()
@@ -99,13 +89,7 @@ class Hosts:
     ) -> Self:
         """Return the names of a server that listens at an address or a name.
 
-        Args:
-            listens_at: the address; this machine's own names belong to it.
-            listed: further names; `*.lan` stands for all that end so.
-            option: lists them.
-
-        Raises:
-            OptionError: there is no address, or something is listed that is no name.
+        This machine's own names belong to it; a listed `*.lan` stands for all that end so.
         """
         if not listens_at.strip():
             raise OptionError(

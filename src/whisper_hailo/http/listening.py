@@ -26,11 +26,7 @@ def listen(host: str, port: int, shown: str, advice: str) -> socket.socket:
 def bind(host: str, port: int, shown: str, advice: str) -> socket.socket:
     """Return a socket that has its address and refuses connections until it listens.
 
-    Args:
-        host: a name or an address.
-        port: 0 takes any free one.
-        shown: the address, for messages.
-        advice: what to do if it is taken.
+    Messages have `shown`, the address, and `advice` if it is taken.
     """
     listener = _Listener(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listener.shown, listener.advice = shown, advice
@@ -52,11 +48,7 @@ def own_address(host: str) -> str | None:
 
 
 class _Listener(socket.socket):
-    """A socket whose backlog is longer than what asyncio accepts in one go.
-
-    Attributes:
-        advice: what to do if it is taken.
-    """
+    """A socket whose backlog is longer than what asyncio accepts in one go."""
 
     shown: str
     advice: str

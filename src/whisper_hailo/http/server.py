@@ -74,11 +74,7 @@ class WebSocket(WebSocketsSansIOProtocol):
     """
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 - of ASGI
-        """Send a message of ASGI; a connection that is accepted is busy.
-
-        Raises:
-            ClientDisconnected: the client has left.
-        """
+        """Send a message of ASGI; a connection that is accepted is busy."""
         if self.transport.is_closing() or self.close_sent:
             self.handshake_complete = True  # or uvicorn misses it
             raise ClientDisconnected

@@ -90,11 +90,7 @@ class ApiKeys:
             logger.info("reloaded the API keys: %d", len(self._keys))
 
     def client(self, given: str) -> str | None:
-        """Return a name for the owner of a key that does not reveal it; `None` without keys.
-
-        Raises:
-            BadKeyError: none of the keys was given.
-        """
+        """Return a name for the owner of a key that does not reveal it; `None` without keys."""
         if not self._keys:
             return None
         digests = [hmac.compare_digest(key.encode(), given.encode()) for key in self._keys]
@@ -229,10 +225,7 @@ def _too_large(max_bytes: int) -> TooLargeError:
 
 
 class TrustedProxies:
-    """ASGI middleware for the `X-Forwarded-For`, `-Proto` and `-Host` of trusted proxies.
-
-    The first two are uvicorn's.
-    """
+    """ASGI middleware: `X-Forwarded-For` and `-Proto` (uvicorn's), `-Host` of trusted proxies."""
 
     def __init__(self, app: ASGIApp, proxies: Collection[Network]) -> None:
         self._proxies = proxies

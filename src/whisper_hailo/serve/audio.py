@@ -45,11 +45,7 @@ class AudioLimits:
 
 @dataclass(frozen=True, slots=True)
 class PcmForm:
-    """Format of bare samples.
-
-    Attributes:
-        width: bytes of a sample; those of one byte have no sign.
-    """
+    """Format of bare samples; `width` is in bytes, and samples of one byte are unsigned."""
 
     rate_hz: int = SAMPLE_RATE_HZ
     width: int = 2
@@ -68,14 +64,8 @@ class Decoders:
     ) -> FloatArray:
         """Decode audio of any format, as the command does.
 
-        Args:
-            file: from its start.
-            name: what the client calls it, for messages.
-            stored: has room for the samples; they are needed no longer than it is held.
-            heard_s: only its beginning.
-
-        Returns:
-            `(n_samples,)` float32 at 16 kHz mono; on the disk where it is long.
+        Only the first `heard_s` are wanted, unless it is `None`. The samples, `(n_samples,)`
+        float32 at 16 kHz mono, lie on the disk where they are many; `stored` has room for them.
         """
         label = PurePath(name or "").name or "the file"
         return await self._run(stored, _decoded, file, label, heard_s)

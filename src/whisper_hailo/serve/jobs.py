@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeAlias
 
 from whisper_hailo.core.types import BufferText, Segment, Transcript
-from whisper_hailo.decoding.search.loop import Steps
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.window import (
-    Context,
-    Encoded,
-    WindowEngine,
     WindowRequest,
     WindowResult,
 )
@@ -59,31 +55,23 @@ class Job(Recording):
         self._left = why or ClientDisconnectedError("the client left")
 
     def next(self) -> WindowRequest | None:
-        """See `Recording`."""
-        self._expect_wanted()
-        if not self.begun_s:
-            self.begun_s = time.monotonic()
-        return self.window()
-
-    def window(self) -> WindowRequest | None:
-        """The next window; see `Recording.next`."""
+        self._begin_window()
         return super().next()
 
     def take(self, result: WindowResult) -> None:
-        """See `Recording`; tells of what is final with it."""
+        """Take a result, and tell of what is final with it."""
         self._expect_wanted()
-        self.note(result)
+        super().take(result)
         self._tell_segments()
 
-    def note(self, result: WindowResult) -> None:
-        """Note the result of a window; see `Recording.take`."""
-        super().take(result)
-
     def finish(self) -> None:
-        """See `Recording`; tells of what is left."""
         super().finish()
         if self.failure is None:
             self._tell_segments()
+
+    def _begin_window(self) -> None:
+        self._expect_wanted()
+        self.begun_s = self.begun_s or time.monotonic()
 
     def _expect_wanted(self) -> None:
         if self._left is not None:
@@ -93,22 +81,6 @@ class Job(Recording):
         new, self._n_told = self.segments[self._n_told :], len(self.segments)
         for segment in new:
             self.emit(segment)
-
-
-class _Alone:
-    """An engine whose windows share no batch with others: those with a draft are decoded alone."""
-
-    def __init__(self, engine: WindowEngine) -> None:
-        self._engine = engine
-        self.batch_key: Hashable = object()
-
-    def context(self) -> Context:
-        return self._engine.context()
-
-    def steps(
-        self, encoded: Encoded, requests: Sequence[WindowRequest]
-    ) -> Steps[list[WindowResult]]:
-        return self._engine.steps(encoded, requests)
 
 
 class PartialJob(Job):
@@ -122,8 +94,6 @@ class PartialJob(Job):
     def set_window(self, request: WindowRequest) -> None:
         """Take this as its only window."""
         self._request = request
-        if self.engine is not None:
-            self.engine = _Alone(self.engine)
 
     def open(self) -> Self:
         self.name = "running"
@@ -133,13 +103,15 @@ class PartialJob(Job):
     def sequential(self) -> bool:
         return True
 
-    def window(self) -> WindowRequest | None:
+    def next(self) -> WindowRequest | None:
+        self._begin_window()
         if self._exhausted:
             return None
         self._exhausted, self._n_waiting = True, 1
         return self._request
 
-    def note(self, result: WindowResult) -> None:
+    def take(self, result: WindowResult) -> None:
+        self._expect_wanted()
         self._n_waiting, self._result = 0, result
 
     def finish(self) -> None:

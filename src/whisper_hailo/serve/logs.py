@@ -45,10 +45,6 @@ class RateLimit(logging.Filter):
     """Lets so many messages of each kind pass per period, each as one line without a traceback.
 
     A kind is the text before anything is filled in, and the class of the error.
-
-    Args:
-        most: messages of a kind per period.
-        now: seconds of a clock.
     """
 
     def __init__(
@@ -91,10 +87,7 @@ class RateLimit(logging.Filter):
 
 @contextmanager
 def rate_limited_network_log() -> Iterator[None]:
-    """Limit what the running event loop and its servers log of connections.
-
-    Strangers decide how much that is.
-    """
+    """Limit what the event loop and its servers log of connections: strangers decide how much."""
     loop = asyncio.get_running_loop()
     handler = loop.get_exception_handler()
     loop.set_exception_handler(_log_exception)
@@ -174,12 +167,7 @@ class RequestLog:
 def log_refusal(api: str, client: str, error: BaseException, why: str, **fields: object) -> None:
     """Log a request that was refused before it was a job; so many lines a minute.
 
-    Args:
-        api: by which it came.
-        client: who asked.
-        error: why it was refused; with a traceback if it is a fault of ours.
-        why: the message that the client gets.
-        fields: further fields of the line.
+    `why` is the message that the client gets; faults of ours have a traceback.
     """
     named = {"api": api, "client": client, "outcome": kind_of(error), **fields, "why": why}
     level = logging.ERROR if fields.get("status") == 500 else logging.INFO

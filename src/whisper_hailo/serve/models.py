@@ -84,11 +84,7 @@ class ServedModel:
 
 
 class ModelRegistry(Closing):
-    """The models of a server, by the names that requests give; the first is the default.
-
-    Raises:
-        OptionError: two models have the same name.
-    """
+    """The models of a server, by the names that requests give; the first is the default."""
 
     def __init__(self, models: Sequence[ServedModel], aliases: Sequence[str] = ()) -> None:
         self.models = tuple(models)
@@ -114,9 +110,6 @@ class ModelRegistry(Closing):
 
         Names of OpenAI's newer models mean the default: clients such as Home Assistant's have no
         setting for them.
-
-        Raises:
-            UnknownModelError: no model has this name.
         """
         if not name or (name not in self._known and _OPENAI_MODEL.fullmatch(name)):
             return self.default
@@ -187,9 +180,6 @@ class ModelMemory:
         """Hold the memory of a model, which is loaded within the block.
 
         Idle models are released first, the one that was used least recently before others.
-
-        Raises:
-            BusyError: the models that are in use leave no room.
         """
         needed = estimate_loaded_mib(worker.spec)
         with self._changed:

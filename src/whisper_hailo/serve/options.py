@@ -32,11 +32,7 @@ class Address:
 
     @classmethod
     def of(cls, text: str) -> Address:
-        """What is typed: `127.0.0.1:8000`, `[::1]:8000`, `tcp://0.0.0.0:10300`.
-
-        Raises:
-            ValueError: something else.
-        """
+        """Parse what is typed: `127.0.0.1:8000`, `[::1]:8000`, `tcp://0.0.0.0:10300`."""
         expected = "an address and a port, such as 127.0.0.1:8000"
         parts = urlsplit(text if "://" in text else f"tcp://{text}")
         try:
@@ -191,11 +187,7 @@ class SafetyOptions:
 
     @property
     def proxies(self) -> tuple[Network, ...]:
-        """The networks of trusted proxies.
-
-        Raises:
-            OptionError: something is no address and no network.
-        """
+        """The networks of trusted proxies."""
         try:
             return tuple(map(ipaddress.ip_network, self.trusted_proxy))
         except ValueError as error:
@@ -204,11 +196,7 @@ class SafetyOptions:
             ) from error
 
     def keys(self) -> tuple[str, ...]:
-        """All keys; none where everybody may ask.
-
-        Raises:
-            OptionError: the file cannot be read or holds none, or a key is blank.
-        """
+        """Return all keys; none where everybody may ask."""
         keys = list(self.api_key)
         if self.api_key_file is not None:
             try:

@@ -19,13 +19,7 @@ _MAX_CLIENTS: Final = 4096
 class Quota:
     """What all clients take of a server: requests a minute and at once, live streams, bytes.
 
-    Thread-safe: recordings are decoded on threads.
-
-    Args:
-        now: seconds of a clock.
-
-    Attributes:
-        n_bytes: that are reserved for what was sent and what was decoded of it.
+    Thread-safe: recordings are decoded on threads. Bytes are those of uploads and their samples.
     """
 
     def __init__(
@@ -45,11 +39,7 @@ class Quota:
         return self._live.total()
 
     def count_request(self, client: str) -> None:
-        """Count a request against the client's rate limit, a token bucket.
-
-        Raises:
-            TooManyError: it is one too many.
-        """
+        """Count a request against the client's rate limit, a token bucket."""
         per_minute = self._limits.rate
         if not per_minute:
             return
@@ -104,11 +94,7 @@ class Quota:
             reservation.release()
 
     def take(self, n_bytes: int) -> None:
-        """Reserve bytes, or give them back where they are less than 0.
-
-        Raises:
-            BusyError: there are not so many.
-        """
+        """Reserve bytes, or give them back where they are less than 0."""
         most = self._limits.max_stored_mib << 20
         with self._lock:
             if n_bytes > 0 and self.n_bytes + n_bytes > most:

@@ -68,8 +68,6 @@ class Request:
 
     Attributes:
         audio: `(n_samples,)` float32 at 16 kHz mono.
-        options: what is asked of the decoder.
-        long: how a recording longer than a window is taken apart.
         deadline_s: most seconds from asking to the last word; `None` is the server's.
     """
 
@@ -83,13 +81,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class SpeechChoices:
-    """How speech is told from silence; `None` is as the server is set.
-
-    Attributes:
-        threshold: probability above which a frame is speech.
-        min_silence_s: silence that ends a stretch of speech.
-        pad_s: kept before and after each stretch.
-    """
+    """How speech is told from silence; `None` is as the server is set; see `LongOptions`."""
 
     threshold: float | None = None
     min_silence_s: float | None = None
@@ -150,11 +142,7 @@ class RequestDefaults:
     fallback: float = FALLBACK_STEP
 
     def with_choices(self, choices: Choices) -> tuple[DecodingOptions, LongOptions]:
-        """The options of one request.
-
-        Raises:
-            OptionError: a value out of range.
-        """
+        """Return the options of one request."""
         options, long = self.options, self.long
         prompts = options.prompts
         if choices.prompt and choices.prompt.strip():

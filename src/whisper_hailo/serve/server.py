@@ -43,12 +43,9 @@ _ADVICE: Final = "give another port, or an address that this machine has"
 
 
 class Server:
-    """Serves HTTP and Wyoming for one service.
+    """Serves HTTP and Wyoming for a service with open models, which `run` closes.
 
-    Args:
-        service: its models are open; `run` closes them.
-        limits: of what one client may ask.
-        serving: called once with each address that is served.
+    `serving` is called once with each address that is served.
     """
 
     def __init__(
@@ -216,9 +213,6 @@ async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
     """Announce the Wyoming server by multicast DNS, so that Home Assistant finds it.
 
     `name` is shown there; a server at every address is announced at those of all network cards.
-
-    Raises:
-        OptionError: there is no network for multicast DNS.
     """
     from zeroconf import InterfaceChoice
     from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf

@@ -26,11 +26,7 @@ from whisper_hailo.transcription.transcriber import Transcriber
 
 
 class Ticket:
-    """A request that was taken up: its segments as they are final, then its transcript.
-
-    Args:
-        deadline_s: most seconds to the transcript.
-    """
+    """A request that was taken up: its segments as they are final, then its transcript."""
 
     transcript: Transcript
 
@@ -85,11 +81,7 @@ class Ticket:
 
 
 class TranscriptionService:
-    """The models of a server, for the routes of one event loop.
-
-    Args:
-        deadline_s: most seconds of a request that brings none of its own.
-    """
+    """The models of a server, for the routes of one event loop."""
 
     def __init__(
         self,
@@ -163,13 +155,7 @@ def make_service(
     listen: ListenOptions,
     limits: LimitOptions,
 ) -> TranscriptionService:
-    """Put a service together; its models are not open.
-
-    Args:
-        models: transcribers that are not open, and the options of requests that choose nothing.
-        listen: names of the models, and whether texts are logged.
-        limits: how much is taken on.
-    """
+    """Return a service; neither it nor the transcribers are open."""
     metrics, memory = Metrics(), ModelMemory(limits.max_memory_mib)
     served: list[ServedModel] = []
     for typed, (transcriber, defaults) in zip(listen.model, models, strict=True):

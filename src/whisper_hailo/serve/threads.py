@@ -38,13 +38,7 @@ async def on_thread(
     """Return the result of a function that runs on a thread, which has ended when this does.
 
     A thread cannot be interrupted. A caller that is cancelled waits for it, so that what it uses
-    can be released.
-
-    Args:
-        function: to run.
-        arguments: of it.
-        on_cancel: may have it end sooner.
-        threads: pool of what may take long; `None` is that of the event loop.
+    can be released; `on_cancel` may have it end sooner.
     """
     loop = asyncio.get_running_loop()
     work = asyncio.ensure_future(loop.run_in_executor(threads, partial(function, *arguments)))

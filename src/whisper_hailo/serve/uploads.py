@@ -1,4 +1,4 @@
-"""What routes share: the way of an upload, events back, and their description."""
+"""What HTTP routes share: uploads, server-sent events, and their description."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 
 
 def answers(*kinds: str) -> dict[int | str, dict[str, Any]]:
-    """What else than JSON an answer may be, for the same."""
+    """Describe what else than JSON an answer may be."""
     return {200: {"content": {kind: {} for kind in kinds}}}
 
 
@@ -95,16 +95,7 @@ class UploadHandler:
         *,
         heard_s: float | None = None,
     ) -> AsyncIterator[Ticket]:
-        """Have an upload transcribed.
-
-        Args:
-            request: with the reservation for what it stores.
-            file: of any format.
-            choices: of the client.
-            form: of bare samples; `None`: the file says what it is.
-            priority: of the recording.
-            heard_s: only its beginning.
-        """
+        """Transcribe an upload, or its first `heard_s`; bare samples have a `form`."""
         self._service.models.find(choices.model)  # refused before its recording is decoded
         caller = Caller(request.scope[CLIENT], self._api, priority)
         stored, raw = request.scope[STORED], file.file

@@ -138,14 +138,7 @@ class Worker(Closing):
     def transcribe_partial(
         self, running: PartialBuffer, options: DecodingOptions, caller: Caller, emit: EventCallback
     ) -> PartialJob:
-        """Look at audio that goes on, before all that is not live.
-
-        Args:
-            running: the audio.
-            options: what is asked of the decoder.
-            caller: who asks.
-            emit: told of the text, on the engine's thread.
-        """
+        """Transcribe live audio, before all that is not live."""
         run = self.transcriber.run(options, self.defaults.long, self._options.batch_size)
         job = run.recording_of(PartialJob, running.audio, priority=Priority.LIVE)
         job.set_window(run.request(running))

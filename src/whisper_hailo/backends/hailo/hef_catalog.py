@@ -229,11 +229,7 @@ def _hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Pa
 
 
 def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
-    """Return the HEF of this model for this machine's chip.
-
-    Raises:
-        ModelError: there is no HEF of this model.
-    """
+    """Return the HEF of this model for this machine's chip."""
     found = chips()
     if not found:
         raise NoDeviceError(NO_DEVICE)

@@ -50,11 +50,7 @@ class SpeechConfig:
 
 
 def read_speech_config(hef: HefFile) -> SpeechConfig | None:
-    """Return what a file of both halves states; `None`: it has no configuration.
-
-    Raises:
-        HefError: the configuration is broken or lacks a size.
-    """
+    """Return what a file of both halves states; `None`: it has no configuration."""
     raw = read_resource(hef, CONFIG, _LARGEST_CONFIG)
     if raw is None:
         return None
@@ -123,9 +119,6 @@ class DecoderShape:
         """Return names of the outputs that together are the logits, in the vocabulary's order.
 
         Networks for the 10H give others, too; those of the vocabulary are a quarter each.
-
-        Raises:
-            HefError: no outputs are of that size.
         """
         if sum(columns for _, columns in self.outputs) == n_vocab:
             return tuple(name for name, _ in self.outputs)
@@ -160,9 +153,6 @@ def find_part(hef: HefFile, part: str) -> Shape:
     """Return the encoder or the decoder of a HEF; a file for the 10H may hold both.
 
     Of several the one whose name ends with the part, as HailoRT's server takes it.
-
-    Raises:
-        HefError: it holds none.
     """
     kind = EncoderShape if part == "encoder" else DecoderShape
     shapes = [recognise(group, hef.arch) for group in hef.groups]
@@ -237,11 +227,7 @@ def _decoder(group: HefGroup, arch: str) -> DecoderShape | None:
 
 
 def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
-    """Return a HEF's encoder, if it is one of this model.
-
-    Raises:
-        HefError: broken, no encoder, or one of another model.
-    """
+    """Return a HEF's encoder, if it is one of this model."""
     hef = read_hef(path, verify=False)  # HailoRT compares the checksum when it loads the file
     shape = find_part(hef, "encoder")
     dims = spec.dims
@@ -259,11 +245,7 @@ def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
 
 
 def check_decoder(path: Path, spec: ModelSpec) -> tuple[HefFile, DecoderShape]:
-    """Return a HEF's decoder, if it is one of this model.
-
-    Raises:
-        HefError: broken, no decoder, or one of another model.
-    """
+    """Return a HEF's decoder, if it is one of this model."""
     hef = read_hef(path, verify=False)
     shape = find_part(hef, "decoder")
     if not isinstance(shape, DecoderShape):

@@ -349,11 +349,7 @@ def _resources(message: Message, header: Header) -> tuple[HefResource, ...]:
 
 
 def read_resource(hef: HefFile, name: str, largest: int) -> bytes | None:
-    """Return a file within a HEF; `None`: it has none of this name.
-
-    Raises:
-        HefError: it is larger than `largest` bytes, lies beyond the HEF's end, or was changed.
-    """
+    """Return a file within a HEF; `None`: it has none of this name."""
     found = next((entry for entry in hef.resources if entry.name == name), None)
     if found is None:
         return None

@@ -60,14 +60,7 @@ class HefEncoder(Closing):
         self._lease.close()
 
     def encode(self, mel: FloatArray) -> FloatArray:
-        """Encode log-mel windows, one run each.
-
-        Args:
-            mel: `(batch, n_mels, n_frames)` float32, of the network's own number of frames.
-
-        Returns:
-            audio features `(batch, n_frames / 2, d_model)` float32.
-        """
+        """Encode log-mel windows, one run each; see `core.protocols.Encoder`."""
         return self.encode_async(mel).result()
 
     def encode_async(self, mel: FloatArray) -> HefEncoding:

@@ -190,12 +190,7 @@ _LATE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class MediaSegment:
-    """A media segment.
-
-    Attributes:
-        number: of the stream's first piece is 0.
-        cues: all that are shown in its time, as a whole.
-    """
+    """A media segment, counted from 0, and all cues that are shown in its time, as a whole."""
 
     number: int
     cues: tuple[Cue, ...]

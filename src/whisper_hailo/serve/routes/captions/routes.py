@@ -199,9 +199,6 @@ class Watcher:
     """Sends events to a page as long as it is open, and processes its commands.
 
     docs/captions.md has every message.
-
-    Args:
-        has_microphone: a browser's microphone may be captioned.
     """
 
     def __init__(

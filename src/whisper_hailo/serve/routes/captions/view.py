@@ -54,13 +54,10 @@ class Access:
 
     @classmethod
     def of(cls, given: str | None, host: str) -> Self:
-        """For a page that is served at an address.
+        """Return the access to a page that is served at an address.
 
         A token that was given is needed for everything. Without one everybody may look, and record
-        where only this machine reaches the page; controls need one that is made up.
-
-        Raises:
-            OptionError: a token that could be guessed, or does not fit into an address.
+        where only this machine reaches the page; controls need one that is generated.
         """
         if given is not None:
             if not _TOKEN.fullmatch(given):
@@ -73,7 +70,7 @@ class Access:
         return cls(secrets.token_urlsafe(16), free, is_generated=True)
 
     def rights(self, token: str | None) -> tuple[Right, ...] | None:
-        """What somebody may do; `None`: the token that they have is wrong."""
+        """Return the rights of a token; `None` if it is wrong."""
         if not token:
             return self.free
         is_right = hmac.compare_digest(token.encode(errors="replace"), self.token.encode())
@@ -81,7 +78,7 @@ class Access:
 
 
 def frame_ancestors(origins: Iterable[str]) -> str:
-    """Origins as a Content Security Policy directive takes them; `'none'` without any."""
+    """Return origins as a Content Security Policy takes them; `'none'` without any."""
     return " ".join(map(_origin, origins)) or "'none'"
 
 
@@ -111,14 +108,7 @@ _CLOSED_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class PageAddress:
-    """Where the page is served, and to whom.
-
-    Attributes:
-        port: 0 takes any free one.
-        hosts: by which names the page may be asked for.
-        framed_by: whose pages may show it in theirs, as `frame_ancestors` says it.
-        tls: what HTTPS is served with; `None`: it is HTTP.
-    """
+    """Where the page is served, and to whom; see `frame_ancestors` for `framed_by`."""
 
     host: str
     port: int
@@ -138,7 +128,7 @@ class PageAddress:
         token: str | None = None,
         tls: Tls | None = None,
     ) -> Self:
-        """As it is typed; the default is reached from this machine only."""
+        """Parse what is typed; the default is reached from this machine only."""
         return cls(
             host,
             port,
@@ -312,11 +302,7 @@ class LevelMeter:
         self._n_samples = 0
 
     def level_db(self, audio: FloatArray) -> float | None:
-        """The level since the reading before, if one is due.
-
-        Returns:
-            root mean square in dB below full scale, `SILENCE_DB` to 0; `None`: not due.
-        """
+        """Return the root mean square in dB below full scale since the last one, if it is due."""
         self._power += float(np.dot(audio, audio))
         self._n_samples += audio.size
         if self._n_samples < _EACH:

@@ -89,11 +89,7 @@ class Items:
         yield from self._guarded(self._captioner.feed(self._sound.push(raw)))
 
     def commit(self) -> Iterator[ServerEvent]:
-        """End what is being said.
-
-        Raises:
-            SessionError: nothing is.
-        """
+        """End what is being said."""
         seconds = 0.0 if self._item is None else self._sound_s - self._begin_s
         if seconds < _LEAST_S:
             raise SessionError(

@@ -33,12 +33,7 @@ CLEAR, UPDATE = "input_audio_buffer.clear", "session.update"
 
 
 class SessionError(OptionError):
-    """Something that a session does not take, and goes on after.
-
-    Args:
-        message: what was got, and what was expected.
-        param: which part of a message, as the client calls it.
-    """
+    """An error of a message, `param` in the client's words, after which the session goes on."""
 
     def __init__(
         self, message: str, param: str | None = None, code: str | None = "invalid_value"
@@ -50,13 +45,7 @@ class SessionError(OptionError):
 
 @dataclass(frozen=True, slots=True)
 class ClientMessage:
-    """What a client says.
-
-    Attributes:
-        event_id: by which it knows this message.
-        n_bytes: that it takes as long as it waits.
-        wrong: what is, where it is no message.
-    """
+    """A message of a client, and how many bytes it takes as long as it waits; or its error."""
 
     kind: str
     event_id: str | None = None
@@ -167,20 +156,14 @@ class Sound:
 
 
 def _mu_law() -> FloatArray:
-    """Samples of all bytes.
-
-    Source: ITU-T G.711, table 2a.
-    """
+    """Return the samples of all bytes (ITU-T G.711, table 2a)."""
     code = ~np.arange(256) & 0xFF
     size = ((((code & 15) << 3) + 132) << ((code >> 4) & 7)) - 132
     return np.where(code & 128, -size, size).astype(np.float32) * _FULL
 
 
 def _a_law() -> FloatArray:
-    """Samples of all bytes.
-
-    Source: ITU-T G.711, table 1a.
-    """
+    """Return the samples of all bytes (ITU-T G.711, table 1a)."""
     code = np.arange(256) ^ 0x55
     exponent, mantissa = (code >> 4) & 7, code & 15
     size = np.where(exponent == 0, (mantissa << 4) + 8, (mantissa << 4) + 264)
@@ -257,11 +240,7 @@ class RealtimeSettings(_Part):
         return cls(audio=_Audio(input=AudioInput(transcription=Transcription(model=model))))
 
     def updated(self, changes: Mapping[str, Any]) -> Self:
-        """These with a client's changes; what is not among them stays.
-
-        Raises:
-            SessionError: one of them is no setting, or has no such value.
-        """
+        """Return the settings with a client's changes; what is not among them stays."""
         try:
             new = type(self).model_validate(_merged(self.model_dump(), changes))
         except (ValidationError, RecursionError) as error:
