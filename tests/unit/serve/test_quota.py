@@ -1,11 +1,22 @@
-"""How often each client may ask, and how many of its requests may be under way."""
+"""Quotas: rates, places and bytes."""
 
 from __future__ import annotations
 
-import pytest
+import gc
+import io
+import socket
+import time
+from collections.abc import Callable
 
-from tests.unit.serve.house import House
-from tests.unit.serve.web import client
+import numpy as np
+import pytest
+import soundfile
+
+from tests.unit.serve.house import LONG, House
+from tests.unit.serve.realtime_client import BUFFER, talk
+from tests.unit.serve.running import running
+from tests.unit.serve.web import TRANSCRIPTIONS, client
+from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota
@@ -65,3 +76,78 @@ def test_bytes_are_given_back_with_their_reservation() -> None:
         with pytest.raises(BusyError):
             stored.take(1)
     assert quota.n_bytes == 0
+
+
+PATIENCE_S = 60.0
+
+
+def wait_for(is_over: Callable[[], bool]) -> bool:
+    end_s = time.monotonic() + PATIENCE_S
+    while not is_over() and time.monotonic() < end_s:
+        time.sleep(0.01)
+    return is_over()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{f"f{n}": "x" for n in range(100)}, {"prompt": "x" * (1 << 20)}],
+    ids=["many", "large"],
+)
+def test_form_fields_are_few_and_small(house: House, fields: dict[str, str]) -> None:
+    files = {"file": ("a.wav", b"")}
+    answer = client(house).post(TRANSCRIPTIONS, data=fields, files=files)
+    assert answer.status_code == 400
+    assert "aximum" in answer.json()["error"]["message"]
+
+
+def test_realtime_append_without_room_is_refused() -> None:
+    with (
+        House(quota=Quota(LimitOptions(max_stored_mib=1))) as house,
+        running(house) as web,
+        talk(web) as said,
+    ):
+        said.update()
+        said.append(bytes(3 << 20), 3 << 20)
+        assert said.until("error")["error"]["code"] == "busy"
+        said.append(bytes(48_000))
+        said.say(BUFFER + "clear")
+        assert said.until(BUFFER + "cleared", "error")["type"] == BUFFER + "cleared"
+        assert house.service.quota.n_bytes == 0
+
+
+def test_live_place_is_freed_while_sound_waits() -> None:
+    with House() as house, running(house) as web:
+        with talk(web, close_timeout=0.1) as said:
+            said.update()
+            said.append(bytes(30 << 20), 14 << 20)
+            said.socket.socket.shutdown(socket.SHUT_RDWR)
+        assert wait_for(lambda: not house.worker.queue.n_live)
+        assert wait_for(lambda: not house.service.quota.n_bytes)
+
+
+def test_decoded_audio_is_freed_without_the_collector() -> None:
+    audio, sound = np.tile(load_audio(LONG[0]), 20), io.BytesIO()
+    soundfile.write(sound, audio, 16_000, format="FLAC")
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.flac"\r\n\r\n'
+    body = head + sound.getvalue() + b"\r\n--x--\r\n"
+    request = (
+        f"POST {TRANSCRIPTIONS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        "Content-Type: multipart/form-data; boundary=x\r\n\r\n"
+    ).encode()
+
+    def is_mapped() -> bool:
+        return any(
+            type(thing) is np.memmap and thing.size == audio.size for thing in gc.get_objects()
+        )
+
+    with House() as house, running(house) as web:
+        gc.disable()
+        try:
+            for _ in range(3):
+                with socket.create_connection(("127.0.0.1", web.port), PATIENCE_S) as talking:
+                    talking.sendall(request + body)
+                    assert wait_for(lambda: bool(house.worker.queue.n_unfinished))
+                    assert is_mapped()
+                assert wait_for(lambda: not is_mapped())
+        finally:
+            gc.enable()

@@ -1,20 +1,35 @@
-"""`/v1/realtime`: what is said is told turn by turn, until one side leaves."""
+"""Realtime sessions, as clients of OpenAI's API see them."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
+import json
 import re
+import socket
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
-from websockets.exceptions import ConnectionClosed
+import soundfile
+import soxr
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, House
-from tests.unit.serve.realtime_client import BUFFER, PAUSE_S, TRANSCRIPTION, pcm, speech, talk
+from tests.unit.serve.realtime_client import BUFFER, PAUSE_S, TRANSCRIPTION, URL, pcm, speech, talk
 from tests.unit.serve.running import Running, running
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
+from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.serve.audio import AudioLimits
+from whisper_hailo.serve.errors import BusyError
+from whisper_hailo.serve.options import LimitOptions, SafetyOptions
+from whisper_hailo.serve.quota import Quota
+from whisper_hailo.serve.routes.realtime.protocol import PCM, PCMA, PCMU, Sound
+from whisper_hailo.serve.routes.realtime.session import RealtimeSession
 
 pytestmark = pytest.mark.slow
 
@@ -166,3 +181,268 @@ def test_a_client_that_is_silent_is_sent_away(
             said.next()
         assert left.value.rcvd is not None
         assert left.value.rcvd.code == 1001
+
+
+@pytest.mark.parametrize(
+    ("message", "param", "told"),
+    [
+        ("nothing", None, "readable JSON"),
+        ("[" * 100_000, None, "readable JSON"),
+        ("[]", None, "no object"),
+        ('{"type": "response.create"}', "type", "'response.create', expected session.update"),
+        ('{"type": 5}', "type", "'5', expected"),
+        ('{"type": "input_audio_buffer.append", "audio": 5}', "audio", "base 64"),
+        ('{"type": "input_audio_buffer.append", "audio": "?"}', "audio", "base 64"),
+        ('{"type": "session.update", "session": 1}', "session", "no object"),
+        (
+            '{"type": "session.update", "session": {"type": "realtime"}}',
+            "session.type",
+            "'transcription'",
+        ),
+        (
+            '{"type": "session.update", "session": {"audio": {"input": {"turn_detection": '
+            '{"type": "semantic_vad"}}}}}',
+            "session.audio.input.turn_detection.type",
+            "'server_vad'",
+        ),
+        (
+            '{"type": "session.update", "session": {"audio": {"input": {"transcription": '
+            '{"language": "xx"}}}}}',
+            None,
+            "xx",
+        ),
+        (
+            '{"type": "session.update", "session": {"audio": {"input": {"transcription": '
+            '{"model": "other"}}}}}',
+            None,
+            "'other' is not served",
+        ),
+        (
+            '{"type": "session.update", "session": {"audio": {"input": {"transcription": '
+            '{"prompt": "\\ud800"}}}}}',
+            "session",
+            "half a character",
+        ),
+        ('{"type": "session.update", "session": {"voice": "x"}}', "session.voice", "Extra"),
+        ('{"type": "session.update", "session": {"x": "' + "x" * 70_000 + '"}}', "session", "KiB"),
+    ],
+)  # fmt: skip
+def test_what_is_no_message_is_told_and_the_session_goes_on(
+    web: Running, message: str, param: str | None, told: str
+) -> None:
+    with talk(web) as said:
+        said.socket.send(message)
+        event = said.next()
+        assert event["type"] == "error"
+        assert told in event["error"]["message"]
+        assert event["error"]["param"] == param
+        assert event["error"]["type"] == "invalid_request_error"
+        said.update()
+        said.append(pcm(load_audio(DEMO)[:32_000]))
+        said.say(BUFFER + "commit")
+        assert said.until(TRANSCRIPTION + "completed")["transcript"]
+
+
+def test_bytes_are_no_message(web: Running) -> None:
+    with talk(web) as said:
+        said.socket.send(b"sound")
+        assert "readable JSON" in said.next()["error"]["message"]
+
+
+@pytest.mark.parametrize("frame", [b"\x83\x80\0\0\0\0", b"\xc1\x80\0\0\0\0", b"\x81\x01a"])
+def test_frames_that_are_none_end_the_session_and_nothing_else(
+    house: House,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    frame: bytes,
+) -> None:
+    monkeypatch.setattr("whisper_hailo.http.server._PING_S", 0.2)
+    head = (
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    )
+    asked = f"GET {URL} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n".encode()
+    with running(house) as web:
+        with socket.create_connection(("127.0.0.1", web.port), 30) as raw:
+            raw.sendall(asked)
+            assert b"session.created" in raw.recv(1 << 12) + raw.recv(1 << 12)
+            raw.sendall(frame)
+            while raw.recv(1 << 12):
+                pass
+        with talk(web) as said:
+            said.update()
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_recording_that_is_not_committed_is_so_long_at_most() -> None:
+    with House(limits=AudioLimits(seconds=2.0)) as house, running(house) as web, talk(web) as said:
+        said.update()
+        said.append(pcm(load_audio(DEMO)[: 3 * 16_000]))
+        error = said.until("error")["error"]
+        assert "expected 2 s at most" in error["message"]
+        said.say(BUFFER + "commit")
+        assert said.until(TRANSCRIPTION + "completed")["usage"]["seconds"] <= 2.04
+
+
+@pytest.mark.parametrize("turns", [None, {"type": "server_vad"}])
+@pytest.mark.parametrize(
+    ("failure", "n_times", "told"),
+    [
+        (BusyError("no place; try again"), 1, TRANSCRIPTION + "failed"),
+        (DeviceError("the chip went away; plug it in"), 9, "error"),
+    ],
+)
+def test_what_cannot_be_heard_fails_alone(
+    monkeypatch: pytest.MonkeyPatch, turns: Any, failure: Exception, n_times: int, told: str
+) -> None:
+    with House() as house, running(house) as web, talk(web) as said:
+        look, broken = house.worker.transcribe_partial, []
+
+        def fall(*given: Any) -> Any:
+            if len(broken) < n_times:
+                broken.append(given)
+                raise failure
+            return look(*given)
+
+        said.update(turns)
+        monkeypatch.setattr(house.worker, "transcribe_partial", fall)
+        said.append(speech(GERMAN[0]), 1 << 20)
+        if turns is None:
+            said.say(BUFFER + "commit")
+            told = TRANSCRIPTION + "failed"
+        event = said.until(told)
+        assert str(failure).partition(";")[0] in event["error"]["message"]
+        if told != "error":
+            stopped = said.kinds().count(BUFFER + "speech_started")
+            assert said.kinds().count(BUFFER + "speech_stopped") == stopped
+        broken += [()] * n_times
+        said.append(speech(GERMAN[1]))
+        if turns is None:
+            said.say(BUFFER + "commit")
+        done = said.until(TRANSCRIPTION + "completed")
+        assert done["transcript"]
+        assert done["item_id"] != event.get("item_id")
+
+
+def test_a_stranger_is_not_let_in(house: House) -> None:
+    safety = SafetyOptions(api_key=("secret",))
+    with running(house, safety=safety) as web:
+        for given in (
+            {},
+            {"additional_headers": {"Authorization": "Bearer guessed"}},
+            {"subprotocols": ["realtime", "openai-insecure-api-key.guessed"]},
+        ):
+            with pytest.raises(InvalidStatus) as denied, talk(web, **given):
+                pass
+            assert denied.value.response.status_code == 401
+        for given in (
+            {"additional_headers": {"Authorization": "Bearer secret"}},
+            {"subprotocols": ["realtime", "openai-insecure-api-key.secret"]},
+        ):
+            with talk(web, **given) as said:
+                offered = "subprotocols" in given
+                assert said.socket.subprotocol == ("realtime" if offered else None)
+
+
+@pytest.mark.parametrize(
+    ("url", "headers", "status"),
+    [
+        (URL, {"Origin": "https://other.example"}, 403),
+        ("/v1/realtime?intent=conversation", {}, 400),
+        ("/v1/realtime?model=other", {}, 404),
+    ],
+)
+def test_what_is_not_served_is_refused_before_it_begins(
+    web: Running,
+    url: str,
+    headers: dict[str, str],
+    status: int,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with pytest.raises(InvalidStatus) as denied, talk(web, url, additional_headers=headers):
+        pass
+    assert denied.value.response.status_code == status
+    assert "error" in json.loads(denied.value.response.body)
+    assert not [record for record in caplog.records if record.name.startswith("uvicorn")]
+
+
+def test_there_are_so_many_streams_and_others_keep_their_places() -> None:
+    with House(quota=Quota(LimitOptions(live=2, queue=1))) as house, running(house) as web:
+        with talk(web) as said:
+            with pytest.raises(InvalidStatus) as denied, talk(web):
+                pass
+            assert denied.value.response.status_code == 429
+            with house.service.live("another"):
+                with pytest.raises(InvalidStatus) as denied, talk(web):
+                    pass
+                assert denied.value.response.status_code == 503
+            assert asyncio.run(house.text(load_audio(DEMO))) == DEMO_TEXT
+            said.update()
+        with talk(web):
+            pass
+
+
+def test_what_waits_to_be_heard_is_bounded(house: House) -> None:
+    """The reader takes one message more than there is room for, and waits."""
+
+    class Socket:
+        n_read = 0
+        state = SimpleNamespace()
+
+        async def receive(self) -> dict[str, Any]:
+            self.n_read += 1
+            await asyncio.sleep(0)
+            text = base64.b64encode(bytes(1 << 20)).decode()
+            message = json.dumps({"type": BUFFER + "append", "audio": text})
+            return {"type": "websocket.receive", "text": message}
+
+    async def read() -> int:
+        from whisper_hailo.serve.request import Caller
+
+        socket = Socket()
+        caller = Caller("me", "realtime")
+        session = RealtimeSession(house.service, caller, socket, None, "micro")  # type: ignore[arg-type]
+        reading = asyncio.ensure_future(session._read())
+        for _ in range(100):
+            await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        return socket.n_read
+
+    assert asyncio.run(read()) == 4
+
+
+@pytest.mark.parametrize(("kind", "subtype"), [(PCMU, "ULAW"), (PCMA, "ALAW")])
+def test_the_laws_of_telephones_are_those_of_libsndfile(kind: str, subtype: str) -> None:
+    codes = np.arange(256, dtype=np.uint8).tobytes()
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros(256), 8_000, subtype=subtype, format="WAV")
+    raw = file.getvalue()[:-256] + codes
+    expected, _ = soundfile.read(io.BytesIO(raw), dtype="float32")
+    sound = Sound(kind)
+    assert sound._table is not None
+    assert np.array_equal(sound._table, expected)
+    assert sound.seconds(8_000) == 1.0
+
+
+def test_pieces_may_be_cut_anywhere() -> None:
+    raw = pcm(load_audio(DEMO)[:16_000])
+    whole, torn = Sound(PCM), Sound(PCM)
+    expected = np.concatenate([whole.push(raw), whole.finish()])
+    pieces = [torn.push(raw[at : at + 777]) for at in range(0, len(raw), 777)]
+    assert np.allclose(np.concatenate([*pieces, torn.finish()]), expected, atol=1e-6)
+    assert expected.size == pytest.approx(16_000, abs=1)
+
+
+def test_a_telephone_is_understood(web: Running) -> None:
+    audio = soxr.resample(load_audio(DEMO), 16_000, 8_000)
+    file = io.BytesIO()
+    soundfile.write(file, audio, 8_000, subtype="ULAW", format="RAW")
+    with talk(web) as said:
+        form = said.update(format={"type": PCMU})["session"]["audio"]["input"]["format"]
+        assert form["type"] == PCMU
+        said.append(file.getvalue())
+        said.say(BUFFER + "commit")
+        text = said.until(TRANSCRIPTION + "completed")["transcript"]
+    heard, expected = set(text.lower().split()), set(DEMO_TEXT.lower().split())
+    assert len(heard & expected) >= len(expected) // 2
