@@ -8,8 +8,9 @@ import hmac
 import ipaddress
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.exceptions import HTTPException
@@ -101,6 +102,7 @@ class ApiKeys:
         return "key " + hashlib.sha256(given.encode()).hexdigest()[:8]
 
 
+@dataclass(eq=False)
 class AccessMiddleware:
     """ASGI middleware that refuses requests before they are read.
 
@@ -113,68 +115,56 @@ class AccessMiddleware:
         open_to_all: paths that need none, beside those for programs that watch over the server.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        hosts: Hosts,
-        quota: Quota,
-        admit: Callable[[str], AbstractContextManager[Reservation]],
-        on_refusal: Callable[[Exception], None],
-        origins: Iterable[str] = (),
-        keys: ApiKeys | None = None,
-        open_to_all: Iterable[str] = (),
-        max_bytes: int = 0,
-    ) -> None:
-        self._app = app
-        self._hosts = hosts
-        self._quota = quota
-        self._admit = admit
-        self._on_refusal = on_refusal
-        self._origins = frozenset(origins)
-        self._keys = keys
-        self._open_to_all = _FOR_WATCHERS.union(open_to_all)
-        self._max_bytes = max_bytes
+    app: ASGIApp
+    _: KW_ONLY
+    hosts: Hosts
+    quota: Quota
+    admit: Callable[[str], AbstractContextManager[Reservation]]
+    on_refusal: Callable[[Exception], None]
+    origins: Collection[str] = ()
+    keys: ApiKeys | None = None
+    open_to_all: Collection[str] = ()
+    max_bytes: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it."""
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         with ExitStack() as place:
             try:
                 self._check(scope)
                 sends = scope.get("method") == "POST"
-                holder = self._admit(scope[CLIENT]) if sends else self._quota.reserve()
+                holder = self.admit(scope[CLIENT]) if sends else self.quota.reserve()
                 scope[STORED] = place.enter_context(holder)
             except (WhisperHailoError, HTTPException) as error:
-                self._on_refusal(error)
+                self.on_refusal(error)
                 log_refused_request(scope, error)
                 await response_of(error)(scope, receive, send)
                 return
             if scope.get("method") == "HEAD":  # uvicorn leaves out the body of the answer
                 scope = {**scope, "method": "GET"}
-            body = _Body(receive, self._max_bytes, scope[STORED])
-            await self._app(scope, body.receive, send)
+            body = _Body(receive, self.max_bytes, scope[STORED])
+            await self.app(scope, body.receive, send)
 
     def _check(self, scope: Scope) -> None:
         """Refuse a request, or note its client."""
         headers = {
             key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]
         }
-        listed = headers.get("origin") in self._origins
-        refusal = self._hosts.refusal(scope, any_page=listed or scope.get("method") in _READS)
+        listed = headers.get("origin") in self.origins
+        refusal = self.hosts.refusal(scope, any_page=listed or scope.get("method") in _READS)
         if refusal is not None and scope["path"] not in _FOR_WATCHERS:
             raise HTTPException(*refusal)
         client = address_of((scope.get("client") or ("", 0))[0])
-        if scope["path"] not in self._open_to_all:
-            if self._keys is not None:
-                client = self._keys.client(_sent_key(scope, headers)) or client
-            self._quota.count_request(client)
+        if scope["path"] not in (*_FOR_WATCHERS, *self.open_to_all):
+            if self.keys is not None:
+                client = self.keys.client(_sent_key(scope, headers)) or client
+            self.quota.count_request(client)
         scope[CLIENT] = client
         length = headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > self._max_bytes:
-            raise _too_large(self._max_bytes)
+        if length.isdecimal() and int(length) > self.max_bytes:
+            raise _too_large(self.max_bytes)
 
 
 def _sent_key(scope: Scope, headers: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Final
 
 from whisper_hailo.core.errors import OptionError
@@ -42,31 +42,25 @@ WYOMING_SERVICE: Final = "_wyoming._tcp.local."
 _ADVICE: Final = "give another port, or an address that this machine has"
 
 
+@dataclass(eq=False)
 class Server:
     """Serves HTTP and Wyoming for a service with open models, which `run` closes.
 
     `serving` is called once with each address that is served.
     """
 
-    def __init__(
-        self,
-        service: TranscriptionService,
-        listeners: Listeners,
-        *,
-        listen: ListenOptions,
-        limits: LimitOptions,
-        safety: SafetyOptions,
-        serving: Callable[[str], None],
-    ) -> None:
-        self._service = service
-        self._listeners = listeners
-        self._listen = listen
-        self._limits = limits
-        self._safety = safety
+    service: TranscriptionService
+    listeners: Listeners
+    _: KW_ONLY
+    listen: ListenOptions
+    limits: LimitOptions
+    safety: SafetyOptions
+    serving: Callable[[str], None]
+
+    def __post_init__(self) -> None:
         self._keys: ApiKeys | None = None
         self._supervisor = Supervisor()
-        self._connections = ConnectionLimiter(limits.connections, safety.proxies)
-        self._serving = serving
+        self._connections = ConnectionLimiter(self.limits.connections, self.safety.proxies)
 
     async def run(self) -> None:
         """Serve until a signal; then drain within the time-out."""
@@ -81,33 +75,33 @@ class Server:
         try:
             async with AsyncExitStack() as stack:
                 stack.enter_context(rate_limited_network_log())
-                if self._listeners.http is not None:
-                    await self._open_http(self._listeners.http, stack)
+                if self.listeners.http is not None:
+                    await self._open_http(self.listeners.http, stack)
                 else:
                     logger.info("only Wyoming is served; --http HOST:PORT adds OpenAI's API")
-                if self._listeners.wyoming is not None:
-                    await self._open_wyoming(self._listeners.wyoming, stack)
+                if self.listeners.wyoming is not None:
+                    await self._open_wyoming(self.listeners.wyoming, stack)
                 watchdog = asyncio.create_task(self._watch())
                 stack.callback(watchdog.cancel)
-                await self._service.ending.wait()
+                await self.service.ending.wait()
                 self._supervisor.stopping()
                 await self._drain()
         finally:
             for number in handlers:
                 loop.remove_signal_handler(number)
-            await asyncio.to_thread(self._service.models.close)
+            await asyncio.to_thread(self.service.models.close)
 
     def _end(self) -> None:
         """End; asked a second time, without waiting for anything."""
-        if self._service.ending.is_set():
+        if self.service.ending.is_set():
             raise KeyboardInterrupt
-        logger.info("ending: requests under way have %g s", self._listen.drain_s)
-        self._service.ending.set()
+        logger.info("ending: requests under way have %g s", self.listen.drain_s)
+        self.service.ending.set()
 
     async def _watch(self) -> None:
         """Tell the service manager that the server is ready, then that it is alive."""
         self._supervisor.ready("serving")
-        while self._service.models.is_alive:
+        while self.service.models.is_alive:
             self._supervisor.alive()
             await asyncio.sleep(_ALIVE_S)
 
@@ -120,9 +114,9 @@ class Server:
 
     async def _drain(self) -> None:
         """Take no new request, and wait for those under way."""
-        models = self._service.models
-        self._service.close()
-        if not await asyncio.to_thread(models.wait_until_empty, self._listen.drain_s):
+        models = self.service.models
+        self.service.close()
+        if not await asyncio.to_thread(models.wait_until_empty, self.listen.drain_s):
             logger.warning("%d requests were given up", models.n_unfinished)
 
     async def _open_http(self, listener: Listener, stack: AsyncExitStack) -> None:
@@ -131,8 +125,8 @@ class Server:
         from whisper_hailo.serve.app import make_app
         from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
 
-        keys = self._keys = ApiKeys(self._safety)
-        app = make_app(self._service, listener.address, self._limits, self._safety, keys)
+        keys = self._keys = ApiKeys(self.safety)
+        app = make_app(self.service, listener.address, self.limits, self.safety, keys)
         if not keys and not is_loopback(listener.address.host):
             logger.warning(
                 "%s is open to the network without an API key: everyone who reaches it may use it; "
@@ -142,7 +136,7 @@ class Server:
         server = HttpServer(
             app,
             self._connections,
-            self._safety.tls.context(),
+            self.safety.tls.context(),
             message_bytes=MOST_BYTES,
             pong_s=PONG_S,
         )
@@ -154,21 +148,19 @@ class Server:
             await task
 
         stack.push_async_callback(close)
-        self._serving(str(listener))
+        self.serving(str(listener))
 
     async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.serve.routes.wyoming.session import WyomingServer
 
-        wyoming = WyomingServer(
-            self._service, self._connections, finds_end=self._listen.endpointing
-        )
+        wyoming = WyomingServer(self.service, self._connections, finds_end=self.listen.endpointing)
         server = await wyoming.serve(listener.socket)
         stack.push_async_callback(wyoming.close)
         stack.callback(server.close)
-        self._serving(str(listener))
-        if self._listen.zeroconf is not None:
+        self.serving(str(listener))
+        if self.listen.zeroconf is not None:
             port = listener.socket.getsockname()[1]
-            announced = announce(self._listen.zeroconf, listener.address.host, port)
+            announced = announce(self.listen.zeroconf, listener.address.host, port)
             await stack.enter_async_context(announced)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import KW_ONLY, dataclass
 
 from whisper_hailo.core.types import (
     SAMPLE_RATE_HZ,
@@ -80,25 +81,20 @@ class Ticket:
         return self.transcript
 
 
+@dataclass(eq=False)
 class TranscriptionService:
     """The models of a server, for the routes of one event loop."""
 
-    def __init__(
-        self,
-        models: ModelRegistry,
-        *,
-        quota: Quota,
-        metrics: Metrics,
-        limits: AudioLimits,
-        deadline_s: float,
-    ) -> None:
-        self._deadline_s = deadline_s
+    models: ModelRegistry
+    _: KW_ONLY
+    quota: Quota
+    metrics: Metrics
+    limits: AudioLimits
+    deadline_s: float
+
+    def __post_init__(self) -> None:
         self._is_closed = False
         self.ending = asyncio.Event()
-        self.models = models
-        self.limits = limits
-        self.quota = quota
-        self.metrics = metrics
 
     @property
     def state(self) -> State:
@@ -132,7 +128,7 @@ class TranscriptionService:
 
     def captions(self, choices: Choices, caller: Caller) -> EngineCaptions:
         """Return the engine of a live stream; see `ServedModel.captions`."""
-        return self.models.find(choices.model).captions(choices, caller, self._deadline_s)
+        return self.models.find(choices.model).captions(choices, caller, self.deadline_s)
 
     def record_item(self, choices: Choices, item: StreamItemResult) -> None:
         """Count and log an item of a live stream that is over. From any thread."""
@@ -141,7 +137,7 @@ class TranscriptionService:
     @asynccontextmanager
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:
         worker = self.models.find(request.model).worker
-        deadline_s = self._deadline_s if request.deadline_s is None else request.deadline_s
+        deadline_s = self.deadline_s if request.deadline_s is None else request.deadline_s
         ticket = Ticket(request.audio.size / SAMPLE_RATE_HZ, deadline_s)
         job = worker.submit(request, ticket.emit)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -81,6 +82,7 @@ def make_caption_app(pages: CaptionRoutes, hosts: Hosts) -> ASGIApp:
     )
 
 
+@dataclass(eq=False)
 class CaptionRoutes:
     """Answers requests for captions.
 
@@ -89,24 +91,17 @@ class CaptionRoutes:
         framed_by: whose pages may show it in theirs, as `frame_ancestors` says it.
     """
 
-    def __init__(
-        self,
-        broadcast: Broadcast,
-        *,
-        browser: BrowserSource | None,
-        access: Access,
-        controls: Controls,
-        pieces: MediaSegments,
-        framed_by: str,
-    ) -> None:
-        self._broadcast = broadcast
-        self._browser = browser
-        self._access = access
-        self._controls = controls
-        self._pieces = pieces
+    broadcast: Broadcast
+    _: KW_ONLY
+    browser: BrowserSource | None
+    access: Access
+    controls: Controls
+    pieces: MediaSegments
+    framed_by: str
+
+    def __post_init__(self) -> None:
         self._recording = False
         self._recorded = ""  # what the page calls the recording that was heard last
-        self._framed_by = framed_by
         self._folder = resources.files("whisper_hailo.serve.routes.captions").joinpath("page")
 
     def routes(self) -> list[BaseRoute]:
@@ -125,7 +120,7 @@ class CaptionRoutes:
         content = self._folder.joinpath(name).read_bytes()
         kind = _TYPES[PurePosixPath(name).suffix]
         is_overlay = request.query_params.get("overlay") == "1"
-        policy = (_OVERLAY_POLICY if is_overlay else _POLICY) + self._framed_by
+        policy = (_OVERLAY_POLICY if is_overlay else _POLICY) + self.framed_by
         headers = {**_HEADERS, "Content-Security-Policy": policy}
         return Response(content, media_type=kind, headers=headers)
 
@@ -133,41 +128,41 @@ class CaptionRoutes:
         if not self._may_look(request):
             return PlainTextResponse("captions need the token: /captions.m3u8?token=...", 403)
         query = request.url.query
-        text = self._pieces.playlist(f"?{query}" if query else "")
+        text = self.pieces.playlist(f"?{query}" if query else "")
         return PlainTextResponse(text, media_type=_PLAYLIST, headers=_HEADERS)
 
     async def _piece(self, request: Request) -> Response:
-        piece = self._pieces.piece(request.path_params["number"])
+        piece = self.pieces.piece(request.path_params["number"])
         if not self._may_look(request) or piece is None:
             return PlainTextResponse("not there, not any more, or not without the token", 404)
         return PlainTextResponse(piece.text(), media_type="text/vtt", headers=_HEADERS)
 
     def _may_look(self, request: Request) -> bool:
-        return "look" in (self._access.rights(request.query_params.get("token")) or ())
+        return "look" in (self.access.rights(request.query_params.get("token")) or ())
 
     async def _events(self, websocket: WebSocket) -> None:
-        has_microphone = self._browser is not None
+        has_microphone = self.browser is not None
         await Watcher(
-            websocket, self._broadcast, self._access, self._controls, has_microphone=has_microphone
+            websocket, self.broadcast, self.access, self.controls, has_microphone=has_microphone
         ).run()
 
     async def _audio(self, websocket: WebSocket) -> None:
         """Take a browser's microphone; one at a time."""
-        rights = self._access.rights(websocket.query_params.get("token"))
+        rights = self.access.rights(websocket.query_params.get("token"))
         if rights is None or "record" not in rights:
             await websocket.close(NOT_ALLOWED)
             return
-        if self._browser is None or self._recording:
+        if self.browser is None or self._recording:
             await websocket.close(_BUSY)
             return
         self._recording = True  # before anything is waited for, or two would come in
         try:
-            code = await self._record(websocket, self._browser)
+            code = await self._record(websocket, self.browser)
         except WebSocketDisconnect:
             return
         finally:
             self._recording = False  # whether or not the other side agrees to the end
-            self._broadcast.put_recording(False)
+            self.broadcast.put_recording(False)
         await websocket.close(code)
 
     async def _record(self, websocket: WebSocket, browser: BrowserSource) -> int:
@@ -181,7 +176,7 @@ class CaptionRoutes:
         again = bool(name) and name == self._recorded
         self._recorded = name
         await websocket.send_text("again" if again else "new")
-        self._broadcast.put_recording(True)
+        self.broadcast.put_recording(True)
         while True:
             try:
                 async with asyncio.timeout(_QUIET_S):
@@ -195,42 +190,37 @@ class CaptionRoutes:
                 await asyncio.sleep(lost_s)  # no faster than it is spoken
 
 
+@dataclass(eq=False)
 class Watcher:
     """Sends events to a page as long as it is open, and processes its commands.
 
     docs/captions.md has every message.
     """
 
-    def __init__(
-        self,
-        websocket: WebSocket,
-        broadcast: Broadcast,
-        access: Access,
-        controls: Controls,
-        *,
-        has_microphone: bool,
-    ) -> None:
-        self._websocket = websocket
-        self._broadcast = broadcast
-        self._access = access
-        self._controls = controls
-        self._has_microphone = has_microphone
+    websocket: WebSocket
+    broadcast: Broadcast
+    access: Access
+    controls: Controls
+    _: KW_ONLY
+    has_microphone: bool
+
+    def __post_init__(self) -> None:
         self._may: tuple[Right, ...] = ()
         self._looks = asyncio.Event()
 
     async def run(self) -> None:
-        await self._websocket.accept()
-        self._websocket.state.connection.set_idle()  # until it may look
+        await self.websocket.accept()
+        self.websocket.state.connection.set_idle()  # until it may look
         sides: set[asyncio.Task[int | None]] = set()
         try:
-            if not await self._admit(self._websocket.query_params.get("token")):
-                await self._websocket.close(NOT_ALLOWED, "the token is wrong")
+            if not await self._admit(self.websocket.query_params.get("token")):
+                await self.websocket.close(NOT_ALLOWED, "the token is wrong")
                 return
             sides = {asyncio.ensure_future(side()) for side in (self._send_events, self._read)}
             done, _ = await asyncio.wait(sides, return_when=asyncio.FIRST_COMPLETED)
             for code in (side.result() for side in done):
                 if code is not None:
-                    await self._websocket.close(code)
+                    await self.websocket.close(code)
                     return
         except (WebSocketDisconnect, RuntimeError):
             pass  # it went away while something was sent
@@ -241,14 +231,14 @@ class Watcher:
 
     async def _admit(self, token: str | None) -> bool:
         """Send the rights that a token gives; return whether it is right, or none."""
-        may = self._access.rights(token)
+        may = self.access.rights(token)
         if may is None:
             return False
-        self._may = tuple(right for right in may if right != "record" or self._has_microphone)
+        self._may = tuple(right for right in may if right != "record" or self.has_microphone)
         hello = {"event": "hello", "protocol": PROTOCOL, "version": __version__}
-        await self._websocket.send_json({**hello, "may": list(self._may)})
+        await self.websocket.send_json({**hello, "may": list(self._may)})
         if "look" in self._may and not self._looks.is_set():
-            self._websocket.state.connection.set_busy()
+            self.websocket.state.connection.set_busy()
             self._looks.set()
         return True
 
@@ -256,11 +246,11 @@ class Watcher:
         """Send events until the last; return the code to close with."""
         await self._looks.wait()
         wake = asyncio.Event()
-        client = self._broadcast.join(wake.set)
+        client = self.broadcast.join(wake.set)
         try:
             while True:
                 while (message := client.take()) is not None:
-                    await self._websocket.send_json(message)
+                    await self.websocket.send_json(message)
                     if message["event"] == "end":
                         return 1000
                 wake.clear()
@@ -268,14 +258,14 @@ class Watcher:
                     async with asyncio.timeout(_STILL_S):
                         await wake.wait()
                 except TimeoutError:
-                    await self._websocket.send_json(STILL)
+                    await self.websocket.send_json(STILL)
         finally:
-            self._broadcast.leave(client)
+            self.broadcast.leave(client)
 
     async def _read(self) -> int | None:
         """Process messages; return the code to close with, `None` if the page has left."""
         while True:
-            received = await self._websocket.receive()
+            received = await self.websocket.receive()
             if received["type"] == "websocket.disconnect":
                 return None
             text = received.get("text") or ""
@@ -297,11 +287,11 @@ class Watcher:
         try:
             if "control" not in self._may:
                 raise OptionError("controls need the token that was printed at the start")
-            await process_command(message, self._controls)
+            await process_command(message, self.controls)
         except OptionError as error:
-            await self._websocket.send_json({**answer, "ok": False, "error": str(error)})
+            await self.websocket.send_json({**answer, "ok": False, "error": str(error)})
         else:
-            await self._websocket.send_json({**answer, "ok": True})
+            await self.websocket.send_json({**answer, "ok": True})
 
 
 async def process_command(message: Mapping[str, Any], controls: Controls) -> None:

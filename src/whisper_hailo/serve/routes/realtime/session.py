@@ -151,23 +151,15 @@ class RealtimeSession:
     async def _wait_until_heard(self) -> bool:
         """Wait until less is waiting; return whether the client is still there.
 
-        Nothing is read from the connection meanwhile, so the end of it would not be noticed.
+        uvicorn reads nothing from the connection meanwhile, so its end would not be noticed.
         """
-        if self._stored.n_bytes < _WAITING_BYTES:
-            return True
         connection: Connection | None = getattr(self._websocket.state, "connection", None)
-        if connection is not None:
-            connection.pause_reading()
-        try:
-            while self._stored.n_bytes >= _WAITING_BYTES:
-                if connection is not None and connection.is_closed_by_peer:
-                    return False
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_S), self._changed:
-                        await self._changed.wait_for(lambda: self._stored.n_bytes < _WAITING_BYTES)
-        finally:
-            if connection is not None:
-                connection.resume_reading()
+        while self._stored.n_bytes >= _WAITING_BYTES:
+            if connection is not None and connection.is_closed_by_peer:
+                return False
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S), self._changed:
+                    await self._changed.wait_for(lambda: self._stored.n_bytes < _WAITING_BYTES)
         return True
 
     async def _wake(self) -> None:
