@@ -27,10 +27,10 @@ from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.text.outputs import JSON, TextWriter, as_json, failure_json, render, timings_json
-from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.run import Segments
 from whisper_hailo.transcription.window_cache import BEGINNING, Journal
 
+ADVICE: Final = "free some space or give another --output-dir"
 UNFINISHED: Final = ".part"
 """Behind the name of a file that grows."""
 
@@ -45,45 +45,21 @@ class Sink:
     """Takes the result or the failure of each input.
 
     Attributes:
-        formats: of `outputs.FORMATS`.
-        output_dir: where files are written; `None` is standard output.
-        as_json: print one JSON object per input on standard output.
         inputs: all of them; no output may replace one.
-        goes_on: skip finished inputs and resume interrupted ones.
         timed: lines of text on standard output have times.
-        colour: shade their words on a terminal.
     """
 
-    formats: tuple[str, ...]
-    output_dir: Path | None
-    as_json: bool
+    output: OutputOptions
     inputs: Sequence[Input]
-    layout: Layout
-    goes_on: bool
-    timed: bool
-    colour: bool
-
-    @classmethod
-    def of(cls, output: OutputOptions, inputs: Sequence[Input], *, timed: bool) -> Sink:
-        """Return the sink that options ask for."""
-        return cls(
-            formats=output.formats,
-            output_dir=output.output_dir,
-            as_json=output.as_json,
-            inputs=inputs,
-            layout=output.layout,
-            goes_on=output.skip_existing,
-            timed=timed,
-            colour=output.colour,
-        )
+    timed: bool = False
 
     def __post_init__(self) -> None:
-        if self.output_dir is None:
+        if self.output.output_dir is None:
             return
         files = {entry.id for entry in self.inputs} - {None}
         targets: set[str] = set()
         for entry in self.inputs:
-            for target in [] if entry.fault else self.targets(entry):
+            for _, target in [] if entry.fault else self.written(entry):
                 if file_id(target) in files:
                     raise OptionError(
                         f"the text of {display_path(entry.name)} would replace the input "
@@ -98,8 +74,8 @@ class Sink:
 
     def expect_writable(self) -> None:
         """Refuse an output folder that is not writable, before any work."""
-        if self.output_dir is not None:
-            require_writable_folder(self.output_dir, self.advice)
+        if self.output.output_dir is not None:
+            require_writable_folder(self.output.output_dir, ADVICE)
 
     def checked(self) -> list[Input]:
         """Return the inputs, with a fault where a result would overwrite a foreign file."""
@@ -116,49 +92,41 @@ class Sink:
             return error
         return None
 
-    def targets(self, entry: Input) -> list[Path]:
-        """Return the files of an input's results."""
-        return [target for _, target in self.written(entry)]
-
     def written(self, entry: Input) -> list[tuple[str, Path]]:
         """Return the formats and files of an input's results; none on standard output."""
-        stem = self.stem(entry)
+        stem = self._stem(entry)
         if stem is None:
             return []
-        return [(fmt, stem.with_name(f"{stem.name}.{fmt}")) for fmt in self.formats]
+        return [(fmt, stem.with_name(f"{stem.name}.{fmt}")) for fmt in self.output.formats]
 
-    def stem(self, entry: Input) -> Path | None:
-        """Return an input's output path without suffix; `None` on standard output."""
-        return None if self.output_dir is None else self.output_dir / entry.stem
+    def _stem(self, entry: Input) -> Path | None:
+        folder = self.output.output_dir
+        return None if folder is None else folder / entry.stem
 
     def journal(self, entry: Input) -> Path | None:
         """Return the journal of a resumable run; `None` on standard output."""
-        stem = self.stem(entry)
+        stem = self._stem(entry)
         return stem and stem.with_name(f"{stem.name}{UNFINISHED}.jsonl")
-
-    @property
-    def advice(self) -> str:
-        """Return the advice for files that cannot be written."""
-        return "free some space or give another --output-dir"
 
     @property
     def prints_parts(self) -> bool:
         """Return whether a result is streamed to standard output."""
-        return self.output_dir is None and not self.as_json and self.formats[0] != JSON
+        output = self.output
+        return output.output_dir is None and not output.as_json and output.formats[0] != JSON
 
     def printer(self, entry: Input) -> Printer:
         """Return what prints the segments of an input on standard output as they come."""
-        several = len(self.inputs) > 1 and self.formats[0] == "txt"
+        several = len(self.inputs) > 1 and self.output.formats[0] == "txt"
         return Printer(
-            TextWriter(self.formats[0], self.layout, timed=self.timed),
+            TextWriter(self.output.formats[0], self.output.layout, timed=self.timed),
             f"{display_path(entry.name)}: " if several else "",
-            is_shaded=self.colour and sys.stdout.isatty(),
+            is_shaded=self.output.colour and sys.stdout.isatty(),
         )
 
     def has(self, entry: Input) -> bool:
         """Return whether all results of an input exist; writes are atomic."""
-        targets = self.targets(entry)
-        return bool(targets) and all(map(os.path.isfile, targets))
+        written = self.written(entry)
+        return bool(written) and all(os.path.isfile(target) for _, target in written)
 
     def put(self, entry: Input, transcript: Transcript, *, printed: bool = False) -> None:
         """Write the result of one input, unless it is `printed` already."""
@@ -166,9 +134,9 @@ class Sink:
         if not transcript.text:
             tell(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
         for fmt, target in self.written(entry):
-            write_file(target, render(transcript, fmt, self.layout), self.advice)
+            write_file(target, render(transcript, fmt, self.output.layout), ADVICE)
             note(f"wrote {display_path(target)}")
-        if self.as_json:
+        if self.output.as_json:
             # A stream has no name of its own, or the number of a temporary file.
             emit_json(as_json(replace(transcript, audio=entry.name)) | timings_json(transcript))
         elif self.prints_parts and not printed:
@@ -176,7 +144,7 @@ class Sink:
             for segment in transcript.segments:
                 printer.write(segment)
             printer.finish()
-        elif self.output_dir is None and not printed:
+        elif self.output.output_dir is None and not printed:
             emit(render(transcript, JSON))
 
     def put_error(self, entry: Input, error: Exception) -> ExitCode:
@@ -184,7 +152,7 @@ class Sink:
         if was_interrupted(error):
             raise KeyboardInterrupt from error
         code = report(error)
-        if self.as_json:
+        if self.output.as_json:
             emit_json(failure_json(entry.name, describe(error), int(code)))
         return code
 
@@ -233,7 +201,8 @@ class RecordingWriter(Closing):
         self._last_s = -_INTERVAL_S
         self._language_told = False
         kept = sink.journal(entry)
-        self.journal = None if kept is None else Journal(kept, identity(), go_on=sink.goes_on)
+        go_on = sink.output.skip_existing
+        self.journal = None if kept is None else Journal(kept, identity(), go_on=go_on)
         self.progress = Progress(display_path(Path(entry.name).name))
 
     def open(self) -> RecordingWriter:
@@ -274,8 +243,8 @@ class RecordingWriter(Closing):
             if fmt == JSON:
                 continue  # not to be read before its last bracket
             path = unfinished(target)
-            with wrap_os_error(path, self._sink.advice):
-                text = render(so_far.transcript, fmt, self._sink.layout)
+            with wrap_os_error(path, ADVICE):
+                text = render(so_far.transcript, fmt, self._sink.output.layout)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
 

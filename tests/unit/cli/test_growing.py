@@ -15,6 +15,7 @@ from whisper_hailo.cli import progress
 from whisper_hailo.cli import sink as sink_module
 from whisper_hailo.cli.inputs import find_inputs
 from whisper_hailo.cli.sink import RecordingWriter, Sink
+from whisper_hailo.cli.transcribe_options import OutputOptions
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.decoding.decoded import Decoded
@@ -58,7 +59,7 @@ def sink(folder: Path, *formats: str, out: str = "", goes_on: bool = False) -> S
         (folder / name).write_text("some sound")
     place = folder / out if out else None
     entries = find_inputs([str(folder / "a.wav")])
-    return Sink(formats, place, False, entries, Layout(), goes_on, timed=False, colour=False)
+    return Sink(OutputOptions(formats, place, goes_on), entries)
 
 
 def follow(results: Sink, segments: Coming, at: int = 0) -> None:
@@ -125,7 +126,8 @@ def test_a_cue_to_which_words_may_be_added_waits_for_them(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flowing = Layout(max_line_width=12, max_line_count=2)
-    results = replace(sink(tmp_path, "srt"), layout=flowing)
+    results = sink(tmp_path, "srt")
+    results = replace(results, output=replace(results.output, layout=flowing))
     told, rest = printed(results, segments, capsys)
     assert told[:2] == ["", ""]
     assert "".join(told) + rest == render(transcript(), "srt", flowing)
@@ -214,7 +216,7 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
         (True, "other", 0.0),
         (False, "mine", 0),
     ):
-        again = replace(results, goes_on=goes_on)
+        again = replace(results, output=replace(results.output, skip_existing=goes_on))
         growing = RecordingWriter(results.inputs[0], again, lambda identity=identity: identity)
         growing.open()
         assert growing.journal is not None

@@ -15,6 +15,7 @@ from tests.unit.text.test_outputs import transcript
 from whisper_hailo.cli.commands.transcribe import BatchingOptions, _Run, _without_done
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
+from whisper_hailo.cli.transcribe_options import OutputOptions
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError, OutputError
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.subtitles import Layout
@@ -28,7 +29,11 @@ def inputs(folder: Path, *names: str) -> list[Input]:
 
 
 def sink(entries: list[Input], out: Path | None, *formats: str, as_json: bool = False) -> Sink:
-    return Sink(formats or ("txt",), out, as_json, entries, Layout(), False, False, False)
+    return Sink(OutputOptions(formats or ("txt",), out, as_json=as_json), entries)
+
+
+def laid_out(results: Sink, layout: Layout) -> Sink:
+    return replace(results, output=replace(results.output, layout=layout))
 
 
 def test_every_format_has_a_file_of_its_input_s_name(
@@ -40,7 +45,7 @@ def test_every_format_has_a_file_of_its_input_s_name(
     told = capsys.readouterr()
     wrote = [f"wrote {tmp_path}/out/a.b.{fmt}" for fmt in ("txt", "srt")]
     assert (told.out, told.err.splitlines()) == ("", wrote)
-    assert results.targets(entries[0]) == [
+    assert [target for _, target in results.written(entries[0])] == [
         tmp_path / "out" / "a.b.txt",
         tmp_path / "out" / "a.b.srt",
     ]
@@ -143,7 +148,7 @@ def test_subtitles_are_laid_out_as_asked_for(
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
     single = Layout(max_words_per_line=1)
-    replace(sink(entries, None, "srt"), layout=single).put(entries[0], transcript())
+    laid_out(sink(entries, None, "srt"), single).put(entries[0], transcript())
     assert capsys.readouterr().out.count("-->") == 4
 
 

@@ -63,7 +63,7 @@ def transcribe(
     options_on = cache(partial(decoding_options, decoding, fallback, output))
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
     timed = decoding.typed.get("timestamps", False)
-    sink = Sink.of(output, find_inputs(audio), timed=timed)
+    sink = Sink(output, find_inputs(audio), timed)
     sink.expect_writable()
     inputs = [looked_at(entry) for entry in sink.checked()]
     if output.skip_existing:
