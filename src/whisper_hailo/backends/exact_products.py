@@ -36,7 +36,7 @@ _LARGEST: Final = (255, 127)
 
 @cache
 def saturates() -> bool:
-    """Whether sums of 8-bit products are cut off here.
+    """Return whether sums of 8-bit products are cut off here.
 
     The runtime itself is asked, with the smallest product that shows it: it alone knows which
     kernel it chose, on a real processor or an emulated one.

@@ -226,7 +226,7 @@ class OnnxFixedRunner(OneGraph):
 
 
 def is_fixed_decoder(signature: Signature) -> bool:
-    """Whether a graph maps ids and features, all of fixed sizes, to logits."""
+    """Return whether a graph maps ids and features, all of fixed sizes, to logits."""
     kinds = sorted(port.dtype[:3] for port in signature.inputs.values())
     sizes = [axis for port in signature.inputs.values() for axis in port.shape[1:]]
     return kinds == ["flo", "int"] and all(isinstance(axis, int) for axis in sizes)

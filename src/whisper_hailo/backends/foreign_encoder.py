@@ -24,7 +24,7 @@ QUANTIZED_MARKS = ("quantized", "int8", "uint8", "q4", "bnb4")
 
 
 def encoder_file(path: Path) -> Path:
-    """The encoder graph of a path: itself, or what a directory of Optimum's layout holds."""
+    """Return the encoder graph of a path: itself, or that of a directory of Optimum's layout."""
     if not path.is_dir():
         return path
     for folder in (path, path / "onnx"):
@@ -89,7 +89,7 @@ def _only_input(signature: Signature) -> tuple[str, Port]:
 
 
 def _layout(signature: Signature, port: Port, spec: ModelSpec) -> tuple[str, int]:
-    """How the graph wants its mel: axes as a word of b, m, f and 1, and the number of frames."""
+    """Return the axes of the mel as a word of b, m, f and 1, and the number of frames."""
     n_mels, shape = spec.dims.n_mels, port.shape
     for axes in ("bmf", "bm1f", "b1fm", "bfm"):
         if len(shape) != len(axes):

@@ -21,7 +21,7 @@ MOST_NOTES: Final = 256
 
 
 def has_content(path: Path, expected: str) -> bool:
-    """Whether a file has a SHA-256."""
+    """Return whether a file has a SHA-256."""
     try:
         status = path.stat()
     except OSError as error:
@@ -38,7 +38,7 @@ def has_content(path: Path, expected: str) -> bool:
 
 
 def _notes() -> dict[str, Any]:
-    """What was noted before, the latest last; nothing where there is none, or it is damaged.
+    """Return the notes, the latest last; none if the file is missing or damaged.
 
     By path a size, the time of its last change in ns, of its inode's, an inode, a SHA-256. Only
     one of them is wanted at a time, and equal to nothing if it is damaged: they are not decoded.

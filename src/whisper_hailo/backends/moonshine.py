@@ -109,7 +109,7 @@ class Moonshine(Closing):
             stream.close()
 
     def _folder(self, kind: Any) -> str:  # noqa: ANN401 - a package without types
-        """Where the weights are: the folder that was given, or where the package keeps them."""
+        """Return the folder of the weights: the given one, or the package's cache."""
         if Path(self._source).is_dir():
             return self._source
         from moonshine_voice import download

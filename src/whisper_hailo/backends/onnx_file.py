@@ -20,12 +20,12 @@ _NEWEST_OPSET: Final = 1000
 
 
 def load_message(path: Path) -> ModelProto:
-    """The message of an ONNX file; weights in files beside it are left there."""
+    """Load an ONNX file; weights in files beside it are left there."""
     return parse_message(read_graph_bytes(path), str(path))
 
 
 def read_graph_bytes(path: Path) -> bytes:
-    """The bytes of an ONNX file."""
+    """Read an ONNX file."""
     if path.is_dir():
         raise ModelError(
             f"{display_path(path)} is a directory, expected an ONNX file, such as one in its hailo/"
@@ -42,7 +42,7 @@ def read_graph_bytes(path: Path) -> bytes:
 
 
 def parse_message(encoded: bytes, name: str) -> ModelProto:
-    """The message in an ONNX file's bytes."""
+    """Parse an ONNX file's bytes."""
     import onnx
 
     try:
@@ -68,7 +68,7 @@ def parse_message(encoded: bytes, name: str) -> ModelProto:
 
 
 def _is_short(node: NodeProto, opsets: dict[str, int]) -> bool:
-    """Whether a node lacks inputs or outputs that every one of its kind has."""
+    """Return whether a node lacks inputs or outputs that its operator requires."""
     from onnx import defs
 
     try:
@@ -79,12 +79,12 @@ def _is_short(node: NodeProto, opsets: dict[str, int]) -> bool:
 
 
 def _domain(item: NodeProto | OperatorSetIdProto) -> str:
-    """Of operators; the standard one has two names."""
+    """Return the domain of operators; the standard one has two names."""
     return "" if item.domain == "ai.onnx" else item.domain
 
 
 def _names(graph: GraphProto) -> Iterator[str]:
-    """Everything in a graph that is called something."""
+    """Yield all names in a graph."""
     for node in graph.node:
         yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)

@@ -322,7 +322,7 @@ class OptimumDecoder(Closing):
         return logits.numpy().astype(np.float32, copy=False), longer
 
     def _array(self, name: str, port: Port, tokens: IntArray, state: OptimumState) -> NDArray[Any]:
-        """What an input other than a past is fed."""
+        """Return the array of an input that is no past."""
         batch, n_new = tokens.shape
         n_all = state.n_tokens + n_new
         if name in PLACES:
@@ -367,6 +367,6 @@ class OptimumDecoder(Closing):
 
 
 def _is_wanted(output: str, *, first: bool) -> bool:
-    """Whether a step keeps an output: all keys and values of the first, then the decoder's."""
+    """Return whether a step keeps an output; the cross keys and values come with the first."""
     found = PRESENT.fullmatch(output)
     return found is not None and (first or found[2] == "decoder")

@@ -265,7 +265,7 @@ CTRANSLATE2_FILE = "model.bin"
 
 
 def decoder_backend(path: Path) -> str:
-    """Name of the backend that runs a decoder path."""
+    """Return the name of the backend that runs a decoder path."""
     if path.suffix == ".hef":
         return "hailo"
     if path.is_dir():
@@ -284,18 +284,18 @@ def decoder_backend(path: Path) -> str:
 
 
 def is_model_directory(path: Path) -> bool:
-    """Whether `whisper-hailo convert` wrote a directory."""
+    """Return whether `whisper-hailo convert` wrote a directory."""
     return (path / SPEC_FILE).is_file()
 
 
 def without_own_name(path: Path | None, file: str) -> Path | None:
-    """The model directory, where a path names one of its graphs: it needs the others, too."""
+    """Return the model directory of a path that names one of its graphs: all are needed."""
     is_own = path is not None and path.name == file and is_model_directory(path.parent)
     return path.parent if path is not None and is_own else path
 
 
 def model_directory(path: Path, spec: ModelSpec) -> tuple[Path, ModelSpec]:
-    """A model directory given as encoder or decoder, checked against the run's model."""
+    """Check a model directory given as encoder or decoder against the run's model."""
     own = ModelSpec.load(path)
     differing = [
         f"{name} {size} and {getattr(spec.dims, name)}"
@@ -311,5 +311,5 @@ def model_directory(path: Path, spec: ModelSpec) -> tuple[Path, ModelSpec]:
 
 
 def hailo_form(directory: Path, spec: ModelSpec, part: str) -> Path:
-    """The graph of fixed sizes that `convert --hailo` put into a model directory."""
+    """Return the graph of fixed sizes that `convert --hailo` put into a model directory."""
     return model_file(directory, spec, spec.hailo_form(part).file)

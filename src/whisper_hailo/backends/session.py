@@ -53,7 +53,7 @@ class running:  # noqa: N801 - used as a function
 
 
 def reason_of(error: BaseException) -> str:
-    """What the runtime said, in one line: its beginning, and its end, which holds the reason."""
+    """Return an error of the runtime in one line: its beginning, and its end, the reason."""
     text = " ".join(str(error).split())
     if len(text) <= _REASON_HEAD + _REASON_TAIL:
         return text
@@ -146,7 +146,7 @@ def open_graph(
 
 
 def is_old_runtime(version: str) -> bool:
-    """Whether an ONNX Runtime of this version, such as `1.29.0`, is older than is needed."""
+    """Return whether an ONNX Runtime of this version, such as `1.29.0`, is too old."""
     return _numbers(version) < _numbers(OLDEST_RUNTIME)
 
 

@@ -107,7 +107,7 @@ class Message:
         return [Message(_bytes(value), self._budget, wanted) for value in values]
 
     def count(self, field: int) -> int:
-        """How often a field is there."""
+        """Return how often a field occurs."""
         return len(self._fields.get(field, []))
 
 

@@ -58,7 +58,7 @@ class Authority:
 
 
 def address_of(host: str) -> str:
-    """An address in its shortest form, without the network card; a name as it is."""
+    """Return an address in its shortest form, without the network card; a name as it is."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -106,7 +106,7 @@ class Hosts:
     def refusal(
         self, scope: Mapping[str, Any], *, any_page: bool | None = None
     ) -> tuple[int, str] | None:
-        """Why a request is not answered, with its status; `None` if it is."""
+        """Return the status and reason of a refusal; `None` if the request is answered."""
         hosts = _values(scope, b"host")
         try:
             (asked_for,) = (Authority.of(host) for host in hosts)
@@ -148,7 +148,7 @@ def _values(scope: Mapping[str, Any], name: bytes) -> list[str]:
 
 
 def _is_own(origins: list[str], asked_for: Authority) -> bool:
-    """Whether a page comes from where it connects to; programs that are no browsers do not say."""
+    """Return whether a page is the server's own; programs other than browsers do not say."""
     if not origins:
         return True
     try:

@@ -101,12 +101,12 @@ class UnknownModelError(RejectedError):
 
 
 def kind_of(error: BaseException) -> str:
-    """An error in a word."""
+    """Return the kind of an error in a word."""
     return error.kind if isinstance(error, RejectedError) else type(error).__name__
 
 
 def outcome_of(failure: BaseException | None) -> str:
-    """What became of a request, in a word."""
+    """Return the outcome of a request in a word, for metrics and logs."""
     return "done" if failure is None else kind_of(failure)
 
 
@@ -117,7 +117,7 @@ _FLAG: Final = re.compile(r"--([a-z][a-z-]*[a-z])")
 
 
 def sanitize_error(error: BaseException) -> str:
-    """The message of an error, without paths and with parameters for the command's options."""
+    """Return the message of an error without paths, with parameters for the command's options."""
     if isinstance(error, RejectedError):
         return str(error)
     if isinstance(error, TimeoutError):

@@ -47,7 +47,7 @@ class Job(Recording):
         self._left: Exception | None = None
 
     def outcome(self, run: TranscriptionRun) -> Outcome:
-        """What became of it, once it is done."""
+        """Return the transcript or text, once the job is done."""
         return run.transcript(self)
 
     def leave(self, why: Exception | None = None) -> None:
@@ -245,16 +245,15 @@ class JobQueue:
 
     @property
     def _is_over(self) -> bool:
-        """Nothing comes any more; as long as it may, live streams that are heard look on."""
+        """Whether nothing comes any more; live streams under way still ask for partial texts."""
         return self._ended or (self._closed and not self.n_live)
 
     @property
     def is_closed(self) -> bool:
-        """Whether no further job is taken."""
         return self._closed
 
     def wait_until_empty(self, timeout_s: float) -> bool:
-        """Whether all jobs and live streams are over in time."""
+        """Return whether all jobs and live streams end in time."""
         with self._changed:
             return self._changed.wait_for(lambda: not (self._clients or self.n_live), timeout_s)
 
@@ -268,16 +267,15 @@ class JobQueue:
 
     @property
     def unfinished(self) -> list[Job]:
-        """All jobs that are not over."""
         with self._changed:
             return [job for client in self._clients.values() for job in client.jobs]
 
     @property
     def n_unfinished(self) -> int:
-        """How many requests those are; looks of live streams are none."""
+        """Unfinished requests, without partial texts of live streams."""
         return sum(not job.is_partial for job in self.unfinished)
 
     @property
     def n_waiting(self) -> int:
-        """How many of them no window was taken up of yet."""
+        """Unfinished requests that are not begun."""
         return sum(not (job.begun_s or job.is_partial) for job in self.unfinished)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from math import nan
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -24,47 +24,45 @@ _SECONDS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _STATES: Final = ("loading", "ready", "released", "broken", "closed")
 
 
+MetricT = TypeVar("MetricT", Counter, Gauge, Histogram)
+
+
 class Metrics:
     """Counters, gauges and histograms of one server."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        name = "whisper_hailo_"
-        self._requests = Counter(
-            name + "requests", "Requests by API and outcome.", ["api", "outcome"],
-            registry=registry,
-        )  # fmt: skip
-        self._errors = Counter(name + "errors", "Failures by kind.", ["kind"], registry=registry)
-        self._audio = Counter(name + "audio_seconds", "Audio transcribed.", registry=registry)
-        self._stage = Counter(
-            name + "stage_seconds", "Time of the stages.", ["stage"], registry=registry
-        )
-        self._looks = Counter(
-            name + "looks", "Looks of live streams, by outcome.", ["outcome"], registry=registry
-        )
-        self._wait = Histogram(
-            name + "wait_seconds", "From asking to the first window.", ["priority"],
-            buckets=_SECONDS, registry=registry,
-        )  # fmt: skip
-        self._took = Histogram(
-            name + "request_seconds", "From asking to the last word.",
-            buckets=_SECONDS, registry=registry,
-        )  # fmt: skip
-        self._rtfx = Gauge(
-            name + "rtfx", "Audio seconds per second of the last request.", registry=registry
-        )
-        self._state = Gauge(
-            name + "state", "1 for the state of a model.", ["model", "state"], registry=registry
-        )
-        self._unfinished = Gauge(name + "unfinished", "Requests not done.", registry=registry)
-        self._waiting = Gauge(name + "queue_depth", "Requests not begun.", registry=registry)
-        self._live = Gauge(name + "live_streams", "Live streams under way.", registry=registry)
+        self.registry = CollectorRegistry()
+        make = self._make
+        self._requests = make(Counter, "requests", "Requests by API and outcome.", "api", "outcome")
+        self._errors = make(Counter, "errors", "Failures by kind.", "kind")
+        self._audio = make(Counter, "audio_seconds", "Audio transcribed.")
+        self._stage = make(Counter, "stage_seconds", "Time of the stages.", "stage")
+        self._looks = make(Counter, "looks", "Looks of live streams, by outcome.", "outcome")
+        text = "From asking to the first window."
+        self._wait = make(Histogram, "wait_seconds", text, "priority", buckets=_SECONDS)
+        text = "From asking to the last word."
+        self._took = make(Histogram, "request_seconds", text, buckets=_SECONDS)
+        self._rtfx = make(Gauge, "rtfx", "Audio seconds per second of the last request.")
+        self._state = make(Gauge, "state", "1 for the state of a model.", "model", "state")
+        self._unfinished = make(Gauge, "unfinished", "Requests not done.")
+        self._waiting = make(Gauge, "queue_depth", "Requests not begun.")
+        self._live = make(Gauge, "live_streams", "Live streams under way.")
 
         self._queues: list[JobQueue] = []
         self._unfinished.set_function(lambda: sum(one.n_unfinished for one in self._queues))
         self._waiting.set_function(lambda: sum(one.n_waiting for one in self._queues))
         self._live.set_function(lambda: sum(one.n_live for one in self._queues))
         self._celsius: list[Callable[[], float | None]] = []
+
+    def _make(
+        self,
+        kind: type[MetricT],
+        name: str,
+        text: str,
+        *labels: str,
+        **more: Any,  # noqa: ANN401 - the metric's own
+    ) -> MetricT:
+        return kind(f"whisper_hailo_{name}", text, labels, registry=self.registry, **more)
 
     def watch(self, queue: JobQueue, celsius: Callable[[], float | None] | None) -> None:
         """Report a model's queue, and the temperature of its chip, where there is one."""
@@ -73,8 +71,8 @@ class Metrics:
             return
         self._celsius.append(celsius)
         if len(self._celsius) == 1:
-            name, text = "whisper_hailo_chip_celsius", "Temperature of the chip."
-            Gauge(name, text, registry=self.registry).set_function(self._chip_celsius)
+            gauge = self._make(Gauge, "chip_celsius", "Temperature of the chip.")
+            gauge.set_function(self._chip_celsius)
 
     def _chip_celsius(self) -> float:
         """Return the temperature by the first model that is loaded; NaN without one."""

@@ -137,7 +137,6 @@ class ModelRegistry(Closing):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the threads of all models run."""
         return all(model.worker.is_alive for model in self.models)
 
     def close_queues(self) -> None:

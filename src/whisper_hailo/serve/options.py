@@ -182,7 +182,6 @@ class SafetyOptions:
 
     @property
     def tls(self) -> Tls:
-        """What HTTPS is served with."""
         return Tls(self.tls_cert, self.tls_key)
 
     @property

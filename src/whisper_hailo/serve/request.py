@@ -37,7 +37,7 @@ class Priority(IntEnum):
     BATCH = 2
 
     def of_length(self, seconds: float) -> Priority:
-        """Of a recording so long: somebody waits for it, but not as for the answer to a command."""
+        """Return the priority of a recording: a long one is not waited for like a command."""
         is_long = seconds > _SHORT_S
         return Priority.LONG if self is Priority.INTERACTIVE and is_long else self
 

@@ -125,7 +125,6 @@ class Worker(Closing):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the engine's thread runs."""
         return self._thread.is_alive()
 
     def submit(self, request: Request, emit: EventCallback) -> Job:

@@ -335,7 +335,7 @@ class Lease(ChipLease):
                 return found
 
     def _awaited_until(self) -> float:
-        """When the wait for a chip that this stream lost ends, or that another lost with it."""
+        """Return when the wait for a lost chip ends, the same for all streams that lost it."""
         now, until = time.monotonic(), self._held.awaited_until
         return until if until > now else now + self._options.recovery_s
 

@@ -49,7 +49,7 @@ class KnownHefs:
 
     @property
     def folder(self) -> Path:
-        """Where they are kept after fetching."""
+        """Folder of the fetched files."""
         name = f"{self.variant}-{self.release}" if self.release else self.variant
         return cache_root() / "hefs" / self.arch / name
 

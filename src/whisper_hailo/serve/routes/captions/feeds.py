@@ -71,7 +71,7 @@ class Client:
             self._waiting = deque(self._broadcast.summary())
 
     def take(self) -> Message | None:
-        """The next message; `None` when nothing waits."""
+        """Return the next message; `None` when nothing waits."""
         if self._waiting:
             return self._waiting.popleft()
         level, self._level = self._level, None
@@ -108,14 +108,13 @@ class Broadcast:
 
     @property
     def n_clients(self) -> int:
-        """Those that have come and not left."""
         return len(self._clients)
 
     def leave(self, client: Client) -> None:
         self._clients.pop(client, None)
 
     def put(self, event: Event, figures: Message | None = None) -> None:
-        """Tell everyone."""
+        """Send an event to all clients."""
         message = as_json(event)
         if isinstance(event, Completed):
             self._partial = None
@@ -139,11 +138,11 @@ class Broadcast:
             self._tell({"event": "figures", **figures})
 
     def put_level(self, level_db: float) -> None:
-        """How loud it was, in dB below full scale; of no use later."""
+        """Send a level in dB below full scale, which is not kept."""
         self._tell({"event": "level", "level_db": round(level_db, 1)})
 
     def put_recording(self, recording: bool) -> None:
-        """Whether a browser's microphone is heard."""
+        """Send whether a browser's microphone is captioned."""
         self._recording = recording
         self._tell({"event": "recording", "recording": recording})
 
@@ -152,7 +151,7 @@ class Broadcast:
         self._tell(_END)
 
     def summary(self) -> list[Message]:
-        """All that a page needs to be up to date: a snapshot, and whether the stream is over."""
+        """Return a snapshot for a page, and whether the stream is over."""
         snapshot = {
             "event": "snapshot",
             "run": self._run,
@@ -196,7 +195,7 @@ class MediaSegment:
     cues: tuple[Cue, ...]
 
     def text(self) -> str:
-        """As a file of its own; times are those of the stream."""
+        """Return the WebVTT file; times are those of the stream."""
         return "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n\n" + "".join(
             map(vtt_cue, self.cues)
         )
@@ -231,7 +230,7 @@ class MediaSegments:
             self._cues += (_not_before(shown_from_s, cue) for cue in cues_of(event, self._layout))
 
     def come_to(self, heard_s: float) -> None:
-        """The stream has come so far."""
+        """Advance the stream."""
         self._heard_s = heard_s
         self._advance()
 
@@ -241,7 +240,7 @@ class MediaSegments:
         self._advance()
 
     def playlist(self, suffix: str = "") -> str:
-        """The pieces that there are."""
+        """Return the playlist of the pieces."""
         first = self._pieces[0].number if self._pieces else 0
         lines = [
             "#EXTM3U",
@@ -259,7 +258,7 @@ class MediaSegments:
         return "\n".join(lines) + "\n"
 
     def piece(self, number: int) -> MediaSegment | None:
-        """One of them; `None`: it is not there yet, or not any more."""
+        """Return a piece; `None` if it is not there yet, or not any more."""
         return next((piece for piece in self._pieces if piece.number == number), None)
 
     def _advance(self) -> None:
@@ -278,7 +277,7 @@ class MediaSegments:
 
 
 def _not_before(start_s: float, cue: Cue) -> Cue:
-    """A cue in a piece that is still to come."""
+    """Move a cue into a piece that is still to come."""
     if cue.start_s >= start_s:
         return cue
     return replace(cue, start_s=start_s, end_s=max(cue.end_s, start_s + 1.0))

@@ -172,12 +172,12 @@ class WebView(Closing):
 
     @property
     def address(self) -> str:
-        """At which this machine reaches it."""
+        """Address for this machine."""
         return self._at(_HERE.get(self._place.host, self._place.host))
 
     @property
     def address_for_others(self) -> str:
-        """At which other machines reach it, where it is served to everyone; empty: they do not."""
+        """Address for other machines; empty if it is served to this one only."""
         own = own_address(self._place.host) if self._place.host in _HERE else None
         return "" if own is None else self._at(own)
 
@@ -240,7 +240,7 @@ class WebView(Closing):
             self._loop.call_soon_threadsafe(self._take, event, figures)
 
     def come_to(self, heard_s: float) -> None:
-        """The stream has come so far, whether anything was said or not."""
+        """Advance the stream, whether anything was said or not."""
         if self._loop is not None and heard_s >= self._told_s + PIECE_S:
             self._told_s = heard_s
             self._loop.call_soon_threadsafe(self._pieces.come_to, heard_s)

@@ -36,7 +36,7 @@ _TRANSCRIPTION: Final = "conversation.item.input_audio_transcription."
 
 
 def new_id(kind: str) -> str:
-    """A name that no other thing of its kind has."""
+    """Return a unique id."""
     return f"{kind}_{secrets.token_hex(10)}"
 
 
@@ -105,7 +105,7 @@ class Items:
         yield {"type": _BUFFER + "cleared"}
 
     def update(self, settings: RealtimeSettings) -> Iterator[ServerEvent]:
-        """Go on otherwise; what was being said is heard as it was before."""
+        """Change the settings; what is being said ends under the old ones."""
         before = self.settings
         if self._item is not None:
             yield from self._end()
@@ -132,7 +132,7 @@ class Items:
         self._begin()
 
     def _begin(self) -> None:
-        """Hear what follows as if nothing had been before."""
+        """Begin a new captioner."""
         if self._captions is None or self._left:
             raise ClientDisconnectedError("the client left")
         self._sound = Sound(self.settings.input.format.type)
@@ -143,7 +143,7 @@ class Items:
         self._item = None
 
     def _end(self) -> Iterator[ServerEvent]:
-        """Hear the rest of what is being said, and begin anew."""
+        """End what is being said, and begin a new captioner."""
         if not self.settings.detects_turns and self._item is not None:
             yield from self._committed(self._item)
         yield from self._guarded(self._captioner.feed(self._sound.finish()))
@@ -153,7 +153,7 @@ class Items:
         self._begin()
 
     def _guarded(self, events: Iterator[Event]) -> Iterator[ServerEvent]:
-        """What the captioner says, as long as it can; the item fails with it."""
+        """Send the captioner's events; its failure is that of the item."""
         try:
             for event in events:
                 yield from self._send(event)
@@ -220,7 +220,7 @@ class Items:
         self._previous = item.item_id
 
     def _delta(self, item: _Item, text: str) -> Iterator[ServerEvent]:
-        """What is new of an item's text, now that its last segment has this one."""
+        """Send what is new in an item's text, whose last segment is this one."""
         whole = item.text + item.blank + text if text else item.told
         new, item.told = whole[len(item.told) :], whole
         if new:

@@ -56,7 +56,7 @@ class ClientMessage:
 
 
 def parse_message(text: str | None) -> ClientMessage:
-    """What a message says; `None` is one that is no text."""
+    """Parse a message; `None` is one that is no text."""
     size = len(text or "") + _OVERHEAD_BYTES
     content: object = None
     try:
@@ -111,7 +111,7 @@ def _sound(audio: object) -> bytes:
 
 
 def error_event(error: WhisperHailoError, event_id: str | None) -> dict[str, Any]:
-    """The event for an error that the session goes on after."""
+    """Return the event of an error after which the session goes on."""
     kind = getattr(error, "kind", "invalid_value")
     own = error if isinstance(error, SessionError) else SessionError("", code=kind)
     body = body_of(error, own.param)["error"]
@@ -147,11 +147,10 @@ class Sound:
         return self._resampler.push(samples)
 
     def finish(self) -> FloatArray:
-        """What the resampler keeps back at the end."""
+        """Return what the resampler has kept back."""
         return self._resampler.finish()
 
     def seconds(self, n_bytes: int) -> float:
-        """How long so much sounds."""
         return n_bytes / (self._width * self._rate_hz)
 
 
@@ -236,7 +235,7 @@ class RealtimeSettings(_Part):
 
     @classmethod
     def of(cls, model: str) -> Self:
-        """Those of a client that has said nothing yet."""
+        """Return the settings of a new client."""
         return cls(audio=_Audio(input=AudioInput(transcription=Transcription(model=model))))
 
     def updated(self, changes: Mapping[str, Any]) -> Self:
@@ -253,22 +252,19 @@ class RealtimeSettings(_Part):
 
     @property
     def input(self) -> AudioInput:
-        """What is heard, and how."""
         return self.audio.input
 
     @property
     def detects_turns(self) -> bool:
-        """The server finds out when something was said, not the client."""
+        """Whether the server finds the end of what is said, not the client."""
         return self.input.turn_detection is not None
 
     @property
     def logprobs(self) -> bool:
-        """Whether probabilities of words are sent, too."""
         return LOGPROBS in (self.include or ())
 
     @property
     def choices(self) -> Choices:
-        """What is asked of the engine."""
         asked = self.input.transcription
         return Choices(
             model=asked.model,
@@ -279,7 +275,6 @@ class RealtimeSettings(_Part):
 
     @property
     def captions(self) -> CaptionOptions:
-        """When a segment begins and ends."""
         turns = self.input.turn_detection
         if turns is None:
             return CaptionOptions(min_speech_s=0.0, pre_roll_s=0.0, min_partial_s=_MIN_PARTIAL_S)
@@ -307,7 +302,7 @@ class _AllSpeech:
 
 
 def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Objects in objects, changed as far as the changes go; a format is one thing."""
+    """Merge nested objects; a format is replaced as a whole."""
     merged = dict(old)
     for name, new in changes.items():
         before = merged.get(name)
@@ -317,7 +312,7 @@ def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def _effective(audio: _Audio) -> _Audio:
-    """What holds indeed: noise is not reduced, and PCM has its rate."""
+    """Return the settings in effect: noise is not reduced, and PCM has its rate."""
     form = audio.input.format
     if form.type == PCM:
         form = Format(rate=24_000)

@@ -127,7 +127,7 @@ class RealtimeSession:
                     await self._websocket.close(code)
 
     async def _read(self) -> bool:
-        """Take what comes; whether the client is still there, and silent."""
+        """Queue messages; return whether the client is still there, and silent."""
         while True:
             try:
                 async with asyncio.timeout(_IDLE_S):
@@ -167,7 +167,7 @@ class RealtimeSession:
             self._changed.notify_all()
 
     async def _next(self) -> ClientMessage:
-        """What comes next; sound that waits as one piece."""
+        """Return the next message, joining sound that waits."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._orders)
             first = self._orders.popleft()
@@ -184,7 +184,7 @@ class RealtimeSession:
         return ClientMessage(APPEND, first.event_id, sound=b"".join(order.sound for order in taken))
 
     async def _speak(self) -> None:
-        """Do what the client says, and tell it what comes of it."""
+        """Process messages and send the events that they cause."""
         await self._send({"type": "session.created", "session": self._session()})
         while (order := await self._next()) is not _FINISH:
             try:
