@@ -25,6 +25,13 @@ from whisper_hailo.live.timeline import Discontinuities, FrameBuffer, Moment, St
 
 logger = logging.getLogger(__name__)
 
+_REST: Final = 3.0
+"""New audio before a partial, in times of what the last one took: a third of a core is for
+partials, so that a slow machine has fewer of them before its final text is late."""
+
+_OFTEN: Final = 10
+"""So many slow partials are a slow machine; fewer may be another program."""
+
 _LEAST_HEARD_S: Final = 0.1
 """Less audio than this says nothing and is no partial."""
 
@@ -60,6 +67,8 @@ class Captioner:
         self._frames = FrameBuffer()
         self._running: RunningSegment | None = None
         self._n_segments = 0
+        self._partial_took_s = 0.0
+        self._n_thin = 0
         self.statistics = CaptionStatistics()
         self._listener = SegmentListener(engine, options, self.statistics)
         self._discontinuities = Discontinuities(
@@ -159,12 +168,14 @@ class Captioner:
     def _is_due(self, running: RunningSegment) -> bool:
         new = self._segmenter.n_samples - running.shown
         enough = self._segmenter.n_samples >= _LEAST_HEARD_S * SAMPLE_RATE_HZ
-        return 0 < self._due <= new and enough
+        rest = round(_REST * self._partial_took_s * SAMPLE_RATE_HZ)
+        return self._due > 0 and max(self._due, rest) <= new and enough
 
     def _partial(self, running: RunningSegment) -> Iterator[Partial]:
         """Transcribe the running segment again; skip this partial if the device fails."""
         n_samples = self._segmenter.n_samples
         self._count_skipped(running, n_samples)
+        begin_s = self._clock.now()
         try:
             result = self._listener.transcribe_partial(running, self._segmenter.audio)
         except DeviceError as error:
@@ -172,6 +183,7 @@ class Captioner:
             running.shown = n_samples
             self._skip(running, 1)
             return
+        self._note_partial(self._clock.now() - begin_s)
         running.text.update(result, n_samples / SAMPLE_RATE_HZ, may_stay=running.is_decided)
         start_s, end_s = (at / SAMPLE_RATE_HZ for at in (running.start, running.start + n_samples))
         tentative = [one.word for one in running.text.tentative]
@@ -188,6 +200,23 @@ class Captioner:
         )
         self._note_first_text(running, event.text)
         yield event
+
+    def _note_partial(self, took_s: float) -> None:
+        """Note how long a partial of live audio took; warn once if there are too few for it."""
+        if not self._clock.is_live:
+            return  # a file's captions do not depend on the machine
+        self._partial_took_s = took_s
+        rest_s, least_s = _REST * took_s, self._listener.options.min_partial_s
+        self._n_thin += rest_s > 2 * least_s
+        if self._n_thin == _OFTEN:
+            self._n_thin += 1
+            logger.warning(
+                "a partial takes %.2f s here, so that there is one each %.1f s instead of each "
+                "%.1f s (reported once); use a smaller model or more threads",
+                took_s,
+                rest_s,
+                least_s,
+            )
 
     def _complete(
         self, running: RunningSegment, n_samples: int, reason: Reason

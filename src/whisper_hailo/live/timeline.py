@@ -34,12 +34,17 @@ class StreamClock:
     """
 
     def __init__(self, now: Callable[[], float], wall: Callable[[], float] = time.time) -> None:
-        self._now = now
+        self.now = now
         self._wall = wall
         self._began_s = now()
         self._began_wall_s = wall()
         self._recorded = False
         self._captured_s: float | None = None  # when the stream's sample 0 would have been
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether the stream's samples have capture times."""
+        return self._captured_s is not None
 
     def note_capture(self, captured_s: float, n_samples: int) -> None:
         """Note that `n_samples` of the stream had been captured at a time of `now`."""
@@ -52,14 +57,14 @@ class StreamClock:
 
     def moment(self, start_s: float, heard_s: float) -> Moment:
         """Return the times of an event at `start_s` of a stream that has come to `heard_s`."""
-        at_s = self._now() - self._began_s
+        at_s = self.now() - self._began_s
         return {"heard_s": heard_s, "at_s": at_s, "wall_s": self._wall_s(start_s)}
 
     def since(self, sample: int) -> float | None:
         """Return the seconds since the capture of a sample; `None` if the stream is not live."""
         if self._captured_s is None:
             return None
-        return self._now() - (self._captured_s + sample / SAMPLE_RATE_HZ)
+        return self.now() - (self._captured_s + sample / SAMPLE_RATE_HZ)
 
     def _wall_s(self, start_s: float) -> float:
         """Return when a place of the stream was said, in seconds since 1970.
@@ -70,7 +75,7 @@ class StreamClock:
         """
         if self._captured_s is None or self._recorded:
             return self._began_wall_s + start_s
-        return self._wall() - (self._now() - (self._captured_s + start_s))
+        return self._wall() - (self.now() - (self._captured_s + start_s))
 
 
 class FrameBuffer:

@@ -173,6 +173,28 @@ def test_latencies_of_live_audio_run_from_its_capture() -> None:
     assert 0.1 <= figures["final_latency_s_median"] <= 0.35
 
 
+@pytest.mark.parametrize(
+    ("took_s", "is_live", "n_partials"), [(0.01, True, 48), (0.25, True, 16), (0.25, False, 48)]
+)
+def test_partials_of_a_slow_engine_thin_out(
+    took_s: float, is_live: bool, n_partials: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = {"now": 0.0}
+
+    class Slow(Speller):
+        def transcribe(self, *given: Any, **named: Any) -> BufferText:
+            clock["now"] += took_s
+            return super().transcribe(*given, **named)
+
+    options = quick(min_partial_s=0.25)
+    captioner = Captioner(Slow(30.0), Loudness(), options, now=lambda: clock["now"])
+    for index in range(48):  # of a quarter of a second each
+        list(captioner.feed(spoken(index, 0.256), clock["now"] if is_live else None))
+    assert captioner.statistics.n_partials == pytest.approx(n_partials, abs=1)
+    assert captioner.statistics.n_skipped == pytest.approx(48 - n_partials, abs=2)
+    assert ("a partial takes 0.25 s" in caplog.text) == (n_partials == 16)
+
+
 def test_segments_longer_than_the_engine_hears_are_refused() -> None:
     with pytest.raises(OptionError, match="max-segment is 12 s, the model's window takes 9 s"):
         Captioner(Speller(), Loudness(), quick(max_segment_s=12))
