@@ -8,9 +8,10 @@ reading (the same on a minute of somebody who reads aloud),
 same (drafts against decoding from scratch over edited audio), cost (the partials of the stream on
 decoders of micro's, tiny's and base's sizes), live (all of it in real time), hour (looped for an
 hour, with faults), soak (the command itself with a microphone of PulseAudio in real time, a fault
-in each minute). Without any: all but the last two, some eleven minutes on a quiet machine; the hour
-takes about as long again. Results of earlier runs are kept for what is not run; with `--resume`
-also for what an interrupted run has finished with this very code and model.
+in each minute), policies (agreement and AlignAtt with real checkpoints on recordings of people),
+continuous (half an hour of those). Without any: all before the hour, some eleven minutes on a quiet
+machine; the hour takes about as long again. Results of earlier runs are kept for what is not run;
+with `--resume` also for what an interrupted run has finished with this very code and model.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from whisper_hailo_lab.program import description, run
 logger = logging.getLogger(__name__)
 
 WHAT = tuple(FUNCTIONS)
-QUICK = WHAT[:-2]
+QUICK = WHAT[: WHAT.index("hour")]
 
 
 def _parsed() -> argparse.Namespace:

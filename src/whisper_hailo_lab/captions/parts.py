@@ -22,6 +22,7 @@ from whisper_hailo_lab.captions.comparison import CaptionSetup, run_captions
 from whisper_hailo_lab.captions.cost import SIZES, decoder_of, replayed
 from whisper_hailo_lab.captions.engines import CommonSetup, compare_captions
 from whisper_hailo_lab.captions.hour import hour
+from whisper_hailo_lab.captions.policies import caption_continuously, compare_policies
 from whisper_hailo_lab.captions.same import same_texts
 from whisper_hailo_lab.captions.soak.outcome import outcome
 from whisper_hailo_lab.captions.soak.part import soak
@@ -100,6 +101,18 @@ def soaked(arguments: argparse.Namespace) -> dict[str, Any]:
         return outcome(folder, arguments.model)
 
 
+def policies(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Commit policies on recordings of people."""
+    del arguments  # its models and streams are its own
+    return compare_policies()
+
+
+def continuous(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Half an hour of recordings of people, on slower cores as well."""
+    del arguments
+    return caption_continuously()
+
+
 def first_minute(path: Path) -> Path:
     """The stream's first 60 s as a file of its own, without its text."""
     short = path.with_name("first-minute.flac")
@@ -120,6 +133,8 @@ FUNCTIONS = {
     "live": live,
     "hour": looped,
     "soak": soaked,
+    "policies": policies,
+    "continuous": continuous,
 }
 
 

@@ -1,25 +1,35 @@
-"""Commit policies of captions on joined recordings of people, by the clock of a free core."""
+"""Captions of joined recordings of people with real checkpoints, by the clock of a free core."""
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
+from whisper_hailo import Transcriber
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SileroDetector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.engine import CaptionEngine
+from whisper_hailo.live.engine import (
+    CaptionEngine,
+    TranscriberEngine,
+    caption_defaults,
+    warm_up,
+)
 from whisper_hailo.live.events import Completed, Event, Partial
-from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.options import CaptionOptions, PolicyName
 from whisper_hailo_lab.captions.beside.programs import Shown, Utterance, latency
 from whisper_hailo_lab.captions.stream import percent_wrong
 from whisper_hailo_lab.data.joined import PAUSE_S
-from whisper_hailo_lab.data.speech import SpeechRecording
+from whisper_hailo_lab.data.speech import SpeechRecording, read_speech, speech_folder
+
+logger = logging.getLogger(__name__)
 
 KINDS: Final = {
     "read": ("librispeech", "ljspeech", "vctk", "fleurs"),
@@ -69,11 +79,11 @@ def join_kind(recordings: Sequence[SpeechRecording], kind: str, most_s: float) -
 def join_recordings(
     recordings: Sequence[SpeechRecording], most_s: float, *, seed: str
 ) -> SpokenStream:
-    """Join recordings in a seeded order, again and again until `most_s`."""
+    """Join recordings in a seeded order, with pauses, until one would begin behind `most_s`."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     order = sorted(recordings, key=lambda recording: recording.key)
     rng.shuffle(order)
-    pieces, utterances, n_samples = [np.zeros(SAMPLE_RATE_HZ // 2, np.float32)], [], 0
+    pieces, utterances = [np.zeros(SAMPLE_RATE_HZ // 2, np.float32)], list[Utterance]()
     n_samples = pieces[0].size
     for recording in order:
         if n_samples >= most_s * SAMPLE_RATE_HZ:
@@ -98,13 +108,18 @@ def _at_level(audio: FloatArray, level_db: float) -> FloatArray:
 
 @dataclass(slots=True)
 class CoreClock:
-    """Time on a core that does nothing but captions: processor time, and waiting set forward."""
+    """Time on a core that does nothing but captions: processor time, and waiting set forward.
 
+    Attributes:
+        times_slower: than this machine the core is.
+    """
+
+    times_slower: float = 1.0
     ahead_s: float = 0.0
 
     def now(self) -> float:
         """Return seconds."""
-        return self.ahead_s + time.thread_time()
+        return self.ahead_s + self.times_slower * time.thread_time()
 
     def wait_until(self, moment_s: float) -> None:
         """Let the time until a moment pass."""
@@ -128,9 +143,11 @@ class Play:
     processor_s: float = 0.0
 
 
-def play(engine: CaptionEngine, stream: SpokenStream, options: CaptionOptions) -> Play:
+def play(
+    engine: CaptionEngine, stream: SpokenStream, options: CaptionOptions, times_slower: float = 1.0
+) -> Play:
     """Caption a stream at the speed of speech; what waits is taken as one block."""
-    clock = CoreClock()
+    clock = CoreClock(times_slower)
     run = Play(Captioner(engine, SileroDetector(), options, clock.now))
     settled: list[str] = []
     begin_s, begin_cpu_s, at = clock.now(), time.thread_time(), 0
@@ -139,6 +156,7 @@ def play(engine: CaptionEngine, stream: SpokenStream, options: CaptionOptions) -
         clock.wait_until(begin_s + (at + FRAME_SAMPLES) / SAMPLE_RATE_HZ)
         n_come = min(audio.size, int((clock.now() - begin_s) * SAMPLE_RATE_HZ))
         n_come = max(at + FRAME_SAMPLES, n_come - n_come % FRAME_SAMPLES)
+        # As at the end of its last frame; it waits while the captioner computes.
         run.behind_s.append((n_come - at - FRAME_SAMPLES) / SAMPLE_RATE_HZ)
         captured_s = begin_s + n_come / SAMPLE_RATE_HZ
         for event in run.captioner.feed(audio[at:n_come], captured_s):
@@ -175,3 +193,69 @@ def figures_of(run: Play, stream: SpokenStream) -> dict[str, Any]:
         "partials": statistics.n_partials,
         "words": statistics.n_words,
     }
+
+
+MODELS: Final = ("base", "tiny.en")
+MOST_S: Final = 240.0
+"""Of each kind of speech."""
+
+ENCODERS: Final = {
+    "30 s": (None, CaptionOptions()),
+    "10 s": (10.0, CaptionOptions(trim_window=False)),
+}
+"""The window of an encoder on the CPU, which is cut to the audio, and that of a chip."""
+
+POLICIES: Final[tuple[PolicyName, ...]] = ("agreement", "alignatt")
+
+
+@contextmanager
+def caption_engine(
+    model: str, window_s: float | None = None
+) -> Iterator[tuple[Transcriber, TranscriberEngine]]:
+    """Yield the engine of `whisper-hailo caption --language en` on one thread, warm."""
+    with Transcriber.from_model(model, window_s=window_s, threads=1) as transcriber:
+        options = caption_defaults(transcriber.default_anti_repetition)
+        engine = TranscriberEngine(transcriber, replace(options, language="en"))
+        warm_up(engine)
+        yield transcriber, engine
+
+
+def compare_policies() -> dict[str, Any]:
+    """Caption all kinds of speech with both policies, models and encoders."""
+    recordings = read_speech(speech_folder())
+    streams = {kind: join_kind(recordings, kind, MOST_S) for kind in KINDS}
+    rows = []
+    for model in MODELS:
+        for encoder, (window_s, options) in ENCODERS.items():
+            with caption_engine(model, window_s) as (transcriber, engine):
+                for kind, stream in streams.items():
+                    about = {"model": model, "encoder": encoder, "speech": kind}
+                    whole = transcriber.transcribe(stream.audio, language="en").text
+                    rows.append(
+                        about | {"policy": "offline", "wer": percent_wrong(stream.text, whole)}
+                    )
+                    for policy in POLICIES:
+                        run = play(engine, stream, replace(options, policy=policy))
+                        rows.append(about | {"policy": policy, **figures_of(run, stream)})
+                        logger.info("%s", rows[-1])
+    return {"models": list(MODELS), "rows": rows}
+
+
+CONTINUOUS_S: Final = 1800.0
+SLOWER: Final = {"base": (1.0, 4.0, 8.0), "tiny.en": (1.0, 8.0)}
+"""How much slower than this machine the core is, of each model."""
+
+
+def caption_continuously() -> dict[str, Any]:
+    """Caption half an hour of speech of all kinds, on this core and on slower ones."""
+    english = [r for r in read_speech(speech_folder()) if r.language == "en"]
+    stream = join_recordings(english, CONTINUOUS_S, seed="continuous")
+    rows = []
+    for model, all_slower in SLOWER.items():
+        with caption_engine(model) as (_, engine):
+            for slower in all_slower:
+                run = play(engine, stream, CaptionOptions(), slower)
+                figures = figures_of(run, stream)
+                rows.append({"model": model, "times_slower": slower, **figures})
+                logger.info("%s", rows[-1])
+    return {"models": list(SLOWER), "rows": rows}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from statistics import median
+from statistics import fmean, median
 from typing import Any, Final
 
 from whisper_hailo_lab.report.table import Table, percent, table_of
@@ -36,8 +36,11 @@ def _origin(part: dict[str, Any], weights: str) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in part["versions"].items())
     note = f"; {part['note']}" if part["note"] else ""
     threads = "one thread" if part["threads"] == 1 else f"{part['threads']} threads"
-    other = remark([part.get("weights", "")], weights)
-    return f"{part['model']}, {threads}, {part['machine']}, {versions}{other}{note}."
+    if "models" in part:  # checkpoints of the registry, which have one state
+        model, other = " and ".join(part["models"]), ""
+    else:
+        model, other = part["model"], remark([part.get("weights", "")], weights)
+    return f"{model}, {threads}, {part['machine']}, {versions}{other}{note}."
 
 
 def _paired(part: dict[str, Any]) -> Table:
@@ -231,6 +234,66 @@ def times_less(part: dict[str, Any]) -> str:
     )
 
 
+def policies_table(part: dict[str, Any]) -> Table:
+    """A row for each model, encoder and policy; times are means over the kinds of speech."""
+    rows: dict[tuple[str, str, str], dict[str, dict[str, float]]] = {}
+    for row in part["rows"]:
+        key = (row["model"], row["encoder"], row["policy"])
+        rows.setdefault(key, {})[row["speech"]] = row
+
+    def mean(*names: str) -> Callable[[tuple[Any, dict[str, dict[str, float]]]], str]:
+        def shown(item: tuple[Any, dict[str, dict[str, float]]]) -> str:
+            kinds = list(item[1].values())
+            if names[0] not in kinds[0]:
+                return ""
+            return ", ".join(f"{fmean(kind[name] for kind in kinds):.2f}" for name in names)
+
+        return shown
+
+    kinds = list(dict.fromkeys(row["speech"] for row in part["rows"]))
+    return table_of(
+        rows.items(),
+        ("model", lambda item: item[0][0]),
+        ("encoder", lambda item: item[0][1]),
+        ("policy", lambda item: item[0][2]),
+        *(
+            (f"WER %, {kind}", lambda item, kind=kind: f"{item[1][kind]['wer']:.1f}")
+            for kind in kinds
+        ),
+        ("first text, s: median, 95 %", mean("first_s_median", "first_s_p95")),
+        ("final text, s: median, 95 %", mean("final_s_median", "final_s_p95")),
+        ("rewritten per word", mean("rewritten")),
+        ("share of one core", mean("share")),
+    )
+
+
+def continuous_table(part: dict[str, Any]) -> Table:
+    """A row for each model and speed of the core."""
+    return table_of(
+        part["rows"],
+        ("model", lambda row: row["model"]),
+        (
+            "core",
+            lambda row: (
+                "this one" if row["times_slower"] == 1 else f"{row['times_slower']:g} times slower"
+            ),
+        ),
+        ("minutes", lambda row: f"{row['seconds'] / 60:.0f}"),
+        ("share of the core", lambda row: f"{row['share'] * row['times_slower']:.2f}"),
+        ("most behind, s", lambda row: f"{row['behind_s']:.2f}"),
+        (
+            "first text, s: median, 95 %",
+            lambda row: f"{row['first_s_median']:.2f}, {row['first_s_p95']:.2f}",
+        ),
+        (
+            "final text, s: median, 95 %",
+            lambda row: f"{row['final_s_median']:.2f}, {row['final_s_p95']:.2f}",
+        ),
+        ("partials, left out", lambda row: f"{row['partials']}, {row['skipped_partials']}"),
+        ("WER %", lambda row: f"{row['wer']:.1f}"),
+    )
+
+
 PARTS: Final[dict[str, Callable[[dict[str, Any]], Table]]] = {
     "paired": _paired,
     "reading": _paired,
@@ -240,6 +303,8 @@ PARTS: Final[dict[str, Callable[[dict[str, Any]], Table]]] = {
     "live": partial(_facts, facts=LIVE),
     "hour": partial(_facts, facts=HOUR),
     "soak": partial(_facts, facts=SOAK),
+    "policies": policies_table,
+    "continuous": continuous_table,
 }
 
 NOTES: Final = {"paired": _drafts_alone, "reading": _drafts_alone, "beside": times_less}
