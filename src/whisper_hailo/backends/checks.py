@@ -85,11 +85,7 @@ class StateSize(Protocol):
 
 
 def check_step(
-    tokens: IntArray,
-    state: StateSize,
-    positions: IntArray,
-    first: IntArray | None,
-    spec: ModelSpec,
+    tokens: IntArray, state: StateSize, positions: IntArray, first: IntArray | None, spec: ModelSpec
 ) -> IntArray:
     """Check one step's arrays; returns the column of each row's first real token."""
     if tokens.ndim != 2 or tokens.shape[0] != state.batch or tokens.shape[1] == 0:

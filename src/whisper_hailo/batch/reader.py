@@ -88,8 +88,7 @@ _FRAME: Final = SAMPLE_RATE_HZ // 50
 _FULL: Final = round(PIECE_S * SAMPLE_RATE_HZ)
 
 BROKEN_FAILURE: Final = Failure(
-    "AudioError",
-    "the library that reads it crashed on it; record or export the file again",
+    "AudioError", "the library that reads it crashed on it; record or export the file again"
 )
 """Failure of an item that crashed the reading process repeatedly."""
 

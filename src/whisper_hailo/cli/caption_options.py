@@ -24,7 +24,7 @@ from whisper_hailo.core.flags import (
 )
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
-from whisper_hailo.http.listening import Tls
+from whisper_hailo.http.addresses import Tls
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.outputs.growing_file import Rotation
 

@@ -47,11 +47,7 @@ class ModelOptions:
     )
     convert: ConvertOptions = option_group(ConvertOptions, "quantize", "encoder_quantize")
     window: float | None = flag(
-        None,
-        "Encoder window in seconds.",
-        WINDOW,
-        metavar="S",
-        shown="20, or the encoder's own",
+        None, "Encoder window in seconds.", WINDOW, metavar="S", shown="20, or the encoder's own"
     )
     margin_s: float | None = flag(
         None,

@@ -16,7 +16,7 @@ import ssl
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from whisper_hailo.http.hosts import Network, address_of
+from whisper_hailo.http.addresses import Network, address_of
 
 logger = logging.getLogger(__name__)
 

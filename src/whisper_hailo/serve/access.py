@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, WhisperHailoError
-from whisper_hailo.http.hosts import Hosts, Network, address_of
+from whisper_hailo.http.addresses import Hosts, Network, address_of
 from whisper_hailo.serve.errors import (
     BadKeyError,
     BusyError,

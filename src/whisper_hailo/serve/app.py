@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.core.version import __version__
-from whisper_hailo.http.hosts import Hosts
+from whisper_hailo.http.addresses import Hosts
 from whisper_hailo.serve.access import (
     AccessMiddleware,
     ApiKeys,

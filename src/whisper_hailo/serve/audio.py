@@ -24,8 +24,9 @@ from whisper_hailo.serve.errors import (
     TooLargeError,
     translate_full_storage,
 )
+from whisper_hailo.serve.options import AudioLimits
 from whisper_hailo.serve.quota import Reservation
-from whisper_hailo.serve.threads import on_thread
+from whisper_hailo.serve.service import on_thread
 
 _BLOCK_SAMPLES: Final = 30 * SAMPLE_RATE_HZ
 _SMALL_BYTES: Final = 4 << 20
@@ -33,14 +34,6 @@ _SMALL_BYTES: Final = 4 << 20
 
 _DECODERS: Final = 2
 """Recordings decoded at once; each may need a process."""
-
-
-@dataclass(frozen=True, slots=True)
-class AudioLimits:
-    """How much audio one request may have: bytes as sent, seconds as heard."""
-
-    bytes: int = 512 << 20
-    seconds: float = 4 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)

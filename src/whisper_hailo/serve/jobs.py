@@ -15,10 +15,7 @@ from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.run import TranscriptionRun
-from whisper_hailo.transcription.window import (
-    WindowRequest,
-    WindowResult,
-)
+from whisper_hailo.transcription.window import WindowRequest, WindowResult
 
 Outcome: TypeAlias = Transcript | BufferText
 

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.flags import flag, require_valid
-from whisper_hailo.http.hosts import Network
-from whisper_hailo.http.listening import Tls
+from whisper_hailo.http.addresses import Network, Tls
 
 LIMITS: Final = "Limits"
 SAFETY: Final = "Safety"
@@ -145,6 +144,14 @@ class LimitOptions:
             require_valid(self, name, 0 < getattr(self, name) <= 7 * 86_400, "seconds, more than 0")
         rest_s = self.release_after_s
         require_valid(self, "release_after_s", rest_s is None or rest_s > 0, "seconds, more than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class AudioLimits:
+    """How much audio one request may have: bytes as sent, seconds as heard."""
+
+    bytes: int = 512 << 20
+    seconds: float = 4 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)

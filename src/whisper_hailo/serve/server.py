@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import Supervisor
+from whisper_hailo.http.addresses import bind, is_loopback
 from whisper_hailo.http.connections import ConnectionLimiter
-from whisper_hailo.http.hosts import is_loopback
-from whisper_hailo.http.listening import bind
 from whisper_hailo.serve.logs import rate_limited_network_log
 from whisper_hailo.serve.options import Address, LimitOptions, ListenOptions, SafetyOptions
 from whisper_hailo.serve.service import TranscriptionService

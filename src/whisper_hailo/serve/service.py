@@ -1,11 +1,14 @@
-"""What routes ask for: places, transcripts of recordings, captions of live streams."""
+"""The service behind all routes: transcripts of recordings, live captions, work on threads."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from whisper_hailo.core.types import (
     SAMPLE_RATE_HZ,
@@ -14,12 +17,11 @@ from whisper_hailo.core.types import (
     Segment,
     Transcript,
 )
-from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.errors import BusyError, DeadlineExceededError
+from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError, DeadlineExceededError
 from whisper_hailo.serve.jobs import Outcome
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.models import ModelMemory, ModelRegistry, ServedModel
-from whisper_hailo.serve.options import RELEASE_AFTER_S, LimitOptions, ListenOptions
+from whisper_hailo.serve.options import RELEASE_AFTER_S, AudioLimits, LimitOptions, ListenOptions
 from whisper_hailo.serve.quota import Quota, Reservation
 from whisper_hailo.serve.request import Caller, Choices, Request, RequestDefaults, StreamItemResult
 from whisper_hailo.serve.worker import EngineCaptions, State, Worker, WorkerOptions
@@ -173,3 +175,55 @@ def make_service(
         limits=AudioLimits(limits.max_upload_mib << 20, limits.max_audio_s),
         deadline_s=limits.deadline_s,
     )
+
+
+T = TypeVar("T")
+
+_END: Final = object()
+
+
+async def run_until(left: Awaitable[None], work: Awaitable[T]) -> T:
+    """Return the result of some work, which is cancelled when its client has left."""
+    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left)
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnectedError("the client left")
+        return task.result()
+    finally:
+        for waiting in (task, leaving):
+            waiting.cancel()
+        await asyncio.gather(task, leaving, return_exceptions=True)
+
+
+async def on_thread(
+    function: Callable[..., T],
+    *arguments: Any,  # noqa: ANN401 - the function's own
+    on_cancel: Callable[[], None] | None = None,
+    threads: Executor | None = None,
+) -> T:
+    """Return the result of a function that runs on a thread, which has ended when this does.
+
+    A thread cannot be interrupted. A caller that is cancelled waits for it, so that what it uses
+    can be released; `on_cancel` may have it end sooner.
+    """
+    loop = asyncio.get_running_loop()
+    work = asyncio.ensure_future(loop.run_in_executor(threads, partial(function, *arguments)))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        if on_cancel is not None:
+            on_cancel()
+        await asyncio.wait({work})
+        raise
+
+
+async def each_on_thread(
+    items: Iterator[T], on_cancel: Callable[[], None], threads: Executor
+) -> AsyncIterator[T]:
+    """Yield what an iterator computes on a thread, as it comes; see `on_thread`."""
+    while True:
+        item: Any = await on_thread(next, items, _END, on_cancel=on_cancel, threads=threads)
+        if item is _END:
+            return
+        yield item

@@ -17,8 +17,7 @@ from starlette.types import Receive, Scope, Send
 from whisper_hailo.serve.access import CLIENT, STORED, SUBMITTED
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.request import Caller, Choices, Priority
-from whisper_hailo.serve.service import Ticket, TranscriptionService
-from whisper_hailo.serve.threads import run_until
+from whisper_hailo.serve.service import Ticket, TranscriptionService, run_until
 
 
 class _Failure(BaseModel):

@@ -93,10 +93,9 @@ class Deaf:
 
     def __init__(self) -> None:
         from whisper_hailo.decoding.options import DecodingOptions
-        from whisper_hailo.serve.audio import AudioLimits
         from whisper_hailo.serve.metrics import Metrics
         from whisper_hailo.serve.models import ModelRegistry, ServedModel
-        from whisper_hailo.serve.options import LimitOptions
+        from whisper_hailo.serve.options import AudioLimits, LimitOptions
         from whisper_hailo.serve.quota import Quota
         from whisper_hailo.serve.request import RequestDefaults
         from whisper_hailo.serve.worker import State
@@ -188,8 +187,8 @@ class Fuzzed:
         opened.wait()
 
     async def _serve(self, opened: threading.Event) -> None:
+        from whisper_hailo.http.addresses import listen
         from whisper_hailo.http.connections import ConnectionLimiter
-        from whisper_hailo.http.listening import listen
         from whisper_hailo.http.server import HttpServer
         from whisper_hailo.serve.app import make_app
         from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions

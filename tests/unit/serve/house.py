@@ -9,9 +9,9 @@ from whisper_hailo import Transcriber
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, rising_temperatures
-from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.models import ModelMemory, ModelRegistry, ServedModel
+from whisper_hailo.serve.options import AudioLimits
 from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.request import Caller, Choices, RequestDefaults
 from whisper_hailo.serve.service import TranscriptionService

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.unit.serve.house import House
+from whisper_hailo.http.addresses import listen
 from whisper_hailo.http.connections import ConnectionLimiter
-from whisper_hailo.http.listening import listen
 from whisper_hailo.http.server import HttpServer
 from whisper_hailo.serve.app import make_app
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions

@@ -25,8 +25,7 @@ from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.http import connections
 from whisper_hailo.serve import access
-from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.options import LimitOptions, SafetyOptions
+from whisper_hailo.serve.options import AudioLimits, LimitOptions, SafetyOptions
 from whisper_hailo.serve.quota import Quota
 
 

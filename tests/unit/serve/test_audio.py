@@ -17,9 +17,9 @@ from tests.unit.serve.house import DEMO
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve import audio
-from whisper_hailo.serve.audio import AudioLimits, Decoders, PcmForm
+from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.errors import BusyError
-from whisper_hailo.serve.options import LimitOptions
+from whisper_hailo.serve.options import AudioLimits, LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
 
 

@@ -24,9 +24,8 @@ from tests.unit.serve.running import Running, running
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.errors import BusyError
-from whisper_hailo.serve.options import LimitOptions, SafetyOptions
+from whisper_hailo.serve.options import AudioLimits, LimitOptions, SafetyOptions
 from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.routes.realtime.protocol import PCM, PCMA, PCMU, Sound
 from whisper_hailo.serve.routes.realtime.session import RealtimeSession

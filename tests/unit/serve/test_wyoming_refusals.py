@@ -16,8 +16,7 @@ from wyoming.ping import Ping
 
 from tests.unit.serve.house import DEMO, DEMO_TEXT, LONG, House
 from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
-from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.options import LimitOptions
+from whisper_hailo.serve.options import AudioLimits, LimitOptions
 from whisper_hailo.serve.quota import Quota
 
 pytestmark = pytest.mark.slow

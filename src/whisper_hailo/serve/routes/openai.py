@@ -172,11 +172,7 @@ class ResponseFormat:
 
 
 def _response_format(
-    layout: str,
-    granularities: Sequence[str] | None,
-    include: Sequence[str] | None,
-    *,
-    stream: bool,
+    layout: str, granularities: Sequence[str] | None, include: Sequence[str] | None, *, stream: bool
 ) -> ResponseFormat:
     verbose = layout == "verbose_json"
     if granularities and not verbose:

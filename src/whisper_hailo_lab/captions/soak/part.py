@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.http.listening import listen
+from whisper_hailo.http.addresses import listen
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.soak.room import Diary, Fault, SoundServer, Speaker
 from whisper_hailo_lab.captions.soak.service import Service

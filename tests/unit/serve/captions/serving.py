@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from whisper_hailo.http.listening import Tls
+from whisper_hailo.http.addresses import Tls
 from whisper_hailo.live.events import CaptionWord, Completed, Partial
 from whisper_hailo.live.statistics import CaptionStatistics
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.unit.serve.captions.serving import PATIENCE_S, completed, dial, serve
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.http.listening import Tls
+from whisper_hailo.http.addresses import Tls
 
 
 @pytest.fixture(scope="module")

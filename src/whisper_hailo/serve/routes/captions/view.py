@@ -20,9 +20,8 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.http.addresses import Authority, Hosts, Tls, is_loopback, listen, own_address
 from whisper_hailo.http.connections import ConnectionLimiter
-from whisper_hailo.http.hosts import Authority, Hosts, is_loopback
-from whisper_hailo.http.listening import Tls, listen, own_address
 from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.outputs.files import CUES

@@ -29,8 +29,7 @@ from whisper_hailo.serve.routes.realtime.protocol import (
     error_event,
     parse_message,
 )
-from whisper_hailo.serve.service import TranscriptionService
-from whisper_hailo.serve.threads import each_on_thread
+from whisper_hailo.serve.service import TranscriptionService, each_on_thread
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,9 @@ from wyoming.event import Event
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.strict_json import MismatchError, parse_json_object
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.serve.audio import AudioLimits, Decoders, PcmForm, expect_seconds
+from whisper_hailo.serve.audio import Decoders, PcmForm, expect_seconds
 from whisper_hailo.serve.errors import RejectedError, TooLargeError, translate_full_storage
+from whisper_hailo.serve.options import AudioLimits
 from whisper_hailo.serve.quota import Quota, Reservation
 
 LINE_BYTES: Final = 64 << 10

@@ -22,8 +22,8 @@ from wyoming.ping import Ping, Pong
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.version import __version__
+from whisper_hailo.http.addresses import address_of
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
-from whisper_hailo.http.hosts import address_of
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.errors import ClientDisconnectedError, kind_of, sanitize_error
 from whisper_hailo.serve.logs import log_refusal
@@ -41,8 +41,7 @@ from whisper_hailo.serve.routes.wyoming.events import (
     RecordingChunks,
     read_event,
 )
-from whisper_hailo.serve.service import TranscriptionService
-from whisper_hailo.serve.threads import run_until
+from whisper_hailo.serve.service import TranscriptionService, run_until
 
 _API: Final = "wyoming"
 _IDLE_S: Final = 600.0
