@@ -36,9 +36,7 @@ class ChipOptions:
     """What a caller asks of the chip.
 
     Attributes:
-        share: with other processes, through HailoRT's service on an 8 or 8L, by group on a 10H.
         priority: of this process's networks; it matters where several are on one chip.
-        timeout_s: for one run; the chip then counts as lost.
         open_timeout_s: to open the device and load a network.
         recovery_s: how long a chip that went away is waited for before a file is given up.
     """
@@ -81,18 +79,8 @@ HOST_CONTRACTS: Final = (AUTO, "8", "10h")
 class EngineOptions:
     """The encoder and decoder of a run; what is left out is the model directory's own.
 
-    Attributes:
-        encoder: an ONNX graph, a HEF, or a directory that holds an `encoder_model.onnx`.
-        decoder: an ONNX graph, a HEF, or a directory of Optimum's layout.
-        encoder_backend: one of `ENCODER_BACKENDS`.
-        decoder_backend: one of `DECODER_BACKENDS`.
-        decoder_assets: directory with the arrays that the host of a HEF decoder needs.
-        tokenizer: a `tokenizer.json` to use instead of the model's.
-        hailo: how a Hailo chip is used.
-        draft_model: a smaller model of the same vocabulary, named as the model is, that decodes a
-            few tokens ahead: the text stays the model's, and comes sooner where that pays.
-        draft_tokens: decode always so many ahead; `None`: as many as pay.
-        host_contract: one of `HOST_CONTRACTS`; `auto` goes by what the HEF says of itself.
+    A draft model is a smaller one of the same vocabulary that decodes a few tokens ahead; without
+    `draft_tokens`, as many as pay.
     """
 
     encoder: Path | None = flag(
@@ -130,7 +118,6 @@ class EngineOptions:
     )
 
     def __post_init__(self) -> None:
-        """Refuse names that stand for nothing, and drafts of no length or without a model."""
         require_choices(self)
         wanted = self.draft_tokens
         fits = wanted is None or 1 <= wanted <= MOST_DRAFTED

@@ -53,11 +53,8 @@ def run_on_ray(
 ) -> Iterator[Outcome]:
     """Yield the outcomes of all tasks of some groups, as they come.
 
-    Args:
-        setup: of the job; every node needs the model, or access to it.
-        groups: to be done.
-        address: of a running cluster; `None` starts one on this machine that accepts no other.
-        n_workers: most actors; `None` is one per chip, or per core where there are no chips.
+    Every node needs the model, or access to it. Without an address a cluster is started on this
+    machine; by default there is an actor per chip, or per core where there are no chips.
     """
     rows = [{"group": pickle.dumps(group)} for group in groups]
     if not rows:

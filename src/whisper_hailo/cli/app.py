@@ -175,11 +175,7 @@ PROGRAM_GROUP: Final = _program()
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command.
-
-    Returns:
-        the exit code, as documented in `docs/errors.md`.
-    """
+    """Run one command; return its exit code (`docs/errors.md`)."""
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     try:

@@ -48,13 +48,10 @@ _NAMES_WIDTH: Final = 33
 
 
 class Command(click.Command):
-    """A command whose help is by topic.
-
-    Attributes:
-        has_all: its help includes the keys of settings files.
-    """
+    """A command whose help is by topic."""
 
     has_all = False
+    """Its help includes the keys of settings files."""
 
     def get_help(self, ctx: click.Context) -> str:
         return super().get_help(ctx).replace(UNBROKEN, " ")
@@ -98,11 +95,9 @@ class TranscribingCommand(Command):
 
 
 def command_of(name: str, function: Callable[..., Any]) -> Command:
-    """Make a command of a function.
+    """Make a command of a function, whose parameters are options or groups of them.
 
-    Its parameters are dataclasses of options, `PartialOptions` of them, or annotated with a `Flag`
-    or
-    an `Argument`.
+    A group is a dataclass or `PartialOptions` of one; others are annotated `Flag` or `Argument`.
     """
     params: list[click.Parameter] = []
     readers: dict[str, Read] = {}
@@ -243,13 +238,7 @@ def _warn_of_unknown(prefix: str, params: Collection[click.Parameter]) -> None:
 
 
 def write_options(params: Iterable[Any], formatter: Any, *, settings: bool = False) -> None:  # noqa: ANN401
-    """Write options by topic.
-
-    Args:
-        params: of a command.
-        formatter: Click's, or anything with its `section` and `write_dl`.
-        settings: also write the keys that only settings files have.
-    """
+    """Write options by topic, with the keys of settings files if wanted."""
     topics: dict[str, list[tuple[str, str]]] = {_EVERYDAY: []}
     for param in params:
         is_key = getattr(param, "settings_only", False)

@@ -1,7 +1,7 @@
 """Options of other Whisper programs, rewritten as ours before they are parsed.
 
-Names that only differ are in the fields' own flags (`also`). Here is what has another value, too,
-what stands elsewhere, or what there is no such thing as: that is answered with what to type.
+Other names of an option are in the fields' own flags (`also`); here are those with other values,
+and those without an equivalent, which are answered with what to type.
 """
 
 from __future__ import annotations
@@ -174,8 +174,7 @@ def normalize_argv(words: Sequence[str], command: click.Command) -> list[str]:
     """Rewrite a command's arguments so that its own options parse them.
 
     Options of other programs become ours and go first, since the last of several counts. `-f FILE`
-    is
-    the recording, as in whisper.cpp, and `--word_timestamps True` the switch, as in OpenAI's.
+    is the recording, as in whisper.cpp, and `--word_timestamps True` the switch, as in OpenAI's.
     """
     return _Rewriter(command).rewrite(list(words))
 

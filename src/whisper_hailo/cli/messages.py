@@ -28,10 +28,7 @@ _OF_A_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM,
 
 
 def report(error: BaseException) -> ExitCode:
-    """Print an error; return its exit code.
-
-    Errors of ours are printed as they are, unexpected ones with advice.
-    """
+    """Print an error, unexpected ones with advice; return its exit code."""
     error = _foreseen(error)
     complain(_described(error))
     if isinstance(error, WhisperHailoError):
@@ -47,10 +44,7 @@ def describe(error: BaseException) -> str:
 
 
 def was_interrupted(error: BaseException) -> bool:
-    """Return whether Ctrl-C caused an error.
-
-    An extension that is being imported turns it into an `ImportError`.
-    """
+    """Return whether Ctrl-C caused an error: extensions turn it into an `ImportError`."""
     chain: BaseException | None = error
     while chain is not None and not isinstance(chain, KeyboardInterrupt):
         chain = chain.__cause__ or chain.__context__

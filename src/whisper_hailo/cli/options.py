@@ -24,12 +24,7 @@ _EXPECTED: Final = {int: "a whole number", float: "a number", str: "text", Path:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """Annotation of a positional parameter of a command.
-
-    Attributes:
-        help: a line; empty: the command's first sentence says it.
-        metavar: for help; empty: its name.
-    """
+    """Annotation of a positional parameter of a command, with its line of help if it needs one."""
 
     help: str = ""
     metavar: str = ""

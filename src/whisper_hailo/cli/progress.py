@@ -32,14 +32,7 @@ class StatusLine:
         return not is_quiet() and now_s - self._last_s >= self._interval_s
 
     def show(self, now_s: float, line: str, name: str = "") -> None:
-        """Replace the line.
-
-        Args:
-            now_s: of the clock.
-            line: its text.
-            name: before it; shortened where a terminal has no room for both, since a line that
-                wraps cannot be rewritten.
-        """
+        """Replace the line; a terminal cannot erase one that wraps, so the name is cut."""
         self._last_s = now_s
         self._shown = True
         if not self._terminal:

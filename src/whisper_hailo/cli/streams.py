@@ -1,8 +1,7 @@
-"""Standard output and standard error that fail as the program wants them to.
+"""Standard streams with defined failures.
 
-A full disk or a reader that went away is told by standard output once, as an error of ours, whoever
-wrote: the help, too. Standard error carries nothing that a result depends on: what it does not take
-is dropped.
+A full disk or a reader that went away is one error of ours, whatever wrote to standard output, such
+as the help. What standard error does not take is dropped: no result depends on it.
 """
 
 from __future__ import annotations
