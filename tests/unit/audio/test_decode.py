@@ -308,8 +308,8 @@ FRAME = 1152
 
 FILMS = [
     ("a.mp4", "aac", "mpeg4"),
-    ("a.mkv", "pcm_s16le", "mpeg4"),
-    ("a.ts", "mp2", "mpeg2video"),
+    pytest.param("a.mkv", "pcm_s16le", "mpeg4", marks=pytest.mark.slow),
+    pytest.param("a.ts", "mp2", "mpeg2video", marks=pytest.mark.slow),
     pytest.param("a.webm", "libopus", "libvpx", marks=pytest.mark.slow),
     pytest.param("a.mpg", "mp2", "mpeg2video", marks=pytest.mark.slow),
     pytest.param("a.flv", "aac", "flv", marks=pytest.mark.slow),

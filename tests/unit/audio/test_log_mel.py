@@ -45,8 +45,7 @@ def signal(kind: str, n_samples: int = 24_000) -> FloatArray:
 KINDS = ["noise", "silence", "tone", "tone then hiss", "offset", "impulse", "beyond one"]
 
 
-@pytest.mark.parametrize("n_mels", [80, 128])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "n_mels"), [*((kind, 80) for kind in KINDS), ("noise", 128)])
 def test_equals_the_formula_in_double(kind: str, n_mels: int) -> None:
     audio = signal(kind)
     difference = np.abs(log_mel(audio, n_mels) - formula(audio, n_mels)).max()

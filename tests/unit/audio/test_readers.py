@@ -358,7 +358,10 @@ def test_empty(tmp_path: Path) -> None:
     assert "upload is empty (0 bytes)" in refusal(io.BytesIO(), name="upload")
 
 
-@pytest.mark.parametrize("suffix", ["wav", "flac", "ogg", "mp3"])
+@pytest.mark.parametrize(
+    "suffix",
+    ["wav", *(pytest.param(name, marks=pytest.mark.slow) for name in ("flac", "ogg", "mp3"))],
+)
 def test_truncated_header(tmp_path: Path, suffix: str, capfd: pytest.CaptureFixture[str]) -> None:
     whole = write(tmp_path / f"whole.{suffix}", tone(16_000)).read_bytes()
     path = tmp_path / f"a.{suffix}"
@@ -367,7 +370,15 @@ def test_truncated_header(tmp_path: Path, suffix: str, capfd: pytest.CaptureFixt
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("start", [b"just words ", b"\xff\xfb\x90\x00", b"ID3\x04\x00\x00", b"\0"])
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"just words ",
+        b"\xff\xfb\x90\x00",
+        pytest.param(b"ID3\x04\x00\x00", marks=pytest.mark.slow),
+        pytest.param(b"\0", marks=pytest.mark.slow),
+    ],
+)
 def test_not_audio(tmp_path: Path, start: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.bin"
     noise = np.random.default_rng(2).integers(0, 128, 100_000, dtype=np.uint8)

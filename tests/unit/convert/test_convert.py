@@ -22,6 +22,7 @@ import onnx
 import pytest
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
+from tests.shared import converted
 from tests.unit.convert.conftest import FILES, PLAIN, contents
 from tests.unit.denied import deny
 from whisper_hailo.checkpoint.config import alignment_heads
@@ -208,10 +209,9 @@ def test_spec_is_json_with_a_version(checkpoint: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "model.json").read_text())["version"] == SPEC_VERSION
 
 
-def test_the_description_lists_every_file_as_it_is(tmp_path: Path) -> None:
+def test_the_description_lists_every_file_as_it_is(shared: Path) -> None:
     """With a tokenizer, by which a damaged one is noticed."""
-    out = tmp_path / "out"
-    convert_checkpoint(ASSETS / "micro", out, PLAIN)
+    out = converted(shared, ASSETS / "micro")
     spec = ModelSpec.load(out)
     assert {name: (record.bytes, record.sha256) for name, record in spec.files.items()} == {
         path.name: (path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())

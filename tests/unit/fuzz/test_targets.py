@@ -39,6 +39,7 @@ def target(name: str, prepared: Path) -> Target:
     return one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_inputs_are_many_and_come_again(name: str, prepared: Path) -> None:
     one, other = target(name, prepared), target(name, prepared)

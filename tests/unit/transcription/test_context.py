@@ -91,7 +91,9 @@ def test_silence_says_nothing_and_forgets_nothing(strategy: str) -> None:
     assert shown_to(Interpreter(silent=1), strategy) == expected
 
 
-@pytest.mark.parametrize("strategy", ["overlap", "consecutive"])
+@pytest.mark.parametrize(
+    "strategy", ["overlap", pytest.param("consecutive", marks=pytest.mark.slow)]
+)
 def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
     monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:

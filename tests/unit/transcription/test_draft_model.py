@@ -167,7 +167,7 @@ def alone() -> Iterator[Transcriber]:
     [
         pytest.param({}, id="plain"),
         pytest.param({"timestamps": True}, id="timestamps", marks=pytest.mark.slow),
-        pytest.param({"words": True}, id="words"),
+        pytest.param({"words": True}, id="words", marks=pytest.mark.slow),
         pytest.param({"initial_prompt": "The weather."}, id="prompt", marks=pytest.mark.slow),
     ],
 )

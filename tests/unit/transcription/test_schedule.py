@@ -168,8 +168,7 @@ def test_what_is_urgent_makes_no_other_batch_wait_encoded() -> None:
     assert max(waiting) == 1
 
 
-@pytest.mark.parametrize("strategy", ["seek", "consecutive"])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("strategy", "n_classes"), [("seek", 2), ("consecutive", 3)])
 def test_however_much_is_urgent_what_waits_has_a_share(strategy: str, n_classes: int) -> None:
     order: list[int] = []
 

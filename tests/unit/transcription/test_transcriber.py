@@ -44,7 +44,10 @@ def long() -> FloatArray:
     return np.concatenate([part for clip in clips for part in (clip, pause)])
 
 
-@pytest.mark.parametrize("strategy", ["seek", "overlap", "consecutive"])
+@pytest.mark.parametrize(
+    "strategy",
+    ["overlap", *(pytest.param(name, marks=pytest.mark.slow) for name in ("seek", "consecutive"))],
+)
 def test_segments_come_one_by_one_and_are_those_of_the_whole(
     micro_of_10_s: Transcriber, long: FloatArray, strategy: str
 ) -> None:

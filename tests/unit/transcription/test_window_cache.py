@@ -281,7 +281,9 @@ def straight(
     return Straight(arguments, whole.transcribe(long, **arguments), len(windows.shapes))
 
 
-@pytest.mark.parametrize("n_segments", [1, pytest.param(3, marks=pytest.mark.slow), 100])
+@pytest.mark.parametrize(
+    "n_segments", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 100))]
+)
 def test_an_interrupted_run_goes_on_with_the_same_text(
     micro_of_10_s: Transcriber,
     long: FloatArray,

@@ -21,7 +21,6 @@ from tests.unit.tools.conftest import MICRO, RATE_HZ
 from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import AudioError, ModelError, OptionError, OutputError
 from whisper_hailo.core.spec import FileRecord, ModelSpec
@@ -175,10 +174,11 @@ def test_a_full_disk_is_one_line_and_no_loss(
         calibrate(micro, recordings, tmp_path / "file", TEN)
 
 
-def test_a_model_without_forms_says_how_to_get_them(recordings: Path, tmp_path: Path) -> None:
-    convert_checkpoint(MICRO, tmp_path / "plain", ConvertOptions("none"))
+def test_a_model_without_forms_says_how_to_get_them(
+    recordings: Path, shared: Path, tmp_path: Path
+) -> None:
     with pytest.raises(ModelError, match="--hailo"):
-        calibrate(tmp_path / "plain", recordings, tmp_path / "out", TEN)
+        calibrate(converted(shared, MICRO), recordings, tmp_path / "out", TEN)
 
 
 @pytest.mark.parametrize("wrong", [{"part": "both"}, {"count": 0}, {"count": -3}])
