@@ -1,17 +1,20 @@
-"""WhisperLiveKit with faster-whisper as a program of standard input: WEIGHTS (of CTranslate2).
+"""WhisperLiveKit as a program of standard input: WEIGHTS (of CTranslate2) WARM_UP [DECODER].
 
-LocalAgreement, its policy for faster-whisper, with its own voice activity; all else by default.
-Each line says what its page would show; nothing of its server or its socket is paid for.
+Without DECODER it is LocalAgreement, with faster-whisper; with it, AlignAtt: OpenAI's `.pt` file of
+the same checkpoint is its decoder, and faster-whisper the encoder. Its own voice activity; all else
+by default. Each line says what its page would show; nothing of its server or socket is paid for.
 """
 
 import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import soundfile
 from whisperlivekit import AudioProcessor, TranscriptionEngine
 from whisperlivekit.timed_objects import FrontData
+from whisperlivekit.whisper import _ALIGNMENT_HEADS
 
 BLOCK_BYTES = 3200  # 0.1 s
 
@@ -35,13 +38,24 @@ async def tell(results: AsyncIterator[FrontData]) -> None:
             print(json.dumps({"settled": settled, "running": before[1]}), flush=True)
 
 
+def policy(weights: str, decoder: str) -> dict[str, str]:
+    """Its options for one of its two policies."""
+    if not decoder:
+        return {
+            "model_path": weights, "backend": "faster-whisper", "backend_policy": "localagreement",
+        }  # fmt: skip
+    return {
+        "encoder_model_path": weights, "decoder_model_path": decoder, "backend": "faster-whisper",
+        "backend_policy": "simulstreaming",
+        "custom_alignment_heads": _ALIGNMENT_HEADS[Path(decoder).stem].decode(),
+    }  # fmt: skip
+
+
 def main() -> None:
-    weights, warm_up = sys.argv[1:]
+    weights, warm_up, *decoder = sys.argv[1:]
     soundfile.info(warm_up)  # it would fetch one
-    engine = TranscriptionEngine(
-        model_path=weights, backend="faster-whisper", backend_policy="localagreement", lan="en",
-        pcm_input=True, warmup_file=warm_up,
-    )  # fmt: skip
+    options = policy(weights, "".join(decoder))
+    engine = TranscriptionEngine(lan="en", pcm_input=True, warmup_file=warm_up, **options)
     print("ready", file=sys.stderr, flush=True)
     asyncio.run(stream(engine))
 

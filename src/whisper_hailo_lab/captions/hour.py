@@ -23,7 +23,7 @@ from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.event_checks import EventChecker
-from whisper_hailo_lab.captions.stream import percent_wrong, warm_engine
+from whisper_hailo_lab.captions.stream import percent_wrong
 from whisper_hailo_lab.data.clips import said
 from whisper_hailo_lab.runs.machine import rss_mib
 
@@ -179,32 +179,31 @@ class Notes:
         return [round(float(np.median(part)), 1) for part in np.array_split(self.memory, 10)]
 
 
-def hour(path: Path, model: str, *, loops: int, seed: int = 0) -> dict[str, Any]:
+def hour(path: Path, engine: CaptionEngine, *, loops: int, seed: int = 0) -> dict[str, Any]:
     """The recording over and over, in real time by the clock of a free core, with faults.
 
     Args:
         path: the recording, what was said beside it.
-        model: checkpoint.
+        engine: warm.
         loops: how often it is played.
         seed: of the faults.
     """
     clock = FreeCore()
-    with warm_engine(model, 1) as engine:
-        unsteady = Unsteady(engine, np.random.default_rng(seed), clock)
-        captioner = PacedCaptioner(unsteady, clock)
-        notes = Notes()
-        begin_s, begin_wall_s, cpu_s = clock.now(), time.perf_counter(), time.process_time()
-        with (
-            Overrunning(path, loops, clock) as source,
-            WebView(lambda: captioner.statistics, PageAddress.of(port=0)) as page,
-            Browser(page.address, seed) as browser,
-        ):
-            for event in CaptionStream(source, captioner).events():
-                notes.put(event)
-                page.put(event)
-            browser.read_to(max(notes.texts, default=-1))
-        stream_s, wall_s = clock.now() - begin_s, time.perf_counter() - begin_wall_s
-        cpu_s = time.process_time() - cpu_s
+    unsteady = Unsteady(engine, np.random.default_rng(seed), clock)
+    captioner = PacedCaptioner(unsteady, clock)
+    notes = Notes()
+    begin_s, begin_wall_s, cpu_s = clock.now(), time.perf_counter(), time.process_time()
+    with (
+        Overrunning(path, loops, clock) as source,
+        WebView(lambda: captioner.statistics, PageAddress.of(port=0)) as page,
+        Browser(page.address, seed) as browser,
+    ):
+        for event in CaptionStream(source, captioner).events():
+            notes.put(event)
+            page.put(event)
+        browser.read_to(max(notes.texts, default=-1))
+    stream_s, wall_s = clock.now() - begin_s, time.perf_counter() - begin_wall_s
+    cpu_s = time.process_time() - cpu_s
     notes.breaches += notes.watch.end()
     heard_s = captioner.statistics.n_stream_samples / SAMPLE_RATE_HZ
     return {

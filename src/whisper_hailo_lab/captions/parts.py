@@ -22,7 +22,13 @@ from whisper_hailo_lab.captions.comparison import CaptionSetup, run_captions
 from whisper_hailo_lab.captions.cost import SIZES, decoder_of, replayed
 from whisper_hailo_lab.captions.engines import CommonSetup, compare_captions
 from whisper_hailo_lab.captions.hour import hour
-from whisper_hailo_lab.captions.policies import caption_continuously, compare_policies
+from whisper_hailo_lab.captions.policies import (
+    CONTINUOUS_S,
+    caption_continuously,
+    caption_engine,
+    compare_policies,
+    join_english,
+)
 from whisper_hailo_lab.captions.same import same_texts
 from whisper_hailo_lab.captions.soak.outcome import outcome
 from whisper_hailo_lab.captions.soak.part import soak
@@ -89,7 +95,8 @@ def looped(arguments: argparse.Namespace) -> dict[str, Any]:
     """An hour, or so many loops."""
     seconds = load_audio(arguments.audio).size / SAMPLE_RATE_HZ
     loops = arguments.loops or math.ceil(3600 / seconds)
-    return hour(arguments.audio, arguments.model, loops=loops)
+    with warm_engine(arguments.model, 1) as engine:
+        return hour(arguments.audio, engine, loops=loops)
 
 
 def soaked(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -111,6 +118,17 @@ def continuous(arguments: argparse.Namespace) -> dict[str, Any]:
     """Half an hour of recordings of people, on slower cores as well."""
     del arguments
     return caption_continuously()
+
+
+def watch(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Two hours of recordings of people with the faults of `hour`, or so many loops."""
+    path, model = arguments.audio.with_name("people.flac"), "tiny.en"
+    stream = join_english(CONTINUOUS_S)
+    soundfile.write(path, stream.audio, SAMPLE_RATE_HZ)
+    path.with_suffix(".txt").write_text(stream.text, encoding="utf-8")
+    loops = arguments.loops or math.ceil(7200 / stream.seconds)
+    with caption_engine(model) as (_, engine):
+        return {"models": [model], **hour(path, engine, loops=loops)}
 
 
 def first_minute(path: Path) -> Path:
@@ -135,6 +153,7 @@ FUNCTIONS = {
     "soak": soaked,
     "policies": policies,
     "continuous": continuous,
+    "watch": watch,
 }
 
 

@@ -305,6 +305,7 @@ PARTS: Final[dict[str, Callable[[dict[str, Any]], Table]]] = {
     "soak": partial(_facts, facts=SOAK),
     "policies": policies_table,
     "continuous": continuous_table,
+    "watch": partial(_facts, facts=HOUR),
 }
 
 NOTES: Final = {"paired": _drafts_alone, "reading": _drafts_alone, "beside": times_less}
