@@ -24,7 +24,10 @@ def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
         weights: mark of the model's present weights; what was measured with others says so.
     """
     measured = (name for name in PARTS if name in result)
-    return {f"captions-{name}": _block(name, result[name], weights) for name in measured}
+    return {
+        f"captions-{name.replace(' ', '-')}": _block(name, result[name], weights)
+        for name in measured
+    }
 
 
 def _block(name: str, part: dict[str, Any], weights: str) -> str:
@@ -181,7 +184,8 @@ SOAK: Final = {
 
 NAMES: Final = {
     "ours": "whisper-hailo",
-    "whisperlivekit": "WhisperLiveKit",
+    "whisperlivekit": "WhisperLiveKit, LocalAgreement",
+    "alignatt": "WhisperLiveKit, AlignAtt",
     "whisper_streaming": "whisper_streaming",
 }
 
@@ -213,6 +217,10 @@ def beside_table(part: dict[str, Any]) -> Table:
         ("final text, s: median, 95 %", both("final")),
         ("share of one core", lambda row: f"{row[1]['share']:.2f}"),
         ("MiB", lambda row: f"{row[1]['peak_mib']:.0f}"),
+        (
+            "rewritten per word",
+            lambda row: f"{row[1]['rewritten']:.2f}" if "rewritten" in row[1] else "",
+        ),
         ("WER %", lambda row: f"{row[1]['wer']:.1f}"),
         ("sentences, missed sentences", lambda row: "{utterances:g}, {unheard:g}".format(**row[1])),
     )
@@ -300,6 +308,8 @@ PARTS: Final[dict[str, Callable[[dict[str, Any]], Table]]] = {
     "same": _same,
     "cost": _cost,
     "beside": beside_table,
+    "beside tiny.en": beside_table,
+    "beside base": beside_table,
     "live": partial(_facts, facts=LIVE),
     "hour": partial(_facts, facts=HOUR),
     "soak": partial(_facts, facts=SOAK),
@@ -308,5 +318,11 @@ PARTS: Final[dict[str, Callable[[dict[str, Any]], Table]]] = {
     "watch": partial(_facts, facts=HOUR),
 }
 
-NOTES: Final = {"paired": _drafts_alone, "reading": _drafts_alone, "beside": times_less}
+NOTES: Final = {
+    "paired": _drafts_alone,
+    "reading": _drafts_alone,
+    "beside": times_less,
+    "beside tiny.en": times_less,
+    "beside base": times_less,
+}
 """Sentences behind a table that hold its figures."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -118,6 +118,21 @@ def latency(said: Sequence[Utterance], shown: Sequence[Shown]) -> Latency:
         first_s.append(first - utterance.start_s)
         final_s.append(final - utterance.end_s)
     return Latency(tuple(first_s), tuple(final_s), len(said) - len(first_s))
+
+
+def rewritten_per_word(shown: Sequence[Shown]) -> float:
+    """Return how many words on the screen changed or vanished, by the words of the last text.
+
+    Words behind a changed one count: they may have moved.
+    """
+    n_rewritten, before = 0, list[str]()
+    for one in shown:
+        now = words_of(f"{one.settled} {one.running}")
+        pairs = zip(before, now, strict=False)
+        n_same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        n_rewritten += len(before) - n_same
+        before = now
+    return n_rewritten / max(1, len(before))
 
 
 def _places(expected: list[str], got: list[str]) -> dict[int, int]:

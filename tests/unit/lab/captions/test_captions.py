@@ -281,7 +281,7 @@ def test_the_table_has_medians_of_the_turns() -> None:
     table = PARTS["beside"]({"turns": [["ours", turn], ["whisperlivekit", slow], ["ours", turn]]})
     rows = {row[0]: row for row in table.rows}
     assert rows["whisper-hailo"][1:5] == ("2", "0.50, 1.00", "0.40, 0.50", "0.10")
-    assert rows["WhisperLiveKit"][1:5] == ("1", "2.00, 1.00", "0.40, 0.50", "0.40")
+    assert rows["WhisperLiveKit, LocalAgreement"][1:5] == ("1", "2.00, 1.00", "0.40, 0.50", "0.40")
 
 
 def program(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Service:
