@@ -80,6 +80,12 @@ class Job(Recording):
             self.emit(segment)
 
 
+class EarlyJob(Job):
+    """A command that may not be over yet; it counts once its text is used."""
+
+    is_partial: ClassVar[bool] = True
+
+
 class PartialJob(Job):
     """A recording of one window, which is there already."""
 

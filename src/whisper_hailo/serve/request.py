@@ -69,6 +69,7 @@ class Request:
     Attributes:
         audio: `(n_samples,)` float32 at 16 kHz mono.
         deadline_s: most seconds from asking to the last word; `None` is the server's.
+        is_early: it may not be over yet, and its text not be wanted.
     """
 
     audio: FloatArray
@@ -77,6 +78,7 @@ class Request:
     caller: Caller
     model: str
     deadline_s: float | None = None
+    is_early: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -135,6 +135,18 @@ class TranscriptionService:
     def record_item(self, choices: Choices, item: StreamItemResult) -> None:
         """Count and log an item of a live stream that is over. From any thread."""
         self.models.find(choices.model).worker.record_item(item)
+
+    def is_idle(self, model: str | None) -> bool:
+        """Return whether a model has nothing to do."""
+        return not self.models.find(model).worker.queue.unfinished
+
+    async def transcribe_early(
+        self, audio: FloatArray, choices: Choices, caller: Caller
+    ) -> Transcript:
+        """Transcribe a command that may not be over yet; see `EarlyJob`."""
+        request = replace(self.request(audio, choices, caller), is_early=True)
+        async with self.submit(request) as ticket:
+            return await ticket.result()
 
     @asynccontextmanager
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:

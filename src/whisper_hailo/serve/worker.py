@@ -24,7 +24,7 @@ from whisper_hailo.serve.errors import (
     DeadlineExceededError,
     RejectedError,
 )
-from whisper_hailo.serve.jobs import EventCallback, Job, JobQueue, Outcome, PartialJob
+from whisper_hailo.serve.jobs import EarlyJob, EventCallback, Job, JobQueue, Outcome, PartialJob
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Priority, Request, RequestDefaults, StreamItemResult
@@ -131,7 +131,8 @@ class Worker(Closing):
         """Let a request wait for its turn."""
         run = self.transcriber.run(request.options, request.long, self._options.batch_size)
         priority = request.caller.priority.of_length(request.audio.size / SAMPLE_RATE_HZ)
-        job = run.recording_of(Job, request.audio, priority=priority)
+        kind = EarlyJob if request.is_early else Job
+        job = run.recording_of(kind, request.audio, priority=priority)
         return self._put(job, run, request.caller, emit)
 
     def transcribe_partial(

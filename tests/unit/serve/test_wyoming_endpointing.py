@@ -92,7 +92,7 @@ def test_command_begins_behind_quiet_voices_and_sounds() -> None:
     audio = np.concatenate([before, tone(2, 0.3), noise(2)])
     detector, end_s = listen(audio)
     assert end_s is not None
-    kept = detector.command(np.arange(audio.size, dtype=np.float32)) / SAMPLE_RATE_HZ
+    kept = np.arange(audio.size)[slice(*detector.bounds())] / SAMPLE_RATE_HZ
     begin_s = before.size / SAMPLE_RATE_HZ
     assert begin_s - 0.5 <= kept[0] <= begin_s - 0.3
     assert begin_s + 2.2 <= kept[-1] <= begin_s + 2.7
@@ -119,11 +119,26 @@ def test_recording_without_speech_ends_empty() -> None:
     audio = noise(20)
     detector, end_s = listen(audio)
     assert end_s == pytest.approx(10, abs=0.1)
-    assert not detector.command(audio).size
+    assert detector.bounds() == (0, 0)
 
 
 def test_speech_without_end_ends_after_half_a_minute() -> None:
     assert listen(tone(40, 0.3))[1] == pytest.approx(30, abs=0.1)
+
+
+def test_pause_is_told_before_it_ends_the_command() -> None:
+    """Behind so much silence as is kept, and no more once the command goes on."""
+    audio = np.concatenate([tone(1, 0.5), noise(0.5, 0), tone(0.5, 0.5), noise(0.5, 0)])
+    clock, told = Clock(), []
+    detector = EndOfSpeechDetector(0.7, Tonal(), clock)
+    for begin in range(0, audio.size, CHUNK):
+        clock.now_s += CHUNK / SAMPLE_RATE_HZ
+        assert not detector.push(audio[begin : begin + CHUNK])
+        told.append((detector.is_pausing, detector.bounds()))
+    pauses = [bounds for is_pausing, bounds in told if is_pausing]
+    ends = sorted({end / SAMPLE_RATE_HZ for _, end in pauses})
+    assert ends == pytest.approx([1.3, 2.3], abs=0.1)
+    assert [is_pausing for is_pausing, _ in told].index(True) * CHUNK > 1.25 * SAMPLE_RATE_HZ
 
 
 def test_live_samples_are_mono_at_16_khz() -> None:
@@ -174,6 +189,37 @@ def test_transcript_comes_before_the_client_stops(house: House) -> None:
 
     alone = asyncio.run(house.text(load_audio(PHRASES[0])))
     assert asyncio.run(ask()) == [alone, alone]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("live")
+@pytest.mark.parametrize("pause_s", [0.0, 0.5])
+def test_text_is_begun_in_a_pause(house: House, pause_s: float) -> None:
+    """It is used if the command ends there, and dropped if it goes on."""
+    silence, speech = bytes(2 * round(pause_s * SAMPLE_RATE_HZ)), pcm(PHRASES[0])
+    data = speech + silence + speech if pause_s else speech
+    early = house.service.transcribe_early
+    heard_s: list[float] = []
+
+    def noted(audio: FloatArray, *of: Any) -> Any:
+        heard_s.append(audio.size / SAMPLE_RATE_HZ)
+        return early(audio, *of)
+
+    house.service.transcribe_early = noted  # type: ignore[method-assign]
+
+    async def ask() -> str:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+            await begin(client, data + PAUSE)
+            return heard(await answer(client))
+
+    text = asyncio.run(ask())
+    samples = np.frombuffer(data + PAUSE, "<i2").astype(np.float32) / 32768
+    detector = EndOfSpeechDetector(0.7)
+    for start in range(0, samples.size, CHUNK):
+        detector.push(samples[start : start + CHUNK])
+    command = samples[slice(*detector.bounds())]
+    assert heard_s[-1] == command.size / SAMPLE_RATE_HZ
+    assert text == asyncio.run(house.text(command))
 
 
 @pytest.mark.slow

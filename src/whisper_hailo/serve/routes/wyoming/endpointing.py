@@ -123,13 +123,25 @@ class EndOfSpeechDetector:
         silence_s = min(heard_s - _seconds(self._last), (now_s - self._last_came_s) / _LIVE)
         return silence_s >= self._silence_s or heard_s >= _MAX_COMMAND_S
 
-    def command(self, audio: FloatArray) -> FloatArray:
-        """Return the command within the `(n_samples,)` that were pushed, with a little around it.
+    @property
+    def is_file(self) -> bool:
+        """Whether audio has come too fast to be spoken."""
+        return self._is_file
+
+    @property
+    def is_pausing(self) -> bool:
+        """Whether the command, with the silence that is kept behind it, may be over."""
+        if self._last is None or self._is_file:
+            return False
+        return _seconds(self._n_frames - self._last) >= _TAIL_S
+
+    def bounds(self) -> tuple[int, int]:
+        """Return the samples where the command begins and ends, with a little around it.
 
         A sound before it, such as that of a satellite that was woken, is left out.
         """
         if self._last is None:
-            return audio[:0]
+            return 0, 0
         command_db, run, first = self._command_db(), 0, 0
         for index in range(self._last):
             run = run + 1 if self._is_command(index, command_db) else 0
@@ -138,7 +150,7 @@ class EndOfSpeechDetector:
                 break
         begin_s = max(0.0, _seconds(first) - _PRE_ROLL_S)
         end_s = _seconds(self._last) + _TAIL_S
-        return audio[round(begin_s * SAMPLE_RATE_HZ) : round(end_s * SAMPLE_RATE_HZ)]
+        return round(begin_s * SAMPLE_RATE_HZ), round(end_s * SAMPLE_RATE_HZ)
 
 
 class LiveSamples:

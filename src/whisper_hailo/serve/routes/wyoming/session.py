@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
+import numpy as np
 from wyoming.asr import (
     Transcribe,
     Transcript,
@@ -21,6 +23,8 @@ from wyoming.info import AsrModel, AsrProgram, Attribution, Describe, Info
 from wyoming.ping import Ping, Pong
 
 from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import Transcript as WholeTranscript
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import address_of
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
@@ -29,7 +33,7 @@ from whisper_hailo.serve.errors import ClientDisconnectedError, kind_of, sanitiz
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.models import ModelRegistry
 from whisper_hailo.serve.quota import Reservation
-from whisper_hailo.serve.request import Caller, Choices
+from whisper_hailo.serve.request import Caller, Choices, StreamItemResult
 from whisper_hailo.serve.routes.wyoming.endpointing import (
     SILENCE_S,
     EndOfSpeechDetector,
@@ -103,6 +107,25 @@ def _is_plain(data: dict[str, Any]) -> bool:
     return all(isinstance(text, str) for text in texts)
 
 
+@dataclass(frozen=True, slots=True)
+class _EarlyText:
+    """The text of a command that may be over.
+
+    Attributes:
+        bounds: the samples that it is the text of.
+        text: under way or done.
+    """
+
+    bounds: tuple[int, int]
+    text: asyncio.Future[WholeTranscript]
+
+
+def _ignore(done: asyncio.Future[Any]) -> None:
+    """Take the error of a text that nobody waits for."""
+    if not done.cancelled():
+        done.exception()
+
+
 class WyomingSession:
     """One connection.
 
@@ -134,6 +157,8 @@ class WyomingSession:
         self._silence_s = SILENCE_S["default"]
         self._end: EndOfSpeechDetector | None = None
         self._samples: tuple[PcmForm, LiveSamples] | None = None
+        self._heard: list[FloatArray] = []
+        self._early: _EarlyText | None = None
         self._is_answered = False
         self._chunks = RecordingChunks(service.limits, service.quota)
         self._next: asyncio.Task[Event | None] | None = None
@@ -156,6 +181,7 @@ class WyomingSession:
             await self._refuse(error)
         finally:
             self._chunks.stack.close()
+            self._drop_early()
             if self._next is not None:
                 self._next.cancel()
                 await asyncio.gather(self._next, return_exceptions=True)
@@ -184,7 +210,11 @@ class WyomingSession:
 
     async def _take(self, event: Event) -> None:
         if AudioChunk.is_type(event.type):
-            if not self._is_answered and self._is_over(event) and not await self._has_more():
+            if self._is_answered:
+                return
+            if not self._is_over(event):
+                self._transcribe_early()
+            elif not await self._has_more():
                 await self._answer()
                 self._is_answered = True
         elif Describe.is_type(event.type):
@@ -200,6 +230,7 @@ class WyomingSession:
         elif AudioStop.is_type(event.type):
             if not self._is_answered:
                 self._end = None
+                self._drop_early()
                 await self._answer()
             self._is_answered = False
         elif Ping.is_type(event.type):
@@ -213,7 +244,30 @@ class WyomingSession:
             self._end = EndOfSpeechDetector(self._silence_s)
         if self._end is None or self._samples is None or self._samples[0] != form:
             return False
-        return self._end.push(self._samples[1].push(event.payload or b""))
+        samples = self._samples[1].push(event.payload or b"")
+        is_over = self._end.push(samples)
+        self._heard = [] if self._end.is_file else [*self._heard, samples]
+        return is_over
+
+    def _transcribe_early(self) -> None:
+        """Begin with the text in a pause, so that it is there if the command ends with it."""
+        if self._end is None or not self._end.is_pausing:
+            return
+        bounds = self._end.bounds()
+        if self._early is not None and self._early.bounds == bounds:
+            return
+        self._drop_early()
+        if self._service.is_idle(self._choices.model):
+            audio = np.concatenate(self._heard)[slice(*bounds)]
+            text = self._service.transcribe_early(audio, self._choices, self._caller)
+            self._early = _EarlyText(bounds, asyncio.ensure_future(text))
+
+    def _drop_early(self) -> None:
+        """Give up an early text: more was said, or nobody waits for it."""
+        if self._early is not None:
+            self._early.text.cancel()
+            self._early.text.add_done_callback(_ignore)
+        self._early = None
 
     async def _has_more(self) -> bool:
         """Return whether the client has sent more already, as one that sends a file has."""
@@ -234,6 +288,8 @@ class WyomingSession:
 
     def _begin(self) -> None:
         self._end = self._samples = None
+        self._heard = []
+        self._drop_early()
         self._is_answered = False
         self._chunks.stack.close()
         self._chunks = RecordingChunks(self._service.limits, self._service.quota)
@@ -249,20 +305,40 @@ class WyomingSession:
         return Choices(model=asked.name, language=asked.language or None, hints=tuple(words))
 
     async def _transcribe(self) -> None:
-        audio = await self._chunks.audio(self._decoders)
         start = TranscriptStart(language=self._choices.language)
-        if self._end is not None and not (audio := self._end.command(audio)).size:
-            for event in (start, Transcript("", language=self._choices.language), TranscriptStop()):
-                await self._write(event)
-            return
+        if self._end is None:
+            audio = await self._chunks.audio(self._decoders)
+        else:
+            bounds = self._end.bounds()
+            audio = np.concatenate(self._heard)[slice(*bounds)]
+            if not audio.size:
+                nothing = Transcript("", language=self._choices.language)
+                await self._write_all(start, nothing, TranscriptStop())
+                return
+            if self._early is not None and self._early.bounds == bounds:
+                await self._write_early(start, await self._early.text, audio)
+                return
         request = self._service.request(audio, self._choices, self._caller)
         async with self._service.submit(request) as ticket:
             await self._write(start)
             async for delta, _ in ticket.deltas():
                 await self._write(TranscriptChunk(delta))
         heard = ticket.transcript
-        await self._write(Transcript(heard.text, language=heard.language))
-        await self._write(TranscriptStop())
+        await self._write_all(Transcript(heard.text, language=heard.language), TranscriptStop())
+
+    async def _write_early(
+        self, start: TranscriptStart, heard: WholeTranscript, audio: FloatArray
+    ) -> None:
+        """Answer with the text of the pause that ended the command."""
+        seconds = audio.size / SAMPLE_RATE_HZ
+        item = StreamItemResult(self._caller, seconds, heard.language, heard.text)
+        self._service.record_item(self._choices, item)
+        text = Transcript(heard.text, language=heard.language)
+        await self._write_all(start, TranscriptChunk(heard.text), text, TranscriptStop())
+
+    async def _write_all(self, *events: Eventable) -> None:
+        for event in events:
+            await self._write(event)
 
     async def _left(self) -> None:
         """Wait until the client has left; what it sends meanwhile is read later.
