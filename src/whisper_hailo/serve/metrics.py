@@ -102,7 +102,7 @@ class Metrics:
             for stage, ms in asdict(outcome.timings).items():
                 if stage != "load_ms":
                     self._stage.labels(stage.removesuffix("_ms")).inc(ms / 1000)
-        if isinstance(outcome, Transcript):
+        if isinstance(outcome, Transcript) and not job.is_partial:
             took_s = now_s - job.asked_s
             self._took.observe(took_s)
             self._audio.inc(outcome.duration_s)

@@ -18,12 +18,19 @@ from whisper_hailo.core.types import (
     Transcript,
 )
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError, DeadlineExceededError
-from whisper_hailo.serve.jobs import Outcome
+from whisper_hailo.serve.jobs import Job, Outcome
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.models import ModelMemory, ModelRegistry, ServedModel
 from whisper_hailo.serve.options import RELEASE_AFTER_S, AudioLimits, LimitOptions, ListenOptions
 from whisper_hailo.serve.quota import Quota, Reservation
-from whisper_hailo.serve.request import Caller, Choices, Request, RequestDefaults, StreamItemResult
+from whisper_hailo.serve.request import (
+    Caller,
+    Choices,
+    Priority,
+    Request,
+    RequestDefaults,
+    StreamItemResult,
+)
 from whisper_hailo.serve.worker import EngineCaptions, State, Worker, WorkerOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -136,28 +143,48 @@ class TranscriptionService:
         """Count and log an item of a live stream that is over. From any thread."""
         self.models.find(choices.model).worker.record_item(item)
 
-    def is_idle(self, model: str | None) -> bool:
-        """Return whether a model has nothing to do."""
-        return not self.models.find(model).worker.queue.unfinished
+    def is_idle(self) -> bool:
+        """Return whether no model has anything to do."""
+        return not any(model.worker.queue.unfinished for model in self.models.models)
 
-    async def transcribe_early(
-        self, audio: FloatArray, choices: Choices, caller: Caller
-    ) -> Transcript:
-        """Transcribe a command that may not be over yet; see `EarlyJob`."""
-        request = replace(self.request(audio, choices, caller), is_early=True)
-        async with self.submit(request) as ticket:
-            return await ticket.result()
+    def begin_early(self, audio: FloatArray, choices: Choices, caller: Caller) -> EarlyTranscript:
+        """Begin with a command that may not be over yet; everything else goes first."""
+        behind = replace(caller, priority=Priority.BATCH)
+        request = replace(self.request(audio, choices, behind), is_early=True)
+        return EarlyTranscript(*self._begin(request), caller.priority)
 
     @asynccontextmanager
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:
-        worker = self.models.find(request.model).worker
-        deadline_s = self.deadline_s if request.deadline_s is None else request.deadline_s
-        ticket = Ticket(request.audio.size / SAMPLE_RATE_HZ, deadline_s)
-        job = worker.submit(request, ticket.emit)
+        worker, ticket, job = self._begin(request)
         try:
             yield ticket
         finally:
             worker.leave(job)
+
+    def _begin(self, request: Request) -> tuple[Worker, Ticket, Job]:
+        worker = self.models.find(request.model).worker
+        deadline_s = self.deadline_s if request.deadline_s is None else request.deadline_s
+        ticket = Ticket(request.audio.size / SAMPLE_RATE_HZ, deadline_s)
+        return worker, ticket, worker.submit(request, ticket.emit)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyTranscript:
+    """The text of a command that may not be over yet, under way or done; see `EarlyJob`."""
+
+    worker: Worker
+    ticket: Ticket
+    job: Job
+    priority: Priority
+
+    async def result(self) -> Transcript:
+        """Return the transcript, now as urgent as any command's."""
+        self.job.priority = self.priority
+        return await self.ticket.result()
+
+    def leave(self) -> None:
+        """Give it up: more was said, or nobody waits for it."""
+        self.worker.leave(self.job)
 
 
 def make_service(

@@ -13,11 +13,12 @@ from wyoming.client import AsyncTcpClient
 from wyoming.event import Event
 from wyoming.info import Describe, Info
 
-from tests.unit.serve.house import DEMO, DEMO_TEXT, PHRASES, House
+from tests.unit.serve.house import DEMO, DEMO_TEXT, PHRASES, House, caller
 from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.serve.audio import PcmForm
+from whisper_hailo.serve.request import Choices, Priority
 from whisper_hailo.serve.routes.wyoming import endpointing
 from whisper_hailo.serve.routes.wyoming.endpointing import EndOfSpeechDetector, LiveSamples
 
@@ -134,11 +135,32 @@ def test_pause_is_told_before_it_ends_the_command() -> None:
     for begin in range(0, audio.size, CHUNK):
         clock.now_s += CHUNK / SAMPLE_RATE_HZ
         assert not detector.push(audio[begin : begin + CHUNK])
-        told.append((detector.is_pausing, detector.bounds()))
+        told.append((detector.pause is not None, detector.bounds()))
     pauses = [bounds for is_pausing, bounds in told if is_pausing]
     ends = sorted({end / SAMPLE_RATE_HZ for _, end in pauses})
     assert ends == pytest.approx([1.3, 2.3], abs=0.1)
     assert [is_pausing for is_pausing, _ in told].index(True) * CHUNK > 1.25 * SAMPLE_RATE_HZ
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "speed", "is_lone"),
+    [
+        (noise(1), noise(1), 1.0, True),
+        (noise(1), noise(1), 4.0, False),
+        (noise(1), np.concatenate([noise(0.4), tone(0.5, 0.005)]), 1.0, False),
+        (np.concatenate([tone(0.5, 0.005), noise(0.6)]), noise(1), 1.0, False),
+    ],
+    ids=["silence", "a file", "quiet speech behind", "quiet speech before"],
+)
+def test_lone_command_has_only_silence_around_it(
+    before: FloatArray, behind: FloatArray, speed: float, *, is_lone: bool
+) -> None:
+    detector, _ = listen(np.concatenate([before, tone(2, 0.3), behind]), 5.0, speed)
+    assert detector.is_lone_command() is is_lone
+
+
+def test_recording_without_speech_is_no_lone_command() -> None:
+    assert not listen(noise(2))[0].is_lone_command()
 
 
 def test_live_samples_are_mono_at_16_khz() -> None:
@@ -191,35 +213,84 @@ def test_transcript_comes_before_the_client_stops(house: House) -> None:
     assert asyncio.run(ask()) == [alone, alone]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("live")
-@pytest.mark.parametrize("pause_s", [0.0, 0.5])
-def test_text_is_begun_in_a_pause(house: House, pause_s: float) -> None:
-    """It is used if the command ends there, and dropped if it goes on."""
-    silence, speech = bytes(2 * round(pause_s * SAMPLE_RATE_HZ)), pcm(PHRASES[0])
-    data = speech + silence + speech if pause_s else speech
-    early = house.service.transcribe_early
-    heard_s: list[float] = []
+@pytest.fixture
+def early(house: House, monkeypatch: pytest.MonkeyPatch) -> list[FloatArray]:
+    """The audio of all texts that are begun early."""
+    begin_early = house.service.begin_early
+    begun: list[FloatArray] = []
 
     def noted(audio: FloatArray, *of: Any) -> Any:
-        heard_s.append(audio.size / SAMPLE_RATE_HZ)
-        return early(audio, *of)
+        begun.append(audio)
+        return begin_early(audio, *of)
 
-    house.service.transcribe_early = noted  # type: ignore[method-assign]
+    monkeypatch.setattr(house.service, "begin_early", noted)
+    return begun
 
-    async def ask() -> str:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
-            await begin(client, data + PAUSE)
-            return heard(await answer(client))
 
-    text = asyncio.run(ask())
-    samples = np.frombuffer(data + PAUSE, "<i2").astype(np.float32) / 32768
+def command_in(data: bytes) -> FloatArray:
+    """The command that is found in what a client sent."""
+    samples = np.frombuffer(data, "<i2").astype(np.float32) / 32768
     detector = EndOfSpeechDetector(0.7)
     for start in range(0, samples.size, CHUNK):
         detector.push(samples[start : start + CHUNK])
-    command = samples[slice(*detector.bounds())]
-    assert heard_s[-1] == command.size / SAMPLE_RATE_HZ
+    return samples[slice(*detector.bounds())]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("live")
+@pytest.mark.parametrize("pause_s", [0.0, 0.5])
+@pytest.mark.parametrize("stops", [False, True])
+def test_text_is_begun_once_in_a_pause(
+    house: House, early: list[FloatArray], pause_s: float, *, stops: bool
+) -> None:
+    """It is used if the command ends there, and dropped if it goes on."""
+    silence, speech = bytes(2 * round(pause_s * SAMPLE_RATE_HZ)), pcm(PHRASES[0])
+    data = speech + silence + speech if pause_s else speech
+    data += bytes(2 * SAMPLE_RATE_HZ) if stops else PAUSE
+
+    async def ask() -> str:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+            await begin(client, data, vad_sensitivity="relaxed" if stops else "default")
+            if stops:
+                await client.write_event(AudioStop().event())
+            return heard(await answer(client))
+
+    text, command = asyncio.run(ask()), command_in(data)
+    lengths = [audio.size for audio in early]
+    assert lengths == sorted(set(lengths))
+    assert np.array_equal(early[-1], command)
     assert text == asyncio.run(house.text(command))
+    assert not house.worker.queue.unfinished
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("live")
+def test_text_is_not_begun_beside_other_work(
+    house: House, early: list[FloatArray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house.service, "is_idle", lambda: False)
+
+    async def ask() -> str:
+        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+            await begin(client, pcm(PHRASES[0]) + PAUSE)
+            return heard(await answer(client))
+
+    assert asyncio.run(ask()) == asyncio.run(house.text(command_in(pcm(PHRASES[0]) + PAUSE)))
+    assert not early
+
+
+@pytest.mark.slow
+def test_early_text_goes_behind_all_else_until_it_is_wanted(house: House) -> None:
+    async def ask() -> tuple[bool, str, Priority, Priority]:
+        early = house.service.begin_early(load_audio(PHRASES[0]), Choices(), caller("early"))
+        is_idle, before = house.service.is_idle(), early.job.priority
+        text = (await early.result()).text
+        return is_idle, text, Priority(before), Priority(early.job.priority)
+
+    is_idle, text, before, after = asyncio.run(ask())
+    assert not is_idle
+    assert text == asyncio.run(house.text(load_audio(PHRASES[0])))
+    assert (before, after) == (Priority.BATCH, Priority.INTERACTIVE)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -129,11 +130,22 @@ class EndOfSpeechDetector:
         return self._is_file
 
     @property
-    def is_pausing(self) -> bool:
-        """Whether the command, with the silence that is kept behind it, may be over."""
+    def pause(self) -> int | None:
+        """Frame after which the speaker pauses, once all silence that is kept has come."""
         if self._last is None or self._is_file:
+            return None
+        return self._last if _seconds(self._n_frames - self._last) >= _TAIL_S else None
+
+    def is_lone_command(self) -> bool:
+        """Return whether audio came no faster than it was spoken, and all speech is the command's.
+
+        What is outside of the bounds is then silence or noise.
+        """
+        is_live = self._clock() - self._start_s >= _LIVE * _seconds(self._n_frames)
+        if self._last is None or self._is_file or not is_live:
             return False
-        return _seconds(self._n_frames - self._last) >= _TAIL_S
+        begin, end = (samples / FRAME_SAMPLES for samples in self.bounds())
+        return not any(self._is_speech[: int(begin)] + self._is_speech[math.ceil(end) :])
 
     def bounds(self) -> tuple[int, int]:
         """Return the samples where the command begins and ends, with a little around it.

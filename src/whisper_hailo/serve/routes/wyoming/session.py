@@ -45,7 +45,7 @@ from whisper_hailo.serve.routes.wyoming.events import (
     RecordingChunks,
     read_event,
 )
-from whisper_hailo.serve.service import TranscriptionService, run_until
+from whisper_hailo.serve.service import EarlyTranscript, TranscriptionService, run_until
 
 _API: Final = "wyoming"
 _IDLE_S: Final = 600.0
@@ -112,18 +112,14 @@ class _EarlyText:
     """The text of a command that may be over.
 
     Attributes:
+        pause: frame after which it pauses.
         bounds: the samples that it is the text of.
         text: under way or done.
     """
 
+    pause: int
     bounds: tuple[int, int]
-    text: asyncio.Future[WholeTranscript]
-
-
-def _ignore(done: asyncio.Future[Any]) -> None:
-    """Take the error of a text that nobody waits for."""
-    if not done.cancelled():
-        done.exception()
+    text: EarlyTranscript
 
 
 class WyomingSession:
@@ -229,8 +225,8 @@ class WyomingSession:
             self._patience_s = _STALL_S
         elif AudioStop.is_type(event.type):
             if not self._is_answered:
-                self._end = None
-                self._drop_early()
+                if self._end is not None and not self._end.is_lone_command():
+                    self._end = None
                 await self._answer()
             self._is_answered = False
         elif Ping.is_type(event.type):
@@ -242,7 +238,9 @@ class WyomingSession:
         if self._samples is None and self._finds_end and LiveSamples.can_decode(form):
             self._samples = form, LiveSamples(form)
             self._end = EndOfSpeechDetector(self._silence_s)
-        if self._end is None or self._samples is None or self._samples[0] != form:
+        if self._samples is None or self._samples[0] != form:
+            self._end = None
+        if self._end is None or self._samples is None:
             return False
         samples = self._samples[1].push(event.payload or b"")
         is_over = self._end.push(samples)
@@ -250,23 +248,22 @@ class WyomingSession:
         return is_over
 
     def _transcribe_early(self) -> None:
-        """Begin with the text in a pause, so that it is there if the command ends with it."""
-        if self._end is None or not self._end.is_pausing:
+        """Begin with the text in a pause, once, so that it is there if the command ends with it."""
+        pause = None if self._end is None else self._end.pause
+        if self._early is not None and self._early.pause != pause:
+            self._drop_early()
+        if self._end is None or pause is None or self._early is not None:
             return
-        bounds = self._end.bounds()
-        if self._early is not None and self._early.bounds == bounds:
-            return
-        self._drop_early()
-        if self._service.is_idle(self._choices.model):
+        if self._service.is_idle():
+            bounds = self._end.bounds()
             audio = np.concatenate(self._heard)[slice(*bounds)]
-            text = self._service.transcribe_early(audio, self._choices, self._caller)
-            self._early = _EarlyText(bounds, asyncio.ensure_future(text))
+            text = self._service.begin_early(audio, self._choices, self._caller)
+            self._early = _EarlyText(pause, bounds, text)
 
     def _drop_early(self) -> None:
         """Give up an early text: more was said, or nobody waits for it."""
         if self._early is not None:
-            self._early.text.cancel()
-            self._early.text.add_done_callback(_ignore)
+            self._early.text.leave()
         self._early = None
 
     async def _has_more(self) -> bool:
@@ -316,8 +313,9 @@ class WyomingSession:
                 await self._write_all(start, nothing, TranscriptStop())
                 return
             if self._early is not None and self._early.bounds == bounds:
-                await self._write_early(start, await self._early.text, audio)
+                await self._write_early(start, await self._early.text.result(), audio)
                 return
+        self._drop_early()
         request = self._service.request(audio, self._choices, self._caller)
         async with self._service.submit(request) as ticket:
             await self._write(start)
