@@ -34,9 +34,9 @@ def tables(result: dict[str, Any], _weights: str) -> dict[str, str]:
     made = {
         "accuracy-headline": headline_table(peers),
         "accuracy-peers": error_table(peers, GROUP_ORDER[:2]) + (left_out and f"\n{left_out}"),
-        "accuracy-windows": error_table(windows, GROUP_ORDER),
+        "accuracy-windows": windows_table(windows),
         "accuracy-languages": language_table(parts.get("languages", ())),
-        "accuracy-silence": silence_table([*peers, *windows]),
+        "accuracy-silence": silence_table(peers),
         "accuracy-long": error_table(peers, GROUP_ORDER[2:]),
         "accuracy-prompts": error_table(parts.get("prompts", ()), GROUP_ORDER),
         "accuracy-captions": error_table(parts.get("captions", ()), GROUP_ORDER),
@@ -94,6 +94,40 @@ def error_table(rows: Rows, groups: Sequence[str]) -> str:
     ]
     heads = ("system", "speech", "recordings", "error rate", "sub", "del", "ins", "of", "loops")
     return _markdown(heads, lines)
+
+
+def windows_table(rows: Rows) -> str:
+    """Make a table of error rates and added words, a row per model, weights and window."""
+    grouped: dict[tuple[str, str, str], dict[tuple[str, bool], dict[str, Any]]] = {}
+    for row in rows:
+        options = row["options"]
+        key = (row["model"], options["quantize"].replace("none", "float32"), options["window"])
+        grouped.setdefault(key, {})[row["group"], options["timestamps"]] = row
+    lines = []
+    for key, cells in sorted(grouped.items(), key=lambda item: _window_order(item[0])):
+        rates = [
+            f"{percent(score_of(cells[cell]).rate)} ({cells[cell]['insertions']})"
+            if cell in cells
+            else "-"
+            for group in (GROUP_ORDER[0], GROUP_ORDER[2])
+            for cell in ((group, False), (group, True))
+        ]
+        silent = [
+            row["no_speech_with_text"] for (group, _), row in cells.items() if group == SILENT
+        ]
+        window = key[2] if key[2] == "default" else f"{key[2]} s"
+        lines.append((*key[:2], window, *rates, str(max(silent, default=0))))
+    heads = (
+        "model", "weights", "window", "English, text only", "English, timestamps",
+        "long, text only", "long, timestamps", "no speech, with text",
+    )  # fmt: skip
+    return _markdown(heads, lines)
+
+
+def _window_order(key: tuple[str, str, str]) -> tuple[str, str, float]:
+    """Sort windows by length, the default first."""
+    model, weights, window = key
+    return model, weights, 0.0 if window == "default" else float(window)
 
 
 def language_table(rows: Rows) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import soundfile
 
+from whisper_hailo_lab.documents.accuracy import GROUP_ORDER, SILENT, windows_table
 from whisper_hailo_lab.documents.archives import LOCAL, RAY, overhead, scale_tables, tables
 from whisper_hailo_lab.documents.device_faults import RESULT, with_run
 from whisper_hailo_lab.documents.drafts import tables as draft_tables
@@ -208,3 +209,20 @@ def test_the_table_says_what_it_was_measured_on() -> None:
     assert text.startswith("Test CPU; processor time.\n\n| window |")
     some = short_window_tables(SHORT_RESULT | {"weights": "m", "limit": 4}, "m")["short-windows"]
     assert some.startswith("Test CPU; processor time. The first 4 clips of each set.\n")
+
+
+def test_windows_are_a_row_each_by_length() -> None:
+    def row(window: str, group: str, insertions: int, *, times: bool) -> dict[str, Any]:
+        options = {"quantize": "none", "window": window, "timestamps": times}
+        counts = {"substitutions": 1, "deletions": 2, "insertions": insertions, "hits": 97}
+        return {"model": "base", "options": options, "group": group, **counts} | {
+            "no_speech_with_text": 3 if group == SILENT else 0
+        }
+
+    rows = [row("30", GROUP_ORDER[0], 7, times=False), row("30", SILENT, 0, times=True)]
+    rows += [row("5", GROUP_ORDER[2], 2, times=True), row("default", GROUP_ORDER[0], 0, times=True)]
+    lines = [line.split(" | ") for line in windows_table(rows).splitlines()[2:]]
+    assert [line[2] for line in lines] == ["default", "5 s", "30 s"]
+    assert lines[2][1:5] == ["float32", "30 s", "10.0 % (7)", "-"]
+    assert lines[1][6] == "5.0 % (2)"
+    assert [line[7] for line in lines] == ["0 |", "0 |", "3 |"]
