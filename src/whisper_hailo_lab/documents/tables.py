@@ -24,6 +24,7 @@ from whisper_hailo_lab.documents import (
     server,
     settings,
     short_windows,
+    spoken_commands,
     systems,
     windows,
 )
@@ -56,6 +57,7 @@ KEPT: Final[tuple[tuple[Path, Maker], ...]] = (
     (processors.WORDS, processors.words_tables),
     (server.RESULT, server.tables),
     (short_windows.RESULT, short_windows.tables),
+    (spoken_commands.RESULT, spoken_commands.tables),
     (windows.RESULT, windows.tables),
 )
 """Results in JSON, and what makes their tables; the others are run files."""

@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -199,6 +199,8 @@ def serving(
     *words: str,
     door: str | None = None,
     settings: Mapping[str, int] = MappingProxyType({}),
+    model: str = "micro",
+    program: Sequence[str] = ("-m", "whisper_hailo"),
 ) -> Iterator[tuple[int, list[str]]]:
     """A server's process, and the addresses of its doors.
 
@@ -207,11 +209,13 @@ def serving(
         words: more of the command.
         door: `http` or `tcp`, which is Wyoming; `None` is both, in this order.
         settings: keys of settings files, with `_` for `-`.
+        model: that it serves.
+        program: how Python starts it.
 
     Raises:
         ModelError: it does not start.
     """
-    command = [sys.executable, "-m", "whisper_hailo", "serve", "--model", "micro"]
+    command = [sys.executable, *program, "serve", "--model", model]
     command += ["--threads", str(threads), *words]
     doors = [option for scheme, option in _DOORS.items() if door in (scheme, None)]
     for option in doors:

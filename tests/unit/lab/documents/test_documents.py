@@ -21,6 +21,7 @@ from whisper_hailo_lab.documents import (
     interrupted,
     processors,
     server,
+    spoken_commands,
 )
 from whisper_hailo_lab.documents import tables as module
 from whisper_hailo_lab.documents.systems import tables
@@ -170,6 +171,7 @@ ON_ANY_WEIGHTS = {
     accuracy.RESULT,
     device_faults.RESULT,
     server.RESULT,
+    spoken_commands.RESULT,
 }
 OF_WEIGHTS = [pytest.param(*one, id=one[0].stem) for one in KEPT if one[0] not in ON_ANY_WEIGHTS]
 

@@ -1,0 +1,89 @@
+"""Spoken commands: how they are cut and mixed, when they are answered, and the table of that."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import pytest
+
+pytest.importorskip("wyoming", reason="the server extra is not installed")
+
+from wyoming.asr import Transcript
+from wyoming.event import read_event, write_event
+
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo_lab.documents.spoken_commands import Case, table
+from whisper_hailo_lab.experiments.spoken_commands import (
+    BEHIND_S,
+    cut_at_last_sound,
+    scene,
+    speak,
+)
+
+
+def noise(seconds: float, level: float) -> FloatArray:
+    samples = np.random.default_rng(0).normal(0, level, round(seconds * SAMPLE_RATE_HZ))
+    return samples.astype(np.float32)
+
+
+def test_recording_ends_with_its_last_sound() -> None:
+    audio = np.concatenate([noise(1, 0.1), noise(1, 1e-4)])
+    assert cut_at_last_sound(audio).size == SAMPLE_RATE_HZ
+
+
+def test_background_has_its_level_below_the_command() -> None:
+    command = noise(1, 0.1)
+    audio = scene(command, noise(1 + BEHIND_S, 0.3), -10.0)
+    behind = audio[command.size :]
+    assert behind.size == BEHIND_S * SAMPLE_RATE_HZ
+    ratio = np.mean(behind**2) / np.mean(command**2)
+    assert 10 * np.log10(ratio) == pytest.approx(-10, abs=0.2)
+
+
+@pytest.fixture(params=[8, None], ids=["the server ends it", "the client ends it"])
+def ended(request: pytest.FixtureRequest) -> Iterator[tuple[str, bool]]:
+    """Serve one command, answered at its eighth chunk or at its end; address and which."""
+    most = request.param
+
+    def answer() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            wire, n_chunks = cast(BinaryIO, connection.makefile("rwb")), 0
+            while n_chunks != most and (event := read_event(wire)) is not None:
+                n_chunks += event.type == "audio-chunk"
+                if event.type == "audio-stop":
+                    break
+            write_event(Transcript("words").event(), wire)
+            while most and read_event(wire) is not None:
+                pass  # what was under way
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=answer)
+        server.start()
+        yield f"tcp://127.0.0.1:{listener.getsockname()[1]}", most is not None
+        server.join()
+
+
+def test_answer_is_timed_from_the_last_word(ended: tuple[str, bool]) -> None:
+    address, by_server = ended
+    answer = speak(address, noise(0.5, 0.1), spoken_s=0.1, stop_s=None if by_server else 0.2)
+    assert answer.text == "words"
+    assert (answer.stop_s is None) is by_server
+    assert answer.lag_s > (0.1 if by_server else 0.2)
+
+
+def test_table_counts_commands_without_an_end_and_other_texts() -> None:
+    def answer(text: str, lag_s: float, stop_s: float | None) -> dict[str, Any]:
+        return {"text": text, "lag_s": lag_s, "stop_s": stop_s, "cpu_ms": 100.0}
+
+    early = [answer("a", 0.7, None), answer("b", 4.0, 0.1)]
+    late = [answer("a", 0.9, None), answer("c", 4.2, 0.3)]
+    rows = table({Case("base", "silence").name: {"early": early, "late": late}}).rows
+    assert [row[3:] for row in rows] == [
+        ("0.70, 0.70", "-", "1 of 2", "100", "1 of 2"),
+        ("0.90, 0.90", "-", "1 of 2", "100", "1 of 2"),
+    ]
