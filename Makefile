@@ -128,4 +128,4 @@ lab: $(VENV)/dev.stamp
 	@scripts/lab $(NAME) $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(PARITY) .venv-homeassistant .venv-cluster $(DOCS) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PARITY) .venv-homeassistant .venv-homeassistant-today .venv-cluster $(DOCS) build dist .mypy_cache .pytest_cache .ruff_cache

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import tempfile
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,40 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.e2e.conftest import PATIENCE_S, ROOT
 
-PROGRAM = ROOT / ".venv-homeassistant" / "bin" / "hass"
+
+@dataclass(frozen=True)
+class Installation:
+    """One that `make lab` installed.
+
+    Attributes:
+        lane: of `make lab`.
+        program: relative to the root.
+        root: of the Debian that it runs in; `/` is this machine's.
+    """
+
+    lane: str
+    program: Path
+    root: Path = Path("/")
+
+    @property
+    def is_there(self) -> bool:
+        return (self.root / self.program).exists()
+
+    def command(self, folder: Path) -> list[str | Path]:
+        """Return the command for a folder of its configuration, which is in the root."""
+        before = [] if self.root == Path("/") else ["chroot", self.root]
+        place = Path("/") / folder.relative_to(self.root)
+        return [*before, Path("/") / self.program, "--skip-pip", "-c", place]
+
+
+_DEBIAN = ROOT / ".venv-homeassistant-today"
+INSTALLATIONS = (
+    Installation("home-assistant", ROOT / ".venv-homeassistant" / "bin" / "hass"),
+    Installation("home-assistant-today", Path("hass/bin/hass"), _DEBIAN),
+)
+
+_CHUNK_BYTES = 4096
+_BYTES_PER_SECOND = 32_000
 
 CONFIGURATION = """
 http:
@@ -114,19 +149,42 @@ class Talk:
         return str(made["id"])
 
     def run(self, pipeline: str, sound: bytes) -> list[dict[str, Any]]:
-        """Run the speech-to-text stage of a pipeline; all of its events."""
+        """Run the speech-to-text stage of a pipeline on a recording; all of its events."""
+        events = self._begin(pipeline, no_vad=True)
+        number = bytes([events[0]["data"]["runner_data"]["stt_binary_handler_id"]])
+        for at in range(0, len(sound), _CHUNK_BYTES):
+            self._socket.send(number + sound[at : at + _CHUNK_BYTES])
+        self._socket.send(number)
+        self._receive(events)
+        return events
+
+    def speak(self, pipeline: str, sound: bytes) -> list[dict[str, Any]]:
+        """Send sound as it is spoken, and silence behind it, until somebody finds the end."""
+        events = self._begin(pipeline, no_vad=False)
+        number = bytes([events[0]["data"]["runner_data"]["stt_binary_handler_id"]])
+        receiver = threading.Thread(target=self._receive, args=(events,))
+        receiver.start()
+        start_s, at = time.monotonic(), 0
+        while receiver.is_alive():
+            chunk = sound[at : at + _CHUNK_BYTES].ljust(_CHUNK_BYTES, b"\0")
+            at += _CHUNK_BYTES
+            receiver.join(max(0.0, start_s + at / _BYTES_PER_SECOND - time.monotonic()))
+            self._socket.send(number + chunk)
+        return events
+
+    def _begin(self, pipeline: str, *, no_vad: bool) -> list[dict[str, Any]]:
         self.ask(
             type="assist_pipeline/run", start_stage="stt", end_stage="stt", pipeline=pipeline,
-            timeout=PATIENCE_S, input={"sample_rate": 16_000, "no_vad": True},
+            timeout=PATIENCE_S, input={"sample_rate": 16_000, "no_vad": no_vad},
         )  # fmt: skip
-        events: list[dict[str, Any]] = []
-        while not events or events[-1]["type"] not in {"run-end", "error"}:
+        return self._receive([], until={"stt-start", "error"})
+
+    def _receive(
+        self, events: list[dict[str, Any]], until: Collection[str] = ("run-end", "error")
+    ) -> list[dict[str, Any]]:
+        """Add events to a list until one of a type has come."""
+        while not events or events[-1]["type"] not in until:
             events.append(json.loads(self._socket.recv(PATIENCE_S))["event"])
-            if events[-1]["type"] == "stt-start":
-                number = bytes([events[0]["data"]["runner_data"]["stt_binary_handler_id"]])
-                for at in range(0, len(sound), 4096):
-                    self._socket.send(number + sound[at : at + 4096])
-                self._socket.send(number)
         return events
 
 
@@ -137,16 +195,19 @@ def _free_port() -> int:
 
 
 @contextmanager
-def home_assistant(folder: Path) -> Iterator[HomeAssistant]:
-    """One that has just been installed."""
+def home_assistant(installed: Installation) -> Iterator[HomeAssistant]:
+    """Start one with an empty configuration."""
+    with tempfile.TemporaryDirectory(dir=installed.root / "tmp") as folder:
+        yield from _started(installed, Path(folder))
+
+
+def _started(installed: Installation, folder: Path) -> Iterator[HomeAssistant]:
     port = _free_port()
     (folder / "configuration.yaml").write_text(CONFIGURATION.format(port=port))
     log = folder / "said.log"
     with (
         log.open("w") as said,
-        subprocess.Popen(
-            [PROGRAM, "--skip-pip", "-c", folder], stdout=said, stderr=said
-        ) as process,
+        subprocess.Popen(installed.command(folder), stdout=said, stderr=said) as process,
     ):
         try:
             home = HomeAssistant(f"127.0.0.1:{port}")
