@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from statistics import fmean, median
@@ -25,7 +26,7 @@ def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
     """
     measured = (name for name in PARTS if name in result)
     return {
-        f"captions-{name.replace(' ', '-')}": _block(name, result[name], weights)
+        "captions-" + re.sub("[ .]", "-", name): _block(name, result[name], weights)
         for name in measured
     }
 
