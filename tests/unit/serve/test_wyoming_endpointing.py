@@ -255,7 +255,14 @@ def test_text_is_begun_once_in_a_pause(
                 await client.write_event(AudioStop().event())
             return heard(await answer(client))
 
+    def counted(name: str, **labels: str) -> float:
+        return house.metrics.registry.get_sample_value("whisper_hailo_" + name, labels) or 0.0
+
+    made = {"api": "wyoming", "outcome": "done"}
+    n_before, before_s = counted("requests_total", **made), counted("audio_seconds_total")
     text, command = asyncio.run(ask()), command_in(data)
+    assert counted("requests_total", **made) == n_before + 1
+    assert counted("audio_seconds_total") == pytest.approx(before_s + command.size / SAMPLE_RATE_HZ)
     lengths = [audio.size for audio in early]
     assert lengths == sorted(set(lengths))
     assert np.array_equal(early[-1], command)
