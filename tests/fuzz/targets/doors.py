@@ -140,6 +140,10 @@ class Deaf:
     def record_item(self, choices: Any, item: Any) -> None:
         """Nobody counts."""
 
+    def is_idle(self) -> bool:
+        """There is always other work."""
+        return False
+
     def captions(self, choices: Any, caller: Any) -> Any:
         self._defaults.with_choices(choices)
         return DeafCaptions()
