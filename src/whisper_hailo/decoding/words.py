@@ -130,13 +130,14 @@ def _sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
     start = 0
     for index, (word, following) in enumerate(pairwise(words), start=1):
         pauses = following.start_s - word.end_s >= _PAUSE_S
-        if pauses or (_ends_sentence(word.text) and not _continues(following.text)):
+        if pauses or (ends_sentence(word.text) and not _continues(following.text)):
             yield words[start:index]
             start = index
     yield words[start:]
 
 
-def _ends_sentence(text: str) -> bool:
+def ends_sentence(text: str) -> bool:
+    """Return whether a word or text ends with a sentence's mark, not that of a title or initial."""
     bare = text.strip().rstrip(_CLOSING)
     is_initial = len(bare) == len("A.") and bare[0].isupper()
     return bare.endswith(_SENTENCE_ENDS) and bare.casefold() not in _TITLES and not is_initial

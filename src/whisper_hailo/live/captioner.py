@@ -12,6 +12,7 @@ from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.decoding.words import ends_sentence
 from whisper_hailo.live.commit_policy import RunningText, caption_words, commit_policy
 from whisper_hailo.live.controls import LiveSettings
 from whisper_hailo.live.engine import CaptionEngine
@@ -135,12 +136,21 @@ class Captioner:
             yield self._start()
         elif self._running is None:
             return
-        elif signal is Signal.ENDED:
+        elif signal is Signal.ENDED and self._may_end(self._running):
             yield from self._end(self._running, "silence")
         elif signal is Signal.TURNED:
             yield from self._turn(self._running)
         elif self._segmenter.n_samples >= self._longest:
             yield from self._cut(self._running)
+
+    def _may_end(self, running: RunningSegment) -> bool:
+        """Return whether the silence is long enough for the text.
+
+        Half a second within a sentence is a hesitation, and half a sentence is recognised worse.
+        """
+        known = running.text.known
+        is_whole = not known or ends_sentence(known[-1].text)
+        return is_whole or self._segmenter.silent_s >= self._listener.options.sentence_silence_s
 
     def _end(self, running: RunningSegment, reason: Reason) -> Iterator[Completed]:
         yield from self._complete(running, self._segmenter.n_samples, reason)

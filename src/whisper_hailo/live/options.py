@@ -37,6 +37,8 @@ class CaptionOptions:
     Attributes:
         vad_threshold: probability from which a frame is speech.
         min_silence_s: silence that ends a segment.
+        sentence_silence_s: silence that ends a segment whose text ends no sentence, where it is
+            more than `min_silence_s`.
         min_speech_s: shorter sound is a click and starts no segment.
         pre_roll_s: audio before the first speech that belongs to a segment.
         min_partial_s: new audio after which a partial is due; 0 makes none.
@@ -59,6 +61,14 @@ class CaptionOptions:
     vad_threshold: float = flag(0.35, "Speech probability threshold.", _SEGMENTS)
     min_silence_s: float = flag(
         0.5, "Silence that ends a segment.", _SEGMENTS, name="--min-silence", metavar="S"
+    )
+    sentence_silence_s: float = flag(
+        0.0,
+        "Silence that ends a segment whose text ends no sentence, if more than min-silence.",
+        _SEGMENTS,
+        name="--sentence-silence",
+        metavar="S",
+        settings_only=True,
     )
     min_speech_s: float = flag(
         0.1,
@@ -129,6 +139,7 @@ class CaptionOptions:
         require_valid(self, "vad_threshold", fits, "more than 0, at most 1")
         for name, least_s in (
             ("min_silence_s", _FRAME_S),
+            ("sentence_silence_s", 0.0),
             ("min_speech_s", 0.0),
             ("pre_roll_s", 0.0),
             ("min_partial_s", 0.0),

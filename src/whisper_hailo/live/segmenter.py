@@ -95,6 +95,11 @@ class Segmenter:
         return max(self.start, self.n_heard - self._run * FRAME_SAMPLES)
 
     @property
+    def silent_s(self) -> float:
+        """Return the seconds of silence at the end of the running segment."""
+        return self._run * FRAME_SAMPLES / SAMPLE_RATE_HZ
+
+    @property
     def audio(self) -> FloatArray:
         """Return `(n_samples,)` float32 of the running segment."""
         if not self._frames:

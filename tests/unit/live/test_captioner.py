@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -193,6 +193,20 @@ def test_partials_of_a_slow_engine_thin_out(
     assert captioner.statistics.n_partials == pytest.approx(n_partials, abs=1)
     assert captioner.statistics.n_skipped == pytest.approx(48 - n_partials, abs=2)
     assert ("a partial takes 0.25 s" in caplog.text) == (n_partials == 16)
+
+
+@pytest.mark.parametrize(
+    ("mark", "pause_s", "n_segments"), [("", 0.3, 1), ("", 0.6, 2), (".", 0.3, 2)]
+)
+def test_half_a_sentence_needs_a_longer_silence(mark: str, pause_s: float, n_segments: int) -> None:
+    class Marking(Speller):
+        def transcribe(self, *given: Any, **named: Any) -> BufferText:
+            heard = super().transcribe(*given, **named)
+            return replace(heard, words=tuple(replace(w, text=w.text + mark) for w in heard.words))
+
+    audio = np.concatenate([speech(range(3)), silence(pause_s), speech([3, 4]), silence(1.0)])
+    events, _ = run(audio, Marking(), quick(min_silence_s=0.2, sentence_silence_s=0.5))
+    assert sum(isinstance(event, Completed) for event in events) == n_segments
 
 
 def test_segments_longer_than_the_engine_hears_are_refused() -> None:

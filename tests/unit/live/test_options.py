@@ -18,6 +18,7 @@ from whisper_hailo.live.options import CaptionOptions
     [
         ("vad_threshold", [0.01, 1.0], [0.0, 1.01]),
         ("min_silence_s", [0.032, 30.0], [0.031, 30.1]),
+        ("sentence_silence_s", [0.0, 30.0], [-0.1, 30.1]),
         ("min_speech_s", [0.0, 30.0], [-0.1, 30.1]),
         ("pre_roll_s", [0.0, 30.0], [-0.1, 30.1]),
         ("min_partial_s", [0.0, 30.0], [-0.1, 30.1, float("nan")]),
@@ -53,8 +54,9 @@ def test_what_is_a_time_is_typed_in_seconds() -> None:
 
 def test_options_that_are_not_given_are_those_that_the_documents_name() -> None:
     assert asdict(CaptionOptions()) == {
-        "vad_threshold": 0.35, "min_silence_s": 0.5, "min_speech_s": 0.1, "pre_roll_s": 0.4,
-        "min_partial_s": 0.5, "max_segment_s": None, "settle_s": None, "hold_back_s": 0.2,
+        "vad_threshold": 0.35, "min_silence_s": 0.5, "sentence_silence_s": 0.0,
+        "min_speech_s": 0.1, "pre_roll_s": 0.4, "min_partial_s": 0.5,
+        "max_segment_s": None, "settle_s": None, "hold_back_s": 0.2,
         "policy": "agreement", "drafts": True, "trim_window": None,
     }  # fmt: skip
 
