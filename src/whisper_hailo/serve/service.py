@@ -183,7 +183,7 @@ class EarlyTranscript:
         return await self.ticket.result()
 
     def leave(self) -> None:
-        """Give it up: more was said, or nobody waits for it."""
+        """Give it up: more was said, or the client has left."""
         self.worker.leave(self.job)
 
 

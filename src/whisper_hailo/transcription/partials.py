@@ -88,7 +88,7 @@ def join_words(
         pieces: words and marks, with times where there are any.
         language: unspaced languages keep every character apart.
         probabilities: of each token, where the engine gives them.
-        places: the encoder position that each token attends to most, likewise.
+        places: the encoder position that each token attends to most, as above.
     """
     words: list[BufferWord] = []
     begins: list[int] = []

@@ -261,7 +261,7 @@ class WyomingSession:
             self._early = _EarlyText(pause, bounds, text)
 
     def _drop_early(self) -> None:
-        """Give up an early text: more was said, or nobody waits for it."""
+        """Give up an early text: more was said, or the client has left."""
         if self._early is not None:
             self._early.text.leave()
         self._early = None
