@@ -250,12 +250,14 @@ def policies_table(part: dict[str, Any]) -> Table:
         key = (row["model"], row["encoder"], row["policy"])
         rows.setdefault(key, {})[row["speech"]] = row
 
-    def mean(*names: str) -> Callable[[tuple[Any, dict[str, dict[str, float]]]], str]:
+    def combined(
+        combine: Callable[[list[float]], float], *names: str
+    ) -> Callable[[tuple[Any, dict[str, dict[str, float]]]], str]:
         def shown(item: tuple[Any, dict[str, dict[str, float]]]) -> str:
             kinds = list(item[1].values())
             if names[0] not in kinds[0]:
                 return ""
-            return ", ".join(f"{fmean(kind[name] for kind in kinds):.2f}" for name in names)
+            return ", ".join(f"{combine([kind[name] for kind in kinds]):.2f}" for name in names)
 
         return shown
 
@@ -269,10 +271,11 @@ def policies_table(part: dict[str, Any]) -> Table:
             (f"WER %, {kind}", lambda item, kind=kind: f"{item[1][kind]['wer']:.1f}")
             for kind in kinds
         ),
-        ("first text, s: median, 95 %", mean("first_s_median", "first_s_p95")),
-        ("final text, s: median, 95 %", mean("final_s_median", "final_s_p95")),
-        ("rewritten per word", mean("rewritten")),
-        ("share of one core", mean("share")),
+        ("first text, s: median, 95 %", combined(fmean, "first_s_median", "first_s_p95")),
+        ("final text, s: median, 95 %", combined(fmean, "final_s_median", "final_s_p95")),
+        ("rewritten per word", combined(fmean, "rewritten")),
+        ("share of one core", combined(fmean, "share")),
+        ("most behind, s", combined(max, "behind_s")),
     )
 
 
