@@ -254,6 +254,7 @@ async def on_thread(
         if on_cancel is not None:
             on_cancel()
         await asyncio.wait({work})
+        work.exception()  # taken, or asyncio would report it as lost
         raise
 
 
