@@ -155,8 +155,8 @@ def speak(address: str, audio: FloatArray, spoken_s: float, stop_s: float | None
             write_event(AudioStop().event(), wire)
         listener.join()
     (came_s, text), *_ = came
-    lag_s = came_s - start_s - spoken_s
-    return Answer(text, lag_s, None if stopped_s is None else came_s - stopped_s)
+    lag_s = round(came_s - start_s - spoken_s, 3)
+    return Answer(text, lag_s, None if stopped_s is None else round(came_s - stopped_s, 3))
 
 
 def cpu_ms(process: int) -> float:
@@ -236,7 +236,7 @@ def main() -> None:
             result = {case.name: measure(case, clips), "machine": this_machine().label}
             emit(table(result).plain())
             if arguments.keep:
-                keep(RESULT, kept := kept | result, indent=1)
+                keep(RESULT, kept := kept | result)
 
 
 if __name__ == "__main__":
