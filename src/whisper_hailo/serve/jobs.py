@@ -206,6 +206,12 @@ class JobQueue:
             self.used_s = time.monotonic()
             self._changed.notify_all()
 
+    def withdraw(self, job: Job) -> None:
+        """Take back a job that the schedule has not taken up."""
+        with self._changed:
+            if job in self._new:
+                self._new.remove(job)
+
     def next(self, *, n_free: int, idle: bool) -> Job | None:
         del n_free  # whose turn it is is decided window by window
         with self._changed:

@@ -251,6 +251,7 @@ class Worker(Closing):
 
     def _fail_all(self, error: Exception) -> None:
         for job in list(self._runs):
+            self.queue.withdraw(job)  # or the model would be loaded for it, again and again
             if job.failure is None:
                 job.fail(error)
             self._end(job)
