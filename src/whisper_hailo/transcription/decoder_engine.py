@@ -101,6 +101,8 @@ class DecoderEngine:
                 self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
             )
             decoded = yield from self._completer.complete(state, requests, tasks, decoded)
+            for request, result in zip(requests, decoded, strict=True):
+                _log_bounds(request, result)
             if (
                 self._draft_model is not None
                 and ahead is not None
@@ -239,6 +241,19 @@ def _in_sentences(result: WindowResult) -> WindowResult:
     """Split the one segment of a text without timestamps."""
     sentences = [part for segment in result.segments for part in split_into_sentences(segment)]
     return replace(result, segments=tuple(sentences))
+
+
+def _log_bounds(request: WindowRequest, decoded: Decoded) -> None:
+    """Log that a window's text is cut at its bound, or missing because every try failed."""
+    window = request.window
+    if request.is_running or not (decoded.made_up or decoded.runaway):
+        return
+    what = (
+        "no text: every try repeats itself or is unlikely"
+        if decoded.made_up
+        else f"text is cut at its bound of {len(decoded.tokens)} tokens"
+    )
+    logger.debug("%.1f to %.1f s: %s", window.start_s, window.end_s, what)
 
 
 def _tell_of_leaving(name: str, tally: DraftStats) -> None:

@@ -611,7 +611,14 @@ def test_a_long_first_word_is_shortened_where_its_recording_paused_before_it(
     assert (first.start_s, first.end_s) == pytest.approx((start_s, 9.4))
 
 
-def test_a_limit_of_tokens_per_second_is_that_of_the_window_s_audio() -> None:
+def test_a_limit_of_tokens_per_second_is_that_of_the_window_s_audio(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Of one second, in a window of thirty."""
+    caplog.set_level("DEBUG")
     heard = decode_one(Rows(n_tokens=9), DecodingOptions(limits=TokenLimits(max_per_second=4.0)))
     assert heard.decoded.tokens == (3, 3, 3, 3)
+    (told,) = caplog.messages
+    assert "4 tokens" in told
+    decode_one(Rows(n_tokens=3), DecodingOptions(limits=TokenLimits(max_per_second=4.0)))
+    assert len(caplog.messages) == 1

@@ -15,7 +15,7 @@ from tests.unit.decoding.search.torn import TOKENIZER, Torn, torn, tried
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, Thresholds
+from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, Thresholds, TokenLimits
 from whisper_hailo.decoding.repetition import (
     compression_ratio,
     cut_loop,
@@ -76,6 +76,32 @@ def test_likeliest_attempt_is_taken_where_all_fail() -> None:
     (last,) = tried(torn(0.6), (2.0, 0.01))
     assert (last.tokens, last.temperature) == ((0, 0, 0), 0.01)
     assert last.avg_logprob == pytest.approx(first.avg_logprob)
+
+
+def test_all_tries_of_a_window_are_bounded_by_its_audio() -> None:
+    class Endless(Torn):
+        def step(self, tokens: np.ndarray, state: State, *args: Any, **named: Any) -> Any:
+            return super().step(tokens, replace(state, step=min(state.step, 2)), *args, **named)
+
+    decoder, content_s = Endless([[0]], shares=(0.5,)), 2.0
+    options = DecodingOptions(
+        search=SearchOptions((0.0, 0.4, 0.8)),
+        thresholds=Thresholds(logprob=-0.3),
+        limits=TokenLimits(max_per_second=4.0),
+    )
+    loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
+    steps = decode_with_fallback(
+        loop,
+        decoder,  # type: ignore[arg-type]
+        TOKENIZER,
+        options,
+        state=decoder.start(),
+        tasks=[DecodingTask(PREFIX, content_s)],
+    )
+    (decoded,) = run_steps(steps)
+    assert decoded.runaway
+    n_tries = len(("greedy", "beam", 0.4, 0.8))
+    assert len(decoder.fed) == n_tries * 4 * content_s
 
 
 def test_text_of_audio_that_goes_on_is_taken_as_it_is() -> None:
