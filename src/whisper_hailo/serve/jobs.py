@@ -41,15 +41,14 @@ class Job(Recording):
         self.asked_s = time.monotonic()
         self.begun_s = 0.0
         self._n_told = 0
-        self._left: Exception | None = None
 
     def outcome(self, run: TranscriptionRun) -> Outcome:
         """Return the transcript or text, once the job is done."""
         return run.transcript(self)
 
     def leave(self, why: Exception | None = None) -> None:
-        """Decode no further window: the client has gone. From any thread."""
-        self._left = why or ClientDisconnectedError("the client left")
+        """Stop at the next step of the decoder: the client has gone. From any thread."""
+        self.abandoned = why or ClientDisconnectedError("the client left")
 
     def next(self) -> WindowRequest | None:
         self._begin_window()
@@ -71,8 +70,8 @@ class Job(Recording):
         self.begun_s = self.begun_s or time.monotonic()
 
     def _expect_wanted(self) -> None:
-        if self._left is not None:
-            raise self._left
+        if self.abandoned is not None:
+            raise self.abandoned
 
     def _tell_segments(self) -> None:
         new, self._n_told = self.segments[self._n_told :], len(self.segments)

@@ -89,6 +89,7 @@ class Recording(Closing):
     Attributes:
         segments: final segments so far.
         failure: why it could not be transcribed.
+        abandoned: why nobody waits for it any more; may be set from any thread.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class Recording(Closing):
         self.engine = engine
         self.share = share or FairShare()
         self.failure: Exception | None = None
+        self.abandoned: Exception | None = None
         self.context = context
         self.segments: list[Segment] = []
         self.duration_s = 0.0

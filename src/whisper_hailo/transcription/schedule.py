@@ -373,6 +373,7 @@ class Schedule:
                         results = end.value
                     else:
                         n_steps = yield from self._overtake(batch, ahead, encoded.clock, n_steps)
+                        _expect_wanted(members)
             except Exception as error:
                 if len(members) > 1 and not isinstance(error, WhisperHailoError):
                     yield from self._transcribe_each(members, ahead)
@@ -401,6 +402,13 @@ def _overtakes(priority: int, for_equals: bool, recording: Recording) -> bool:
     """Return whether a recording may go before a batch of this priority."""
     newly_equal = for_equals and recording.priority == priority and not recording.has_begun
     return recording.priority < priority or newly_equal
+
+
+def _expect_wanted(members: Members) -> None:
+    """Raise the reason where nobody waits for any of these windows."""
+    reasons = [recording.abandoned for recording, _ in members]
+    if reasons[0] is not None and None not in reasons:
+        raise reasons[0]
 
 
 def _hand_out(recording: Recording, result: WindowResult) -> None:

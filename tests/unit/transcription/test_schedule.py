@@ -512,6 +512,25 @@ def test_time_of_what_went_first_is_not_counted() -> None:
     assert command.context.clock.timings().total_ms >= 200
 
 
+@pytest.mark.parametrize("n_waiting", [0, 1])
+def test_window_that_nobody_waits_for_ends_at_its_next_step(n_waiting: int) -> None:
+    class Leaving(Stepping):
+        def steps(
+            self, encoded: Encoded, requests: Sequence[WindowRequest]
+        ) -> Steps[list[WindowResult]]:
+            hard.abandoned = DeviceError("the client left")
+            return super().steps(encoded, requests)
+
+    hard, *others = (recording_of(noise(1, n)) for n in range(1 + n_waiting))
+    source = AtOnce([hard, *others])
+    engine = Leaving(hard, {}, source)
+    stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
+    assert list(Schedule(source, stages, 2).run()) == [hard, *others]
+    assert engine.n_steps == (4 * QUANTUM if others else 1)
+    assert hard.failure is (None if others else hard.abandoned)
+    assert [len(other.segments) for other in others] == [1] * n_waiting
+
+
 class Noting(Interpreter):
     """Notes which windows came together, by their beginnings."""
 
