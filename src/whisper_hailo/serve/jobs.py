@@ -24,7 +24,7 @@ EventCallback: TypeAlias = Callable[[Segment | Outcome | Exception], None]
 
 
 class Job(Recording):
-    """A recording of a client, who is told of its segments as they are final, and may leave.
+    """A recording of a client, which gets its segments as they are final and may leave.
 
     Attributes:
         asked_s: when it was asked for, by `time.monotonic`.

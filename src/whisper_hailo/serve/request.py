@@ -83,7 +83,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class SpeechChoices:
-    """How speech is told from silence; `None` is as the server is set; see `LongOptions`."""
+    """How speech is separated from silence; `None` is as the server is set; see `LongOptions`."""
 
     threshold: float | None = None
     min_silence_s: float | None = None

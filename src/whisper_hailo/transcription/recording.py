@@ -89,7 +89,7 @@ class Recording(Closing):
     Attributes:
         segments: final segments so far.
         failure: why it could not be transcribed.
-        abandoned: why nobody waits for it any more; may be set from any thread.
+        abandoned: why its text is not wanted any more; may be set from any thread.
     """
 
     def __init__(

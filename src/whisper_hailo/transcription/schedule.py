@@ -405,7 +405,7 @@ def _overtakes(priority: int, for_equals: bool, recording: Recording) -> bool:
 
 
 def _expect_wanted(members: Members) -> None:
-    """Raise the reason where nobody waits for any of these windows."""
+    """Raise the reason where no recording of these windows is wanted any more."""
     reasons = [recording.abandoned for recording, _ in members]
     if reasons[0] is not None and None not in reasons:
         raise reasons[0]

@@ -272,7 +272,7 @@ class Lease(ChipLease):
         return self.run_async(inputs, wanted).result()
 
     def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> LeasedRun:
-        """Hand one run to the chip; whatever goes wrong is told by its `result`."""
+        """Hand one run to the chip; its `result` raises what goes wrong."""
         return LeasedRun(self, inputs, wanted)
 
     def begin(

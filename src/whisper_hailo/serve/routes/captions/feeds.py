@@ -181,7 +181,7 @@ N_PIECES: Final = 45
 """That a playlist has: three minutes."""
 
 _LATE_S: Final = 1.0
-"""Speech may have begun so long before it is told."""
+"""Longest time from the start of speech to its first event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class MediaSegments:
     """The last pieces of a stream; used from one thread only.
 
     A piece is there when the stream has come beyond it and no segment is under way that began in
-    it: it never changes then. What is told too late for its piece is in the next one.
+    it: it never changes then. Text that comes too late for its piece is in the next one.
     """
 
     def __init__(self, layout: Layout = CUES) -> None:

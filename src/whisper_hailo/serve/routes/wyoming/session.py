@@ -244,7 +244,11 @@ class WyomingSession:
             return False
         samples = self._samples[1].push(event.payload or b"")
         is_over = self._end.push(samples)
-        self._heard = [] if self._end.is_file else [*self._heard, samples]
+        if self._end.is_file:
+            self._heard = []
+        else:
+            self._chunks.stored.take(samples.nbytes)
+            self._heard.append(samples)
         return is_over
 
     def _transcribe_early(self) -> None:
