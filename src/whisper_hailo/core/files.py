@@ -291,7 +291,7 @@ def file_id(file: str | Path | IO[Any]) -> FileId | None:
 
 
 def refuse_foreign(path: Path, fmt: str, beginning: bytes | None = None) -> None:
-    """Refuse to overwrite a file of another format; empty files and earlier results may be.
+    """Refuse a folder, and a file of another format; empty files and earlier results may be there.
 
     Args:
         path: where the output is to go.
@@ -299,8 +299,11 @@ def refuse_foreign(path: Path, fmt: str, beginning: bytes | None = None) -> None
         beginning: regular expression of the start of such files; `None` looks it up.
     """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            return  # a pipe or a device takes what it gets; a directory cannot be written over
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise OutputError(f"cannot write {display_path(path)}, a folder; give the name of a file")
+        if not stat.S_ISREG(mode):
+            return  # a pipe or a device takes what it gets
         with path.open("rb") as file:
             found = file.read(_LOOK_BYTES).removeprefix(b"\xef\xbb\xbf")
     except (FileNotFoundError, NotADirectoryError):

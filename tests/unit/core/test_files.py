@@ -449,11 +449,20 @@ def test_files_of_the_format_are_replaced_whoever_wrote_them(
 
 
 @pytest.mark.parametrize("fmt", [*FORMATS, "jsonl", "svg"])
-def test_what_is_not_there_or_empty_or_no_file_stands_in_no_way(tmp_path: Path, fmt: str) -> None:
+def test_empty_and_missing_files_and_devices_are_replaced(tmp_path: Path, fmt: str) -> None:
     (tmp_path / "empty").touch()
-    for path in ("empty", "missing", "empty/below", "."):
+    for path in ("empty", "missing", "empty/below"):
         refuse_foreign(tmp_path / path, fmt)
     refuse_foreign(Path("/dev/null"), fmt)
+
+
+@pytest.mark.parametrize("path", [".", "/", ".."])
+def test_folders_are_not_replaced(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OutputError, match="folder"):
+        refuse_foreign(Path(path), "jsonl")
 
 
 @pytest.mark.parametrize("fmt", [*FORMATS, "jsonl", "svg"])
