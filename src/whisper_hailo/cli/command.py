@@ -19,6 +19,7 @@ from whisper_hailo.cli.messages import Verbosity, log_package, set_verbosity
 from whisper_hailo.cli.options import Argument, FieldSubset, Option, argument_of, options_of
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.errors import OptionError, display_path
+from whisper_hailo.core.files import read_text
 from whisper_hailo.core.flags import CHIP, ENGINE, Flag
 from whisper_hailo.core.partial_options import PartialOptions, from_typed, identifier
 
@@ -218,7 +219,7 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(path))
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise OptionError(

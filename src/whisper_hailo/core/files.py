@@ -301,7 +301,9 @@ def refuse_foreign(path: Path, fmt: str, beginning: bytes | None = None) -> None
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            raise OutputError(f"cannot write {display_path(path)}, a folder; give the name of a file")
+            raise OutputError(
+                f"cannot write {display_path(path)}, a folder; give the name of a file"
+            )
         if not stat.S_ISREG(mode):
             return  # a pipe or a device takes what it gets
         with path.open("rb") as file:

@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from whisper_hailo.core.errors import OptionError, display_path
+from whisper_hailo.core.files import read_text
 from whisper_hailo.core.flags import flag, require_valid
 from whisper_hailo.http.addresses import Network, Tls
 
@@ -206,11 +207,12 @@ class SafetyOptions:
         keys = list(self.api_key)
         if self.api_key_file is not None:
             try:
-                text = self.api_key_file.read_text(encoding="utf-8")
-            except (OSError, UnicodeError) as error:
+                text = read_text(self.api_key_file)
+            except (OSError, ValueError) as error:
+                why = getattr(error, "strerror", None) or error
                 raise OptionError(
-                    f"--api-key-file {display_path(self.api_key_file)} cannot be read "
-                    f"({type(error).__name__}); expected a text file with a key a line"
+                    f"--api-key-file {display_path(self.api_key_file)} cannot be read ({why}); "
+                    "expected a text file with a key a line"
                 ) from error
             stripped = (line.strip() for line in text.splitlines())
             lines = [line for line in stripped if line and not line.startswith("#")]

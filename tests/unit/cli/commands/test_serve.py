@@ -188,6 +188,8 @@ def test_log_lines_are_objects_where_that_is_asked_for(
         ("--fallback 3", 2, "--fallback is 3, expected"),
         ("--beam-size 0", 2, "--beam-size is 0, expected"),
         ("--config none.toml", 2, "--config none.toml cannot be read (No such file or directory)"),
+        ("--config /dev/zero", 2, "no plain file"),
+        ("--api-key-file /dev/zero", 2, "no plain file"),
         ("--rate=-1", 2, "--rate is -1"),
         ("--window 31", 2, "--window is 31"),
     ],
