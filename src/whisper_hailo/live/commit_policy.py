@@ -11,6 +11,10 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.events import CaptionWord
 from whisper_hailo.live.options import SETTLE_S, CaptionOptions
 
+SURE: Final = 0.7
+"""Least probability of a word that stays before its segment ends. Real `base` on 7 minutes of
+spontaneous speech: 18.5 % errors, with 0.5 and 0.85 18.6 %, without any 19.7 %."""
+
 _MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-"
 
 
@@ -174,7 +178,7 @@ class RunningText:
     def _commit(self, length_s: float) -> None:
         n_ready = 0
         for old in self.tentative[:-1]:
-            if not self.policy.is_settled(old, length_s):
+            if _is_doubtful(old.word) or not self.policy.is_settled(old, length_s):
                 break
             n_ready += 1
             self.settled_s = max(self.settled_s, self.policy.said_by_s(old))
@@ -184,6 +188,11 @@ class RunningText:
     def _count_corrections(self, words: Sequence[BufferWord]) -> None:
         shown = [tentative.word for tentative in self.tentative]
         self.n_corrected += len(shown) - _agreeing(shown, words)
+
+
+def _is_doubtful(word: BufferWord) -> bool:
+    """Return whether the decoder took a word for less likely than `SURE`."""
+    return word.probability is not None and word.probability < SURE
 
 
 def caption_words(

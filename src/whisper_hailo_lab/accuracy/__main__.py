@@ -33,7 +33,6 @@ from whisper_hailo_lab.accuracy.captions import caption_text
 from whisper_hailo_lab.accuracy.gate import BASE, TINY, GateResult, check_base, check_tiny
 from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.accuracy.measure import all_recordings, measure_all
-from whisper_hailo_lab.accuracy.plan import CLIPS_OF_A_SET
 from whisper_hailo_lab.accuracy.results import keep_peers
 from whisper_hailo_lab.accuracy.setups import make_setups, open_transcriber
 from whisper_hailo_lab.accuracy.tables import compare_files
@@ -120,10 +119,7 @@ def add_measure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--peers", type=Path, help="folder of other systems' transcripts")
     parser.add_argument("--part", nargs="*", default=[], help="of the plan; default all")
     parser.add_argument(
-        "--limit",
-        type=int,
-        default=CLIPS_OF_A_SET,
-        help="recordings of each set; default %(default)s",
+        "--limit", type=int, help="recordings of each set and language; default as planned"
     )
     parser.add_argument("--threads", type=int, default=1, help="per operator")
 
@@ -132,7 +128,7 @@ def measure(chosen: argparse.Namespace) -> int:
     """Run the plan; keep its result, or show that of another number of recordings."""
     use_cache(BUILD / "accuracy-cache")
     result = measure_all(chosen.out, chosen.peers, chosen.part, chosen.limit, chosen.threads)
-    if chosen.limit != CLIPS_OF_A_SET:
+    if chosen.limit is not None:
         emit(json.dumps(result, indent=1) + "\n")
         return 0
     known = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo.core.files import write_file
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_lab.accuracy.setups import locate_model
 from whisper_hailo_lab.data.speech import SpeechRecording
 from whisper_hailo_tools.emulate.make import emulate_part
+from whisper_hailo_tools.options import PLANS as PRESETS
 from whisper_hailo_tools.options import SCRIPT, EmulateOptions
 
 WINDOWS: Final = 64
 """Windows of real speech that set the scales."""
 
-PLANS: Final = ("script", "norms16")
-"""Bits of the encoder's layers: as the model script has them, and with only adds and norms wide."""
+EXACT: Final = "float32"
+"""The Hailo form of the encoder without rounding."""
+
+KINDS: Final = {
+    "norms8": "layer_normalization",
+    "adds8": "ew_add",
+    "linear8": "conv",
+    "attention8": "matmul",
+    "softmax8": "softmax",
+}
+"""One kind of layers with 8 bits, all others with 16."""
+
+PLANS: Final = (SCRIPT, "norms16", "adds16", "all8", "all16", *KINDS)
+"""Bits of the encoder's layers: the model script's, presets, and each kind of layers alone."""
 
 CALIBRATION_SET: Final = "arctic_fraser"
 """Recordings that set the scales; they are not measured in the same table."""
@@ -50,7 +67,33 @@ def prepare_emulated(
         if recording.set == CALIBRATION_SET:
             (path,) = recording.paths
             shutil.copy(path, speech / path.name)
-    for part, bits in (("encoder", plan), ("decoder", SCRIPT)):
-        emulate_part(directory, EmulateOptions(part=part, plan=bits, audio=speech, count=WINDOWS))
+    common = EmulateOptions(part="decoder", audio=speech, count=WINDOWS)
+    emulate_part(directory, common)
+    emulate_part(directory, replace(common, part="encoder", **_bits(plan, out)))
     (directory / "emulated").touch()
     return directory
+
+
+def _bits(plan: str, out: Path) -> dict[str, Any]:
+    """Return the options of a plan; one that is no preset gets a model script."""
+    if plan in PRESETS:
+        return {"plan": plan}
+    lines = ["quantization_param({*}, precision_mode=a16_w16)"]
+    if plan in KINDS:
+        lines.append(f"quantization_param({{{KINDS[plan]}*}}, precision_mode=a8_w8)")
+    script = out / f"{plan}.alls"
+    write_file(script, "".join(f"{line}\n" for line in lines))
+    return {"script": script}
+
+
+def exact_encoder(directory: Path) -> Path:
+    """Return the graph of the encoder's Hailo form."""
+    return directory / ModelSpec.load(directory).hailo_form("encoder").file
+
+
+def snr_db(directory: Path) -> float:
+    """Return the signal-to-noise ratio of an emulated encoder's audio features, in decibels."""
+    spec = ModelSpec.load(directory)
+    record = (directory / spec.hailo_form("encoder").emulated_file).with_suffix(".json")
+    (output,) = json.loads(record.read_text(encoding="utf-8"))["outputs"]
+    return float(output["snr_db"])

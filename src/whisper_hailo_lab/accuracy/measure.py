@@ -10,7 +10,14 @@ from typing import Any
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo_lab.accuracy.captions import caption_text
-from whisper_hailo_lab.accuracy.emulated import CALIBRATION_SET, PLANS, prepare_emulated
+from whisper_hailo_lab.accuracy.emulated import (
+    CALIBRATION_SET,
+    EXACT,
+    PLANS,
+    exact_encoder,
+    prepare_emulated,
+    snr_db,
+)
 from whisper_hailo_lab.accuracy.plan import ENGLISH_MODEL, MULTILINGUAL, accuracy_plan
 from whisper_hailo_lab.accuracy.results import Files, result_of
 from whisper_hailo_lab.accuracy.transcribe import transcribe_all
@@ -23,6 +30,7 @@ from whisper_hailo_lab.data.speech import (
     speech_folder,
 )
 from whisper_hailo_lab.runs.transcripts import read_transcripts
+from whisper_hailo_tools.options import SCRIPT
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +54,7 @@ def measure_all(
         out: folder of the transcripts; what is there is not made again.
         peers: folder of other systems' transcripts.
         names: parts; empty is all.
-        limit: recordings of each set and language.
+        limit: recordings of each set and language; `None`: as the part has it.
         threads: threads per operator.
 
     Raises:
@@ -54,16 +62,22 @@ def measure_all(
     """
     recordings = all_recordings()
     wanted: dict[str, Files] = defaultdict(dict)
-    for part in accuracy_plan(_emulated(out, recordings, names)):
+    emulated = _emulated(out, recordings, names)
+    for part in accuracy_plan(emulated):
         if names and part.name not in names:
             continue
-        chosen = select_recordings(recordings, part.recordings, limit)
+        chosen = select_recordings(recordings, part.recordings, limit or part.clips_of_a_set)
         if part.name == "emulated":
             chosen = [r for r in chosen if r.set != CALIBRATION_SET]
         work = caption_text if part.captions else None
         wanted[part.name] |= transcribe_all(part.setups, chosen, out, threads, work)
         logger.info("%s: %d recordings", part.name, len(chosen))
-    return result_of(dict(wanted), read_peers(peers) if peers is not None else {})
+    result = result_of(dict(wanted), read_peers(peers) if peers is not None else {})
+    noise = {path.name: snr_db(path) for (_, bits), path in emulated.items() if bits != EXACT}
+    for row in result["tables"].get("emulated", ()):
+        if row["options"]["encoder_backend"] == "emulator":
+            row["snr_db"] = round(noise[row["model"]], 1)
+    return result
 
 
 def read_peers(folder: Path) -> Files:
@@ -76,12 +90,15 @@ def _emulated(
     out: Path, recordings: list[SpeechRecording], names: list[str]
 ) -> dict[tuple[str, str], Path]:
     """Prepare the models with emulated forms that the parts need, by model and plan."""
-    if names and not {"emulated", "study"} & set(names):
-        return {}
+    plans = PLANS if not names or "emulated" in names else (SCRIPT,) * ("study" in names)
     found = {}
-    for model, plan in product((ENGLISH_MODEL, MULTILINGUAL), PLANS):
+    for model, plan in product((ENGLISH_MODEL, MULTILINGUAL), plans):
         try:
             found[model, plan] = prepare_emulated(model, plan, out / "models", recordings)
         except WhisperHailoError as error:
             logger.warning("%s is not emulated: %s", model, error)
-    return found
+    return found | {
+        (model, EXACT): exact_encoder(path)
+        for (model, plan), path in found.items()
+        if plan == SCRIPT
+    }

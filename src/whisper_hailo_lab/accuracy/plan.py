@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from whisper_hailo_lab.accuracy.emulated import EXACT
 from whisper_hailo_lab.accuracy.setups import AccuracySetup, make_setups
 from whisper_hailo_tools.options import SCRIPT
 
@@ -35,19 +36,22 @@ class PlanPart:
         setups: its rows.
         recordings: groups, sets or languages; see `select_recordings`.
         captions: recordings are captioned, not transcribed.
+        clips_of_a_set: recordings of each set and language.
     """
 
     name: str
     setups: tuple[AccuracySetup, ...]
     recordings: tuple[str, ...]
     captions: bool = False
+    clips_of_a_set: int = CLIPS_OF_A_SET
 
 
 def accuracy_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]:
     """Return all parts.
 
     Args:
-        emulated: model directory with emulated forms, by the model's name and the encoder's plan.
+        emulated: model directory with emulated forms, by the model's name and the encoder's plan;
+            of `EXACT` the encoder's graph without rounding.
     """
     return (
         PlanPart("peers", _peers(), ("all", "joined")),
@@ -57,7 +61,7 @@ def accuracy_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]
         PlanPart("captions", _captions(), ("long_form", "fleurs"), captions=True),
         PlanPart("study", study_setups(emulated.get((ENGLISH_MODEL, SCRIPT))), STUDY_SETS),
         *(
-            PlanPart("emulated", _emulated(model, bits, path), STUDY_SETS)
+            PlanPart("emulated", _emulated(model, bits, path), STUDY_SETS, clips_of_a_set=10)
             for (model, bits), path in emulated.items()
         ),
     )
@@ -99,9 +103,12 @@ def _captions() -> tuple[AccuracySetup, ...]:
 
 
 def _emulated(model: str, bits: str, path: Path) -> tuple[AccuracySetup, ...]:
-    chip = {"encoder_backend": "emulator"}
+    engine = {"encoder_backend": "emulator"}
+    if bits == EXACT:
+        engine = {"encoder_backend": "onnx", "encoder": str(path)}
+        path = path.parent.parent
     return tuple(
-        AccuracySetup(str(path), "int8", None, times, engine=chip, label=f"{model}-emulated-{bits}")
+        AccuracySetup(str(path), "int8", None, times, engine=engine, label=f"{model}-{bits}")
         for times in (False, True)
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -40,7 +41,7 @@ def tables(result: dict[str, Any], _weights: str) -> dict[str, str]:
         "accuracy-long": error_table(peers, GROUP_ORDER[2:]),
         "accuracy-prompts": error_table(parts.get("prompts", ()), GROUP_ORDER),
         "accuracy-captions": error_table(parts.get("captions", ()), GROUP_ORDER),
-        "accuracy-emulated": error_table(parts.get("emulated", ()), GROUP_ORDER),
+        "accuracy-emulated": emulated_table(parts.get("emulated", ())),
         "accuracy-study": study_table(parts.get("study", ())),
         "accuracy-time": time_table(peers),
     }
@@ -51,7 +52,7 @@ def name_of(row: dict[str, Any]) -> str:
     """Return a row's system and what it was told."""
     options = row["options"]
     system = _SYSTEM_LABELS.get(row["system"], row["system"])
-    told = [row["model"].replace("-emulated-", ", ")]
+    told = [row["model"]]
     if row["system"] == "whisper-hailo":
         told.append("float32" if options["quantize"] == "none" else options["quantize"])
         window = options["window"]
@@ -93,6 +94,43 @@ def error_table(rows: Rows, groups: Sequence[str]) -> str:
         if row["group"] == group
     ]
     heads = ("system", "speech", "recordings", "error rate", "sub", "del", "ins", "of", "loops")
+    return _markdown(heads, lines)
+
+
+_BITS: Final = {
+    "float32": "not rounded",
+    "all16": "16",
+    "norms8": "16, layer norms 8",
+    "softmax8": "16, softmax 8",
+    "attention8": "16, attention's products 8",
+    "linear8": "16, linear products 8",
+    "adds8": "16, residual adds 8",
+    "norms16": "8, residual adds and layer norms 16",
+    "script": "the vendor's script: 8, linear products and residual adds 16",
+    "adds16": "8, residual adds 16",
+    "all8": "8",
+}
+"""What the plans of the emulated encoder give their layers, best first."""
+
+
+def emulated_table(rows: Rows) -> str:
+    """Make a table of an emulated encoder's noise and error rates, a row per model and plan."""
+    found: dict[tuple[str, str], dict[bool, dict[str, Any]]] = defaultdict(dict)
+    for row in rows:
+        model, _, bits = row["model"].partition("-emulated-")
+        rounded = row["options"]["encoder_backend"] == "emulator"
+        found[model, bits if rounded else "float32"][row["options"]["timestamps"]] = row
+    lines = []
+    for model, bits in sorted(found, key=lambda key: (key[0], list(_BITS).index(key[1]))):
+        times = found[model, bits]
+        counts = [
+            f"{percent(score_of(row).rate)} ({row['substitutions']}, {row['deletions']}, "
+            f"{row['insertions']})"
+            for row in (times[False], times[True])
+        ]
+        snr_db = times[True].get("snr_db")
+        lines.append((model, _BITS[bits], "" if snr_db is None else f"{snr_db:.1f}", *counts))
+    heads = ("model", "bits of the encoder", "SNR, dB", "text only", "timestamps")
     return _markdown(heads, lines)
 
 

@@ -32,6 +32,7 @@ def tables(kept: dict[str, Any], _weights: str) -> dict[str, str]:
     for part in ("beside", "shares"):
         rows = tuple(_asked(name, one) for name, one in kept[part].items())
         made[f"server-{part}"] = Table(_ASKED, rows).markdown()
+    made["server-words"] = _words(kept["words"])
     made["server-killed"] = _killed(kept["killed"]).markdown()
     rivals = (
         _rival(server, name, one)
@@ -46,6 +47,24 @@ def tables(kept: dict[str, Any], _weights: str) -> dict[str, str]:
 def _asked(name: str, one: dict[str, Any]) -> tuple[str, ...]:
     times = (f"{one['median_s']:.3f}", f"{one['last_s']:.3f}")
     return (name, str(one["clients"]), str(one["n_in_time"]), *times)
+
+
+def _words(kept: dict[str, Any]) -> str:
+    rows = tuple(
+        (
+            one["protocol"],
+            f"{one['same']} of {one['asked']}",
+            f"{1000 * one['cpu_s'] / one['asked']:.0f}",
+            f"{60 * one['cpu_s'] / one['seconds']:.2f}",
+        )
+        for one in kept["rows"]
+    )
+    heads = (
+        "protocol", "the command's words", "processor ms a request", "processor s a minute of audio",
+    )  # fmt: skip
+    seconds = kept["rows"][0]["seconds"] / kept["rows"][0]["asked"]
+    origin = f"{kept['model']}, recordings of {seconds:.1f} s on average; {kept['machine']}.\n\n"
+    return origin + Table(heads, rows).markdown()
 
 
 def _killed(one: dict[str, Any]) -> Table:

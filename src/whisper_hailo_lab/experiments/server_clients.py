@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, Final, Self, cast
+from typing import Any, BinaryIO, Final, Self, cast
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -47,29 +47,38 @@ class RefusedError(Exception):
     """The server says that it has no room now: 429 or 503."""
 
 
-def openai_client(address: str, key: str = "", file: bytes | None = None) -> Ask:
+def openai_client(
+    address: str,
+    key: str = "",
+    file: bytes | None = None,
+    language: str = "en",
+    response_format: str = "json",
+) -> Ask:
     """One that uploads a file to OpenAI's API.
 
     Args:
         address: of the server.
         key: that it has.
         file: any that the server can read; `None` is the bundled recording.
+        language: code.
+        response_format: `json` or `verbose_json`.
     """
-    body = _form("file", file or RECORDING.read_bytes(), {"model": "whisper-1", "language": "en"})
+    fields = {"model": "whisper-1", "language": language, "response_format": response_format}
+    body = _form("file", file or RECORDING.read_bytes(), fields)
     path = "/v1/audio/transcriptions"
     return lambda: str(json.loads(_posted(address, path, body, key))["text"]).strip()
 
 
-def asr_client(address: str) -> Ask:
-    """One that uploads the recording as Bazarr does."""
-    body = _form("audio_file", RECORDING.read_bytes())
-    path = "/asr?output=txt&language=en"
+def asr_client(address: str, file: bytes | None = None, language: str = "en") -> Ask:
+    """One that uploads a file as Bazarr does; see `openai_client`."""
+    body = _form("audio_file", file or RECORDING.read_bytes())
+    path = f"/asr?output=txt&language={language}"
     return lambda: " ".join(_posted(address, path, body).decode().split())
 
 
-def inference_client(address: str, file: bytes | None = None) -> Ask:
+def inference_client(address: str, file: bytes | None = None, language: str = "en") -> Ask:
     """One that uploads a file as whisper.cpp's server takes it; see `openai_client`."""
-    fields = {"response_format": "json", "language": "en"}
+    fields = {"response_format": "json", "language": language}
     body = _form("file", file or RECORDING.read_bytes(), fields)
     return lambda: " ".join(json.loads(_posted(address, "/inference", body))["text"].split())
 
@@ -105,12 +114,13 @@ def _posted(address: str, path: str, body: bytes, key: str = "") -> bytes:
     return content
 
 
-def wyoming_client(address: str, samples: FloatArray | None = None) -> Ask:
+def wyoming_client(address: str, samples: FloatArray | None = None, language: str = "en") -> Ask:
     """One that sends samples in chunks.
 
     Args:
-        address: of the door.
+        address: of the server.
         samples: `(n_samples,)` at 16 kHz; `None` is the bundled recording.
+        language: code.
     """
     parts = urlsplit(address)
     place = (parts.hostname or "", parts.port or 0)
@@ -120,7 +130,7 @@ def wyoming_client(address: str, samples: FloatArray | None = None) -> Ask:
     def ask() -> str:
         with socket.create_connection(place, PATIENCE_S) as connection:
             wire = cast(BinaryIO, connection.makefile("rwb"))
-            write_event(Transcribe(language="en").event(), wire)
+            write_event(Transcribe(language=language).event(), wire)
             write_event(AudioStart(*form).event(), wire)
             for at in range(0, len(data), _CHUNK_BYTES):
                 chunk = AudioChunk(*form, audio=data[at : at + _CHUNK_BYTES])
@@ -136,10 +146,11 @@ def wyoming_client(address: str, samples: FloatArray | None = None) -> Ask:
     return ask
 
 
-def realtime_client(address: str) -> Ask:
-    """One that sends samples by WebSocket, and commits them."""
+def realtime_client(address: str, samples: FloatArray | None = None, language: str = "") -> Ask:
+    """One that sends samples at 24 kHz by WebSocket, and commits them; see `wyoming_client`."""
     place = urlsplit(address)._replace(scheme="ws", path="/v1/realtime").geturl()
-    data = pcm(soxr.resample(load_audio(RECORDING), SAMPLE_RATE_HZ, _REALTIME_HZ))
+    audio = load_audio(RECORDING) if samples is None else samples
+    data = pcm(soxr.resample(audio, SAMPLE_RATE_HZ, _REALTIME_HZ))
     messages = [
         json.dumps(
             {
@@ -149,7 +160,10 @@ def realtime_client(address: str) -> Ask:
         )
         for at in range(0, len(data), 9_600)
     ]
-    update = {"type": "transcription", "audio": {"input": {"turn_detection": None}}}
+    heard: dict[str, Any] = {"turn_detection": None}
+    if language:
+        heard["transcription"] = {"model": "whisper-1", "language": language}
+    update = {"type": "transcription", "audio": {"input": heard}}
 
     def ask() -> str:
         with _opened(place) as talk:
@@ -182,7 +196,7 @@ def _opened(address: str) -> Iterator[ClientConnection]:
 
 def pcm(samples: FloatArray) -> bytes:
     """16-bit little-endian samples of float ones in -1 to 1."""
-    return (samples * 32767).round().astype("<i2").tobytes()
+    return np.clip((samples * 32768).round(), -32768, 32767).astype("<i2").tobytes()
 
 
 _MIB: Final = 1 << 20
@@ -255,6 +269,12 @@ def resources(process: int) -> Held:
     rss = re.search(r"VmRSS:\s+(\d+)", status)
     descriptors = len(list(Path(f"/proc/{process}/fd").iterdir()))
     return round(int(rss[1]) * 1024 / _MIB, 1) if rss else 0.0, descriptors
+
+
+def cpu_ms(process: int) -> float:
+    """Return the processor time of a process so far."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class ProcessWatch:

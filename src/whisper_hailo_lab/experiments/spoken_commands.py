@@ -21,7 +21,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 from urllib.parse import urlsplit
 
@@ -41,7 +40,7 @@ from whisper_hailo_lab.data.speech import (
 )
 from whisper_hailo_lab.documents.spoken_commands import CASES, RESULT, Case, table
 from whisper_hailo_lab.documents.tables import keep
-from whisper_hailo_lab.experiments.server_clients import PATIENCE_S, pcm, serving
+from whisper_hailo_lab.experiments.server_clients import PATIENCE_S, cpu_ms, pcm, serving
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.runs.machine import this_machine
 
@@ -157,12 +156,6 @@ def speak(address: str, audio: FloatArray, spoken_s: float, stop_s: float | None
     (came_s, text), *_ = came
     lag_s = round(came_s - start_s - spoken_s, 3)
     return Answer(text, lag_s, None if stopped_s is None else round(came_s - stopped_s, 3))
-
-
-def cpu_ms(process: int) -> float:
-    """Return the processor time of a process so far."""
-    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.commit_policy import Agreement, AlignAtt, RunningText, caption_words
+from whisper_hailo.live.commit_policy import (
+    SURE,
+    Agreement,
+    AlignAtt,
+    CommitPolicy,
+    RunningText,
+    caption_words,
+)
 from whisper_hailo.live.events import CaptionWord
 
 
@@ -122,9 +129,21 @@ def test_words_that_are_taken_back_are_counted() -> None:
 
 def test_a_word_is_as_sure_as_it_was_heard_last() -> None:
     text = RunningText(Agreement(1.0))
-    for length_s, probability in ((1.0, 0.25), (2.0, 0.5), (3.0, 0.75)):
+    for length_s, probability in ((1.0, 0.25), (2.0, 0.75), (3.0, 0.9)):
         text.update(BufferText((BufferWord(" a", (1,), probability), *heard(2).words)), length_s)
-        assert text.known[0].probability == min(probability, 0.5), "what stays does not change"
+        assert text.known[0].probability == min(probability, 0.75), "what stays does not change"
+
+
+@pytest.mark.parametrize("policy", [Agreement(1.0), AlignAtt(1.0)])
+def test_doubtful_words_stay_tentative_until_they_are_sure(policy: CommitPolicy) -> None:
+    text = RunningText(policy)
+    for length_s, probability, n_committed in (
+        (5.0, SURE - 0.01, 0), (10.0, SURE - 0.01, 0), (11.0, SURE, 2),
+    ):  # fmt: skip
+        doubtful = BufferWord(" a", (1,), probability, attended_s=0.5)
+        sure = BufferWord(" b", (2,), 1.0, attended_s=1.0)
+        text.update(BufferText((doubtful, sure, BufferWord(" c", (3,)))), length_s)
+        assert len(text.committed) == n_committed
 
 
 def test_the_draft_is_what_was_heard_and_what_is_settled_of_it() -> None:

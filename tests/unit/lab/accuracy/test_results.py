@@ -110,7 +110,7 @@ def test_plan_names_no_setup_twice() -> None:
     forms = [(model, bits) for model in ("base", "tiny.en") for bits in PLANS]
     plan = accuracy_plan({form: Path("-emulated-".join(form)) for form in forms})
     emulated = [s.name for part in plan if part.name == "emulated" for s in part.setups]
-    assert len(emulated) == len(set(emulated)) == 2 * 2 * 2
+    assert len(emulated) == len(set(emulated)) == 2 * len(PLANS) * 2
     windows = [s.name for part in plan if part.name == "windows" for s in part.setups]
     assert len(windows) == len(set(windows)) == 2 * 2 * 5 * 2
 
