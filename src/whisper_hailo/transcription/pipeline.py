@@ -180,6 +180,11 @@ class Pipeline:
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
         """Refuse options that this pipeline cannot honour; see `Transcriber.check`."""
+        self.check_options(options, long)
+        self.window_engine(options)
+
+    def check_options(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
+        """Refuse options that the model cannot honour; its engine refuses others when built."""
         decoder, pad_to = self.decoder, options.anti_repetition.pad_to or 0
         special = self.tokenizer.special
         if options.timestamps and special.timestamp_begin is None:
@@ -199,7 +204,6 @@ class Pipeline:
             next(iter(known), "en") if options.language == AUTO_LANGUAGE else options.language
         )
         self.tokenizer.prefix(language, options.task)
-        self.window_engine(options)
 
     def window_engine(self, options: DecodingOptions, batch_size: int = 1) -> WindowEngine:
         draft = self._draft(options, batch_size)

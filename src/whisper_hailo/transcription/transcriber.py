@@ -229,7 +229,7 @@ class Transcriber(Closing):
         """Return a run, which transcribes recordings with the same options; see `transcribe`."""
         parts = self._parts
         long = parts.long(long, options)
-        self.check(options, long)
+        parts.check_options(options, long)
         return TranscriptionRun(
             parts,
             options,
