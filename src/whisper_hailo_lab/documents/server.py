@@ -59,9 +59,7 @@ def _words(kept: dict[str, Any]) -> str:
         )
         for one in kept["rows"]
     )
-    heads = (
-        "protocol", "the command's words", "processor ms a request", "processor s a minute of audio",
-    )  # fmt: skip
+    heads = ("protocol", "the command's words", "processor ms a request", "s a minute of audio")
     seconds = kept["rows"][0]["seconds"] / kept["rows"][0]["asked"]
     origin = f"{kept['model']}, recordings of {seconds:.1f} s on average; {kept['machine']}.\n\n"
     return origin + Table(heads, rows).markdown()
