@@ -39,7 +39,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def page_of(view: Any, certificate: tuple[Path, Path]) -> bytes:
     trusting = ssl.create_default_context(cafile=str(certificate[0]))
     with trusting.wrap_socket(dial(view), server_hostname="127.0.0.1") as client:
-        client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
         return b"".join(iter(lambda: client.recv(65_536), b""))
 
 
