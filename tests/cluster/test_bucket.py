@@ -132,7 +132,7 @@ def test_a_job_in_a_bucket_is_that_of_a_folder(
     assert line.startswith("whisper-hailo: cannot read s3://archive/other/job.sqlite (")
 
 
-def test_a_bucket_that_vanishes_in_the_middle_costs_a_run_and_no_work(
+def test_bucket_that_vanishes_in_middle_costs_run_and_no_work(
     bucket: subprocess.Popen[bytes], environment: dict[str, str], tmp_path: Path
 ) -> None:
     items = [{"audio": str(CLIPS[n % 60]), "id": f"{n:04}"} for n in range(400)]

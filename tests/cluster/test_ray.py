@@ -48,7 +48,7 @@ def kill_one(
     return []
 
 
-def test_a_cluster_of_our_own_hears_nobody_else_and_gives_the_same_bytes(
+def test_own_cluster_hears_nobody_else_and_gives_same_bytes(
     environment: dict[str, str], manifest: Path, straight: bytes, tmp_path: Path
 ) -> None:
     words = (manifest, "-o", tmp_path / "job", "--engine", "ray", "--workers", 2)
@@ -80,7 +80,7 @@ def test_a_cluster_of_our_own_asks_nobody_outside(
     assert {packet for packet in sent["packets"] if not packet.startswith("127.0.0.1 ")} == set()
 
 
-def test_workers_nodes_and_drivers_are_killed_and_nothing_is_lost_or_doubled(
+def test_killed_workers_nodes_and_drivers_lose_nothing(
     environment: dict[str, str], manifest: Path, straight: bytes, tmp_path: Path, cluster: str
 ) -> None:
     chance = random.Random(1)

@@ -50,7 +50,7 @@ def straight(
     return source, results(folder / "job")
 
 
-def test_each_recording_is_transcribed_and_what_is_none_is_listed(
+def test_each_recording_is_transcribed_and_others_are_listed(
     whisper_hailo: Command, straight: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
     source, written = straight
@@ -147,7 +147,7 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
     assert results(tmp_path / "job") == written
 
 
-def test_parquet_has_the_same_bytes_whatever_the_number_of_workers(
+def test_parquet_has_same_bytes_whatever_number_of_workers(
     whisper_hailo: Command, straight: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
     source, written = straight

@@ -124,7 +124,7 @@ def test_ctrl_c_completes_what_was_heard(
 
 
 @pytest.mark.parametrize("ending", ["srt", "vtt", "txt"])
-def test_files_hold_what_was_completed_when_the_program_is_killed(
+def test_files_hold_what_was_completed_when_program_is_killed(
     environment: dict[str, str], tmp_path: Path, ending: str
 ) -> None:
     text, jsonl = tmp_path / f"a.{ending}", tmp_path / "a.jsonl"
@@ -167,7 +167,7 @@ def test_words_are_shown_as_others_and_masked_everywhere(
     assert not re.search("thursday|saturday", told, re.IGNORECASE)
 
 
-def test_a_recording_is_replayed_after_a_kill_with_the_times_of_then(
+def test_recording_is_replayed_after_kill_with_times_of_then(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:
     flac = tmp_path / "a.flac"

@@ -123,7 +123,7 @@ def test_what_was_said_to_a_page_that_was_refused_is_never_sent(
 
 
 @pytest.mark.parametrize("another_is_heard", [True, False])
-def test_what_was_said_while_the_connection_was_away_is_sent_unless_another_was_heard(
+def test_speech_while_away_is_sent_unless_another_was_heard(
     environment: dict[str, str], another_is_heard: bool
 ) -> None:
     sockets: list[Any] = []

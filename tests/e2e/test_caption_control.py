@@ -32,7 +32,7 @@ def until(socket: Any, event: str) -> dict[str, Any]:
             return message
 
 
-def test_whoever_holds_the_token_pauses_and_marks_and_it_is_nowhere_told(
+def test_token_holder_pauses_and_marks_and_token_is_secret(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     from websockets.sync.client import connect

@@ -64,7 +64,7 @@ def test_a_recording_that_is_not_there_is_one_line(whisper_hailo: Command) -> No
     assert "does not exist" in one_line(result)
 
 
-def test_captions_replace_no_recording_and_begin_nothing_without_a_source(
+def test_captions_replace_no_recording_and_need_a_source(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     recording, srt = tmp_path / "rec.flac", tmp_path / "t.srt"

@@ -60,7 +60,7 @@ def test_a_pipe_waits_and_takes_no_more_memory_than_the_backlog(whisper_hailo: C
     assert told["memory_mib"] <= figures(short.stdout)["memory_mib"] + MOST_MIB
 
 
-def test_a_browser_that_floods_takes_no_more_memory_and_hears_of_its_loss(
+def test_flooding_browser_takes_no_memory_and_hears_of_loss(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:
     from websockets.sync.client import connect
@@ -119,7 +119,7 @@ def ready(socket: Any) -> dict[str, Any] | None:
     return message
 
 
-def test_the_page_is_alive_beside_more_connections_than_descriptors(
+def test_page_is_alive_beside_more_connections_than_descriptors(
     environment: dict[str, str],
 ) -> None:
     from websockets.sync.client import connect

@@ -210,7 +210,7 @@ def test_what_was_said_while_a_page_was_away_comes_once(chromium: Any, view: Web
     page.close()
 
 
-def test_a_page_that_is_open_for_long_keeps_the_newest_and_its_place(
+def test_page_that_is_open_for_long_keeps_newest_and_its_place(
     chromium: Any, view: WebView
 ) -> None:
     page = opened(chromium, view.address, viewport=WIDE, reduced_motion="reduce")
@@ -285,9 +285,7 @@ def test_a_connection_that_is_dead_is_made_anew(chromium: Any, view: WebView) ->
     page.close()
 
 
-def test_messages_of_a_kind_that_the_page_does_not_know_are_nothing_to_it(
-    chromium: Any, view: WebView
-) -> None:
+def test_page_ignores_messages_of_unknown_kinds(chromium: Any, view: WebView) -> None:
     def more(route: Any) -> None:
         route.send(json.dumps({"event": "something new"}))
         route.connect_to_server()

@@ -36,7 +36,7 @@ navigator.wakeLock.request = async (kind) => {
 EVIL = '$& <img src="x" onerror="document.title=1"><script>document.title = 2</script>'
 
 
-def test_the_first_screen_says_what_to_press_until_somebody_speaks(chromium: Any) -> None:
+def test_first_screen_says_what_to_press_until_somebody_speaks(chromium: Any) -> None:
     for source, first in (
         (None, "Captions appear here as soon as somebody speaks."),
         (BrowserSource(), "Press Microphone and speak"),
@@ -83,9 +83,7 @@ def _is_as_it_was_set(page: Any, usual: float) -> None:
     assert page.get_by_role("log", name="Untertitel").is_visible()
 
 
-def test_what_a_browser_remembers_wrongly_or_not_at_all_does_no_harm(
-    chromium: Any, view: WebView
-) -> None:
+def test_wrong_memory_of_a_browser_does_no_harm(chromium: Any, view: WebView) -> None:
     give(view)
     for script in (
         'localStorage.setItem(\'whisper-hailo captions\', \'{"scale": "x", "times": true}\')',

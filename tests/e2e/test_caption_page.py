@@ -45,7 +45,7 @@ def finals(events: Path) -> dict[int, str]:
     }
 
 
-def test_captions_are_seen_read_out_and_survive_a_lost_connection(
+def test_captions_are_seen_read_out_and_survive_lost_connection(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     events = tmp_path / "events.jsonl"

@@ -63,7 +63,7 @@ def _marks_changes_and_clears(speaker: Any, listener: Any) -> None:
     speaker.wait_for_selector("#refused:empty", state="attached")
 
 
-def test_without_the_token_a_page_controls_nothing_and_says_what_it_lacks() -> None:
+def test_page_without_token_controls_nothing_and_says_so() -> None:
     with stage() as view, browser() as chromium:
         give(view)
         page = opened(chromium, view.address)
@@ -80,7 +80,7 @@ def test_without_the_token_a_page_controls_nothing_and_says_what_it_lacks() -> N
             assert page.locator(".segment").count() == 0
 
 
-def test_what_was_cleared_while_a_page_was_away_is_gone_when_it_comes_back() -> None:
+def test_captions_cleared_while_page_was_away_stay_cleared() -> None:
     with stage() as view, browser() as chromium:
         sockets: list[Any] = []
 

@@ -40,7 +40,7 @@ def test_the_output_is_that_of_the_model_alone(
     assert "draft model nano, cached-int4" in helped.stderr
 
 
-def test_what_promises_nothing_is_left_out_and_the_user_hears_of_it(whisper_hailo: Command) -> None:
+def test_what_promises_nothing_is_left_out_and_user_hears_of_it(whisper_hailo: Command) -> None:
     plain = whisper_hailo("transcribe", "-m", "micro", DEMO)
     helped = whisper_hailo("transcribe", "-m", "micro", "--draft-model", "micro", DEMO)
     assert helped.returncode == 0, helped.stderr

@@ -50,7 +50,7 @@ def test_music_ends_and_its_times_rise(whisper_hailo: Command, tmp_path: Path) -
         )
 
 
-def test_voice_detection_hears_no_words_in_music_and_minutes_of_silence(
+def test_voice_detection_hears_no_words_in_music_and_silence(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     quiet = np.zeros(600 * 16_000, np.float32)

@@ -73,7 +73,7 @@ def test_both_halves_on_the_chip(
     assert len({run["network"] for run in _clean(machine)}) == 2
 
 
-def test_the_encoder_of_a_file_of_both_halves_gives_the_text_of_its_graph(
+def test_encoder_of_file_of_both_halves_gives_text_of_its_graph(
     whisper_hailo: Command, model: Path, tmp_path: Path
 ) -> None:
     """As the vendor publishes them: the encoder by its name, sizes in the JSON inside."""
@@ -169,7 +169,7 @@ def test_no_binding_is_one_line(
     ("fault", "expected"),
     [("timeout", "did not answer within 3 s"), ("refuse", "see hailort.log")],
 )
-def test_a_file_whose_device_fails_is_reported_and_the_next_goes_on(
+def test_file_whose_device_fails_is_reported_and_next_goes_on(
     *,
     whisper_hailo: Command,
     model: Path,
@@ -196,7 +196,7 @@ def test_a_file_whose_device_fails_is_reported_and_the_next_goes_on(
 
 
 @pytest.mark.parametrize("fault", ["lost", "abort"])
-def test_a_chip_that_is_lost_and_back_goes_on_in_the_middle_of_a_file(
+def test_chip_that_is_lost_and_back_goes_on_in_middle_of_file(
     *,
     whisper_hailo: Command,
     model: Path,

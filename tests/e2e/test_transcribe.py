@@ -83,7 +83,7 @@ def test_other_decoders_and_presets_give_the_same_words(
     assert result.stdout.strip() == DEMO_LINES
 
 
-def test_a_thirty_second_window_takes_the_whole_recording_at_once(whisper_hailo: Command) -> None:
+def test_thirty_second_window_takes_whole_recording_at_once(whisper_hailo: Command) -> None:
     clips = [CLIPS / f"seen-0{n:02d}" for n in range(12)]
     files = [clip.with_suffix(".ogg") for clip in clips]
     result = whisper_hailo("transcribe", "--model", "micro", "--json", "--window", 30, *files)

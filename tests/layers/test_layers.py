@@ -34,9 +34,7 @@ def test_an_encoder_on_the_chip_gives_the_text_of_the_cpu(
     assert result.stdout == files.text
 
 
-def test_both_halves_on_the_chip_give_the_same_text_on_either_kind(
-    files: Files, under: Run
-) -> None:
+def test_both_halves_on_chip_give_same_text_on_either_kind(files: Files, under: Run) -> None:
     texts = []
     for tag, (encoder, decoder) in ((EARLIER[-1], files.earlier), (LATER[-1], files.later)):
         halves = ("--encoder", encoder, "--decoder", decoder)
@@ -49,7 +47,7 @@ def test_both_halves_on_the_chip_give_the_same_text_on_either_kind(
 
 
 @pytest.mark.parametrize("tag", LATER)
-def test_the_encoder_of_a_file_of_both_halves_is_opened_by_its_name(
+def test_encoder_of_file_of_both_halves_is_opened_by_its_name(
     files: Files, under: Run, tmp_path: Path, tag: str
 ) -> None:
     """As HailoRT's own server does, sizes in the JSON inside."""

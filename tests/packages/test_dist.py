@@ -82,7 +82,7 @@ def run(environment: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_the_wheel_has_the_program_its_model_and_its_pages_and_no_tests(
+def test_wheel_has_program_its_model_and_its_pages_and_no_tests(
     wheel: dict[str, int],
 ) -> None:
     roots = {name.split("/")[0] for name in wheel}

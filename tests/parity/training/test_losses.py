@@ -29,7 +29,7 @@ def test_ctc_counts_per_target() -> None:
     assert float(ctc_loss(log_probs, [[1, 0]])) > 5.0
 
 
-def test_heads_that_look_at_zero_rows_where_text_ends_lose_nothing() -> None:
+def test_heads_that_attend_to_zero_rows_lose_nothing() -> None:
     seen = [torch.zeros(1, 2, 3, 50) for _ in range(2)]
     heard = torch.ones(1, 50, dtype=torch.bool)
     heard[0, 30:] = False

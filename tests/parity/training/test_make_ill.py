@@ -31,7 +31,7 @@ def lesson(n_windows: int) -> Lesson:
     )
 
 
-def test_a_window_ends_behind_a_whole_word_and_its_rows_are_zeros_from_there() -> None:
+def test_window_ends_behind_a_whole_word_with_zero_rows() -> None:
     whole = lesson(40)
     short = shortened(whole, EOT, 1.0, np.random.default_rng(0))
     places = set()

@@ -75,7 +75,7 @@ def test_new_layers_change_nothing_until_they_are_trained() -> None:
     assert output.weight.grad.abs().max() > 0  # it learns from the first step on
 
 
-def test_a_run_that_starts_from_a_checkpoint_keeps_the_rows_it_knows() -> None:
+def test_run_that_starts_from_checkpoint_keeps_rows_it_knows() -> None:
     torch.manual_seed(4)
     kept = KeptTokens((5, 440, 50257, 50258, 50259, 50364))
     model = Whisper(Dimensions(), len(kept.ids))

@@ -47,7 +47,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Made:
     return made
 
 
-def test_all_that_comes_is_written_however_little_is_taken_at_once(disk: Made) -> None:
+def test_output_is_written_whole_however_little_is_taken(disk: Made) -> None:
     copy = Long()
     append(copy, iter([b"0123456789", b"ab", b"c"]))
     assert copy.getvalue() == b"0123456789abc"
@@ -105,7 +105,7 @@ def test_where_to_free_space_is_told(disk: Made, monkeypatch: pytest.MonkeyPatch
             append(Long(65 << 20), iter([b"x"]))
 
 
-def test_what_another_process_cannot_read_is_copied_from_its_start() -> None:
+def test_file_unreadable_by_another_process_is_copied_whole() -> None:
     """All of it, at once: nothing waits in a buffer of this process."""
     file = io.BytesIO(b"whole")
     file.read(2)

@@ -66,7 +66,7 @@ def test_every_sample_of_every_channel_comes(
 
 
 @pytest.mark.parametrize("n_frames", [1, 1001, 8192, 20_000])
-def test_what_ffmpeg_is_not_asked_to_open_comes_whole_from_libsndfile(
+def test_files_not_for_ffmpeg_come_whole_from_libsndfile(
     tmp_path: Path, decoded: Decode, n_frames: int
 ) -> None:
     samples = np.random.default_rng(n_frames).uniform(-0.5, 0.5, (n_frames, 2))
@@ -76,7 +76,7 @@ def test_what_ffmpeg_is_not_asked_to_open_comes_whole_from_libsndfile(
     np.testing.assert_allclose(heard, samples, atol=1 / 32768)
 
 
-def test_without_ffmpeg_a_length_that_the_header_leaves_open_is_none(
+def test_without_ffmpeg_length_that_header_leaves_open_is_none(
     tmp_path: Path, decoded: Decode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = bytearray(write(tmp_path / "a.flac", tone(16_000)).read_bytes())
@@ -90,7 +90,7 @@ def test_without_ffmpeg_a_length_that_the_header_leaves_open_is_none(
 
 
 @pytest.mark.parametrize("orders", [(0, 1), (1, 0)])
-def test_parts_of_other_channels_and_rates_come_as_the_first_ones(
+def test_parts_of_other_channels_and_rates_come_as_first_ones(
     tmp_path: Path, decoded: Decode, orders: tuple[int, int]
 ) -> None:
     kinds = [("mono", 8_000), ("stereo", 16_000)]
@@ -263,7 +263,7 @@ def test_what_came_is_sent_before_the_reason_of_the_end(
     assert decoded(tmp_path / "a")[1:] == [(b"A", b"four"), (b"E", b"no name for ?")]
 
 
-def test_each_message_is_out_at_once_and_the_patience_begins_anew(
+def test_each_message_is_out_at_once_and_patience_begins_anew(
     tmp_path: Path, decoded: Decode, monkeypatch: pytest.MonkeyPatch, asked: Asked
 ) -> None:
     seen: list[tuple[int, int]] = []
@@ -281,7 +281,7 @@ def test_each_message_is_out_at_once_and_the_patience_begins_anew(
     assert set(asked.timers) == {(signal.ITIMER_PROF, PATIENCE_S)}
 
 
-def test_a_terminals_ctrl_c_and_a_reader_that_left_are_taken_as_they_are_meant(
+def test_ctrl_c_and_closed_readers_are_taken_as_meant(
     tmp_path: Path, decoded: Decode, asked: Asked
 ) -> None:
     (tmp_path / "a").write_bytes(bytes(100))

@@ -325,7 +325,7 @@ def test_a_named_pipe_may_give_nothing_for_ten_seconds(
 
 
 @pytest.mark.parametrize("buffering", [0, -1])
-def test_a_file_of_the_callers_is_read_where_it_lies_from_a_place_of_its_own(
+def test_callers_file_is_read_in_place_from_its_own_position(
     tmp_path: Path, buffering: int
 ) -> None:
     (tmp_path / "a").write_bytes(b"abcdef")
@@ -339,7 +339,7 @@ def test_a_file_of_the_callers_is_read_where_it_lies_from_a_place_of_its_own(
     assert file.closed
 
 
-def test_what_is_no_file_of_the_systems_is_read_from_a_place_of_its_own() -> None:
+def test_other_file_objects_are_read_from_their_own_position() -> None:
     """As any raw file is, so that a buffer can be laid over it."""
     source = io.BytesIO(b"abcdef")
     source.read(2)

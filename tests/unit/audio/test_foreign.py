@@ -291,7 +291,7 @@ def test_ctrl_c_is_not_for_the_decoder(
     assert not caplog.text
 
 
-def test_a_program_that_has_less_memory_gives_the_decoder_no_more(tmp_path: Path) -> None:
+def test_program_that_has_less_memory_gives_decoder_no_more(tmp_path: Path) -> None:
     path = write_media(tmp_path / "a.mkv", "pcm_s16le", 16_000)
     code = """
 import resource, sys
@@ -369,7 +369,7 @@ def test_header_and_samples(opened: Any) -> None:
     assert process.events == ["killed", "waited for"], "one that is not done would go on else"
 
 
-def test_the_program_is_that_of_decode_and_has_ten_seconds_for_a_sample(opened: Any) -> None:
+def test_decoder_program_has_ten_seconds_for_a_sample(opened: Any) -> None:
     _, process = opened(HEADER)
     assert process.command == [sys.executable, "-P", decode.__file__, "10.0"]
     assert process.kwargs["stdin"].read() == b"content"

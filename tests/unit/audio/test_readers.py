@@ -96,9 +96,7 @@ def descriptors() -> int:
 
 
 @pytest.mark.parametrize("suffix", ["wav", "mp3"])
-def test_what_was_opened_is_closed_and_what_is_the_callers_is_not(
-    tmp_path: Path, suffix: str
-) -> None:
+def test_what_was_opened_is_closed_and_what_is_callers_is_not(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path / f"a.{suffix}", tone(16_000, 0.5))
     load_audio(path)
     before = descriptors()
@@ -148,7 +146,7 @@ def test_a_file_with_a_single_sample_in_a_last_block_has_it(tmp_path: Path) -> N
     np.testing.assert_array_equal(load_audio(path), samples[0])
 
 
-def test_what_others_print_while_an_mp3_file_is_read_is_passed_on(
+def test_what_others_print_while_mp3_file_is_read_is_passed_on(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     before = descriptors()

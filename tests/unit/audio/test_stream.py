@@ -438,7 +438,7 @@ def test_any_number_of_channels_is_one_recording() -> None:
     assert (whole.timings.decode_ms, whole.timings.total_ms) == (7.0, 14.0)
 
 
-def test_what_is_said_of_a_whole_file_is_said_by_its_first_channel() -> None:
+def test_what_is_said_of_whole_file_is_said_by_its_first_channel() -> None:
     first = transcript(said(1.0, 2.0, "ja"))
     second = replace(first, language="de", timings=Timings(load_ms=3.0, mel_ms=1.0))
     both = merge_channels([first, second])

@@ -135,7 +135,7 @@ sys.stdout.write(f"{threads} {len(os.listdir('/proc/self/task'))}")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted where Linux lists them")
-def test_the_detector_starts_no_threads_and_leaves_the_environment_alone() -> None:
+def test_detector_starts_no_threads_and_leaves_environment_alone() -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "4"}
     run = [sys.executable, "-c", ONE_THREAD]
     found = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
@@ -240,7 +240,7 @@ def test_what_is_still_said_at_the_end_counts() -> None:
     assert found(S, S, S) == [(0, 3)], "from beginning to end"
 
 
-def test_long_speech_is_cut_where_it_is_least_likely_in_its_second_half() -> None:
+def test_long_speech_is_cut_where_least_likely_in_second_half() -> None:
     frames = [S, 0.6, S, S, S, 0.7, S, S, S, S, S, N, N, N]
     cut = list(speech_stretches(frames, 0.5, 3, 8))
     assert cut == [Speech(0, 6, continues=True), Speech(6, 11)]
@@ -283,7 +283,7 @@ def test_libraries_loaded_meanwhile_compute_in_one_thread(
     assert os.environ.get("OMP_THREAD_LIMIT") == before
 
 
-def test_a_pause_counts_from_the_last_frame_that_belongs_to_the_speech() -> None:
+def test_pause_counts_from_last_frame_that_belongs_to_speech() -> None:
     """Quiet frames that go on with the speech begin the count anew."""
     assert found(S, S, S, N, N, Q, N, N, N, S) == [(0, 6)]
     assert found(N, N, S, S, S, Q, N, N, N) == [(2, 6)]

@@ -43,7 +43,7 @@ def test_the_shortest_window_is_one_position_of_the_encoder() -> None:
     assert (plan.window_samples, plan.content_samples) == (320, 160)
 
 
-def test_a_window_that_is_all_margin_takes_one_sample_nevertheless() -> None:
+def test_window_that_is_all_margin_takes_one_sample_nevertheless() -> None:
     assert WindowPlan.make(TINY, 10, 9.99999).content_samples == 1
 
 
@@ -75,9 +75,7 @@ def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
 @pytest.mark.parametrize(
     ("audio_s", "trimmed_s"), [(0.01, 3.0), (1.0, 3.0), (1.01, 4.0), (7.0, 9.0), (8.5, 10.0)]
 )
-def test_trimmed_windows_are_whole_seconds_around_audio_and_margin(
-    audio_s: float, trimmed_s: float
-) -> None:
+def test_trimmed_windows_are_whole_seconds(audio_s: float, trimmed_s: float) -> None:
     n_samples = round(audio_s * SAMPLE_RATE_HZ)
     plan = WindowPlan.make(TINY, 10)
     assert plan.samples_for(n_samples) == plan.window_samples
@@ -87,7 +85,7 @@ def test_trimmed_windows_are_whole_seconds_around_audio_and_margin(
 
 
 @pytest.mark.parametrize("margin_s", [0.0, 0.5, 1.0, 2.0])
-def test_trimmed_windows_keep_two_seconds_of_silence_whatever_the_margin(margin_s: float) -> None:
+def test_trimmed_windows_keep_two_seconds_of_silence(margin_s: float) -> None:
     """An encoder takes no window of nothing, either."""
     plan = replace(WindowPlan.make(TINY, margin_s=margin_s), trim_window=True)
     assert plan.samples_for(0) == 2 * SAMPLE_RATE_HZ

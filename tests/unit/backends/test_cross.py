@@ -37,7 +37,7 @@ def _weights(query: list[float]) -> FloatArray:
     return alignment_weights([asked], _cross(), bias, heads_by_layer([(1, 1)]))
 
 
-def test_weights_are_of_the_heads_own_keys_with_the_silence_that_follows() -> None:
+def test_weights_are_of_heads_own_keys_with_silence_that_follows() -> None:
     found = _weights([1, 9])
     assert found.shape == (1, 1, 1, 4)
     np.testing.assert_allclose(found[0, 0, 0], [0.2, 0.3, 0.1, 0.4], rtol=1e-6)

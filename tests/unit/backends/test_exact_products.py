@@ -86,7 +86,7 @@ def test_exact_kernels_are_asked_for_where_sums_would_be_cut_off(
 
 
 @pytest.mark.parametrize("zero", [None, np.int8(3), np.arange(-8, 8, dtype=np.int8)])
-def test_weights_of_branches_lose_their_sign_and_keep_their_values(
+def test_weights_of_branches_lose_sign_and_keep_values(
     zero: NDArray[np.int8] | None,
 ) -> None:
     given = None if zero is None else np.asarray(zero)
@@ -165,7 +165,7 @@ def test_weights_that_something_else_reads_keep_their_sign(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("branches", [False, True])
-def test_whoever_brings_signed_codes_is_told_what_would_be_quicker(
+def test_signed_codes_get_advice_about_speed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

@@ -85,7 +85,7 @@ def test_int8_exports_are_near_and_not_equal(
     assert 0 < difference < 0.1
 
 
-def test_a_directory_takes_the_merged_graph_and_a_file_says_which(
+def test_directory_takes_merged_graph_and_file_says_which(
     exports: Path, spec: ModelSpec, tmp_path: Path
 ) -> None:
     export = exports / EXPORTS[0]
@@ -133,7 +133,7 @@ def test_drafts_beams_and_rewinds(exports: Path, spec: ModelSpec, export: str, g
             np.testing.assert_allclose(picked.logits, whole.logits[rows, 4:], atol=1e-4)
 
 
-def test_features_and_masks_of_every_row_at_every_step_in_float16(
+def test_features_and_masks_of_rows_at_every_step_in_float16(
     exports: Path, spec: ModelSpec, tmp_path: Path
 ) -> None:
     """As exports of 2022 want them; what goes in and comes out is of float16 besides."""
@@ -202,7 +202,7 @@ def test_what_it_cannot_do_is_refused(exports: Path, spec: ModelSpec) -> None:
         assert not masked.features[0, 20:].any()
 
 
-def test_graphs_of_another_model_are_refused_before_they_are_loaded(
+def test_graphs_of_another_model_are_refused_before_loading(
     exports: Path, golden_model: Path, spec: ModelSpec, model_directory: Path, tmp_path: Path
 ) -> None:
     other = ModelSpec.load(model_directory)

@@ -55,7 +55,7 @@ def test_other_sizes_and_other_layers_are_refused(
         OptimumDecoder(tmp_path, spec)
 
 
-def test_products_that_would_be_cut_off_lose_their_sign_where_the_runtime_cannot_do_it(
+def test_products_that_would_saturate_lose_their_sign(
     exports: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It can in graphs that are not merged; see `exact_products`."""

@@ -18,7 +18,7 @@ def test_cross_bias_masks_and_weighs_padding() -> None:
     np.testing.assert_allclose(bias[2, 0, 0], [0, 0, 0, 0, -inf])
 
 
-def test_places_that_another_text_goes_on_from_are_not_given_back(decoder: CachedDecoder) -> None:
+def test_places_still_in_use_by_other_text_are_kept(decoder: CachedDecoder) -> None:
     """A draft's branch is cut off while the text that was verified goes on behind it."""
     look = np.array([0])
     _, prompt = decoder.step(

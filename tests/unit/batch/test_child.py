@@ -144,7 +144,7 @@ def ends() -> Any:
 
 
 @pytest.mark.usefixtures("signals")
-def test_in_the_process_the_target_has_its_end_and_ctrl_c_is_its_parent_s(
+def test_target_process_ends_and_ctrl_c_is_its_parents(
     ends: tuple[Any, Any],
 ) -> None:
     ours, theirs = ends
@@ -155,7 +155,7 @@ def test_in_the_process_the_target_has_its_end_and_ctrl_c_is_its_parent_s(
 
 
 @pytest.mark.usefixtures("signals")
-def test_a_target_ends_quietly_with_its_pipe_and_tells_what_it_failed_of(
+def test_target_ends_quietly_with_its_pipe_and_tells_failures(
     ends: tuple[Any, Any],
 ) -> None:
     ours, theirs = ends

@@ -99,7 +99,7 @@ def test_results_are_in_the_order_of_the_manifest(straight: dict[str, bytes]) ->
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))]
 )
-def test_any_order_and_any_number_of_interruptions_give_the_same_bytes(
+def test_interruptions_in_any_order_give_the_same_bytes(
     tmp_path: Path, straight: dict[str, bytes], seed: int
 ) -> None:
     chance = Random(seed)

@@ -33,7 +33,7 @@ def test_a_manifest_may_come_from_any_editor(tmp_path: Path) -> None:
     assert (second.id, second.metadata) == ("b.wav", {})
 
 
-def test_what_is_known_of_an_item_is_put_together_whatever_its_order(tmp_path: Path) -> None:
+def test_facts_of_an_item_are_joined_in_any_order(tmp_path: Path) -> None:
     line = {"audio": "a.wav", "b": 1, "metadata": {"n": 2}, "a": 3}
     (item,) = read_source(manifest(tmp_path, line))
     assert item.metadata == {"n": 2, "b": 1, "a": 3}
@@ -41,7 +41,7 @@ def test_what_is_known_of_an_item_is_put_together_whatever_its_order(tmp_path: P
     assert item == other
 
 
-def test_paths_are_relative_to_the_manifest_and_other_fields_stay(tmp_path: Path) -> None:
+def test_paths_are_relative_to_manifest_and_other_fields_stay(tmp_path: Path) -> None:
     path = manifest(
         tmp_path,
         {"audio": "a/b.flac", "id": "one", "language": "Deutsch", "show": "news"},
@@ -63,7 +63,7 @@ def test_a_folder_is_all_recordings_below_it_in_order(tmp_path: Path) -> None:
     assert [item.id for item in read_source(tmp_path)] == ["a/y.MP3", "a/z.flac", "b.wav"]
 
 
-def test_paths_are_whole_so_that_a_job_may_go_on_from_another_folder(
+def test_paths_are_whole_so_that_jobs_move_to_other_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "talks").mkdir()

@@ -85,7 +85,7 @@ def test_pieces_together_are_the_recording() -> None:
 
 
 @pytest.mark.usefixtures("twenty_seconds")
-def test_short_recordings_share_a_task_and_long_ones_have_several(tmp_path: Path) -> None:
+def test_short_recordings_share_task_and_long_ones_have_several(tmp_path: Path) -> None:
     tasks = list(read_tasks(group(tmp_path, 4.0, 3.0, 24.0, 1.0)))
     assert [[piece.item for piece in task.pieces] for task in tasks] == [[0, 1], [2], [2, 3]]
     first = tasks[1].pieces[0].n_samples / SAMPLE_RATE_HZ
@@ -148,7 +148,7 @@ def two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("two_seconds")
-def test_what_is_as_long_as_a_piece_is_one_and_a_sample_more_are_two() -> None:
+def test_what_is_as_long_as_piece_is_one_and_sample_more_are_two() -> None:
     for more, n_pieces in ((0, 1), (1, 2)):
         with open_audio(np.zeros(2 * SAMPLE_RATE_HZ + more, np.float32)) as stream:
             assert len(list(cut_pieces(stream))) == n_pieces
@@ -188,7 +188,7 @@ def test_what_breaks_off_fails_behind_what_was_read(
 
 
 @pytest.mark.usefixtures("two_seconds")
-def test_the_quietest_half_second_of_those_looked_at_is_cut_in_its_middle() -> None:
+def test_quietest_half_second_is_cut_in_its_middle() -> None:
     """Frames of 20 ms; what is quieter before is not looked at."""
     samples = noise(2.0)
     samples[: SAMPLE_RATE_HZ - 1] = 0

@@ -100,9 +100,7 @@ def test_there_are_so_many_actors_and_each_has_a_chip_or_a_core(
     assert (doing["num_cpus"], doing["resources"], reading["concurrency"]) == expected[1:]
 
 
-def test_groups_and_tasks_go_alone_so_that_no_actor_waits_for_another(
-    ray: Cluster, read: Any
-) -> None:
+def test_groups_and_tasks_go_alone_so_that_no_actor_waits(ray: Cluster, read: Any) -> None:
     list(run_on_ray(SETUP, one_task(read), None, None))
     assert [stage["batch_size"] for stage in ray.stages] == [1, 1]
     context = ray.context
@@ -126,7 +124,7 @@ def ray_module() -> Any:
     return ray
 
 
-def test_a_cluster_of_this_machine_is_quiet_and_hears_nobody_else(
+def test_cluster_of_this_machine_is_quiet_and_hears_nobody_else(
     ray: Cluster, read: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(QUIET, "DEBUG")
@@ -177,9 +175,7 @@ def test_an_address_where_nobody_listens_is_not_waited_for(
     assert ray.begun == []
 
 
-def test_a_cluster_that_breaks_says_what_of_and_keeps_what_it_has_done(
-    ray: Cluster, read: Any
-) -> None:
+def test_broken_cluster_says_why_and_keeps_results(ray: Cluster, read: Any) -> None:
     caused = RayError("outer")
     caused.cause = ValueError("traceback\n" + "x" * 400 + "\n")  # type: ignore[attr-defined]
     outcomes: list[Outcome] = []

@@ -158,7 +158,7 @@ def test_one_process_reads_group_after_group(processes: list[Process], reads: Re
     assert len(processes) == 1
 
 
-def test_what_is_done_is_read_but_not_given_and_its_sound_not_sent(
+def test_done_recordings_are_read_but_their_sound_is_not_sent(
     processes: list[Process], reads: Reads
 ) -> None:
     reads([[0], [0, 1], [2]])
@@ -238,9 +238,7 @@ def test_what_nobody_foresaw_is_raised(processes: list[Process], reads: Reads) -
     assert processes[0].is_over
 
 
-def test_who_stops_in_the_middle_of_a_group_reads_the_next_from_its_beginning(
-    processes: list[Process], reads: Reads
-) -> None:
+def test_reader_that_stopped_in_a_group_restarts_it(processes: list[Process], reads: Reads) -> None:
     reads([[0], [1], [2]])
     with GroupReader() as one:
         tasks = one.tasks(GROUP)
@@ -270,7 +268,7 @@ class Dying(Process):
             super().send(message)
 
 
-def test_a_process_that_dies_before_it_reads_is_no_recording_s_fault(
+def test_process_that_dies_before_reading_blames_no_recording(
     processes: list[Process], reads: Reads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads([[0], [1, 2]])

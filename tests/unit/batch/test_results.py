@@ -147,7 +147,7 @@ def test_a_failure_is_a_line_of_a_manifest(language: str | None) -> None:
     assert json.loads(line) == (expected | {"language": language} if language else expected)
 
 
-def test_a_file_of_results_is_a_line_for_each_that_any_program_reads() -> None:
+def test_file_of_results_is_line_for_each_that_any_program_reads() -> None:
     names = ["ä", "b", "\udcff"]  # the last is no text: a name that is no UTF-8
     results = [ItemResult(Item(name, f"/{name}.wav"), None, BAD) for name in names]
     lines = render_part(results, "jsonl").decode().splitlines(keepends=True)
@@ -163,7 +163,7 @@ def test_what_is_no_number_in_json_is_not_written() -> None:
         render_part([ItemResult(Item("a", "/a.wav"), transcript)], "jsonl")
 
 
-def test_an_item_has_a_file_of_each_format_but_none_where_it_failed() -> None:
+def test_item_has_file_of_each_format_but_none_where_it_failed() -> None:
     result = joined(PieceResult(0, 1.0, "en", said("two words")), item=Item("b/a", "/a.wav"))
     found = dict(item_files(result, ("txt", "srt"), Layout(highlight_words=True)))
     assert list(found) == ["txt/b/a.txt", "srt/b/a.srt"]
@@ -201,7 +201,7 @@ def test_a_name_that_is_no_text_is_written_as_in_json() -> None:
     assert rows(to_parquet([record])) == [record | {"id": r"\udcff", "audio": r"/\udcff"}]
 
 
-def test_segments_and_words_have_the_fields_of_the_schema_of_transcripts() -> None:
+def test_segments_and_words_have_fields_of_schema_of_transcripts() -> None:
     segment = json_schema()["$defs"]["transcript"]["properties"]["segments"]["items"]
     own = parquet_schema().field("segments").type.value_type
     assert {field.name for field in own} == segment["properties"].keys()

@@ -52,7 +52,7 @@ def test_what_no_folder_can_read_is_said(tmp_path: Path) -> None:
         Folder(tmp_path).read("job.json")
 
 
-def test_what_the_system_says_of_a_file_is_told_without_its_path_twice(tmp_path: Path) -> None:
+def test_what_system_says_of_file_is_told_without_its_path_twice(tmp_path: Path) -> None:
     file = tmp_path / "job.json"
     file.touch()
 

@@ -166,7 +166,7 @@ def test_what_is_no_recording_s_fault_is_not_noted_as_one(
 
 
 @pytest.mark.usefixtures("model")
-def test_seconds_of_work_and_of_audio_are_told_to_the_millisecond(
+def test_seconds_of_work_and_of_audio_are_told_to_millisecond(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock()

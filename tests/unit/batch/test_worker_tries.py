@@ -123,7 +123,7 @@ class Dead(Worker):
 
 
 @pytest.mark.slow
-def test_recordings_whose_workers_die_before_they_hear_of_them_fail(
+def test_recordings_of_workers_that_die_unheard_fail(
     workers: list[Worker], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(engine, "Child", Dead)

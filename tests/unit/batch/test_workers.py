@@ -197,7 +197,7 @@ def test_who_stops_taking_ends_workers_and_reading(workers: list[Worker], read: 
     assert len(taken) < 9
 
 
-def test_a_worker_that_was_prepared_takes_the_first_task_and_stays(workers: list[Worker]) -> None:
+def test_worker_that_was_prepared_takes_first_task_and_stays(workers: list[Worker]) -> None:
     engine = LocalEngine(SETUP, 1)
     engine.prepare()
     assert len(workers) == 1

@@ -113,7 +113,7 @@ def test_adapter_directory_is_told_how_to_merge(tmp_path: Path) -> None:
         read_config(tmp_path)
 
 
-def test_a_directory_may_be_called_like_a_file_of_another_program_s(tmp_path: Path) -> None:
+def test_directory_may_be_called_like_file_of_another_program_s(tmp_path: Path) -> None:
     directory = tmp_path / "ggml-base.en.bin"
     directory.mkdir()
     assert hub.parse_name(str(directory)).path == directory

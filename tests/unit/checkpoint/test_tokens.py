@@ -86,7 +86,7 @@ def test_timestamps_begin_where_the_tokenizer_says(checkpoint: Path) -> None:
     assert (tokens.no_timestamps, tokens.timestamp_begin) == (13, 15)
 
 
-def test_a_generation_config_of_another_size_does_not_overrule_the_tokenizer(
+def test_generation_config_of_another_size_yields_to_tokenizer(
     checkpoint: Path,
 ) -> None:
     """Fine-tuned checkpoints come with the tasks of the model before: ids moved by a language."""
@@ -158,7 +158,7 @@ def test_without_a_tokenizer_the_configs_are_used(checkpoint: Path) -> None:
         ({"lang_to_id": {"<|en|>": 6}, "is_multilingual": False}, {}),
     ],
 )
-def test_a_list_of_languages_makes_a_small_vocabulary_multilingual(
+def test_list_of_languages_makes_small_vocabulary_multilingual(
     checkpoint: Path, generation: dict[str, Any], expected: dict[str, int]
 ) -> None:
     write(checkpoint, "generation_config.json", generation)

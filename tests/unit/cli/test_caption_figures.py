@@ -12,7 +12,7 @@ from whisper_hailo.cli.messages import Verbosity, set_verbosity
 from whisper_hailo.live.statistics import CaptionStatistics
 
 
-def test_three_lines_say_what_was_heard_what_it_cost_and_how_it_felt() -> None:
+def test_three_lines_say_what_was_heard_its_cost_and_delay() -> None:
     figures = CaptionStatistics(
         n_full=2, n_words=10, n_stream_samples=160_000, n_segment_samples=32_000, compute_s=0.5
     )
@@ -40,7 +40,7 @@ def test_a_run_without_a_word_has_its_three_lines() -> None:
 
 
 @pytest.mark.parametrize(("level", "told"), [("", 3), ("verbose", 27), ("quiet", 0)])
-def test_a_person_is_told_in_lines_and_in_all_figures_where_details_are_asked_for(
+def test_person_gets_lines_and_details_on_request(
     level: str, told: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_verbosity(Verbosity(verbose=level == "verbose", quiet=level == "quiet"))
@@ -72,7 +72,7 @@ def test_machines_are_told_in_json_whatever_else_is_told(
         assert {*figures} == {"event", *statistics.as_json()}
 
 
-def test_what_was_paused_is_told_and_what_was_never_shown_has_no_time() -> None:
+def test_paused_is_told_and_never_shown_has_no_time() -> None:
     figures = CaptionStatistics(n_paused_samples=24_000)
     figures.final_latency_s.add(0.5)
     *_, felt = summary(figures.as_json(), Counter())

@@ -45,7 +45,7 @@ def test_what_nobody_asked_for_is_not_refused() -> None:
         (DecodingOptions(words=WordOptions()), "--word-timestamps WordOptions", "words"),
     ],
 )
-def test_an_option_that_an_engine_does_not_know_is_refused_by_its_name(
+def test_option_that_engine_does_not_know_is_refused_by_its_name(
     options: DecodingOptions, named: str, field: str
 ) -> None:
     with pytest.raises(OptionError) as caught:

@@ -112,7 +112,7 @@ def test_final_lines_end_between_words(
     assert out == "one two six\nseven nine\n", "all columns but the last, which may wrap"
 
 
-def test_a_segment_in_which_nothing_was_said_takes_its_running_line_away(
+def test_segment_without_words_takes_its_running_line_away(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     view = TerminalView(terminal=True)
@@ -127,7 +127,7 @@ def test_a_segment_in_which_nothing_was_said_takes_its_running_line_away(
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_final_lines_move_no_cursor_and_words_that_are_gone_leave_no_blank(
+def test_final_lines_move_no_cursor_and_leave_no_blank(
     capsys: pytest.CaptureFixture[str], terminal: bool
 ) -> None:
     view = TerminalView(terminal=terminal)
@@ -136,7 +136,7 @@ def test_final_lines_move_no_cursor_and_words_that_are_gone_leave_no_blank(
     assert shown == "a [2J b c\n"
 
 
-def test_words_that_may_change_are_dim_and_those_that_stay_are_not(
+def test_tentative_words_are_dim_and_committed_are_not(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")

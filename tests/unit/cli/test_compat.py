@@ -263,7 +263,7 @@ def test_a_recording_in_the_place_of_a_command_is_told(
 
 
 @pytest.mark.parametrize("name", ["-dash.flac", "-xylophone.flac"])
-def test_a_name_that_begins_as_options_do_goes_behind_two_hyphens(
+def test_name_that_begins_as_options_do_goes_behind_two_hyphens(
     name: str, listener: Listener, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path(name).write_text("some sound")

@@ -173,7 +173,7 @@ def test_throttle_counters_of_other_machines(root: Root) -> None:
     assert probe.throttling().before == ("throttled",)
 
 
-def test_the_firmware_is_asked_by_its_command_on_this_machine_only(
+def test_firmware_is_asked_by_its_command_on_this_machine_only(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bits 0 and 18: too little voltage now, throttled since the start."""

@@ -272,7 +272,7 @@ def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
     assert parts[-1] in {"", written}
 
 
-def test_a_language_that_was_told_or_is_the_only_one_is_not_told_again(
+def test_language_that_was_told_or_is_only_one_is_not_told_again(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for probs in ({}, {"de": 1.0}):
@@ -294,7 +294,7 @@ def test_files_that_grow_are_written_again_after_two_seconds(
     assert not path.exists()
 
 
-def test_where_nothing_was_decoded_there_is_nothing_to_go_on_with(
+def test_nothing_decoded_means_nothing_to_resume(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = sink(tmp_path, "txt", out="out", goes_on=True)

@@ -269,7 +269,7 @@ def test_arguments_stand_in_the_usage(capsys: pytest.CaptureFixture[str]) -> Non
         assert first == f"Usage: whisper-hailo {usage}"
 
 
-def test_arguments_are_described_unless_they_speak_for_themselves(
+def test_arguments_are_described_unless_obvious(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     parts = help_of("convert", capsys).split("\n\n")

@@ -154,7 +154,7 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         ("whole.wav", "", None),
     ],
 )
-def test_what_can_be_told_of_a_name_is_told_before_a_model_is_looked_for(
+def test_facts_of_a_name_are_told_before_a_model_is_sought(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str, code: int | None
 ) -> None:
     monkeypatch.setattr(module, "find_spec", lambda _: None)

@@ -108,7 +108,7 @@ def test_what_the_system_has_against_a_path_is_told_by_the_path(
     assert report(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
 
 
-def test_what_nobody_foresaw_has_its_details_where_they_are_asked_for(
+def test_internal_error_has_details_on_request(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for value, lines in (("", 1), ("1", 2)):

@@ -101,7 +101,7 @@ def test_who_reads_meanwhile_has_nothing_to_wait_for(pipe: Pipe) -> None:
     assert pipe.end() == TEXT
 
 
-def test_what_waits_is_bounded_and_what_is_lost_is_whole_lines_and_told(
+def test_waiting_lines_are_bounded_and_losses_told(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "_MOST_WAITING", 1000)
@@ -146,7 +146,7 @@ def test_without_a_reader_the_work_goes_on_elsewhere(
     assert caplog.messages == ["the reader of standard output has gone; captions go on elsewhere"]
 
 
-def test_a_full_disk_is_told_once_tried_again_and_an_error_in_the_end(
+def test_full_disk_is_told_once_tried_again_and_error_in_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with open("/dev/full", "wb") as full:
@@ -223,7 +223,7 @@ class Written:
         self.encoding = encoding
 
 
-def test_no_more_is_written_at_once_than_there_is_surely_room_for(
+def test_no_more_is_written_at_once_than_there_is_room_for(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pipe that has room for some of it would have the captions wait for its reader."""

@@ -119,7 +119,7 @@ with patient_results(alone=False):
 """
 
 
-def test_a_reader_that_is_slow_holds_nothing_up_that_goes_elsewhere_too() -> None:
+def test_slow_reader_holds_no_other_output_up() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PATIENT, "9999999"],
         stdout=subprocess.PIPE,
@@ -133,7 +133,7 @@ def test_a_reader_that_is_slow_holds_nothing_up_that_goes_elsewhere_too() -> Non
     assert process.returncode == 0
 
 
-def test_what_standard_output_did_not_take_for_too_long_is_an_error_at_the_end() -> None:
+def test_output_not_taken_for_too_long_is_an_error_at_the_end() -> None:
     command = [sys.executable, "-c", PATIENT, "1000"]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -47,7 +47,7 @@ def test_same_input_gives_identical_files(checkpoint: Path, tmp_path: Path, quan
         onnx.checker.check_model(tmp_path / "a" / name)
 
 
-def test_what_every_step_hears_stays_at_8_bits_beside_weights_of_4(
+def test_every_steps_hearing_stays_at_8_bits_beside_4_bits(
     checkpoint: Path, tmp_path: Path
 ) -> None:
     """4 would save a hundredth of the whole, in keys and values that all of the text is made of."""
@@ -62,7 +62,7 @@ def test_what_every_step_hears_stays_at_8_bits_beside_weights_of_4(
 
 
 @pytest.mark.parametrize("in_half", [False, True])
-def test_quantised_models_are_made_for_the_processor_that_makes_them(
+def test_quantised_models_are_made_for_processor_that_makes_them(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_half: bool
 ) -> None:
     """Unless they are asked for another; what is float32 stays what it is."""
@@ -307,7 +307,7 @@ def test_foreign_directories_and_files_are_left_alone(checkpoint: Path, tmp_path
     assert (foreign / "chapter1.txt").read_text() == "dear"
 
 
-def test_a_file_put_into_a_conversion_keeps_it_from_being_replaced(
+def test_file_put_into_conversion_keeps_it_from_being_replaced(
     checkpoint: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -318,7 +318,7 @@ def test_a_file_put_into_a_conversion_keeps_it_from_being_replaced(
     assert (out / "notes.txt").read_text() == "precious"
 
 
-def test_a_folder_of_a_conversion_that_cannot_be_looked_into_keeps_it_from_being_replaced(
+def test_folder_of_unreadable_conversion_is_not_replaced(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -416,7 +416,7 @@ def test_interrupted_run_leaves_nothing(
 
 
 @pytest.mark.parametrize("n_before", [0, 1, 2])
-def test_a_signal_between_two_renames_keeps_the_earlier_or_the_new(
+def test_signal_between_two_renames_keeps_earlier_or_new(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_before: int
 ) -> None:
     out = tmp_path / "folder" / "out"
@@ -445,9 +445,7 @@ def test_a_signal_between_two_renames_keeps_the_earlier_or_the_new(
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_what_a_killed_conversion_left_goes_when_it_is_not_the_last_whole_one(
-    checkpoint: Path, tmp_path: Path
-) -> None:
+def test_rest_of_killed_conversion_goes_unless_it_is_last(checkpoint: Path, tmp_path: Path) -> None:
     """A kill between two renames leaves the earlier model under a hidden name, and no other."""
     out = tmp_path / "folder" / "out"
     convert_checkpoint(checkpoint, out, PLAIN)
@@ -549,7 +547,7 @@ def test_a_model_may_be_read_by_whom_any_new_folder_may(
     assert (tmp_path / "out").stat().st_mode == (tmp_path / "made").stat().st_mode
 
 
-def test_half_a_model_goes_before_another_is_written_and_the_last_whole_one_stays(
+def test_half_a_model_goes_first_and_the_last_whole_one_stays(
     checkpoint: Path, tmp_path: Path, meanwhile: Callable[[Callable[[], None]], None]
 ) -> None:
     """They may fill the disk; a kill between two renames leaves a whole one under such a name."""
@@ -588,7 +586,7 @@ def test_a_file_that_comes_while_a_model_is_made_is_not_replaced(
 
 
 @pytest.mark.parametrize("error", [SystemExit(143), KeyboardInterrupt()])
-def test_a_signal_before_the_first_model_has_its_name_ends_the_run(
+def test_signal_before_first_model_has_its_name_ends_run(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     real, errors = Path.rename, [error]

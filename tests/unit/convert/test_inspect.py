@@ -37,7 +37,7 @@ def test_the_state_of_each_file_in_order_of_names(tmp_path: Path) -> None:
     assert files["b"]["bytes"] == 5
 
 
-def test_windows_are_steps_of_two_hundredths_up_to_thirty_seconds(tmp_path: Path) -> None:
+def test_windows_are_steps_of_20_ms_up_to_30_seconds(tmp_path: Path) -> None:
     write(tmp_path)
     assert describe(tmp_path)["windows_s"] == {"shortest": 0.02, "longest": 30.0, "step": 0.02}
 

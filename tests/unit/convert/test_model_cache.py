@@ -203,7 +203,7 @@ def test_a_damaged_entry_is_made_again_in_one_line(
     assert (line.count(";"), line.count("\n")) == (1, 0), "not what to do: that is done"
 
 
-def test_a_description_that_changed_is_made_again_but_for_its_hefs(
+def test_description_that_changed_is_made_again_but_for_its_hefs(
     conversions: list[object], checkpoint: Path
 ) -> None:
     target = model_cache.resolve_model(str(checkpoint))
@@ -490,7 +490,7 @@ def test_a_checkpoint_or_a_model_directory_is_none(description: Path, tmp_path: 
     assert not is_described(description)
 
 
-def test_a_description_with_its_conversion_beside_it_is_a_model_directory(
+def test_description_beside_its_conversion_is_a_model_directory(
     description: Path,
 ) -> None:
     spec = replace(toy_spec(), quantization="int4")

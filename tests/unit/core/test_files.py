@@ -144,7 +144,7 @@ def test_an_unwritable_place_is_one_clear_error(tmp_path: Path) -> None:
         write_file(tmp_path / "file" / "a.txt", "x")
 
 
-def test_who_reads_a_file_while_it_is_written_anew_reads_all_of_the_old_one(tmp_path: Path) -> None:
+def test_reader_of_a_file_being_replaced_reads_all_of_the_old(tmp_path: Path) -> None:
     """The new one takes its place when it is whole: at no moment is there half of one."""
     path = tmp_path / "a.txt"
     write_file(path, "old and whole")
@@ -188,7 +188,7 @@ def test_what_the_system_has_no_word_for_is_told_as_it_came(
     assert told == [(tmp_path, f"[Errno None] None: {str(tmp_path)!r}")]
 
 
-def test_the_cache_is_where_the_user_says_or_where_the_system_has_caches(
+def test_cache_is_where_user_says_or_where_system_has_caches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
@@ -201,7 +201,7 @@ def test_the_cache_is_where_the_user_says_or_where_the_system_has_caches(
     assert cache_root() == Path("/own")
 
 
-def test_a_tilde_that_a_shell_left_is_the_home_unless_something_is_called_so(
+def test_tilde_left_by_a_shell_is_home_unless_a_file_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -254,7 +254,7 @@ def test_the_place_of_a_file_is_no_folder_and_in_one(tmp_path: Path) -> None:
         require_writable_file(tmp_path / "a" / "b", "give another")
 
 
-def test_what_the_system_says_is_told_and_what_is_no_such_word_is_not(tmp_path: Path) -> None:
+def test_errors_of_the_system_are_told_and_other_numbers_not(tmp_path: Path) -> None:
     for error, said in (
         (OSError(28, "No space left on device"), r"/a \(No space left on device\)"),
         (OSError("odd"), r"/a \(odd\)"),

@@ -67,7 +67,7 @@ def taken(**values: Any) -> Options:
     return options
 
 
-def test_what_is_not_given_is_as_the_defaults_or_the_base_have_it() -> None:
+def test_what_is_not_given_is_as_defaults_or_base_have_it() -> None:
     assert PartialOptions(Options).on() == Options()
     assert PartialOptions(Options, {"share": 0.25}).on() == Options(share=0.25)
     base = Options(language="de", share=0.75)
@@ -91,7 +91,7 @@ def test_options_within_others_are_changed_where_they_are() -> None:
     assert given.on(base) == Options(more=Words("[", 5))  # given itself, and a field of it
 
 
-def test_a_switch_stands_for_the_defaults_and_its_options_need_it() -> None:
+def test_switch_stands_for_defaults_and_its_options_need_it() -> None:
     words = {"words": PartialOptions(Words, {"prepended": "["})}
     assert PartialOptions(Options, {"words": True}, words).on() == Options(words=Words("["))
     assert PartialOptions(
@@ -167,7 +167,7 @@ def test_of_a_group_only_what_it_names_is_taken() -> None:
         ({"preset": "c"}, r"^--preset is 'c'"),
     ],
 )
-def test_a_value_of_another_type_is_refused_by_the_name_it_came_by(
+def test_value_of_another_type_is_refused_by_name_it_came_by(
     values: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(OptionError, match=said):

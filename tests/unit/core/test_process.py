@@ -270,7 +270,7 @@ def test_a_c_library_that_cannot_be_told_is_left_alone(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("taken", "told"), [((1, 1), True), ((0, 1), False), ((1, 0), False)])
-def test_blocks_of_128_kib_and_what_is_free_at_the_end_are_given_back(
+def test_blocks_of_128_kib_and_free_end_are_given_back(
     taken: tuple[int, int], told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M_TRIM_THRESHOLD is -1 and M_MMAP_THRESHOLD -3 in `malloc.h`; both are 128 KiB at first."""

@@ -60,7 +60,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name.rpartition(".")[0] for path in folder.iterdir())
 
 
-def test_what_a_killed_program_left_is_removed_and_what_a_living_one_works_on_is_not(
+def test_rest_of_killed_program_is_removed_and_of_living_is_not(
     tmp_path: Path,
 ) -> None:
     both = [".out.writing", PREFIX.removesuffix(".")]
@@ -92,7 +92,7 @@ def test_what_is_renamed_stays_and_what_is_not_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("module", "step"), [(os, "open"), (fcntl, "flock")])
-def test_a_sweep_that_comes_before_the_lock_takes_nothing_that_is_worked_on(
+def test_sweep_before_the_lock_takes_nothing_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
 ) -> None:
     """Between the making of a file and its lock nothing tells it from one that was left."""
@@ -194,7 +194,7 @@ def test_what_is_held_is_held_until_the_end_and_no_longer(tmp_path: Path) -> Non
     assert open_files() == before
 
 
-def test_a_sweep_that_holds_the_lock_at_that_moment_has_taken_what_was_made(
+def test_sweep_holding_the_lock_has_taken_what_was_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = fcntl.flock

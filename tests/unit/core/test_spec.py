@@ -99,7 +99,7 @@ def test_another_format_version_says_what_to_do() -> None:
             ModelSpec.from_json(text.encode(), "model.json")
 
 
-def test_8_bit_decoders_of_earlier_versions_are_to_be_converted_again() -> None:
+def test_earlier_8_bit_decoders_must_be_converted_again() -> None:
     spec = replace(toy_spec(), quantization="int8")
     assert spec.audio_in_codes
     for version in READABLE_VERSIONS:
@@ -281,7 +281,7 @@ def test_a_form_that_no_chip_takes_is_refused(change: dict[str, Any]) -> None:
         replace(FORM, **change)
 
 
-def test_a_form_may_be_as_large_as_that_and_has_one_that_is_emulated() -> None:
+def test_form_may_be_that_large_and_has_an_emulated_one() -> None:
     large = replace(FORM, outputs={"out": (1, 1 << 20)}, part="decoder", length=1)
     assert large.emulated_file == "hailo/e-emulated.onnx"
     assert (FORM.assets, FORM.length) == ({}, None)

@@ -23,7 +23,7 @@ def transcript(language: str, *texts: str) -> Transcript:
     return Transcript("x", 1.0, language, "transcribe", parts, Timings(), settings)
 
 
-def test_what_was_not_measured_of_a_segment_or_a_result_is_nothing() -> None:
+def test_what_was_not_measured_of_segment_or_result_is_nothing() -> None:
     made = transcript("en", "a")
     assert (made.text, made.language_probs) == ("a", {})
     (one,) = made.segments

@@ -368,7 +368,7 @@ def test_after_each_kind_of_id(
     assert allowed(generated, with_times()) == (words, list(times))
 
 
-def test_the_list_of_ids_never_taken_is_the_caller_s_or_the_checkpoint_s() -> None:
+def test_list_of_ids_never_taken_is_caller_s_or_checkpoint_s() -> None:
     after = (1,)
     text = sorted([7, *TEXT])
 

@@ -49,7 +49,7 @@ def test_conservative_is_the_default() -> None:
     assert DecodingOptions().anti_repetition is PRESETS["conservative"]
 
 
-def test_decoders_that_cannot_be_padded_get_the_penalty_of_the_study_s_chip() -> None:
+def test_unpaddable_decoders_get_the_studys_penalty() -> None:
     assert AntiRepetition(repetition_penalty=1.5) == FIXED_ANTI_REPETITION
 
 
@@ -86,7 +86,7 @@ def test_cures_out_of_range_are_refused(values: dict[str, float], message: str) 
         AntiRepetition(**values)  # type: ignore[arg-type]
 
 
-def test_padding_zero_is_none_and_targets_over_the_context_are_refused() -> None:
+def test_padding_zero_is_none_and_too_large_is_refused() -> None:
     assert AntiRepetition(pad_to=0).padding(TINY).n_added(500) == 0
     with pytest.raises(OptionError, match="1500"):
         AntiRepetition(pad_to=1501).padding(TINY)
@@ -306,7 +306,7 @@ def how(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_an_option_has_its_name_and_those_that_users_of_other_programs_know(name: str) -> None:
+def test_option_has_its_name_and_those_of_other_programs(name: str) -> None:
     own = TYPED.get(name, "--" + name.replace("_", "-"))
     assert typed_name(every()[name]) == (own[2:] if how(name).settings_only else own)
     short = (how(name).short,) if how(name).short else ()

@@ -73,7 +73,7 @@ def test_what_just_fits_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None
 
 
 @pytest.mark.parametrize("n_initial", [300, 223, 222, 216])
-def test_a_long_carried_prompt_leaves_the_text_before_what_room_there_is(n_initial: int) -> None:
+def test_long_carried_prompt_leaves_room_for_text_before(n_initial: int) -> None:
     initial = ("23456789" * 40)[:n_initial]
     prompt = maker(initial_prompt=initial, carry_initial_prompt=True)
     shown = prompt.tokens("en", tuple(range(2, 10)) * 9, is_first=False)[1:-4]
@@ -119,12 +119,12 @@ def test_models_without_start_of_previous_take_no_prompt(prompts: dict[str, Any]
         maker(replace(TOY_TOKENS, sot_prev=None), **prompts)
 
 
-def test_models_without_start_of_previous_are_shown_no_text_before() -> None:
+def test_models_without_start_of_previous_get_no_text_before() -> None:
     prompt = maker(replace(TOY_TOKENS, sot_prev=None), prefix="ab")
     assert prompt.tokens("en", (5, 6), is_first=True) == (*CONTROL, 1, 1)
 
 
-def test_where_the_model_writes_times_it_is_not_told_to_leave_them_out() -> None:
+def test_model_that_writes_times_is_not_told_to_omit_them() -> None:
     options = DecodingOptions(timestamps=True)
     prompt = PromptMaker(Tokenizer(Letters(), TOY_TOKENS), TINY, options)  # type: ignore[arg-type]
     assert prompt.tokens("en", (), is_first=True) == CONTROL[:-1]

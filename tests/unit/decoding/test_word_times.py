@@ -127,7 +127,7 @@ def test_times_alone_need_no_product_with_the_vocabulary(
     assert [replace(word, probability=1.0) for word in exact] == words
 
 
-def test_a_word_of_several_tokens_lasts_from_its_first_to_its_last(
+def test_word_of_several_tokens_lasts_from_its_first_to_its_last(
     tokenizer: Tokenizer,
 ) -> None:
     n_tokens = len(tokenizer.encode(" Unbelievably"))
@@ -148,7 +148,7 @@ def test_audio_ends_where_the_window_s_content_does(
     assert max(word.end_s for word in words) <= 1.2
 
 
-def test_a_word_s_probability_is_the_mean_of_its_tokens_among_all_text(
+def test_word_s_probability_is_mean_of_its_tokens_among_all_text(
     tokenizer: Tokenizer,
 ) -> None:
     ids = tokenizer.encode(" Unbelievably")
@@ -286,7 +286,7 @@ def test_words_go_to_segments_by_the_number_of_their_tokens() -> None:
     assert times_of(first) == [(1.0, 1.4), (1.4, 1.8)]
 
 
-def test_a_segment_without_text_of_its_own_has_no_words_and_keeps_its_times() -> None:
+def test_segment_without_own_text_has_no_words_and_keeps_times() -> None:
     silent, spoken = mended(STEADY, [(0.0, 0.7), (1.0, 2.2)], 0.9, n_tokens=[0, 3])
     assert (silent.words, silent.start_s, silent.end_s) == ((), 0.0, 0.7)
     assert len(spoken.words) == 3
@@ -398,7 +398,7 @@ def test_the_median_is_at_most_seven_tenths_of_a_second() -> None:
     assert times_of(segment)[-1] == pytest.approx((5.1, 6.5))
 
 
-def test_the_first_word_after_a_pause_is_not_longer_than_twice_the_median() -> None:
+def test_first_word_after_pause_is_not_longer_than_twice_median() -> None:
     words = [(" a", 0.0, 3.0), (" b", 3.0, 3.4), (" c", 3.4, 3.8)]
     (segment,) = mended(words, [(0.0, 3.8)])
     assert times_of(segment) == [pytest.approx((2.2, 3.0)), (3.0, 3.4), (3.4, 3.8)]
@@ -434,7 +434,7 @@ def test_two_words_after_a_pause_share_its_end() -> None:
     assert times_of(segment)[:2] == [pytest.approx((2.8, 3.6)), pytest.approx((3.6, 4.4))]
 
 
-def test_a_first_word_of_fair_length_makes_room_for_a_second_that_is_too_long() -> None:
+def test_fair_first_word_makes_room_for_a_too_long_second() -> None:
     """Both get twice the median of 0.2 s, counted from the second's end."""
     words = [(" a", 0.0, 0.7), (" b", 0.7, 1.4), (" c", 1.4, 1.6), (" d", 1.6, 1.8)]
     words += [(" e", 1.8, 2.0)]
@@ -442,7 +442,7 @@ def test_a_first_word_of_fair_length_makes_room_for_a_second_that_is_too_long() 
     assert times_of(segment)[:2] == [pytest.approx((0.6, 1.0)), pytest.approx((1.0, 1.4))]
 
 
-def test_two_words_far_apart_after_a_pause_give_the_first_its_full_length() -> None:
+def test_distant_words_after_a_pause_give_the_first_its_length() -> None:
     """From the first's start to the second's end is more than four medians."""
     words = [(" a", 3.5, 4.0), (" b", 5.25, 5.75), (" c", 5.75, 6.25)]
     assert times_of(mended(words, [(3.5, 6.25)])[0])[0] == (3.0, 4.0)
@@ -452,7 +452,7 @@ def test_two_words_far_apart_after_a_pause_give_the_first_its_full_length() -> N
     assert times_of(mended(near, [(3.5, 6.0)])[0])[0] == (3.5, 4.0)
 
 
-def test_a_segment_s_start_stands_against_a_first_word_that_is_half_a_second_early() -> None:
+def test_segment_start_corrects_a_first_word_half_a_second_early() -> None:
     words = [(" a", 0.4, 1.4), (" b", 1.4, 1.8), (" c", 1.8, 2.2), (" d", 2.2, 2.6)]
     (segment,) = mended(words, [(1.1, 2.6)], 1.4)
     # 1.0, where the median of 0.4 s before the word's end lies, is before the segment's start.
@@ -476,7 +476,7 @@ def test_a_segment_that_starts_behind_its_first_word_follows_it() -> None:
     assert (segment.start_s, segment.words[0].start_s) == (1.0, 1.0)
 
 
-def test_a_segment_s_end_stands_against_a_last_word_that_is_half_a_second_late() -> None:
+def test_segment_end_corrects_a_last_word_half_a_second_late() -> None:
     words = [*STEADY, (" d", 2.2, 3.6)]
     (segment,) = mended(words, [(1.0, 3.0)], 0.9)
     assert (segment.end_s, segment.words[-1].end_s) == (3.0, 3.0)
@@ -497,7 +497,7 @@ def test_each_segment_knows_where_the_one_before_it_ended() -> None:
     assert times_of(second)[0] == (2.2, 3.4)
 
 
-def test_a_pause_is_counted_from_the_last_word_not_from_where_a_segment_ended() -> None:
+def test_pause_counts_from_the_last_word_not_the_segment_end() -> None:
     """Nothing was said in the first segment, or no more than up to 2.2 s of it."""
     words = [(" d", 2.9, 4.4), (" e", 4.4, 4.8), (" f", 4.8, 5.2)]
     _, spoken = mended(words, [(0.0, 3.0), (3.0, 5.2)], n_tokens=[0, 3])
@@ -540,7 +540,7 @@ def test_the_median_of_every_shape(shape: tuple[int, ...]) -> None:
     assert np.array_equal(median_filter(values), expected)
 
 
-def test_every_language_has_a_token_between_the_text_and_the_times(
+def test_every_language_has_token_between_text_and_times(
     tokenizer: Tokenizer,
 ) -> None:
     special = tokenizer.special

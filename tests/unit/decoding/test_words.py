@@ -43,7 +43,7 @@ def test_a_character_of_several_tokens_is_not_taken_apart(tokenizer: Tokenizer) 
     assert [text for text, _ in split_words(tokenizer, tokens, "zh")] == [" 🧑", "🚀", " fly"]
 
 
-def test_a_text_that_breaks_off_within_a_character_keeps_its_tokens(tokenizer: Tokenizer) -> None:
+def test_text_that_breaks_off_within_character_keeps_its_tokens(tokenizer: Tokenizer) -> None:
     """The last token begins a character that does not end: it is what is left."""
     for language in ("en", "ko"):
         words = split_words(tokenizer, [23142, 99], language)
@@ -135,7 +135,7 @@ def test_median_reflects_at_the_ends_and_leaves_short_rows() -> None:
     assert median_filter(values[:, :3]).tolist() == values[:, :3].tolist()
 
 
-def test_tokens_start_where_attention_moves_and_padding_counts_for_nothing() -> None:
+def test_tokens_start_where_attention_moves_without_padding() -> None:
     attention = np.full((2, 4, 60), 1e-4, np.float32)
     for token in range(4):
         attention[:, token, token * 10 : token * 10 + 10] = 0.1

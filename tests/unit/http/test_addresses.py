@@ -102,7 +102,7 @@ def test_a_certificate_and_its_key_need_each_other(names: tuple[str | None, str 
         Tls(cert, key, ("web-cert", "web-key"))
 
 
-def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(
+def test_key_with_password_is_refused_and_nobody_is_asked_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without any, OpenSSL asks at the terminal, for ever."""
@@ -158,7 +158,7 @@ def test_a_server_is_asked_for_by_its_addresses(host: str, kind: str) -> None:
     assert status(asked(host, kind=kind)) is None
 
 
-def test_a_server_that_does_not_know_its_address_is_asked_for_by_its_names() -> None:
+def test_server_without_known_address_is_asked_for_by_names() -> None:
     """As at a socket of the file system."""
     for scope in (asked("localhost"), asked("192.168.1.5")):
         expected = None if scope["headers"][0][1] == b"localhost" else MISDIRECTED
@@ -184,7 +184,7 @@ def test_a_server_is_asked_for_by_the_names_of_its_machine(
     assert status(asked("box.example.org.local")) == MISDIRECTED
 
 
-def test_an_address_is_the_same_however_it_is_spelt_and_whichever_card_it_is_reached_by() -> None:
+def test_address_is_the_same_in_any_spelling_and_from_any_card() -> None:
     assert status(asked("[fe80::1]", at="fe80::1%eth0")) is None
     assert status(asked("[fe80::9]"), Hosts.of("FE80:0::9")) is None
 

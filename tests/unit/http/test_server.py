@@ -58,7 +58,7 @@ def test_what_is_no_request_is_refused_in_one_whole_answer() -> None:
     ("started", "complete", "is_answered"),
     [(False, False, True), (True, False, False), (True, True, True)],
 )
-def test_an_answer_that_has_begun_is_cut_and_whoever_makes_it_knows(
+def test_answer_that_has_begun_is_cut_and_whoever_makes_it_knows(
     started: bool, complete: bool, is_answered: bool
 ) -> None:
     answering = cycle(started=started, complete=complete)

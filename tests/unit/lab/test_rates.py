@@ -55,7 +55,7 @@ def test_an_interval_holds_its_share_in_the_middle(level: float, low: float, hig
     assert _middle(np.arange(101.0), level) == pytest.approx((low, high))
 
 
-def test_ninety_five_percent_of_a_thousand_draws_is_what_is_not_told() -> None:
+def test_interval_leaves_out_95_percent_of_a_thousand_draws() -> None:
     scores = [Score(substitutions=n % 4, hits=10 + n) for n in range(12)]
     told = confidence_interval(scores, level=0.95, n_resamples=1000, seed=0)
     assert confidence_interval(scores) == told
@@ -66,7 +66,7 @@ def test_ninety_five_percent_of_a_thousand_draws_is_what_is_not_told() -> None:
     assert evaluation.wer_interval() == (0.5, 0.5)
 
 
-def test_what_is_not_told_is_the_same_for_differences_and_evaluations() -> None:
+def test_hidden_parts_are_the_same_for_differences_and_rates() -> None:
     scores = [Score(substitutions=n % 4, hits=3 * n + 7 - n % 4) for n in range(40)]
     others = [Score(substitutions=n % 3, hits=3 * n + 7 - n % 3) for n in range(40)]
     told = difference_interval(scores, others, level=0.95, n_resamples=1000, seed=0)
@@ -82,7 +82,7 @@ def test_without_files_there_is_nothing_to_draw() -> None:
     assert difference_interval([], []) == (0.0, 0.0)
 
 
-def test_a_case_s_reference_is_what_its_hypothesis_is_held_against() -> None:
+def test_case_s_reference_is_what_its_hypothesis_is_held_against() -> None:
     """Of `One two three four.` it heard all but `three`."""
     words = summarise_case(RIVAL, RIVAL_FILES[:1]).simple.words
     assert words == Score(deletions=1, hits=3)
@@ -132,7 +132,7 @@ def test_every_file_keeps_its_texts_and_the_evaluation_its_form() -> None:
     assert found.words.rate == 0.0
 
 
-def test_the_normalised_form_is_the_default_and_english_its_language() -> None:
+def test_normalised_form_is_default_and_english_its_language() -> None:
     assert evaluate([("It's two.", "it is 2")]).words.errors == 0
     assert score_file("It's two.", "it is 2").words.errors == 0
     assert normalise(" It's two.", "normalised") == "it is 2"

@@ -138,7 +138,7 @@ def test_interval_encloses_the_rate_and_follows_the_seed() -> None:
     assert low < narrow[0] < narrow[1] < high
 
 
-def test_interval_of_a_difference_draws_the_same_files_on_both_sides() -> None:
+def test_interval_of_difference_draws_same_files_on_both_sides() -> None:
     rng = np.random.default_rng(6)
     hard = rng.integers(0, 10, 100)  # files differ much more than systems do
     more = rng.integers(0, 2, 100)

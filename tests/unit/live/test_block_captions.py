@@ -73,7 +73,7 @@ def test_integers_are_samples_too(micro: Transcriber, audio: FloatArray, expecte
 
 
 @pytest.mark.slow
-def test_a_rate_of_a_sound_card_is_that_of_the_model_before_it_is_heard(
+def test_rate_of_sound_card_is_that_of_model_before_it_is_heard(
     micro: Transcriber, audio: FloatArray, expected: str
 ) -> None:
     faster = soxr.resample(audio, SAMPLE_RATE_HZ, 48_000, quality="VHQ")
@@ -118,7 +118,7 @@ def told(events: Iterable[Event]) -> list[tuple[str, float]]:
     return [(type(event).__name__, event.heard_s) for event in events]
 
 
-def test_a_program_of_asyncio_goes_on_while_blocks_are_transcribed() -> None:
+def test_program_of_asyncio_goes_on_while_blocks_are_transcribed() -> None:
     plain: Any = Patient()
     said = speech(range(4))
     expected = told(stream(blocks(said), BlockCaptions(plain, detector=Loudness())))
@@ -162,7 +162,7 @@ def test_captions_are_as_they_were_asked_for() -> None:
             BlockCaptions(plain, None, options, detector=Loudness())
 
 
-def test_speech_is_told_from_silence_by_silero_s_detector_unless_there_is_another(
+def test_silero_tells_speech_unless_another_detector_is_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain: Any = Heedless()

@@ -48,7 +48,7 @@ def test_words_are_committed_when_hypotheses_of_a_second_agree() -> None:
     assert partials[-1].tentative
 
 
-def test_what_was_fed_at_once_gives_one_partial_and_counts_the_others() -> None:
+def test_audio_fed_at_once_gives_one_partial_and_counts_others() -> None:
     audio = speech(range(8))
     (events, captioner) = run(audio, Speller(), sizes=(audio.size,))
     assert [type(event).__name__ for event in events] == ["Started", "Partial", "Completed"]
@@ -57,7 +57,7 @@ def test_what_was_fed_at_once_gives_one_partial_and_counts_the_others() -> None:
     assert final.n_skipped == captioner.statistics.n_skipped
 
 
-def test_partials_that_were_due_before_a_final_text_are_counted_with_it() -> None:
+def test_partials_due_before_a_final_text_are_counted_with_it() -> None:
     """Sound to sample 35,360 is in 70 frames, four more are a pause: 11 were due, of 3,200 each."""
     audio = np.concatenate([speech(range(8)), silence(0.5)])
     events, captioner = run(audio, Speller(), sizes=(audio.size,))
@@ -75,7 +75,7 @@ def test_a_segment_is_cut_when_it_is_as_long_as_it_may_be() -> None:
     assert (first.reason, first.heard_s) == ("length", 1.024)
 
 
-def test_what_follows_a_loss_has_its_place_in_time_and_no_pre_roll_from_before() -> None:
+def test_audio_behind_a_loss_has_its_place_and_no_pre_roll() -> None:
     captioner = Captioner(Speller(), Loudness(), quick())
     events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
     events += captioner.lose(80_000)

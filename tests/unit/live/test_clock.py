@@ -20,7 +20,7 @@ class Times:
         return StreamClock(lambda: self.now_s, lambda: 1_000_000.0 + self.now_s)
 
 
-def test_what_is_not_live_counts_as_said_at_its_own_speed_from_the_beginning() -> None:
+def test_audio_that_is_not_live_counts_at_its_own_speed() -> None:
     times = Times()
     clock = times.clock()
     times.now_s = 53.5
@@ -40,7 +40,7 @@ def test_what_is_live_was_said_when_it_was_captured() -> None:
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_a_recording_says_when_it_was_spoken_however_it_is_played(live: bool) -> None:
+def test_recording_says_when_it_was_spoken_however_it_is_played(live: bool) -> None:
     times = Times()
     clock = times.clock()
     if live:
@@ -51,7 +51,7 @@ def test_a_recording_says_when_it_was_spoken_however_it_is_played(live: bool) ->
     assert clock.moment(5.5, 6.0)["wall_s"] == 2_003.5
 
 
-def test_captions_of_a_recording_are_told_with_the_time_at_which_it_was_spoken() -> None:
+def test_captions_of_a_recording_have_the_time_of_speaking() -> None:
     """Half a second of the stream came before it, some of which is no whole frame yet."""
     captioner = Captioner(Speller(), Loudness())
     assert list(captioner.feed(silence(0.5))) == []

@@ -40,7 +40,7 @@ def ids(words: list[BufferWord]) -> list[int]:
     return [token for word in words for token in word.tokens]
 
 
-def test_one_hypothesis_commits_nothing_however_soon_words_settle() -> None:
+def test_one_hypothesis_commits_nothing_however_short_settle_is() -> None:
     text = RunningText(Agreement(0.0))
     text.update(heard(1, 2, 3), 5.0)
     assert (ids(text.committed), len(text.tentative)) == ([], 3)
@@ -93,7 +93,7 @@ def test_alignatt_without_alignment_commits_what_agrees() -> None:
     assert text.settled_s == 1.0
 
 
-def test_a_word_that_changes_begins_anew_and_holds_back_those_behind_it() -> None:
+def test_changed_word_begins_again_and_holds_others_back() -> None:
     text = RunningText(Agreement(1.0))
     text.update(heard(1, 2, 3, 4), 1.0)
     text.update(heard(1, 5, 3, 4), 2.0)
@@ -202,7 +202,7 @@ few_words = st.lists(st.sampled_from("abc"), max_size=4)
 @example(["a", "b", "c"], ["a", "x", "b", "c", "d"])  # one put between
 @example(["a", "b", "c"], ["a", "c", "d"])  # one dropped
 @example(["a", "b", "c"], ["x", "x", "x", "x", "x", "b", "c"])  # too many put before
-def test_of_ways_to_count_off_the_one_with_the_fewest_edits_is_taken(
+def test_of_ways_to_count_off_one_with_fewest_edits_is_taken(
     before: list[str], later: list[str]
 ) -> None:
     """Of several the one that counts off as many words as were committed, or nearly."""
@@ -233,14 +233,14 @@ def test_a_mark_that_joins_the_last_of_several_words(joined: BufferWord, rest: s
     assert [word.probability for word in words] == [0.5, None]
 
 
-def test_an_engine_that_changed_its_mind_about_what_stays_is_counted_off_by_words() -> None:
+def test_changed_committed_words_are_counted_off_by_words() -> None:
     text = RunningText(Agreement(0.0), committed=list(heard(1, 2).words))
     assert ids(list(text.behind_committed(heard(2, 3)))) == [3]
     assert ids(list(text.behind_committed(heard(1, 2, 3)))) == [3]
     assert ids(list(text.finish(heard(9, 2, 3)))) == [1, 2, 3], "what was committed is shown"
 
 
-def test_words_that_stay_get_the_times_that_the_last_hypothesis_has_for_their_tokens() -> None:
+def test_committed_words_get_times_of_the_last_hypothesis() -> None:
     """It may have them as other words; where it has other tokens, they have no times."""
     committed = [BufferWord(" a", (1,)), BufferWord(" bc", (2, 3)), BufferWord(" d", (4,))]
     text = RunningText(Agreement(0.0), committed=committed)
@@ -260,7 +260,7 @@ def test_words_are_counted_that_were_heard_again() -> None:
         assert [old.since_s for old in text.tentative] == [1.0, 1.0]
 
 
-def test_times_of_words_become_those_of_the_stream_and_end_with_the_segment() -> None:
+def test_word_times_become_the_streams_and_end_with_the_segment() -> None:
     words = (BufferWord(" a", (1,), 0.5, 0.0, 0.25), BufferWord(" b", (2,), None, 0.5, 9.0))
     assert caption_words((*words, *heard(1).words), 10.0, 11.0) == (
         CaptionWord(" a", 0.5, 10.0, 10.25),
@@ -269,7 +269,7 @@ def test_times_of_words_become_those_of_the_stream_and_end_with_the_segment() ->
     )
 
 
-def test_a_mark_that_joins_the_last_committed_word_is_all_that_is_new() -> None:
+def test_mark_that_joins_last_committed_word_is_all_that_is_new() -> None:
     text = RunningText(Agreement(0.0))
     for length_s in (1.0, 2.0):
         text.update(BufferText((BufferWord(" a", (1,)), BufferWord(" b", (2,)))), length_s)

@@ -38,7 +38,7 @@ def test_wishes_are_obeyed_in_their_order_but_those_of_who_left() -> None:
     assert [event.label for event in events if isinstance(event, Marker)] == ["a", "c"]
 
 
-def test_a_wish_that_cannot_be_is_refused_and_those_behind_it_are_obeyed() -> None:
+def test_impossible_wish_is_refused_and_others_are_obeyed() -> None:
     controls = Controls()
     wrong = controls.ask(lambda live: live.change({"settle_s": 99.0}))
     right = controls.ask(lambda live: live.clear())

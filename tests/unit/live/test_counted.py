@@ -63,7 +63,7 @@ def test_a_device_that_dies_leaves_the_words_that_were_shown() -> None:
 
 
 @pytest.mark.parametrize("reason", ["silence", "turn", "length"])
-def test_who_goes_on_behind_a_device_that_failed_has_captions_again(reason: str) -> None:
+def test_captions_go_on_behind_a_failed_device(reason: str) -> None:
     """Nothing could be heard of the first segment, however it ended."""
     engine = Dying(0)
     told = captioner(engine, quick(min_partial_s=0.0, max_segment_s=1.5))
@@ -195,7 +195,7 @@ def test_live_captions_say_how_far_they_are_behind(
     assert told.statistics.behind_s == pytest.approx(behind_s, abs=0.15)
 
 
-def test_every_event_says_how_far_the_stream_and_the_clock_have_come() -> None:
+def test_every_event_says_how_far_stream_and_clock_have_come() -> None:
     told = captioner(Speller(), ticks=(5.0, 5.5, 5.75))
     (started,) = told.feed(spoken(0, 4 * FRAME / 16_000))
     assert isinstance(started, Started)

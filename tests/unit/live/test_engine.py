@@ -54,7 +54,7 @@ class Noting:
         return SimpleNamespace(text="")
 
 
-def test_a_segment_whose_language_is_known_is_not_asked_for_it_again() -> None:
+def test_segment_of_known_language_is_not_asked_again() -> None:
     transcriber = Noting()
     options = DecodingOptions(language="auto", detect_each_window=True)
     engine = TranscriberEngine(transcriber, options)  # type: ignore[arg-type]
@@ -65,7 +65,7 @@ def test_a_segment_whose_language_is_known_is_not_asked_for_it_again() -> None:
     assert (again.language, again.detect_each_window) == ("de", False)
 
 
-def test_what_is_translated_is_heard_in_its_own_language_and_the_whole_segment_only() -> None:
+def test_translation_is_heard_in_its_language_once_a_segment() -> None:
     transcriber = Noting()
     for task in ("transcribe", "translate"):
         engine = TranscriberEngine(transcriber, DecodingOptions(task=task))  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def test_what_is_translated_is_heard_in_its_own_language_and_the_whole_segment_o
     assert transcriber.translates == [False] * 4 + [False, True, False, True]
 
 
-def test_defaults_are_the_decoder_s_cures_and_a_bound_for_a_runaway() -> None:
+def test_defaults_are_decoder_s_cures_and_bound_for_runaway() -> None:
     options = caption_defaults(PRESETS["balanced"])
     assert options == DecodingOptions(
         anti_repetition=PRESETS["balanced"],
@@ -130,7 +130,7 @@ def test_what_needs_more_than_one_pass_is_refused(options: DecodingOptions, told
         TranscriberEngine(Noting(), options)  # type: ignore[arg-type]
 
 
-def test_what_the_model_cannot_honour_is_refused_before_anything_is_heard() -> None:
+def test_unsupported_options_are_refused_before_hearing() -> None:
     class Picky(Noting):
         def check(self, options: DecodingOptions, long: LongOptions) -> None:
             raise OptionError(f"no {options.language} here")
@@ -139,7 +139,7 @@ def test_what_the_model_cannot_honour_is_refused_before_anything_is_heard() -> N
         TranscriberEngine(Picky(), DecodingOptions(language="de"))  # type: ignore[arg-type]
 
 
-def test_whether_windows_can_be_trimmed_is_checked_before_anything_is_heard() -> None:
+def test_trimming_is_checked_before_hearing() -> None:
     transcriber: Any = Noting()
     for trims in (True, False, None):
         TranscriberEngine(transcriber, DecodingOptions(), trim_window=trims)
@@ -187,7 +187,7 @@ def test_moonshine_hears_what_its_package_takes_in_english_only() -> None:
         engine.in_language("de")
 
 
-def test_moonshine_says_how_long_it_took_and_lets_go_of_its_weights_when_it_is_closed(
+def test_moonshine_tells_its_time_and_frees_weights_on_close(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     closed: list[object] = []

@@ -41,7 +41,7 @@ def test_a_good_stream_breaks_nothing() -> None:
     assert list(violations([])) == []
 
 
-def test_what_follows_at_once_and_was_heard_at_once_breaks_nothing() -> None:
+def test_audio_that_follows_at_once_breaks_nothing() -> None:
     """Every time is the least or the greatest that it may be; what does not change may stay."""
     start = Started(0, start_s=0.0, heard_s=0.0, at_s=0.0)
     empty = Partial(0, 0.0, 0.0, (), (), n_skipped=0, heard_s=0.0, at_s=0.0)
@@ -143,7 +143,7 @@ def test_an_absence_says_whether_it_was_wanted() -> None:
         assert as_json(replace(event, paused=True))["paused"] is True
 
 
-def test_what_is_not_known_has_no_field_and_times_on_the_wall_have_their_zone() -> None:
+def test_unknown_values_have_no_field_and_wall_times_a_zone() -> None:
     word = CaptionWord(" a", 0.5, start_s=1.00004, end_s=1.5)
     done = as_json(replace(DONE, words=(word, B), wall_s=1_700_000_000.1234, language="de"))
     assert done["words"] == (

@@ -12,7 +12,7 @@ FRAME = 512
 
 
 @given(st.lists(st.integers(0, 1500), max_size=6), st.booleans())
-def test_frames_are_those_of_the_whole_and_the_rest_is_filled_with_silence(
+def test_frames_are_those_of_the_whole_and_the_rest_is_silence(
     sizes: list[int], told_apart: bool
 ) -> None:
     n_samples = sum(sizes)

@@ -43,7 +43,7 @@ LONG, SHORT = speech(range(14)), speech([20, 21])
 PAUSE = silence(0.5)
 
 
-def test_a_language_is_decided_when_enough_was_said_and_again_at_the_end() -> None:
+def test_language_is_decided_with_enough_speech_and_at_the_end() -> None:
     engine = Guessing()
     events = run(np.concatenate([LONG, PAUSE]), engine)
     assert list(violations(events)) == []
@@ -64,7 +64,7 @@ def test_no_word_stays_while_its_language_is_open() -> None:
         assert first_s <= settled[0] < first_s + 0.9
 
 
-def test_too_little_speech_is_in_the_language_of_the_segment_before() -> None:
+def test_too_little_speech_is_in_language_of_segment_before() -> None:
     engine = Guessing()
     events = run(np.concatenate([SHORT, PAUSE, LONG, PAUSE, SHORT, PAUSE]), engine)
     finals = [event for event in events if isinstance(event, Completed)]
@@ -87,7 +87,7 @@ class Polyglot(Speller):
         return replace(heard, translation=f"{heard.language}: {len(heard.words)}")
 
 
-def test_a_segment_that_was_cut_is_heard_in_its_language_to_its_end() -> None:
+def test_segment_that_was_cut_keeps_its_language_to_its_end() -> None:
     """Another is asked for in the middle of it."""
     captioner = Captioner(Polyglot(language="de"), Loudness(), quick(max_segment_s=1.5))
     events = list(captioner.feed(speech(range(4))))
@@ -117,7 +117,7 @@ def test_where_something_may_not_be_changed_so_nothing_is(wrong: dict[str, objec
     assert settings.settings == before
 
 
-def test_words_of_final_texts_have_their_times_in_the_stream_those_that_stayed_too() -> None:
+def test_words_of_final_texts_have_their_times_in_the_stream() -> None:
     events = run(np.concatenate([silence(1.0), LONG, PAUSE]), Speller())
     (final,) = [event for event in events if isinstance(event, Completed)]
     (*_, partial) = [event for event in events if isinstance(event, Partial)]

@@ -62,7 +62,7 @@ def test_a_word_or_two_do_not_settle_the_language() -> None:
     assert engine.told == [None, None, None, "de"]
 
 
-def test_a_short_segment_is_taken_to_be_in_the_language_before_it_and_a_long_one_is_asked() -> None:
+def test_short_segment_takes_the_language_before_it() -> None:
     engine = Guesser(["de", "en"])
     listener, _ = listening(engine)
     listener.transcribe_all(segment(), audio(3.0))
@@ -82,7 +82,7 @@ def test_what_too_little_speech_was_taken_for_is_not_kept() -> None:
     assert engine.told == [None, None, None, "de"]
 
 
-def test_what_was_found_is_forgotten_when_another_language_is_asked_for() -> None:
+def test_found_language_is_forgotten_when_another_is_asked_for() -> None:
     """A short segment is heard in that one, not in the one of the segment before."""
     engine = Guesser(["de", "en"])
     listener, _ = listening(engine)
@@ -94,7 +94,7 @@ def test_what_was_found_is_forgotten_when_another_language_is_asked_for() -> Non
     assert engine.told == [None, None]
 
 
-def test_what_another_segment_left_is_the_draft_until_something_of_this_one_was_heard() -> None:
+def test_carried_text_is_the_draft_until_something_was_heard() -> None:
     left = Draft((1, 2, 3))
     running = RunningSegment(1, RunningText(Agreement(1.0)), 0, carried=left)
     assert running.draft is left
@@ -136,7 +136,7 @@ class Drafted(Speller):
         return self.says or super().transcribe(audio, draft, **named)
 
 
-def test_the_draft_behind_a_cut_begins_with_the_first_word_behind_it() -> None:
+def test_draft_behind_cut_begins_with_first_word_behind_it() -> None:
     engine = Drafted()
     captioner = Captioner(engine, Loudness(), CaptionOptions(max_segment_s=1.5))
     events = list(captioner.feed(speech(range(8))))  # is cut, and one partial follows

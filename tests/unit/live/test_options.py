@@ -52,7 +52,7 @@ def test_what_is_a_time_is_typed_in_seconds() -> None:
         assert typed == ((f"--{bare.replace('_', '-')}", "S") if is_time else ("", ""))
 
 
-def test_options_that_are_not_given_are_those_that_the_documents_name() -> None:
+def test_default_options_are_those_of_the_documents() -> None:
     assert asdict(CaptionOptions()) == {
         "vad_threshold": 0.35, "min_silence_s": 0.5, "sentence_silence_s": 0.0,
         "min_speech_s": 0.1, "pre_roll_s": 0.4, "min_partial_s": 0.5,
@@ -97,7 +97,7 @@ def test_what_may_not_change_is_told(given: dict[str, object], told: str) -> Non
 
 
 @pytest.mark.parametrize(("asked_s", "longest_s"), [(None, 9.0), (5.0, 5.0), (9.0, 9.0)])
-def test_a_segment_is_as_long_as_asked_for_or_as_the_engine_hears(
+def test_segment_is_as_long_as_asked_for_or_as_engine_hears(
     asked_s: float | None, longest_s: float
 ) -> None:
     assert CaptionOptions(max_segment_s=asked_s).longest_s(9.0) == longest_s

@@ -34,7 +34,7 @@ def test_a_segment_has_its_pre_roll_and_no_more(pre_roll_s: float, n_frames: int
     assert cutter.start == (8 - n_frames) * FRAME
 
 
-def test_what_is_skipped_is_no_pre_roll_and_half_a_click_before_it_counts_no_more() -> None:
+def test_skipped_audio_is_no_pre_roll_and_resets_clicks() -> None:
     cutter = segmenter(pre_roll_s=0.32)
     signals(cutter, N, S)
     cutter.skip(100)
@@ -91,7 +91,7 @@ def test_a_segment_is_theirs_who_said_most_of_its_beginning(
     assert cutter.speaker == whose
 
 
-def test_ten_frames_by_another_are_their_turn_and_nine_are_a_word_between() -> None:
+def test_ten_frames_by_another_are_a_turn_and_nine_are_not() -> None:
     cutter, signals = said_by(0, 0, *[1] * 9, 0, 0, *[1] * 10)
     assert signals == [None, Signal.STARTED, *[None] * 20, Signal.TURNED]
     assert cutter.speaker == 0
@@ -103,7 +103,7 @@ def test_two_others_who_interrupt_have_no_turn_together() -> None:
     assert Signal.TURNED not in signals
 
 
-def test_who_spoke_behind_another_has_not_begun_a_turn_in_the_next_segment() -> None:
+def test_speaking_behind_another_begins_no_turn_later() -> None:
     cutter, _ = said_by(0, 0, *[1] * 6)
     signals = [cutter.push(frame) for frame in frames(*[N] * 32)]
     assert signals[-1] is Signal.ENDED
@@ -129,7 +129,7 @@ def test_a_turn_behind_a_cut_has_its_place_in_the_rest() -> None:
     assert cutter.turn() == 4 * FRAME - 700
 
 
-def test_a_turn_that_had_begun_before_a_cut_begins_anew_behind_it() -> None:
+def test_turn_that_had_begun_before_cut_begins_anew_behind_it() -> None:
     cutter, _ = said_by(0, 0, *[1] * 6)
     cutter.cut(3 * FRAME)
     told = [cutter.push(frame, 1) for frame in frames(*[S] * 10)]
@@ -145,11 +145,11 @@ def test_thresholds_that_are_changed_hold_from_the_next_frame_on() -> None:
     assert signals(cutter, 0.4, 0.4, N) == ".SE"
 
 
-def test_speech_starts_a_segment_when_it_lasts_and_silence_ends_it_likewise() -> None:
+def test_lasting_speech_starts_and_silence_ends_a_segment() -> None:
     assert signals(segmenter(), N, S, N, S, S, N, N, S, N, N, N, N, S) == "....S.....E.."
 
 
-def test_a_segment_goes_on_until_speech_is_well_below_the_threshold() -> None:
+def test_segment_goes_on_until_speech_is_well_below_threshold() -> None:
     assert signals(segmenter(), S, S, Q, Q, Q, Q, Q, Q) == ".S......"
     assert signals(segmenter(), S, S, 0.36, 0.34, 0.34, 0.34) == ".S...E"
     assert signals(segmenter(), Q, Q, Q, Q) == "...."

@@ -48,7 +48,7 @@ def test_segments_add_up_by_their_language() -> None:
 
 
 @pytest.mark.parametrize(("system", "unit"), [("linux", 1024), ("darwin", 1024 * 1024)])
-def test_memory_is_told_in_mebibytes_whatever_the_system_counts_in(
+def test_memory_is_told_in_mebibytes_whatever_system_counts_in(
     monkeypatch: pytest.MonkeyPatch, system: str, unit: int
 ) -> None:
     monkeypatch.setattr("sys.platform", system)
@@ -57,7 +57,7 @@ def test_memory_is_told_in_mebibytes_whatever_the_system_counts_in(
     assert CaptionStatistics().as_json()["memory_mib"] == 3.0
 
 
-def test_figures_have_as_many_digits_as_mean_something_and_latencies_their_percentiles() -> None:
+def test_figures_have_meaningful_digits_and_latency_percentiles() -> None:
     figures = CaptionStatistics(
         n_calls=1, n_partials=3, partial_passes=4, compute_s=0.123456, n_away=2,
         n_away_samples=24_000, n_paused_samples=40_000,

@@ -100,7 +100,7 @@ class Waiting(Speller):
 
 
 @pytest.mark.usefixtures("small")
-def test_what_waits_for_nobody_loses_what_there_is_no_room_for_and_says_so() -> None:
+def test_source_that_cannot_wait_loses_the_rest_and_says_so() -> None:
     source = Played(AUDIO, pace=Pace.REAL_TIME)
     events, captioner = events_of(source, Waiting(lambda: source.wait_for_more(100)))
     assert list(violations(events)) == []
@@ -118,7 +118,7 @@ def test_what_waits_for_nobody_loses_what_there_is_no_room_for_and_says_so() -> 
 
 
 @pytest.mark.usefixtures("small")
-def test_what_can_wait_loses_nothing_and_is_not_read_further_than_there_is_room() -> None:
+def test_source_that_can_wait_loses_nothing() -> None:
     events, captioner = events_of(Played(AUDIO), Waiting(Small.full.wait))
     assert list(violations(events)) == []
     assert text_of(events) == TEXT
@@ -178,7 +178,7 @@ def test_a_source_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(events[-1], Completed)
 
 
-def test_what_was_captured_is_heard_to_its_end_with_pauses_between(
+def test_captured_audio_is_heard_to_its_end_with_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Only a quiet that lasts ends a stream that was stopped, not moments of it together."""
@@ -244,7 +244,7 @@ def test_when_a_stream_has_ended_nothing_is_obeyed_any_more() -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_a_source_that_waits_for_room_is_let_go_when_nobody_listens_any_more() -> None:
+def test_source_waiting_for_room_is_freed_when_nobody_listens() -> None:
     events = CaptionStream(
         Played(AUDIO), Captioner(Waiting(Small.full.wait), Loudness(), quick())
     ).events()

@@ -72,7 +72,7 @@ def test_the_supervisor_takes_the_configuration() -> None:
     assert config["ports"].keys() == config["ports_description"].keys()
 
 
-def test_the_image_is_that_of_the_same_version_for_each_architecture() -> None:
+def test_image_is_that_of_same_version_for_each_architecture() -> None:
     config, images = read("config.yaml"), read("build.yaml")["build_from"]
     assert sorted(images) == sorted(config["arch"])
     assert {image.rpartition(":")[2] for image in images.values()} == {__version__}

@@ -205,7 +205,7 @@ def test_a_client_that_stalls_in_the_middle_is_sent_away(
     assert sent[0]["status"] == 408
 
 
-def test_a_client_that_sends_drop_by_drop_is_sent_away_in_the_end(
+def test_client_that_sends_drop_by_drop_is_sent_away_in_end(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight seconds a drop: none alone is late, and of the fifth nothing is waited for."""

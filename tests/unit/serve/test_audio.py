@@ -43,7 +43,7 @@ def test_what_is_long_lies_on_the_disk() -> None:
     assert np.array_equal(heard, load_audio(sound))
 
 
-def test_only_the_beginning_is_decoded_where_no_more_is_asked_for() -> None:
+def test_only_beginning_is_decoded_where_no_more_is_asked_for() -> None:
     data = io.BytesIO(bytes(32_000 * 100))
     heard = asyncio.run(Decoders(AudioLimits()).decode_pcm(data, PcmForm(), stored(), 10.0))
     assert heard.size == 160_000
@@ -82,7 +82,7 @@ def test_who_leaves_ends_the_decoding_before_the_file_is_closed(
 
 
 @pytest.mark.parametrize("times", [1, 5])
-def test_formats_of_another_process_are_decoded_from_uploads_of_any_size(times: int) -> None:
+def test_foreign_formats_are_decoded_from_uploads_of_any_size(times: int) -> None:
     sound = np.tile(load_audio(DEMO), times)
     with tempfile.SpooledTemporaryFile(1 << 20) as upload:
         content = io.BytesIO()

@@ -43,7 +43,7 @@ def test_what_is_long_waits_for_what_is_short_unless_it_is_live() -> None:
     ]  # fmt: skip
 
 
-def test_waits_are_told_by_how_urgent_a_recording_is_not_by_its_api() -> None:
+def test_waits_are_told_by_urgency_not_by_api() -> None:
     job, metrics = object.__new__(Job), Metrics()
     job.caller, job.priority, job.failure = Caller("me", "test"), Priority.LONG, None
     job.asked_s, job.begun_s = 1.0, 3.0

@@ -100,7 +100,7 @@ def test_a_request_that_is_late_is_given_up(house: House) -> None:
     assert house.worker.queue.n_unfinished == 0
 
 
-def test_options_that_the_model_cannot_honour_are_refused_before_they_wait(house: House) -> None:
+def test_unsupported_options_are_refused_before_they_wait(house: House) -> None:
     with pytest.raises(OptionError, match="xx"):
         asyncio.run(house.text(load_audio(DEMO), language="xx"))
     assert house.worker.queue.n_unfinished == 0
@@ -194,7 +194,7 @@ def test_clients_have_equal_shares() -> None:
     assert had <= own + 2
 
 
-def test_a_short_command_is_a_short_window_where_that_is_asked_for(
+def test_short_command_is_short_window_where_that_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shapes: list[tuple[int, ...]] = []

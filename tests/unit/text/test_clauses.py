@@ -80,7 +80,7 @@ def test_what_fits_is_one_cue_wherever_its_clauses_end() -> None:
     assert cues("Good evening, everybody") == [["Good evening, everybody"]]
 
 
-def test_a_clause_may_be_a_short_line_above_one_as_long_as_is_allowed() -> None:
+def test_clause_may_be_a_short_line_above_a_longest_one() -> None:
     assert cues("a, bbbb cccc dd", width=12) == [["a,", "bbbb cccc dd"]]
 
 

@@ -55,7 +55,7 @@ def test_tsv() -> None:
     )
 
 
-def test_words_without_times_share_those_of_their_segment_by_length() -> None:
+def test_words_without_times_share_those_of_their_segment() -> None:
     words = timed_words(Segment(10.0, 15.0, "one three", (), -0.1, 0.0))
     assert [(word.start_s, word.end_s, word.text) for word in words] == [
         (10.0, 12.0, " one"),
@@ -190,7 +190,7 @@ def shown(found: Transcript, **layout: int | bool) -> list[tuple[float, float, s
     return [(cue.start_s, cue.end_s, cue.text) for cue in cues(found.segments, Layout(**layout))]  # type: ignore[arg-type]
 
 
-def test_a_line_is_full_when_the_next_word_with_its_blank_is_too_long() -> None:
+def test_line_is_full_when_next_word_with_its_blank_is_too_long() -> None:
     """`one two` are 7 characters, `two six` on a line of their own as well."""
     words = spoken("one two six ten")
     assert [text for *_, text in shown(words, max_line_width=7)] == ["one two\nsix ten"]

@@ -151,7 +151,7 @@ def test_tokens_added_among_the_text_are_left_to_the_library(
     assert loaded.decode((0, 3, 1, 4)) == text
 
 
-def test_text_is_encoded_without_the_control_tokens_that_a_file_puts_around_it(
+def test_text_is_encoded_without_control_tokens_of_a_file(
     tmp_path: Path,
 ) -> None:
     """OpenAI's own files have a post-processor that does; the bundled one has none."""
@@ -192,7 +192,7 @@ def prefix(
     return list(Tokenizer(Empty(), tokens).prefix(language, task, **named))  # type: ignore[arg-type]
 
 
-def test_a_prefix_says_language_task_and_whether_times_are_wanted() -> None:
+def test_prefix_says_language_task_and_whether_times_are_wanted() -> None:
     assert prefix("en", "transcribe") == [11, 12, 14, 19]
     assert prefix("de", "translate") == [11, 13, 15, 19]
     assert prefix("de", "translate", timestamps=True) == [11, 13, 15]
@@ -254,7 +254,7 @@ def test_a_missing_tokenizer_is_told_with_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("vocabulary", [{"a": -1, "b": 0}, {"a": 0, "b": 4}])
-def test_ids_that_are_negative_or_far_apart_are_left_to_the_library(
+def test_ids_that_are_negative_or_far_apart_are_left_to_library(
     tmp_path: Path, vocabulary: dict[str, int]
 ) -> None:
     model = {"type": "BPE", "vocab": vocabulary, "merges": []}

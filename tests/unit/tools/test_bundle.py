@@ -258,7 +258,7 @@ def test_a_job_is_of_its_part(toy: Path, build_options: CompileOptions, tmp_path
     assert make_job(toy, languages, build_options).size == "tiny"
 
 
-def test_a_bundle_has_all_that_a_build_needs_and_the_same_bytes_again(
+def test_bundle_has_all_that_build_needs_and_same_bytes_again(
     toy: Path, build_options: CompileOptions, tmp_path: Path
 ) -> None:
     data = toy / "hailo" / "decoder-2s-16.onnx.data"
@@ -289,7 +289,7 @@ def _facts(arch: str, part: str, sha256: str = "0") -> dict[str, Any]:
     return facts | dict.fromkeys(hashes, "1" * 64) | {"sha256": sha256 * 64}
 
 
-def test_each_chip_and_part_has_its_hef_and_a_new_one_takes_its_place(toy: Path) -> None:
+def test_each_chip_and_part_has_one_hef_which_is_replaced(toy: Path) -> None:
     cases = (("hailo8", "encoder"), ("hailo8", "decoder"), ("hailo10h", "encoder"))
     for arch, part in (*cases, cases[0]):
         listed = record_hef(toy, toy / "hailo" / arch / f"{part}.hef", _facts(arch, part))

@@ -68,7 +68,7 @@ def test_band_limit_takes_away_what_lies_above() -> None:
     assert level(band_limited(hiss, np.random.default_rng(5))) < 0.1 * level(hiss)
 
 
-def test_a_room_leaves_a_tail_behind_the_sound_and_nothing_before() -> None:
+def test_room_leaves_tail_behind_sound_and_nothing_before() -> None:
     click = np.zeros(16_000, np.float32)
     click[4000] = 1.0
     wet = reverberant(click, np.random.default_rng(2))

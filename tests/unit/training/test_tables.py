@@ -25,7 +25,7 @@ def row(pad_to: int, penalty: float, runaway: float) -> dict[str, float | int]:
     }
 
 
-def test_the_grid_has_a_line_for_each_target_and_a_column_for_each_rule() -> None:
+def test_grid_has_line_for_each_target_and_column_for_each_rule() -> None:
     table = tables.illness_table(
         [row(0, 1.0, 50.0), row(0, 1.1, 25.0), row(700, 1.0, 0.0), row(700, 1.1, 0.0)]
     )
@@ -37,7 +37,7 @@ def test_the_grid_has_a_line_for_each_target_and_a_column_for_each_rule() -> Non
     ]
 
 
-def test_the_course_of_a_run_has_its_last_step_and_every_thousandth() -> None:
+def test_course_of_run_has_its_last_step_and_every_thousandth() -> None:
     rates = {"dev": {"wer": 5.0}, "dev-de": {"wer": 7.0}}
     common = {"minutes": 3.2, "loss": 1.0, "ctc": 0.5}
     log = [

@@ -63,7 +63,7 @@ def test_words_of_tokens_carry_them_and_times_are_no_words() -> None:
     assert [(word.start_s, word.end_s) for word in words] == [(0.0, 1.0), (1.0, 2.0)]
 
 
-def test_segments_are_placed_in_the_recording_and_end_with_its_audio() -> None:
+def test_segments_are_placed_in_recording_and_end_with_its_audio() -> None:
     """A window of 1.5 s at 40 s, in which a model trained on 30 s writes a time behind the end."""
     audio = Window(np.zeros(24_000, np.float32), 40.0, is_sought=True)
     tokens = (at(0.0), 1, at(0.5), at(0.6), 2, at(2.0), at(2.0), 3)

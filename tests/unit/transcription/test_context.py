@@ -243,7 +243,7 @@ def test_text_is_hot_above_half_a_degree(temperature: float, shown: tuple[int, .
     assert context.previous == shown
 
 
-def test_what_was_found_hot_and_held_back_is_not_shown_when_it_is_final_either() -> None:
+def test_text_found_hot_and_held_back_is_not_shown_when_final() -> None:
     context = Context("en", (9,), conditions=True)
     hears(context, 1, pending=(2,), temperature=0.8)
     assert context.previous == ()
@@ -259,7 +259,7 @@ def test_silence_found_hot_forgets_nothing() -> None:
     assert context.previous == (9,)
 
 
-def test_without_condition_only_the_first_speech_is_shown_what_came_before_it() -> None:
+def test_without_condition_only_first_speech_sees_text_before() -> None:
     context = Context("en", (9,))
     hears(context, silent=True)
     assert context.previous == (9,)
@@ -275,7 +275,7 @@ def test_of_a_long_text_the_last_thousand_tokens_are_kept() -> None:
     assert context.previous == (*range(2, 1024), 5000, 5001)
 
 
-def test_a_pause_begins_behind_the_last_word_or_a_time_without_text() -> None:
+def test_pause_begins_behind_last_word_or_time_without_text() -> None:
     context = Context("en", ())
     window = Window(np.zeros(32_000, np.float32), 10.0)
     decoded = Decoded((), 0.0, 0.0, runaway=False)
@@ -315,7 +315,7 @@ def test_the_last_word_ends_a_window_then_its_last_time(
     assert replace(result, end_s=end_s).last_word_end_s == expected
 
 
-def test_a_language_is_the_mean_of_unsure_windows_and_that_of_the_first_sure_one() -> None:
+def test_language_is_mean_of_unsure_or_first_sure_window() -> None:
     context = Context("auto")
     assert context.detect({"en": 0.4, "de": 0.3}) == "en"
     assert context.detect({"en": 0.2, "de": 0.46}) == "de"

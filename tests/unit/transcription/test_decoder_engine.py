@@ -207,7 +207,7 @@ def test_unless_it_is_asked_for_each_window() -> None:
     assert [context.language for context in contexts] == ["de", "en"]  # of the recording
 
 
-def test_a_language_that_was_told_stays_beside_one_that_is_detected() -> None:
+def test_given_language_stays_beside_a_detected_one() -> None:
     contexts = [Context("de"), Context("auto")]
     heard, _ = transcribe(Rows(), [2, 1], contexts=contexts)
     assert [one.segments[0].language for one in heard] == ["de", "de"]
@@ -416,7 +416,7 @@ def test_what_is_chosen_looking_at_the_last_seconds_is_held_back(
 
 
 @pytest.mark.parametrize("hold_back_s", [0.0, 0.5])
-def test_a_decoder_is_asked_where_it_looks_only_where_something_is_held_back(
+def test_decoder_is_asked_for_places_only_to_hold_back(
     hold_back_s: float,
 ) -> None:
     asked: list[bool] = []
@@ -520,7 +520,7 @@ def test_a_draft_model_that_was_left_out_meanwhile_is_not_asked() -> None:
     assert (heard.segments[0].text, small.fed) == ("w2 w2", [])
 
 
-def test_what_running_audio_was_heard_as_is_its_draft_beside_a_draft_model_too() -> None:
+def test_text_of_running_audio_is_its_draft_beside_a_draft_model() -> None:
     own = engine(Reading(), draft=drafting(Reading()))
     request = WindowRequest(window(2), own.context(), Draft((2, 2), n_fixed=1))
     decoded = hear(own, request, ahead=2).decoded
@@ -529,7 +529,7 @@ def test_what_running_audio_was_heard_as_is_its_draft_beside_a_draft_model_too()
     assert decoded.drafted.n_fixed == 1
 
 
-def test_what_the_window_before_said_of_the_shared_seconds_is_a_draft() -> None:
+def test_what_window_before_said_of_shared_seconds_is_draft() -> None:
     """The draft model hears another word, so that what is right is the window before's."""
     small = Reading()
     own = engine(Reading(), draft=drafting(small))
@@ -602,7 +602,7 @@ class Eyes(Rows):
 
 
 @pytest.mark.parametrize(("last_speech_s", "start_s"), [(9.0, 9.0), (8.0, 9.08)])
-def test_a_long_first_word_is_shortened_where_its_recording_paused_before_it(
+def test_long_first_word_is_shortened_at_a_pause_before_it(
     last_speech_s: float, start_s: float
 ) -> None:
     """To twice the median, if it ends more than four medians behind the window before."""
@@ -611,7 +611,7 @@ def test_a_long_first_word_is_shortened_where_its_recording_paused_before_it(
     assert (first.start_s, first.end_s) == pytest.approx((start_s, 9.4))
 
 
-def test_a_limit_of_tokens_per_second_is_that_of_the_window_s_audio(
+def test_limit_of_tokens_per_second_is_that_of_window_s_audio(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Of one second, in a window of thirty."""

@@ -118,7 +118,7 @@ def test_who_is_left_out_hears_nothing() -> None:
     assert ears.heard == []
 
 
-def test_what_the_last_window_said_of_the_shared_seconds_is_known() -> None:
+def test_what_last_window_said_of_shared_seconds_is_known() -> None:
     words = [Word(float(at), at + 0.5, f" {at}", 1.0, (at, 10 + at)) for at in range(4)]
     context = Context("en", last_words=tuple(words))
     assert context.said_from(2.0) == (2, 12, 3, 13)
@@ -223,7 +223,7 @@ def test_several_windows_at_a_time_leave_the_draft_model_out(
     assert drafted.settings.draft_model == ""
 
 
-def test_a_draft_model_that_does_not_pay_is_left_out_and_that_is_said(
+def test_unprofitable_draft_model_is_left_out_and_told(
     helped: Transcriber, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = helped.run(helped.default_options)
@@ -237,7 +237,7 @@ def test_a_draft_model_that_does_not_pay_is_left_out_and_that_is_said(
     assert not recording.context.tally.is_profitable
 
 
-def test_a_draft_model_that_promises_nothing_is_not_loaded_and_that_is_said() -> None:
+def test_unpromising_draft_model_is_not_loaded_and_told() -> None:
     with Transcriber.from_model("micro", threads=1, draft_model="micro") as transcriber:
         assert sorted(transcriber.parts) == ["decoder", "encoder"]
         assert transcriber.transcribe(DEMO, batch_size=1).settings.draft_model == ""
@@ -269,7 +269,7 @@ def test_drafts_need_a_model_and_a_length() -> None:
         EngineOptions(draft_model="tiny", draft_tokens=17)
 
 
-def test_encoded_windows_carry_nothing_ahead_without_a_draft_model() -> None:
+def test_encoded_windows_carry_nothing_ahead_without_draft_model() -> None:
     plain = Stages(Ears(1.0), None, WindowPlan(window_s=2.0, margin_s=1.0))  # type: ignore[arg-type]
     for tally in (None, DraftStats(COST)):
         encoded = plain.encode([request(tally)])
@@ -307,7 +307,7 @@ def encoder(name: str) -> Any:
         (None, None, "onnx", False),
     ],
 )
-def test_one_encoder_does_for_both_where_graph_and_engine_are_the_same(
+def test_one_encoder_serves_both_if_graph_and_engine_are_equal(
     main: str | None, own: str | None, running: str, is_same: bool
 ) -> None:
     found = with_draft(spec_of(main), encoder=encoder("onnx"))
@@ -347,7 +347,7 @@ def test_every_id_has_to_be_the_same_token_in_both(
 
 
 @pytest.mark.parametrize("given", [None, ConvertOptions("int8", half=True)])
-def test_a_checkpoint_s_decoder_gets_four_bits_and_its_encoder_the_model_s_form(
+def test_draft_decoder_gets_four_bits_and_its_encoder_the_form(
     monkeypatch: pytest.MonkeyPatch, given: ConvertOptions | None
 ) -> None:
     asked: list[ConvertOptions | None] = []
@@ -382,7 +382,7 @@ def test_a_model_directory_is_used_as_it_is(
 @pytest.mark.parametrize(
     ("asked", "backend"), [("onnx", "onnx"), ("auto", "auto"), ("hailo", "auto")]
 )
-def test_a_draft_model_hears_through_the_processor_where_that_is_asked_for(
+def test_draft_model_hears_through_the_processor_if_asked(
     monkeypatch: pytest.MonkeyPatch, asked: str, backend: str
 ) -> None:
     """And the rest of what was asked for is the large model's, but for the chip."""
@@ -421,7 +421,7 @@ def test_a_draft_model_takes_the_model_s_windows_or_is_refused(
         DraftModel.of_model(with_draft(toy_spec(), draft_tokens=3), None, 1)
 
 
-def test_a_window_that_only_the_large_model_heard_is_decoded_by_it_alone() -> None:
+def test_window_of_the_large_model_alone_is_decoded_by_it() -> None:
     """It was encoded when drafts did not pay; a window decoded meanwhile made them pay again."""
     small = Rows()
     tally = DraftStats(COST, always=2)
@@ -435,7 +435,7 @@ def test_a_window_that_only_the_large_model_heard_is_decoded_by_it_alone() -> No
     assert small.fed == []
 
 
-def test_one_that_promises_a_gain_is_taken_and_one_that_does_not_is_named(
+def test_promising_draft_model_is_taken_and_others_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without a number of tokens, which takes any."""

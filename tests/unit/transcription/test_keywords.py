@@ -95,7 +95,7 @@ DECODING: list[tuple[dict[str, Any], str, object]] = [
 
 
 @pytest.mark.parametrize(("names", "path", "expected"), DECODING)
-def test_options_of_decoding_by_our_names_and_those_that_others_know(
+def test_decoding_options_by_our_names_and_others(
     names: dict[str, Any], path: str, expected: object
 ) -> None:
     assert attrgetter(path)(Asked(DecodingOptions(), None, names).options) == expected
@@ -122,7 +122,7 @@ def test_the_name_of_a_strategy_is_enough_and_others_go_on_top() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_who_wants_no_timestamps_gets_none_and_the_other_way_round(before: bool) -> None:
+def test_who_wants_no_timestamps_gets_none_and_other_way_round(before: bool) -> None:
     base = DecodingOptions(timestamps=before)
     for without in (True, False):
         asked = Asked(base, None, {"without_timestamps": without})
@@ -140,7 +140,7 @@ def test_who_wants_no_timestamps_gets_none_and_the_other_way_round(before: bool)
         ({"device": "cpu"}, "int4", "onnx"),
     ],
 )
-def test_kinds_of_arithmetic_and_devices_of_faster_whisper_are_put_on_what_is_given(
+def test_compute_types_and_devices_of_faster_whisper_are_mapped(
     names: dict[str, Any], quantize: str, backend: str
 ) -> None:
     model = AskedModel(ConvertOptions("int4"), EngineOptions(encoder_backend="hailo"), 0, names)
@@ -242,7 +242,7 @@ def test_progress_goes_to_the_log_where_that_is_asked_for(caplog: pytest.LogCapt
         ({"threads": 1000}, "threads is 1000"),
     ],
 )
-def test_wrong_options_of_models_are_told_before_one_is_looked_for(
+def test_wrong_model_options_are_told_before_one_is_sought(
     names: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(OptionError, match=said):

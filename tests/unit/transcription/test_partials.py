@@ -120,7 +120,7 @@ def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
     assert settled.tokens == kept, "what is settled is never held back"
 
 
-def test_a_growing_buffer_gives_the_same_text_with_and_without_drafts(
+def test_growing_buffer_gives_same_text_with_and_without_drafts(
     micro: Transcriber, speech: FloatArray
 ) -> None:
     draft, passes, plain_passes, n_sure = Draft(), 0, 0, 0
@@ -290,7 +290,7 @@ def test_of_silence_only_what_is_settled_stays(drafted: Drafted | None, kept: li
     assert spoken.kept_tokens(EOT) == [1, 2, 3], "control tokens are no text"
 
 
-def test_an_engine_that_gives_text_alone_gives_words_without_times() -> None:
+def test_engine_that_gives_text_alone_gives_words_without_times() -> None:
     decoded = Decoded((), 0.0, 0.0, runaway=True)
     segments = tuple(Segment(0.0, 1.0, text, (), 0.0, 0.0) for text in ("one two", "three"))
     text = partial_text(WindowResult(WINDOW, decoded, segments, 1.0, language="de"), TOKENIZER)
@@ -316,7 +316,7 @@ def test_a_mark_without_a_time_leaves_its_word_s_end() -> None:
     assert (alone.text, alone.start_s, alone.end_s) == (".", None, None)
 
 
-def test_running_audio_is_no_recording_s_first_window_and_ends_with_its_window() -> None:
+def test_running_audio_is_no_first_window_and_ends_with_its_own() -> None:
     context = Context("en")
     audio = np.arange(20, dtype=np.float32)
     draft = Draft((1, 2), 1)
@@ -326,7 +326,7 @@ def test_running_audio_is_no_recording_s_first_window_and_ends_with_its_window()
     assert (request.draft, request.word_times, request.hold_back_s) == (draft, True, 0.5)
 
 
-def test_what_is_translated_was_said_in_one_language_and_is_shown_nothing_of_it() -> None:
+def test_translation_was_said_in_one_language_without_context() -> None:
     options = DecodingOptions(
         "auto", detect_each_window=True, prompts=PromptOptions(hotwords="Wien"), max_new_tokens=9
     )
@@ -337,7 +337,7 @@ def test_what_is_translated_was_said_in_one_language_and_is_shown_nothing_of_it(
 @pytest.mark.parametrize(
     ("aligns", "asked", "n_words"), [(True, True, 2), (True, False, 0), (False, True, 0)]
 )
-def test_words_of_running_audio_have_times_where_asked_for_and_known(
+def test_words_of_running_audio_have_times_if_asked_and_known(
     aligns: bool, asked: bool, n_words: int
 ) -> None:
     engine = DecoderEngine(Rows(aligns=aligns), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
@@ -380,7 +380,7 @@ def fed(transcriber: Transcriber) -> list[list[int]]:
     return [rows[0] for rows in decoder.fed if len(rows[0]) > 1]
 
 
-def test_a_buffer_is_transcribed_and_translated_from_one_encoding(german: Transcriber) -> None:
+def test_buffer_is_transcribed_and_translated_from_one_encoding(german: Transcriber) -> None:
     options = replace(AUTO, prompts=PromptOptions())
     heard = german.transcribe_running(noise(0.5), options, translate=True)
     assert (heard.text, heard.language, heard.translation) == ("w3 w3", "de", "w3 w3")
@@ -400,9 +400,7 @@ def test_what_is_settled_of_a_text_is_no_part_of_its_translation(german: Transcr
 
 
 @pytest.mark.parametrize(("number", "asks"), [(3, False), (2, True)])
-def test_nothing_is_translated_that_is_english_or_that_nobody_asks_for(
-    number: int, *, asks: bool
-) -> None:
+def test_english_or_unasked_text_is_not_translated(number: int, *, asks: bool) -> None:
     with made(number) as transcriber:
         heard = transcriber.transcribe_running(noise(0.5), AUTO, translate=asks)
         assert heard.translation is None
@@ -460,7 +458,7 @@ class Part(Levels):
         self.log.append(f"close {self.called}")
 
 
-def test_all_parts_are_opened_and_closed_those_of_a_draft_model_too() -> None:
+def test_all_parts_are_opened_and_closed_with_draft_models() -> None:
     log: list[str] = []
     names = ("encoder", "decoder", "draft encoder", "draft decoder")
     encoder, decoder, draft_encoder, draft_decoder = (Part(log, name) for name in names)
@@ -487,7 +485,7 @@ def test_what_was_never_opened_can_be_closed() -> None:
     assert log == []
 
 
-def test_where_a_part_cannot_be_opened_those_before_it_are_closed() -> None:
+def test_where_part_cannot_be_opened_those_before_it_are_closed() -> None:
     log: list[str] = []
     broken: Any = SimpleNamespace(__enter__=None)
     parts = Pipeline(Part(log, "encoder"), broken, TOKENIZER, WindowPlan.make(TINY, 10))  # type: ignore[arg-type]

@@ -83,9 +83,7 @@ def parts(decoder: Any, encoder: Any = ENCODER, tokenizer: Tokenizer = TOKENIZER
     ("decoder", "penalty", "step"),
     [(Rows(), 1.0, 0.4), (Fixed(), 1.5, 0.0)],
 )
-def test_what_is_done_against_hallucination_where_nobody_says_how(
-    decoder: Any, penalty: float, step: float
-) -> None:
+def test_default_measures_against_hallucination(decoder: Any, penalty: float, step: float) -> None:
     """A graph of fixed size is padded already; a try is dear without a cache, or cannot be had."""
     own = parts(decoder)
     assert own.default_fallback == step
@@ -96,7 +94,7 @@ def test_what_is_done_against_hallucination_where_nobody_says_how(
     ("decoder", "language", "hottest"),
     [(Rows(), "auto", 0.8), (Fixed(), "auto", 0.0)],
 )
-def test_options_are_what_a_decoder_can_do_where_nobody_tells_them(
+def test_options_are_what_decoder_can_do_where_nobody_tells_them(
     decoder: Any, language: str, hottest: float
 ) -> None:
     """An engine that hears audio itself detects no language."""
@@ -110,9 +108,7 @@ def test_options_are_what_a_decoder_can_do_where_nobody_tells_them(
     ("decoder", "writes"),
     [(Rows(), True), (Fixed(), False)],
 )
-def test_timestamps_are_written_where_a_decoder_has_room_for_them(
-    decoder: Any, writes: bool
-) -> None:
+def test_timestamps_are_written_where_decoder_has_room_for_them(decoder: Any, writes: bool) -> None:
     assert parts(decoder).default_options.timestamps is writes
     silent = Tokenizer(TOKENIZER.backend, replace(TOY_TOKENS, timestamp_begin=None))
     assert not parts(decoder, tokenizer=silent).default_options.timestamps, "nor has any model"
@@ -159,7 +155,7 @@ def test_windows_are_trimmed_where_that_is_asked_for() -> None:
     assert parts(Rows()).stages(DecodingOptions(), trim_window=True).plan.trim_window
 
 
-def test_a_fixed_decoder_takes_no_more_padding_than_it_has_positions() -> None:
+def test_fixed_decoder_is_padded_to_its_positions_at_most() -> None:
     fixed = parts(Fixed())
     fixed.check(DecodingOptions(anti_repetition=AntiRepetition(pad_to=100)))
     with pytest.raises(OptionError, match="pad-to is 101"):
@@ -171,7 +167,7 @@ def test_a_fixed_decoder_takes_no_more_padding_than_it_has_positions() -> None:
         parts(Rows()).check(beyond)
 
 
-def test_what_an_engine_cannot_do_is_refused_before_anything_is_opened() -> None:
+def test_engines_limits_are_refused_before_opening() -> None:
     with pytest.raises(OptionError, match="attention"):
         parts(Rows(aligns=False)).check(DecodingOptions(words=WordOptions()))
 
@@ -231,7 +227,7 @@ def test_times_need_a_model_that_writes_them() -> None:
     parts(Rows(), tokenizer=silent).check(DecodingOptions())
 
 
-def test_made_up_text_beside_silence_is_dropped_where_windows_seek() -> None:
+def test_made_up_text_beside_silence_is_dropped_when_seeking() -> None:
     words = WordOptions(hallucination_silence_s=2.0)
     for timestamps in (True, False):
         options = DecodingOptions(timestamps=timestamps, words=words)
@@ -267,7 +263,7 @@ def test_settings_say_what_shaped_the_result() -> None:
     assert (settings.pad_to, settings.search) == (0, "beam 5")
 
 
-def test_where_nobody_says_the_runtime_chooses_its_threads_and_the_encoder_works_ahead() -> None:
+def test_runtime_chooses_threads_and_encoder_works_ahead() -> None:
     own = Pipeline(ENCODER, Rows(), TOKENIZER, WindowPlan.make(TINY))  # type: ignore[arg-type]
     assert own.settings(DecodingOptions(), None, 1).threads == 0
     assert own.encode_ahead
@@ -298,7 +294,7 @@ def test_runs_that_give_the_same_text_have_one_identity(monkeypatch: pytest.Monk
 PARTS = "whisper_hailo.transcription.pipeline"
 
 
-def test_a_model_s_own_tokenizer_is_compared_with_its_record_and_another_s_is_taken_as_it_is(
+def test_own_tokenizer_is_checked_and_anothers_taken_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
@@ -396,7 +392,7 @@ def test_as_many_as_are_worth_it_and_fit(
     assert expected == 1 or expected * window_bytes(dims) <= mib * 2**20 / 4
 
 
-def test_a_window_is_its_keys_and_values_and_what_the_encoder_makes_of_it() -> None:
+def test_window_is_its_keys_values_and_encoder_arrays() -> None:
     """Tiny: of 4 layers both, for 1500 positions, the padding's and 448 tokens; 16 of features."""
     assert window_bytes(TINY_SPEC) == 4 * 384 * (4 * 2 * (1500 + 1 + 448) + 16 * 1500)
 
@@ -415,7 +411,7 @@ def test_numbers_that_cannot_be(asked: int) -> None:
         check_batch_size(asked)
 
 
-def test_what_is_asked_for_goes_first_and_results_say_what_it_was(free: Path) -> None:
+def test_asked_options_go_first_and_results_say_them(free: Path) -> None:
     tell(free, 4000)
     micro = Transcriber.from_model("micro", threads=1)
     assert micro.settings(micro.default_options).batch_size == USUAL_BATCH

@@ -60,7 +60,7 @@ def result(window: Window) -> WindowResult:
         ("consecutive", OverlapPlan, False),
     ],
 )
-def test_windows_wait_for_each_other_where_one_leads_to_the_next_or_is_shown_to_it(
+def test_windows_wait_where_one_leads_to_or_is_shown_to_the_next(
     strategy: str, kind: type, waits: bool
 ) -> None:
     silence = np.zeros(100, np.float32)
@@ -118,7 +118,7 @@ def test_windows_share_what_is_asked_for_and_a_third_at_most(
 
 
 @pytest.mark.parametrize("words", [None, WordOptions()])
-def test_words_that_join_windows_are_left_out_unless_they_are_asked_for(
+def test_words_that_join_windows_are_left_out_unless_asked(
     words: WordOptions | None,
 ) -> None:
     """Of the segments that are final at once and of those that are final at last."""
@@ -154,7 +154,7 @@ def test_a_recording_is_done_when_its_last_result_is_back() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["seek", "consecutive", "overlap"])
-def test_times_are_told_alike_whether_they_are_final_at_once_or_at_last(strategy: str) -> None:
+def test_times_are_told_alike_at_once_or_at_last(strategy: str) -> None:
     own = recording(np.zeros(16_000, np.float32), LongOptions(strategy, skip_silence=False)).open()
     request = own.next()
     assert request is not None
@@ -165,7 +165,7 @@ def test_times_are_told_alike_whether_they_are_final_at_once_or_at_last(strategy
     assert [(one.start_s, one.end_s) for one in own.segments] == [(0.3333, 0.6667)]
 
 
-def test_where_windows_wait_for_each_other_one_is_given_at_a_time() -> None:
+def test_where_windows_wait_for_each_other_one_is_given_at_time() -> None:
     with recording(np.zeros(24_000, np.float32)) as own:
         assert not own.context.sequential
     with recording(np.zeros(24_000, np.float32), options=SHOWN) as own:
@@ -249,7 +249,7 @@ def test_clips_behind_the_end_are_told(
     assert caplog.text.count(told) == is_told
 
 
-def test_a_recording_is_as_long_as_it_is_whatever_clips_are_asked_for() -> None:
+def test_recording_keeps_its_length_whatever_clips_are_asked_for() -> None:
     long = LongOptions("seek", clips=(Clip(0, 800),), skip_silence=False)
     with recording(np.zeros(48_000, np.float32), long) as own:
         own._stream.duration_s = 99.0  # a header says so; the file breaks off
@@ -313,7 +313,7 @@ def test_whoever_stops_asking_for_segments_ends_the_work_at_once(
     assert set(threading.enumerate()) <= before
 
 
-def test_segments_come_as_they_are_final_and_an_error_behind_them(file: Path) -> None:
+def test_segments_come_as_they_are_final_and_error_behind_them(file: Path) -> None:
     encoder = Encoder(fail_at=3)
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
     own = Noted(

@@ -208,9 +208,7 @@ def test_windows_that_wait_for_each_other_keep_their_company() -> None:
 
 
 @pytest.mark.parametrize(("ahead", "n_drawn"), [(True, [2, 3, 4, 4]), (False, [1, 2, 3, 4])])
-def test_where_encoder_and_decoder_take_turns_no_window_is_drawn_ahead(
-    ahead: bool, n_drawn: list[int]
-) -> None:
+def test_taking_turns_draws_no_window_ahead(ahead: bool, n_drawn: list[int]) -> None:
     drawn: list[int] = []
 
     class Counting(Recording):
@@ -241,7 +239,7 @@ def test_a_batch_s_time_is_split_evenly() -> None:
     assert [one.context.clock.timings().encode_ms for one in both] == pytest.approx([15.7, 15.7])
 
 
-def test_recordings_come_back_in_their_order_whichever_is_done_first() -> None:
+def test_recordings_come_back_in_order_whichever_is_done_first() -> None:
     """Where windows wait for each other a batch has one of each: the shorter are done sooner."""
     encoder = Encoder()
     sources = [noise(3), noise(1), noise(2)]
@@ -336,7 +334,7 @@ def test_an_error_that_nobody_foresaw_costs_one_recording(
         assert [segment.text for segment in outcome.segments] == ["0", "1", "2", "3"]
 
 
-def test_a_recording_that_breaks_gives_the_batch_its_windows_back() -> None:
+def test_recording_that_breaks_gives_batch_its_windows_back() -> None:
     """Its first window is not decoded for nothing."""
     engine = Noting()
     stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
@@ -347,7 +345,7 @@ def test_a_recording_that_breaks_gives_the_batch_its_windows_back() -> None:
     assert engine.batches == [[0, 1]]
 
 
-def test_an_error_that_somebody_foresaw_is_that_of_all_in_the_batch() -> None:
+def test_error_that_somebody_foresaw_is_that_of_all_in_batch() -> None:
     """The chip is not tried once more for each."""
     encoder = Encoder(fail_at=1)
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
@@ -459,7 +457,7 @@ def run_hard(hard: Recording, coming: dict[int, Recording]) -> tuple[list[Record
     return list(Schedule(source, stages).run()), engine.begun_at
 
 
-def test_newcomer_goes_before_the_next_step_of_a_window_that_takes_long() -> None:
+def test_newcomer_goes_before_the_next_step_of_a_long_window() -> None:
     hard, command = recording_of(noise(1)), recording_of(noise(1, 5))
     done, begun_at = run_hard(hard, {3: command})
     assert done == [command, hard]
@@ -548,7 +546,7 @@ def _schedule(engine: Interpreter, source: Any, batch_size: int = 1) -> Schedule
     return Schedule(source, stages, batch_size)
 
 
-def test_what_is_urgent_goes_before_a_batch_that_was_encoded_ahead() -> None:
+def test_what_is_urgent_goes_before_batch_that_was_encoded_ahead() -> None:
     engine = Interpreter(Encoder())
     archive, live = recording_of(noise(6)), recording_of(noise(1, 5), priority=-1)
     source = Growing(engine, [(0, archive), (2, live)])
@@ -636,7 +634,7 @@ def test_of_several_that_are_due_the_most_urgent_goes_first() -> None:
     assert turns.next_of([late, urgent, other]) is late
 
 
-def test_of_several_alike_the_one_who_had_least_goes_first_then_the_one_that_came_first() -> None:
+def test_of_equals_least_served_goes_first_then_first_come() -> None:
     turns = PriorityScheduler()
     one, other, third = (recording_of(noise(1)) for _ in range(3))
     assert turns.next_of([one, other, third]) is one

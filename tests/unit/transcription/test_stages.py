@@ -24,7 +24,7 @@ def test_a_call_alone_runs_where_it_is_asked_for() -> None:
         assert ahead.begin(2).result() == threading.current_thread().name
 
 
-def test_a_call_with_another_behind_it_runs_in_the_thread_and_so_does_that_one() -> None:
+def test_call_with_another_behind_it_runs_in_the_thread() -> None:
     with Prefetch(where) as ahead:
         first, second = ahead.begin(1), ahead.begin(2)
         assert first.coming is not None
@@ -61,7 +61,7 @@ def test_switched_off_every_call_runs_where_it_is_asked_for() -> None:
         assert {call.result() for call in calls} == {threading.current_thread().name}
 
 
-def test_what_begins_by_itself_begins_at_once_and_takes_no_thread() -> None:
+def test_asynchronous_call_begins_at_once_without_a_thread() -> None:
     begun: list[int] = []
 
     def start(argument: int) -> object:

@@ -217,7 +217,7 @@ def test_no_time_lies_behind_the_window_that_the_encoder_takes(window_s: float, 
     assert found.segments[0].tokens[0] == first
 
 
-def test_recordings_of_a_run_share_their_turns_unless_they_are_somebody_s(
+def test_recordings_of_a_run_share_turns_unless_somebodys(
     transcriber: Transcriber,
 ) -> None:
     run, audio, own = transcriber.run(DecodingOptions(language="en")), noise(0.5), FairShare()
@@ -258,7 +258,7 @@ def test_batches_hold_as_many_windows_as_asked_for_up_to_256(transcriber: Transc
             transcriber.transcribe(noise(0.1), long=EVERYTHING, batch_size=wrong)
 
 
-def test_trimmed_windows_are_as_long_as_their_audio_and_the_margin(
+def test_trimmed_windows_are_as_long_as_their_audio_and_margin(
     transcriber: Transcriber,
 ) -> None:
     encoder = transcriber.encoder
@@ -301,7 +301,7 @@ CALLS: dict[str, Callable[[Transcriber], Call]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_every_way_to_transcribe_tells_how_far_it_is_where_that_is_asked_for(
+def test_every_way_to_transcribe_tells_progress_if_asked(
     transcriber: Transcriber,
     caplog: pytest.LogCaptureFixture,
     call: Callable[[Transcriber], Call],

@@ -73,7 +73,7 @@ class Ears:
 
 @pytest.mark.parametrize("n_mels", [80, 128])
 @pytest.mark.parametrize(("trim_window", "seconds"), [(False, 4), (True, 3)])
-def test_a_window_is_heard_with_silence_behind_it_and_by_its_own_loudness(
+def test_window_is_heard_with_silence_and_its_own_loudness(
     n_mels: int, trim_window: bool, seconds: int
 ) -> None:
     """Whatever it is batched with; the log-mel is of the audio with its silence."""
@@ -113,7 +113,7 @@ class FrameEars(Ears):
         return np.swapaxes(super().encode(mel), 1, 2)
 
 
-def test_windows_trimmed_apart_are_padded_to_the_longest_with_their_lengths() -> None:
+def test_windows_trimmed_apart_are_padded_with_their_lengths() -> None:
     ears = FrameEars(replace(toy_spec(), dims=replace(toy_spec().dims, n_mels=80)))
     stages = Stages(ears, None, WindowPlan(4.0, 1.0, trim_window=True))  # type: ignore[arg-type]
     batch = [np.ones(seconds * SAMPLE_RATE_HZ, np.float32) for seconds in (2, 1)]

@@ -35,7 +35,7 @@ def request(window: Window | None = None, context: Context | None = None) -> Win
     return WindowRequest(window or Window(AUDIO, 3.5), context or Context("en", (7, 8)))
 
 
-def test_a_window_is_told_by_its_samples_its_place_and_what_it_is_shown() -> None:
+def test_window_is_known_by_samples_place_and_shown_text() -> None:
     louder = AUDIO.copy()
     louder[-1] += 0.01
     different = [
@@ -51,7 +51,7 @@ def test_a_window_is_told_by_its_samples_its_place_and_what_it_is_shown() -> Non
     assert window_key(request()) == window_key(request(context=Context("de", (7, 8), n_windows=9)))
 
 
-def test_where_windows_do_not_wait_for_each_other_the_text_before_tells_nothing() -> None:
+def test_independent_windows_ignore_the_text_before() -> None:
     """It is not shown to them, whatever came of other windows meanwhile."""
     shown, other = (Context("en", ids, sequential=False) for ids in ((7, 8), (9,)))
     assert window_key(request(context=shown)) == window_key(request(context=other))
@@ -102,7 +102,7 @@ class Known(dict[str, CachedWindow]):
 
 
 @pytest.mark.parametrize("kind", [Encoder, Chip])
-def test_known_windows_go_through_no_stage_however_the_encoder_works(kind: type[Encoder]) -> None:
+def test_known_windows_go_through_no_stage_however_encoder_works(kind: type[Encoder]) -> None:
     """By itself or not; of a batch all windows are known, or all are decoded together again."""
     encoder, memory = kind(), Known()
     plain = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]

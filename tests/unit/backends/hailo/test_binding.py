@@ -107,7 +107,7 @@ def test_statuses_of_exceptions() -> None:
     assert status_of(ValueError("nothing of the kind")) == ""
 
 
-def test_bare_numbers_are_statuses_only_where_the_c_extension_says_them(machine: Any) -> None:
+def test_bare_numbers_are_statuses_only_from_the_c_extension(machine: Any) -> None:
     from hailo_platform.pyhailort.pyhailort import HailoRTStatusException
 
     assert status_of(HailoRTStatusException("36")) == "HAILO_DRIVER_OPERATION_FAILED"

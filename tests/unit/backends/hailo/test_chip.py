@@ -107,9 +107,7 @@ def test_a_network_is_one_by_whatever_path_its_file_is_named(
     chip.close()
 
 
-def test_a_file_for_another_chip_is_refused_and_any_by_one_that_says_nothing(
-    machine: Any, hefs: Hefs, hefs_10h: Hefs
-) -> None:
+def test_file_for_another_chip_is_refused(machine: Any, hefs: Hefs, hefs_10h: Hefs) -> None:
     chip = Chip(ALONE)
     with pytest.raises(WrongChipError, match="is compiled for hailo10h, this chip is a hailo8l"):
         chip.check(read_hef(hefs_10h.encoder))

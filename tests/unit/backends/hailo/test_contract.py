@@ -47,7 +47,7 @@ def written(folder: Path, net: Net, **wish: str) -> Path:
     return path
 
 
-def test_an_encoder_of_this_model_is_taken_with_any_window_up_to_its_context(
+def test_encoder_of_this_model_is_taken_with_any_window(
     tmp_path: Path,
 ) -> None:
     for frames in (200, 1000, 3000):
@@ -129,7 +129,7 @@ def test_a_file_that_is_newer_than_hailort_is_told(
         assert f"made for HailoRT {newer_than}; HailoRT {hailort} may refuse it" in warning
 
 
-def test_larger_chips_take_the_files_of_smaller_ones_and_not_the_reverse() -> None:
+def test_larger_chips_take_files_of_smaller_ones_and_not_reverse() -> None:
     """HailoRT's own table."""
     assert RUNS_ON["hailo8"] == {"hailo8", "hailo8l"}
     assert RUNS_ON["hailo8l"] == {"hailo8l"}

@@ -43,7 +43,7 @@ def test_what_follows_the_description_is_weights_and_more() -> None:
             read_header(wrong)
 
 
-def test_the_description_s_checksum_counts_where_there_is_no_other() -> None:
+def test_description_s_checksum_counts_where_there_is_no_other() -> None:
     """What lies behind it may change then."""
     proto, rest = bytes(range(250)) * 2, bytes(40)
     own = xxh3_64_intdigest(proto)

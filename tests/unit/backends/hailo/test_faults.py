@@ -95,7 +95,7 @@ def test_sixteen_is_hailort_s_own_priority() -> None:
     assert [ChipPriority.BATCH, ChipPriority.NORMAL, ChipPriority.LIVE] == [12, 16, 24]
 
 
-def test_tables_may_have_leading_axes_and_more_places_than_the_decoder(tmp_path: Path) -> None:
+def test_tables_may_have_leading_axes_and_spare_places(tmp_path: Path) -> None:
     folder = tmp_path / "x" / "decoder_tokenization"
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
@@ -140,7 +140,7 @@ def test_a_network_without_a_stream_is_refused(tmp_path: Path, missing: str) -> 
 
 
 @pytest.mark.parametrize("status", ["HAILO_TIMEOUT", "HAILO_STREAM_ABORT"])
-def test_a_chip_that_is_lost_while_a_network_is_loaded_is_opened_anew(
+def test_chip_lost_while_loading_is_opened_again(
     machine: Any, hefs: Hefs, spec: ModelSpec, status: str
 ) -> None:
     with HefEncoder(hefs.encoder, spec) as first:

@@ -126,7 +126,7 @@ def test_a_10h_is_shared_without_the_service(machine: Any, hefs_10h: Hefs, spec:
         assert (params.group_id, params.multi_process_service) == ("SHARED", False)
 
 
-def test_an_8l_that_does_not_say_what_it_is_is_shared_all_the_same(
+def test_8l_that_does_not_say_what_it_is_is_shared_all_same(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
     machine.set(service=True, faults={"identify": {"*": "refused"}})
@@ -254,7 +254,7 @@ def test_assets_of_another_model(machine: Any, hefs: Hefs, spec: ModelSpec, tmp_
         assert runner.run(np.zeros((1, 16), np.int64), features).shape == (1, 16, 200)
 
 
-def test_a_chip_that_fails_when_it_is_released_is_released_all_the_same(
+def test_chip_that_fails_on_release_is_released_anyway(
     machine: Any, hefs: Hefs, spec: ModelSpec, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.set(faults={"release": {"0": "HAILO_COMMUNICATION_CLOSED"}})

@@ -30,7 +30,7 @@ def test_every_version_and_form(tmp_path: Path, version: int, arch: str, ops: bo
     assert (decoder.outputs[0].type, decoder.outputs[0].scale) == ("uint16", 0.5)
 
 
-def test_files_for_an_8l_have_names_and_order_only_within_placements() -> None:
+def test_files_for_8l_have_names_only_within_placements() -> None:
     """As real ones do, of which none is ours to keep."""
     (group,) = description(hef_bytes(Wish([DECODER]))).network_groups
     assert [field.name for field, _ in group.ListFields()] == ["placed"]

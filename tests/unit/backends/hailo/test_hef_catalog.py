@@ -62,7 +62,7 @@ def test_auto_stays_on_the_cpu_for_another_window(
     assert _reason(directory, spec, 1, encoder_backend="hailo").startswith("encoder hef-")
 
 
-def test_auto_stays_on_the_cpu_for_a_decoder_with_fewer_positions(
+def test_auto_stays_on_cpu_for_decoder_with_fewer_positions(
     directory: Path, spec: ModelSpec
 ) -> None:
     found, why_not = fitting_encoder(directory, spec, "hailo8l", n_positions=50)
@@ -85,7 +85,7 @@ def test_a_broken_or_foreign_hef_is_no_reason_to_fail(directory: Path, spec: Mod
     assert fitting_encoder(directory, second, "hailo8l")[0] == directory / "own.hef"
 
 
-def test_a_hef_of_the_other_half_for_another_chip_or_that_is_gone_is_left(
+def test_unfit_or_missing_hef_is_left(
     directory: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))

@@ -148,7 +148,7 @@ def test_the_wait_has_an_end(place: Place, kind: type[DeviceError]) -> None:
 
 
 @pytest.mark.parametrize("kind", [NoDeviceError, DeviceBusyError])
-def test_a_chip_that_was_waited_for_in_vain_is_not_waited_for_again(
+def test_chip_that_did_not_answer_is_not_waited_for_again(
     place: Place, kind: type[DeviceError]
 ) -> None:
     with lease() as own:
@@ -196,7 +196,7 @@ def test_no_time_to_come_back_is_one_look(place: Place) -> None:
         assert own.run({}, ()) == OK
 
 
-def test_a_run_that_comes_while_the_chip_is_away_waits_as_long_as_the_other(place: Place) -> None:
+def test_run_while_chip_is_away_waits_like_the_other(place: Place) -> None:
     with lease() as own:
         place.results = [DeviceLostError("it went"), OK, OK, DeviceLostError("again"), OK]
         first = own.run_async({}, ())

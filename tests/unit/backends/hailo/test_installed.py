@@ -41,7 +41,7 @@ def test_first_numbers_of_versions(version: str, number: int | None) -> None:
     assert binding.major(version) == number
 
 
-def test_a_version_that_the_binding_does_not_tell_is_that_of_its_package(
+def test_unknown_binding_version_is_that_of_its_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from importlib import metadata

@@ -80,7 +80,7 @@ def test_an_encoder_goes_on_when_another_is_closed(
 
 
 @pytest.mark.parametrize("error", [DeviceTimeoutError, DeviceLostError])
-def test_a_chip_that_does_not_load_a_network_is_opened_anew_for_those_who_have_theirs(
+def test_chip_that_loads_no_network_is_opened_again_for_others(
     machine: Any,
     hefs: Hefs,
     spec: ModelSpec,

@@ -234,7 +234,7 @@ def test_a_run_without_an_answer_says_how_long_it_was_waited_for() -> None:
     network.close()
 
 
-def test_parts_of_the_vocabulary_are_joined_in_the_decoder_s_order(
+def test_parts_of_vocabulary_are_joined_in_decoder_s_order(
     hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:
     runner = HefRunner(hefs.decoder, spec, hailo_directory)
@@ -266,7 +266,7 @@ def test_parts_of_the_vocabulary_are_joined_in_the_decoder_s_order(
 
 
 @pytest.mark.parametrize("shape", [(1, 79, 200), (80, 200), (1, 80, 202), (1, 80, 198)])
-def test_a_mel_of_another_shape_is_refused_before_it_is_handed_over(
+def test_mel_of_another_shape_is_refused_before_handover(
     hefs: Hefs, spec: ModelSpec, shape: tuple[int, ...]
 ) -> None:
     encoder = HefEncoder(hefs.encoder, spec)

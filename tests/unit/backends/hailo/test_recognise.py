@@ -169,7 +169,7 @@ def test_an_encoder_and_what_is_none(tmp_path: Path) -> None:
     assert describe_hef(tmp_path / "y.hef")["networks"]["yolo"]["part"] == "no half of Whisper"
 
 
-def test_what_has_another_number_of_streams_is_no_half_of_whisper(tmp_path: Path) -> None:
+def test_other_number_of_streams_is_no_half_of_whisper(tmp_path: Path) -> None:
     two = {f"x/input_layer{n}": shape for n, shape in enumerate(ENCODER.inputs.values(), start=1)}
     for inputs, outputs in (
         ({**two, "x/input_layer9": (1, 1000, 80)}, ENCODER.outputs),

@@ -236,7 +236,7 @@ def test_a_chip_that_hangs_is_not_waited_for_when_it_is_closed(
     assert (max(waits) > 0) is not hangs
 
 
-def test_a_network_that_fails_to_shut_down_is_taken_off_all_the_same(
+def test_network_that_fails_to_shut_down_is_taken_off_all_same(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
     """It must not outlive the device."""

@@ -23,7 +23,7 @@ def test_a_layout_that_nobody_knows_yet_is_told_by_its_number(tmp_path: Path) ->
     assert group.inputs[0].order == "unknown (8)"
 
 
-def test_outputs_are_in_the_last_context_s_order_where_nothing_else_has_one(
+def test_outputs_are_ordered_by_the_last_context(
     tmp_path: Path,
 ) -> None:
     """The file's own order is another."""

@@ -77,7 +77,7 @@ def _python_handles(number: int) -> bool:
     return any(action.raw[:8])
 
 
-def test_signals_have_their_default_action_until_the_outermost_block_ends(
+def test_signals_keep_default_action_until_outermost_block_ends(
     request: pytest.FixtureRequest,
 ) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -41,7 +41,7 @@ def told(
     return failing(scan).translated(error, "doing it", hef, running=running)
 
 
-def test_a_class_of_the_binding_tells_its_status_through_its_children() -> None:
+def test_class_of_binding_tells_its_status_through_its_children() -> None:
     class HailoRTStreamAborted(Exception):  # noqa: N818 - the binding's own name
         pass
 

@@ -196,7 +196,7 @@ def test_options_of_other_sources_are_refused(
     assert last in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_there_is_told_before_anything_is_loaded(
+def test_missing_file_is_told_before_loading(
     made: Made, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["caption", "b.wav", "--output", "a.txt"]) == ExitCode.AUDIO
@@ -241,7 +241,7 @@ def test_microphones_are_listed(
 
 
 @pytest.mark.usefixtures("made")
-def test_on_a_terminal_words_have_shades_and_the_running_line_is_taken_away(
+def test_terminal_words_have_shades_and_running_line_goes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -260,7 +260,7 @@ def test_any_file_may_go_on_in_new_ones(words: str) -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_a_file_that_fails_for_a_while_stops_no_captions_and_lacks_none(
+def test_file_that_fails_for_a_while_stops_no_captions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put, failures = EventFile.put, [OutputError("the disk is full")]

@@ -75,7 +75,7 @@ def test_ctrl_c_twice_ends_it_at_once(
 
 
 @pytest.mark.usefixtures("made")
-def test_a_source_that_fails_leaves_what_was_heard_and_its_figures(
+def test_source_that_fails_leaves_what_was_heard_and_its_figures(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = Endless(failure=AudioError("the cable is out"))
@@ -90,7 +90,7 @@ def test_a_source_that_fails_leaves_what_was_heard_and_its_figures(
 @pytest.mark.parametrize(
     ("name", "told"), [("heard.flac", "heard.flac"), ("poem.flac", "poem.flac is there")]
 )
-def test_a_recording_replaces_neither_what_is_heard_nor_what_is_not_one(
+def test_recording_replaces_no_input_and_no_foreign_file(
     made: Made, name: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     soundfile.write("heard.flac", SOUND, 16_000)

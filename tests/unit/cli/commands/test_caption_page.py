@@ -104,7 +104,7 @@ def test_a_browser_s_microphone_is_heard_and_shown_where_it_is(
      ("--record k.flac", False), ("--web", False)],
 )  # fmt: skip
 @pytest.mark.usefixtures("made", "pages")
-def test_standard_output_may_fail_where_captions_go_elsewhere_too(
+def test_standard_output_may_fail_with_other_outputs(
     words: str, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bool] = []

@@ -98,7 +98,7 @@ def test_a_damaged_file_is_found_whatever_its_times_say(capsys: pytest.CaptureFi
     assert "tokenizer.json is missing" in told
 
 
-def test_what_is_removed_is_gone_and_made_anew_when_it_is_asked_for(
+def test_removed_model_is_gone_and_made_again_on_demand(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (model,) = cached_models()

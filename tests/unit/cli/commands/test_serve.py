@@ -159,7 +159,7 @@ def test_without_any_address_there_is_http_on_this_machine(
     assert [(listen.http, listen.wyoming) for listen, _ in house.bound] == [(http, wyoming)]
 
 
-def test_doubtful_text_is_tried_again_as_the_decoder_does_by_default(house: Served) -> None:
+def test_doubtful_text_is_tried_again_as_decoder_does_by_default(house: Served) -> None:
     house.listener.default_fallback = 0.4  # type: ignore[misc]
     assert run(["serve"]) == 0
     ((((_, defaults),), *_),) = house.made

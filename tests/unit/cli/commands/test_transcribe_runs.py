@@ -25,7 +25,7 @@ TEXT = "Good morning to all of you."
 
 
 @pytest.mark.parametrize("words", ["", "--batch-size 2"])
-def test_all_have_their_turn_and_the_first_that_failed_says_the_code(
+def test_all_have_their_turn_and_first_that_failed_says_code(
     many: Many, capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
     many.failing = {"b": DeviceError("no chip"), "c": AudioError("c.wav is broken")}
@@ -62,7 +62,7 @@ def test_without_sound_no_model_is_looked_for(
         assert "1 of 1 are there already" in capsys.readouterr().err
 
 
-def test_what_is_there_is_left_out_and_the_rest_has_its_own_codes(
+def test_what_is_there_is_left_out_and_rest_has_its_own_codes(
     many: Many, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -131,7 +131,7 @@ def test_what_is_not_typed_is_as_the_model_has_it(many: Many, tmp_path: Path) ->
         ("--channels both", "--channels is 'both', expected one of: mix, split"),
     ],
 )
-def test_what_is_done_together_is_checked_before_a_model_is_looked_for(
+def test_combined_options_are_checked_before_a_model_is_sought(
     many: Many, words: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", *words.split()]) == 2
@@ -139,7 +139,7 @@ def test_what_is_done_together_is_checked_before_a_model_is_looked_for(
     assert many.opened == []
 
 
-def test_a_language_that_a_model_s_name_rules_out_is_told_before_it_is_looked_for(
+def test_language_ruled_out_by_name_is_told_before_search(
     many: Many, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", "--model", "base.en", "--language", "de"]) == 2
@@ -157,7 +157,7 @@ def test_only_what_is_written_to_files_can_be_gone_on_with(many: Many) -> None:
     assert many.identified == [many.asked[-1]], "once for all"
 
 
-def test_a_folder_that_cannot_be_written_to_is_told_before_a_model_is_looked_for(
+def test_unwritable_folder_is_told_before_a_model_is_sought(
     many: Many, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["transcribe", "a.wav", "-o", "b.wav"]) == ExitCode.OUTPUT

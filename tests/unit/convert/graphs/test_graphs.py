@@ -52,7 +52,7 @@ def test_encoder_nodes(checkpoint: Checkpoint) -> None:
     assert counts["Erf"] == n_layers + 2
 
 
-def test_encoder_int8_leaves_attention_norms_and_additions_in_float(checkpoint: Checkpoint) -> None:
+def test_encoder_int8_leaves_attention_and_norms_in_float(checkpoint: Checkpoint) -> None:
     plain = Counter(node.op_type for node in encoder_graph(checkpoint).proto.node)
     graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8)
     int8 = Counter(node.op_type for node in graph.proto.node)
@@ -188,7 +188,7 @@ def _cross(session: onnxruntime.InferenceSession, layer: int, features: FloatArr
     return np.stack(parts)
 
 
-def test_cross_kv_in_8_bits_are_close_to_float_in_loud_and_quiet_windows(
+def test_cross_kv_in_8_bits_is_close_in_loud_and_quiet_windows(
     checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
     shape = (2, 2 * AUDIO_BLOCK - 1, 64)

@@ -85,7 +85,7 @@ def test_weights_stay_in_the_graph_up_to_the_limit(
         assert set(write_graph(_graph(), tmp_path / "toy.onnx")) == files
 
 
-def test_weights_of_a_kilobyte_lie_outside_each_on_a_page_of_its_own(tmp_path: Path) -> None:
+def test_weights_of_kilobyte_lie_outside_each_on_page_of_its_own(tmp_path: Path) -> None:
     """Whatever their order and lengths; so each can be mapped by itself."""
     b = GraphBuilder("toy")
     sizes = {"small": 1023, "a": 1024, "tiny": 1, "b": 5000, "c": 4097}

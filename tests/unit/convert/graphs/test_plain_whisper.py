@@ -93,9 +93,7 @@ def test_logits_are_those_of_the_paper_s_decoder(model: Model) -> None:
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-3])
-def test_a_norm_divides_small_values_by_no_more_than_its_epsilon_lets_it(
-    tmp_path: Path, size: float
-) -> None:
+def test_norm_divides_small_values_by_its_epsilon_at_most(tmp_path: Path, size: float) -> None:
     arrays = random_arrays(TOY)
     checkpoint = Checkpoint(write_checkpoint(tmp_path / "checkpoint", arrays))
     b = GraphBuilder("norm")

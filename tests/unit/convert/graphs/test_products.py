@@ -69,7 +69,7 @@ def test_heads_that_are_wide_enough_are_left_alone() -> None:
     assert with_wider_inputs(plain, N_HEADS, SIZE) is plain
 
 
-def test_products_of_one_input_are_stacked_in_order_and_a_missing_bias_is_zero() -> None:
+def test_products_of_one_input_are_stacked_and_missing_bias_is_0() -> None:
     first, second = (
         Linear(ready_weight(numbers(2, 3)), ready_weight(numbers(2))),
         Linear(ready_weight(-numbers(1, 3))),
@@ -170,7 +170,7 @@ def test_layers_keep_8_bits_where_the_table_is_the_larger_part(
 @pytest.mark.parametrize(
     ("arithmetic", "is_corrected"), [(Arithmetic.BLOCKS_8, False), (Arithmetic.BLOCKS_4, True)]
 )
-def test_the_mean_of_the_logits_is_corrected_where_rounding_moves_it(
+def test_mean_of_logits_is_corrected_where_rounding_moves_it(
     tmp_path: Path, arithmetic: Arithmetic, is_corrected: bool
 ) -> None:
     graph = decoder_graph(Checkpoint(write_checkpoint(tmp_path / "x")), ((1, 0),), arithmetic)

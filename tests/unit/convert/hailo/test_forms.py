@@ -195,7 +195,7 @@ def test_every_shape_is_a_number(build: type) -> None:
     assert all((constants[name].load() > 0).all() for name in shapes)
 
 
-def test_the_mask_is_nothing_up_to_the_own_position_and_all_behind_it() -> None:
+def test_mask_is_nothing_up_to_own_position_and_all_behind_it() -> None:
     graph = hailo_decoder_graph(Weightless(MODELS["tiny"]), FixedSizes(window_s=10, length=3))
     (mask,) = (item.weight for item in graph.initializers if item.name == "decoder.causal_mask")
     far = -np.inf

@@ -188,7 +188,7 @@ def test_how_much_length_counts_is_asked_for(
     assert found(odds=odds, patience=2.0, length_penalty=length_penalty) == tokens
 
 
-def test_hypotheses_that_change_places_keep_what_the_decoder_knows_of_them() -> None:
+def test_hypotheses_that_change_places_keep_their_knowledge() -> None:
     """(2, 3) with 0.36 overtakes (1, 3) with 0.105; it ends, the other one would go on."""
     decoder = Tree([[0]])
     decoder.odds = {
@@ -286,7 +286,7 @@ def test_a_sample_is_the_same_whatever_is_drawn_beside_it() -> None:
     assert len(set(drawn(1, 2, 3))) == 3
 
 
-def test_a_draw_has_the_model_s_own_probability_and_its_end_has_one() -> None:
+def test_draw_has_model_s_own_probability_and_its_end_has_one() -> None:
     """Not what a penalty left of it: 0.25 for the word, 0.5 for the end."""
     choice = SampledChoice(END, 0.0, 1.0, [(0,)])
     for token, share in ((2, 0.25), (END, 0.5)):

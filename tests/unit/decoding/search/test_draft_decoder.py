@@ -162,7 +162,7 @@ def test_what_drafts_gain_is_that_of_the_best_length() -> None:
     assert not is_promising(0.64)
 
 
-def test_an_assistant_that_promises_little_is_not_asked_unless_it_is_wished() -> None:
+def test_unpromising_assistant_is_not_asked_unless_wished() -> None:
     assert not DraftStats(0.8).is_profitable
     assert DraftStats(0.8, always=2).is_profitable
     assert DraftStats(CHEAP).is_profitable
@@ -178,9 +178,7 @@ def test_an_assistant_is_tried_for_a_while_before_it_must_pay() -> None:
 
 
 @pytest.mark.parametrize(("n_passes", "pays"), [(40, True), (90, False)])
-def test_it_pays_where_the_text_took_less_than_a_pass_for_each_token(
-    n_passes: int, pays: bool
-) -> None:
+def test_it_pays_where_text_took_less_than_pass_for_each_token(n_passes: int, pays: bool) -> None:
     tally = DraftStats(CHEAP, n_tokens=90, n_passes=n_passes, n_steps=30)
     assert tally.is_profitable == pays
 

@@ -26,7 +26,7 @@ from whisper_hailo.decoding.search.fallback import _choose, decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps, run_steps
 
 
-def test_only_windows_in_doubt_are_tried_again_and_each_keeps_its_own_audio() -> None:
+def test_only_doubtful_windows_are_retried_with_their_own_audio() -> None:
     """Row 0 is sure of what it hears; 1 and 2 are torn and go hotter, as rows 0 and 1."""
     decoder = torn(0.99, 0.5, 0.5)
     sure, *doubtful = tried(decoder)
@@ -214,7 +214,7 @@ def test_choose_takes_the_likeliest_that_passed() -> None:
     assert _choose(attempts, Thresholds()) == attempts[2]
 
 
-def test_choose_takes_the_likeliest_that_is_calm_where_none_passed() -> None:
+def test_choose_takes_likeliest_that_is_calm_where_none_passed() -> None:
     attempts = [attempt(-0.1, ratio=LOOP), attempt(-1.4), attempt(-1.1), attempt(-1.3)]
     assert _choose(attempts, Thresholds()) == attempts[2]
 
@@ -343,7 +343,7 @@ def test_a_gate_that_is_off_raises_no_doubt(thresholds: Thresholds, doubtful: bo
     assert silent.is_doubtful(thresholds) is (thresholds.no_speech is None)
 
 
-def test_without_a_gate_for_likelihood_silence_that_repeats_itself_is_tried_again() -> None:
+def test_without_likelihood_threshold_repeating_silence_retries() -> None:
     """As OpenAI Whisper has it: silence is what is unlikely, too."""
     silent = Decoded((1,), -5.0, 0.99, runaway=False, compression_ratio=9.0)
     assert silent.is_doubtful(Thresholds(logprob=None))

@@ -26,13 +26,13 @@ def test_seven_tokens_may_lose_twice_as_much_as_one(sum_logprob: float, n_tokens
     assert len(select_best([said(1, -1.0), said(7, sum_logprob)], 1.0).tokens) == n_tokens
 
 
-def test_a_mean_counts_the_end_and_leaves_out_what_was_taken_for_granted() -> None:
+def test_mean_counts_the_end_and_leaves_out_forced_tokens() -> None:
     assert Hypothesis((1, 2, 3), -2.0, done=True).avg_logprob == -0.5
     assert Hypothesis((1, 2, 3), -2.0, done=True, n_fixed=2).avg_logprob == -1.0
     assert Hypothesis((1, 2, 3), -2.0, done=False).avg_logprob == -0.5, "one that was cut off, too"
 
 
-def test_the_first_of_the_likeliest_is_the_best_whether_or_not_it_was_cut_off() -> None:
+def test_first_of_the_likeliest_is_best_even_if_cut_off() -> None:
     ended, cut_off = said(2, -2.0), Hypothesis((0, 1, 2), -1.5, done=False)
     assert select_best([ended, cut_off], None) is cut_off
     even = [said(2, -2.0), said(1, -1.0)]

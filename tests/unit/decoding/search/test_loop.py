@@ -330,7 +330,7 @@ class Silent(Scripted):
 
 
 @pytest.mark.parametrize("n_before", [0, 3])
-def test_silence_is_read_at_each_window_s_own_start_of_transcript(n_before: int) -> None:
+def test_silence_is_read_at_each_windows_own_start_of_transcript(n_before: int) -> None:
     """The second one's begins earlier: its text has a beginning, as `--prefix` gives it."""
     decoder = Silent([[1, EOT], [2, EOT]])
     loop = DecodingLoop(decoder, TOY_TOKENS, DecodingOptions())  # type: ignore[arg-type]
@@ -341,7 +341,7 @@ def test_silence_is_read_at_each_window_s_own_start_of_transcript(n_before: int)
     assert not any(one.ends_at_once for one in found)
 
 
-def test_one_value_that_is_no_number_is_enough_to_refuse_broken_weights() -> None:
+def test_one_nan_is_enough_to_refuse_broken_weights() -> None:
     class Broken(Scripted):
         def step(self, *fed: Any, **_: Any) -> Any:
             output, after = super().step(*fed)
@@ -365,7 +365,7 @@ def test_a_batch_of_which_all_is_tried_again_is_not_copied() -> None:
     assert decoder.heard == [{0, 1}] * 12, "at three temperatures"
 
 
-def test_who_tells_no_key_draws_as_the_window_at_a_recording_s_start() -> None:
+def test_who_tells_no_key_draws_as_window_at_recording_s_start() -> None:
     class Flat(Scripted):
         def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
             logits = np.zeros((len(state.rows), len(positions), TOY.n_vocab), np.float32)
@@ -397,7 +397,7 @@ def run_with_prompt(
 
 @pytest.mark.parametrize(("search", "temperature"), SEARCHES)
 @pytest.mark.parametrize("lengths", [[4, 24], [24, 4]])
-def test_the_longest_prompt_of_a_batch_says_how_much_all_may_write(
+def test_longest_prompt_of_batch_says_how_much_all_may_write(
     lengths: list[int], search: SearchOptions, temperature: float
 ) -> None:
     """Shorter ones are padded to it: of 32 tokens 8 are left to each window."""

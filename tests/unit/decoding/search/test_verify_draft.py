@@ -208,7 +208,7 @@ def test_settled_text_leaves_room_for_a_token_at_least(budget: int) -> None:
     assert saved(found).n_fixed == budget - 1
 
 
-def test_a_decoder_that_does_not_tell_where_it_looks_holds_nothing_back() -> None:
+def test_decoder_without_attended_places_holds_nothing_back() -> None:
     class Blind(Oracle):
         def step(self, *fed: Any, **asked: Any) -> Any:
             return super().step(*fed, **{**asked, "alignment": False})
@@ -223,7 +223,7 @@ def test_broken_weights_are_refused() -> None:
         run(Oracle(broken=True), DecodingOptions(), [1, 2])
 
 
-def test_audio_that_goes_on_keeps_what_is_settled_whatever_the_beam() -> None:
+def test_audio_that_goes_on_keeps_what_is_settled_whatever_beam() -> None:
     options = DecodingOptions(search=SearchOptions(beam_size=3))
     settled = from_scratch(Oracle(5), DecodingOptions()).tokens[:2]
     task = DecodingTask(PREFIX, draft=Draft(settled, n_fixed=2), is_running=True)
@@ -262,7 +262,7 @@ def test_of_equal_tokens_the_nearest_is_meant() -> None:
     assert after(1, draft=(0, 1, 2, 1, 3)).left() == (2, 1, 3)
 
 
-def test_behind_a_surprise_a_little_is_tried_from_the_next_token_on() -> None:
+def test_behind_surprise_little_is_tried_from_next_token_on() -> None:
     """The strange token is thought to stand for the one that was expected."""
     cursor = after(0, STRANGE)
     assert cursor.left() == DRAFT[2:]
@@ -280,7 +280,7 @@ def test_nothing_is_expected_after_two_surprises() -> None:
     [(1, DRAFT[2:]), (2, DRAFT[3:]), (8, DRAFT[9:]), (0, None), (9, None)],
     ids=["put before it", "in its place", "six dropped", "said already", "too far on"],
 )
-def test_the_draft_holds_again_where_one_of_its_next_tokens_comes(
+def test_draft_holds_again_where_one_of_its_next_tokens_comes(
     surprises: tuple[int, ...], token: int, left: tuple[int, ...] | None
 ) -> None:
     """However long the text n_mismatched: the surprise came where token 1 was expected."""
@@ -291,7 +291,7 @@ def test_the_draft_holds_again_where_one_of_its_next_tokens_comes(
         assert (cursor.n_mismatched, cursor.left(), cursor.proposal()) == (0, left, left)
 
 
-def test_a_surprise_at_the_very_start_may_stand_before_the_first_token() -> None:
+def test_surprise_at_very_start_may_stand_before_first_token() -> None:
     assert after(STRANGE, 0).left() == DRAFT[1:]
     assert after(STRANGE, 1).left() == DRAFT[2:]
 
@@ -353,13 +353,13 @@ def test_the_end_of_a_text_is_no_guess(draft: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("n_fixed", [0, 3])
-def test_what_ends_behind_settled_text_did_not_end_before_it_began(n_fixed: int) -> None:
+def test_end_behind_settled_text_is_no_end_before_it(n_fixed: int) -> None:
     """Nothing more is said then; that the window were silence would take the text away."""
     found = run(Speaker(), DecodingOptions(), TEXT, n_fixed)
     assert (found.tokens, found.ends_at_once) == (TEXT, False)
 
 
-def test_a_decoder_that_tells_unasked_where_it_looks_holds_nothing_back() -> None:
+def test_decoder_that_tells_places_unasked_holds_nothing_back() -> None:
     class Telling(Speaker):
         def step(self, *fed: Any, **_: Any) -> Any:
             return super().step(*fed, alignment=True)

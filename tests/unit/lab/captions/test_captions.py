@@ -127,7 +127,7 @@ def test_moonshine_says_what_is_missing(weights: Path, monkeypatch: pytest.Monke
         MoonshineEngine(str(weights)).open()
 
 
-def test_moonshine_is_left_out_with_a_reason_where_it_cannot_be_had(
+def test_moonshine_is_left_out_with_a_reason_if_missing(
     weights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ExitStack() as stack:
@@ -156,7 +156,7 @@ def test_a_conversation_is_the_same_each_time(tmp_path: Path) -> None:
     assert first.with_suffix(".txt").read_text().strip()
 
 
-def test_somebody_who_reads_pauses_between_recordings_only_for_a_moment(tmp_path: Path) -> None:
+def test_reader_pauses_between_recordings_only_for_a_moment(tmp_path: Path) -> None:
     first = reading(tmp_path / "a.flac", 0.5)
     assert first.read_bytes() == reading(tmp_path / "b.flac", 0.5).read_bytes()
     audio, rate_hz = soundfile.read(first)
@@ -169,7 +169,7 @@ def test_somebody_who_reads_pauses_between_recordings_only_for_a_moment(tmp_path
 
 
 @pytest.mark.parametrize("stream", ["paired", "reading"])
-def test_drafts_changed_no_text_of_the_streams_that_were_measured(stream: str) -> None:
+def test_drafts_changed_no_text_of_streams_that_were_measured(stream: str) -> None:
     part: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8"))[stream]
     assert part["same_text"]
     assert not any(row["violations"] for row in part["rows"])
@@ -223,7 +223,7 @@ def test_a_forced_decoder_says_what_it_is_told() -> None:
 SAID = (Utterance("Open the window.", 1.0, 2.0), Utterance("It is late.", 4.0, 5.0))
 
 
-def test_first_text_is_a_word_on_the_screen_and_final_text_the_last_word_that_stays() -> None:
+def test_first_text_is_a_shown_word_and_final_the_last_settled() -> None:
     shown = [
         Shown(1.5, "", "Open"),
         Shown(2.4, "Open the", "widow"),
@@ -237,7 +237,7 @@ def test_first_text_is_a_word_on_the_screen_and_final_text_the_last_word_that_st
     assert found.n_unheard == 0
 
 
-def test_what_is_settled_at_the_end_only_is_late_and_what_nobody_recognised_is_counted() -> None:
+def test_words_settled_at_the_end_are_late_and_unheard_counted() -> None:
     shown = [Shown(2.5, "", "Open a widow"), Shown(9.0, "Open a widow", "")]
     found = latency(SAID, shown)
     assert found.first_s == pytest.approx((1.5,))

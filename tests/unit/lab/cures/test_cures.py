@@ -11,7 +11,7 @@ from whisper_hailo_lab.cures.grid import BASELINE, Grid, first_difference
 from whisper_hailo_lab.cures.run import CureRow, chart, repetition_rate, table
 
 
-def test_the_grid_begins_with_the_baseline_and_combines_everything() -> None:
+def test_grid_begins_with_baseline_and_combines_everything() -> None:
     grid = Grid((0, 700), (1.0, 1.1), (0.0,), ngrams=(3,), zero_rows=(700,), vad=True)
     settings = grid.settings()
     assert settings[0].name == BASELINE

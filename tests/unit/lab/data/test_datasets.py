@@ -68,7 +68,7 @@ def test_what_has_no_partner_is_a_problem_not_lost(tmp_path: Path) -> None:
     assert "cannot be read" in found["odd"]
 
 
-def test_a_folder_that_cannot_be_looked_into_is_a_problem_not_lost(
+def test_folder_that_cannot_be_looked_into_is_problem_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(tmp_path, "a", "one")

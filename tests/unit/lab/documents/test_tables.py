@@ -76,7 +76,7 @@ def test_words_that_two_texts_have_otherwise_are_counted() -> None:
     assert _changed(["a", "b", "c", "d"], ["a", "x", "c", "d", "e"]) == 2
 
 
-def test_a_recording_is_as_long_as_wanted_and_the_same_for_a_seed(tmp_path: Path) -> None:
+def test_recording_is_as_long_as_wanted_and_same_for_seed(tmp_path: Path) -> None:
     for name in ("one.wav", "other.wav"):
         write_recording(tmp_path / name, 0.01, seed=3)
     assert (tmp_path / "one.wav").read_bytes() == (tmp_path / "other.wav").read_bytes()
@@ -99,7 +99,7 @@ def test_a_thousand_faults_left_every_file_accounted_for() -> None:
         assert run["right_text"] + sum(run["reported"].values()) == run["files"]
 
 
-def test_a_run_with_the_same_arguments_takes_the_place_of_the_earlier_one() -> None:
+def test_run_with_same_arguments_takes_place_of_earlier_one() -> None:
     first, other = kept()[:2]
     again = first | {"files": 7}
     assert with_run([other, first], again) == [again, other]
@@ -195,7 +195,7 @@ SHORT_RESULT: dict[str, Any] = {
 }
 
 
-def test_rates_are_of_the_same_audio_and_ratios_of_the_same_rounds() -> None:
+def test_rates_are_of_same_audio_and_ratios_of_same_rounds() -> None:
     short, full = table(SHORT_RESULT).rows
     assert short[:4] == ("2 s", "6.0", "50.0", "2.00")  # of 2, 1.5, 2
     assert short[4:8] == ("15.0", "1.75", "2", "10")

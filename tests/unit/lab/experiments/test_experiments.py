@@ -201,7 +201,7 @@ def test_a_worker_is_told_with_what_it_took() -> None:
     assert os.getpid() not in peaks
 
 
-def test_a_command_without_workers_counts_itself_and_one_that_ended_nothing() -> None:
+def test_command_without_workers_counts_itself() -> None:
     words = [sys.executable, "-c", "input(print('here', flush=True))"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as alone:
         assert alone.stdout is not None

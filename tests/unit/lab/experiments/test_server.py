@@ -39,7 +39,7 @@ def test_the_first_and_the_last_third_of_the_time_tell_a_leak() -> None:
     assert watch.peak_mib == 160.0
 
 
-def test_a_row_that_is_measured_again_takes_the_place_of_the_old_one() -> None:
+def test_row_that_is_measured_again_takes_place_of_old_one() -> None:
     def row(door: str, clients: int, done: int) -> dict[str, Any]:
         return {"door": door, "clients": clients, "n_done": done}
 
@@ -51,7 +51,7 @@ def test_a_row_that_is_measured_again_takes_the_place_of_the_old_one() -> None:
     ]
 
 
-def test_ratios_are_those_of_pairs_and_say_how_much_better_ours_is() -> None:
+def test_ratios_are_of_pairs_and_say_how_much_better_ours_is() -> None:
     found = compared(([1.0, 2.0, 1.0], [4.0, 4.0, 3.0]), "2 x", less=True)
     assert (found["ratio"], found["range"]) == (3.0, (2.0, 4.0))
     assert compared(([4.0], [2.0]), "2 x", less=False)["ratio"] == 2.0

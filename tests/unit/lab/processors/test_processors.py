@@ -63,7 +63,7 @@ def test_near_ties_may_fall_either_way_and_nothing_else() -> None:
     assert flipped["same_token"] == 0
 
 
-def test_a_token_that_leads_is_the_same_however_far_one_logit_may_be_off() -> None:
+def test_leading_token_is_the_same_within_logit_error() -> None:
     here = np.zeros((2, 1000), np.float32)
     here[:, 4] = 2.5, 1.0
     exact = here.copy()
@@ -275,7 +275,7 @@ def scripts(tmp_path: Path) -> Scripts:
     return Scripts(tmp_path)
 
 
-def test_a_machine_that_cannot_run_it_is_told_from_a_program_that_fails(scripts: Scripts) -> None:
+def test_unfit_machine_is_told_from_a_failing_program(scripts: Scripts) -> None:
     assert scripts.run("nonsense").returncode == 2
     broken = scripts.run("demo", broken="whisper_hailo_lab.processors.prepare")
     assert (broken.returncode, scripts.log.read_text(encoding="utf-8").count("\n")) == (2, 1)
@@ -288,7 +288,7 @@ def test_a_machine_that_cannot_run_it_is_told_from_a_program_that_fails(scripts:
     assert cannot.returncode not in {0, 1, 2}
 
 
-def test_both_machines_hear_the_demo_with_the_model_that_was_made_for_both(
+def test_both_machines_hear_the_demo_with_the_common_model(
     scripts: Scripts,
 ) -> None:
     done = scripts.run("demo")
@@ -302,7 +302,7 @@ def test_both_machines_hear_the_demo_with_the_model_that_was_made_for_both(
     assert here == f"whisper-hailo {words}"
 
 
-def test_an_older_processor_that_hears_something_else_is_a_wrong_result(scripts: Scripts) -> None:
+def test_older_processor_with_other_text_is_a_wrong_result(scripts: Scripts) -> None:
     assert scripts.run("short", script="test-processors").returncode == 0
     ran = scripts.log.read_text(encoding="utf-8")
     assert "qemu-x86_64 " in ran

@@ -225,7 +225,7 @@ def test_a_case_s_rates_are_those_of_its_form_and_unit() -> None:
     }  # fmt: skip
 
 
-def test_a_case_s_figures_say_how_it_was_run_and_how_long_that_took() -> None:
+def test_figures_of_a_case_say_how_it_was_run_and_how_long() -> None:
     figures = case_figures(summarise_case(replace(OURS, error="late"), [HOUSE, ANSWER]))
     told = ("case", "system", "row", "model", "settings", "heard_as", "versions", "error")
     assert [figures[name] for name in told] == [

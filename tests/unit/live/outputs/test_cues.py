@@ -41,7 +41,7 @@ def test_words_share_the_segment_s_time_where_one_has_none(at: int, lost: dict[s
     assert [end for _, end in shared] == pytest.approx(edges[1:])
 
 
-def test_cues_of_a_segment_follow_each_other_and_last_as_long_as_it() -> None:
+def test_cues_of_a_segment_follow_each_other_and_fill_it() -> None:
     assert list(cues_of(SAID, CUES)) == [Cue(1.0, 9.0, "aaaa bb cc", 1)]
     assert list(cues_of(SAID, Layout(max_line_width=5, max_line_count=1))) == [
         Cue(1.0, 4.0, "aaaa", 1),
@@ -60,7 +60,7 @@ def test_cues_of_broadcasters_have_two_lines_of_42_letters() -> None:
     assert CUES.max_line_width == 42
 
 
-def test_a_layout_without_a_width_has_one_line_however_long_it_is() -> None:
+def test_layout_without_width_has_one_line_however_long_it_is() -> None:
     words = tuple(CaptionWord(f" {'x' * 99}") for _ in range(9))
     (cue,) = cues_of(replace(SAID, words=words), Layout())
     assert cue == Cue(1.0, 9.0, " ".join(["x" * 99] * 9), 1)

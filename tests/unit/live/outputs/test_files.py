@@ -75,7 +75,7 @@ def spoken(*, timed: bool) -> Completed:
 
 
 @pytest.mark.parametrize("timed", [True, False])
-def test_long_segments_are_cues_of_two_lines_that_end_with_their_clauses(
+def test_long_segments_are_cues_of_two_lines_ending_with_clauses(
     tmp_path: Path, timed: bool
 ) -> None:
     with CaptionFile(tmp_path / "a.srt") as file:
@@ -109,7 +109,7 @@ def test_text(tmp_path: Path) -> None:
     assert written(tmp_path / "deep" / "er" / "a.txt") == "One two\na --> b\n"
 
 
-def test_a_text_has_its_translation_below_it_and_says_whose_it_is(tmp_path: Path) -> None:
+def test_text_has_its_translation_below_it_and_says_whose_it_is(tmp_path: Path) -> None:
     said = Completed(0, 0.0, 1.0, (word("One"), word("two")), "end", 0, 1.0, 0.1)
     with CaptionFile(tmp_path / "a.txt") as file:
         file.put(replace(said, translation="Een twee", speaker=1))

@@ -92,7 +92,7 @@ def test_half_a_line_is_taken_away_however_long_it_is(tmp_path: Path, before: by
         assert path.read_bytes() == before + b"one\n"
 
 
-def test_a_disk_that_is_full_when_a_file_begins_has_its_head_later(
+def test_disk_that_is_full_when_file_begins_has_its_head_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = Disk(monkeypatch, 3, errno.ENOSPC)
@@ -108,7 +108,7 @@ def test_a_disk_that_is_full_when_a_file_begins_has_its_head_later(
     ]  # fmt: skip
 
 
-def test_every_file_that_was_looked_at_is_closed_and_others_may_read_a_new_one(
+def test_every_file_looked_at_is_closed_and_readable_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[int] = []

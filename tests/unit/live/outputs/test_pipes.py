@@ -109,7 +109,7 @@ def insist(file: GrowingFile, record: bytes) -> int:
 
 
 @pytest.mark.parametrize(("room", "taken"), [(0, False), (2, False), (4, False), (5, True)])
-def test_a_pipe_gets_the_rest_of_a_record_once_however_little_it_takes(
+def test_pipe_gets_rest_of_record_once_however_little_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, taken: bool
 ) -> None:
     """Of ten bytes it takes six; the next record is taken when a part of it is."""

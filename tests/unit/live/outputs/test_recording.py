@@ -113,7 +113,7 @@ def test_behind_a_long_absence_is_a_new_file(tmp_path: Path) -> None:
     assert heard(tmp_path / "a-2.flac").size == 8_000
 
 
-def test_parts_of_some_size_are_whole_files_and_nothing_is_between_them(tmp_path: Path) -> None:
+def test_parts_of_a_size_are_whole_files_without_gaps(tmp_path: Path) -> None:
     with FlacRecording(tmp_path / "a.flac", Rotation(most_bytes=50_000)) as recording:
         for block in pieces(NOISE):
             recording.put(block)
@@ -191,7 +191,7 @@ def test_a_disk_that_stays_full_is_told_with_what_is_missing(
     assert n_gone - 3 * 4096 < n_missing < n_gone + 800, "but for what was being encoded"
 
 
-def test_sound_that_waited_for_too_long_is_missing_and_what_follows_has_a_file_of_its_own(
+def test_sound_that_waited_too_long_is_missing_with_new_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MOST_WAITING_S", 2.0)

@@ -39,7 +39,7 @@ def test_a_translation_shows_the_same_words() -> None:
     assert (shown.text, shown.translation) == ("Es ist leise", "It is Whisper, on Hailo!")
 
 
-def test_words_and_phrases_are_shown_as_others_with_their_marks_and_times() -> None:
+def test_words_and_phrases_are_replaced_with_marks_and_times() -> None:
     shown = HAILO.apply(done("It is whisper, on High low!"))
     assert isinstance(shown, Completed)
     assert shown.text == "It is Whisper, on Hailo!"
@@ -56,7 +56,7 @@ def test_the_longest_phrase_is_the_one_that_is_shown() -> None:
 
 
 @pytest.mark.parametrize("heard", ["Straße", "STRASSE", "straße."])
-def test_words_are_the_same_whatever_their_letters_are_in_capitals(heard: str) -> None:
+def test_words_are_same_whatever_their_letters_are_in_capitals(heard: str) -> None:
     shown = Replacements({("strasse",): "road"}).apply(done(heard))
     assert isinstance(shown, Completed)
     assert shown.text == "road" + "." * heard.endswith(".")

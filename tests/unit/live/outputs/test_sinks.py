@@ -98,7 +98,7 @@ def test_what_is_still_waiting_at_the_end_is_an_error() -> None:
     assert sink.closed
 
 
-def test_an_error_of_the_source_is_told_rather_than_one_of_closing(
+def test_error_of_source_is_told_rather_than_one_of_closing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     sink = Failing()
@@ -132,7 +132,7 @@ def test_memory_has_a_bound_and_what_is_beyond_it_is_counted(
     assert [event.segment_id for event in sink.taken if isinstance(event, Completed)] == [2, 3, 4]
 
 
-def test_what_waits_and_what_could_not_wait_are_missing_both_and_told_once(
+def test_waiting_and_dropped_sound_is_missing_and_told_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sink, retried = overfull(monkeypatch)

@@ -60,7 +60,7 @@ def test_losses_behind_an_absence_have_a_place_each() -> None:
     ]
 
 
-def test_a_loss_lasts_until_somebody_takes_so_that_nothing_stands_in_the_wrong_place() -> None:
+def test_loss_lasts_until_it_is_taken_in_its_place() -> None:
     backlog = room_for(100)
     backlog.put(ramp(0, 120))
     next(backlog.blocks())
@@ -71,7 +71,7 @@ def test_a_loss_lasts_until_somebody_takes_so_that_nothing_stands_in_the_wrong_p
 
 
 @pytest.mark.parametrize("way", [AudioQueue.put, AudioQueue.put_all])
-def test_an_absence_lies_behind_what_came_before_and_never_in_the_middle(
+def test_absence_lies_behind_earlier_audio_never_in_the_middle(
     way: Callable[[AudioQueue, Block], object],
 ) -> None:
     backlog = room_for(100)
@@ -131,7 +131,7 @@ def test_whoever_can_wait_loses_nothing_however_large_its_pieces() -> None:
     np.testing.assert_array_equal(np.concatenate([b.audio for b in blocks]), np.arange(3000))
 
 
-def test_when_and_by_whom_a_long_piece_was_spoken_goes_with_its_parts() -> None:
+def test_time_and_speaker_of_a_long_piece_go_with_its_parts() -> None:
     backlog, long = room_for(100), np.arange(250)
     piece = Block(
         *(long.astype(np.float32), 9.0, 3), recorded_s=1000.0, voices=(long // 60).astype("i1")

@@ -65,7 +65,7 @@ def test_a_file_comes_in_pieces_of_one_frame_with_its_name(tmp_path: Path) -> No
     assert all(block.captured_s is None and block.voices is None for block in blocks)
 
 
-def test_a_file_in_real_time_gives_each_piece_when_its_last_sample_was_spoken(
+def test_file_in_real_time_gives_each_piece_when_it_was_spoken(
     tmp_path: Path,
 ) -> None:
     """It waits for what is still to come, and not where its listener was slow."""
@@ -85,7 +85,7 @@ def test_a_file_in_real_time_gives_each_piece_when_its_last_sample_was_spoken(
     assert waits == pytest.approx([0.032, 0.032, 0.014, 0.014, 0.032, 0.032])
 
 
-def test_a_file_ends_with_the_piece_at_which_nobody_listens_any_more(tmp_path: Path) -> None:
+def test_file_ends_with_piece_at_which_nobody_listens_any_more(tmp_path: Path) -> None:
     with FileSource(write(tmp_path / "a.wav", tone(16_000))) as source:
         blocks = source.blocks()
         assert next(blocks).audio.size == 512

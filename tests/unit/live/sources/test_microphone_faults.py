@@ -51,7 +51,7 @@ def test_a_microphone_that_is_busy_absent_or_silent_is_told(
         list(source.blocks())
 
 
-def test_a_microphone_that_was_unplugged_is_found_again_by_its_name(
+def test_unplugged_microphone_is_found_again_by_its_name(
     sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = [{**DEVICES[1], "name": "USB Microphone (hw:1,0)"}, DEVICES[2]]
@@ -73,7 +73,7 @@ def test_a_microphone_that_was_unplugged_is_found_again_by_its_name(
     assert began == ["over", "again"] * 2, "PortAudio knows only devices that were there at first"
 
 
-def test_the_sound_that_waited_at_a_microphone_goes_when_it_is_opened_again(
+def test_sound_waiting_at_a_microphone_goes_when_it_is_reopened(
     sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real streams that were closed stay, in a ring with what they call."""
@@ -105,7 +105,7 @@ def test_the_sound_that_waited_at_a_microphone_goes_when_it_is_opened_again(
         gc.enable()
 
 
-def test_a_microphone_whose_library_hangs_is_left_and_opened_again(
+def test_microphone_whose_library_hangs_is_left_and_opened_again(
     sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     let_go, ended, left_alone = threading.Event(), [], []

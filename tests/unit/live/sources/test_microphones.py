@@ -43,7 +43,7 @@ def silent(monkeypatch: pytest.MonkeyPatch, sounddevice: SimpleNamespace) -> Sim
     return sounddevice
 
 
-def test_the_first_device_is_the_default_where_the_system_names_none(
+def test_first_device_is_default_where_system_names_none(
     monkeypatch: pytest.MonkeyPatch,
     sounddevice: SimpleNamespace,
 ) -> None:
@@ -54,7 +54,7 @@ def test_the_first_device_is_the_default_where_the_system_names_none(
 
 
 @pytest.mark.usefixtures("silent")
-def test_a_device_that_was_asked_for_by_name_is_found_by_that_again() -> None:
+def test_device_asked_for_by_name_is_found_by_it_again() -> None:
     assert choose_device("camera", "USB Camera (hw:1,0)").index == 2
     assert choose_device("camera", "USB Microphone (hw:1,0)").index == 2
     assert choose_device("2", "USB Microphone (hw:1,0)").index == 1
@@ -99,7 +99,7 @@ def test_speakers_are_told_apart_by_their_channels(
 
 
 @pytest.mark.parametrize("rate_hz", [8_000, 48_000])
-def test_every_sample_has_its_speaker_whatever_the_device_records(
+def test_every_sample_has_its_speaker_whatever_device_records(
     silent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, rate_hz: int
 ) -> None:
     of_channels(monkeypatch, silent, 2, rate_hz)
@@ -144,7 +144,7 @@ def test_one_channel_has_one_speaker(
 
 
 @pytest.mark.usefixtures("silent")
-def test_a_microphone_has_the_name_that_was_asked_for_until_it_is_open() -> None:
+def test_microphone_has_name_that_was_asked_for_until_it_is_open() -> None:
     assert open_source(None, microphone="usb").name == "microphone usb"
     assert open_source(None, microphone="").name == "microphone"
     source = MicrophoneSource("camera")
@@ -189,7 +189,7 @@ def test_a_device_is_chosen_by_number_by_name_or_by_default() -> None:
 
 
 @pytest.mark.usefixtures("sounddevice")
-def test_a_microphone_of_any_rate_gives_16_khz_mono_and_tells_of_overruns() -> None:
+def test_microphone_of_any_rate_gives_16_khz_mono_and_overruns() -> None:
     source = MicrophoneSource("micro")
     with source:
         blocks: list[Block] = []

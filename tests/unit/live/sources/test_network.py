@@ -148,7 +148,7 @@ def test_an_address_that_was_not_reached_yet_may_go_on_for_ever() -> None:
     ("waited_s", "sound_s", "in_vain"),
     [(30.0, 0.0, False), (30.1, 2.9, True), (30.1, 3.0, False), (99.0, 99.0, False)],
 )
-def test_a_sender_has_given_some_sound_by_the_time_it_was_waited_for(
+def test_sender_has_given_some_sound_by_time_it_was_waited_for(
     waited_s: float, sound_s: float, in_vain: bool
 ) -> None:
     wait = _Wait(waited_s, round(sound_s * SAMPLE_RATE_HZ))
@@ -198,7 +198,7 @@ def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
     assert heard == pytest.approx(3 * 2.0 * SAMPLE_RATE_HZ, rel=0.1)
 
 
-def test_an_address_is_not_waited_for_for_ever_unless_somebody_says_so(
+def test_address_is_not_waited_for_forever_unless_asked(
     radio: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.wrappers.ADDRESS_PATIENCE_S", 0.0)

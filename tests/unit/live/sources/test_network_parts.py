@@ -92,7 +92,7 @@ def test_a_recording_is_heard_to_its_last_sample_and_closed(connect: Any) -> Non
     assert opened.n_closed == 1
 
 
-def test_what_is_live_knows_when_it_came_and_does_not_end_by_itself(connect: Any) -> None:
+def test_live_source_knows_when_it_came_and_does_not_end(connect: Any) -> None:
     opened = Opened((True, [3, 4], 1.0), (True, [2], 0.5), duration=None)
     heard: list[Block] = []
     with connect(opened) as source, pytest.raises(AudioError, match="its sender ended the stream"):
@@ -102,7 +102,7 @@ def test_what_is_live_knows_when_it_came_and_does_not_end_by_itself(connect: Any
 
 
 @pytest.mark.parametrize("duration", [None, 1])
-def test_what_is_closed_ends_with_the_packet_that_is_read_and_without_an_error(
+def test_closed_source_ends_with_its_packet_without_error(
     duration: int | None, connect: Any
 ) -> None:
     opened = Opened(*[(True, [3], 1.0)] * 9, duration=duration)
@@ -115,7 +115,7 @@ def test_what_is_closed_ends_with_the_packet_that_is_read_and_without_an_error(
     assert opened.n_closed == 1
 
 
-def test_what_was_read_once_and_is_opened_again_is_closed_by_who_does_not_read_it(
+def test_reopened_source_is_closed_by_who_does_not_read_it(
     connect: Any,
 ) -> None:
     first, again = Opened((True, [3], 1.0), duration=1), Opened(duration=1)
@@ -128,7 +128,7 @@ def test_what_was_read_once_and_is_opened_again_is_closed_by_who_does_not_read_i
 
 
 @pytest.mark.parametrize(("n_samples", "is_left"), [(11_999, True), (12_000, False)])
-def test_an_address_gives_three_seconds_of_sound_in_half_a_minute(
+def test_address_gives_three_seconds_of_sound_in_half_minute(
     n_samples: int, is_left: bool, connect: Any
 ) -> None:
     """Of four packets, 12,000 samples each at least."""

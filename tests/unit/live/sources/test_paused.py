@@ -69,9 +69,7 @@ def resumed(*missed: Block) -> list[Block]:
 @pytest.mark.parametrize(
     ("before", "recorded_s"), [(0, 1000.0), (20, 1000.0 - 20 / SAMPLE_RATE_HZ)]
 )
-def test_a_recording_that_went_on_in_a_pause_knows_when_it_was_spoken(
-    before: int, recorded_s: float
-) -> None:
+def test_recording_that_went_on_in_a_pause_knows_its_time(before: int, recorded_s: float) -> None:
     told = resumed(piece(before), piece(30, recorded_s=1000.0), piece(40))
     (back,) = [block for block in told if block.interruption == Interruption("", before + 70)]
     assert back.recorded_s == pytest.approx(recorded_s, abs=1e-9)
@@ -115,13 +113,13 @@ def test_a_recording_that_can_wait_loses_nothing_in_a_pause() -> None:
     assert [n for _, why, n, _ in told if why == ""] == [0]
 
 
-def test_a_recording_that_is_played_as_if_it_were_live_is_missed_in_a_pause() -> None:
+def test_recording_played_as_live_is_missed_in_a_pause() -> None:
     told = paused_run(piece(10), "-", piece(20), "+", piece(30), endless=False, pace=Pace.BUFFERED)
     assert [size for size, *_ in told if size] == [10, 30]
     assert [n for _, why, n, _ in told if why == ""] == [20]
 
 
-def test_who_ends_a_recording_in_a_pause_does_not_wait_for_the_end_of_the_pause() -> None:
+def test_ending_a_recording_in_a_pause_does_not_wait_for_it() -> None:
     source = PausableSource(Steps(piece(10), endless=False), sleep=lambda _: source.close())
     source.is_paused = True
     assert len(list(islice(source.blocks(), 9))) < 9

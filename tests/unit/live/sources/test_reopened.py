@@ -149,7 +149,7 @@ def test_a_stream_that_is_stopped_while_its_source_is_away_ends() -> None:
     assert list(violations(events)) == []
 
 
-def test_a_source_that_is_opened_while_it_is_stopped_is_closed_again() -> None:
+def test_source_opened_while_stopped_is_closed_again() -> None:
     class Late(Unsteady):
         def open(self) -> Unsteady:
             super().open()
@@ -176,7 +176,7 @@ def test_what_fails_because_it_was_closed_is_no_absence() -> None:
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_the_clock_goes_on_while_the_machine_sleeps_where_there_is_such_a_clock(
+def test_clock_goes_on_while_the_machine_sleeps_if_it_can(
     goes_on: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)
@@ -187,7 +187,7 @@ def test_the_clock_goes_on_while_the_machine_sleeps_where_there_is_such_a_clock(
     assert awake_s() == (500.0 if goes_on else 20.0)
 
 
-def test_an_error_that_nobody_foresaw_is_not_taken_for_an_absence() -> None:
+def test_error_that_nobody_foresaw_is_not_taken_for_absence() -> None:
     class Wrong(Unsteady):
         def blocks(self) -> Iterator[Block]:
             yield Block(speech([0]))

@@ -100,7 +100,7 @@ def test_a_terminal_is_no_pipe(monkeypatch: pytest.MonkeyPatch, stdin: object) -
         open_source("-")
 
 
-def test_a_pipe_goes_on_until_its_listener_has_enough_and_a_file_ends(
+def test_pipe_goes_on_until_listener_has_enough_and_file_ends(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Stdin(terminal=False))

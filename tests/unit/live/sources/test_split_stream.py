@@ -63,7 +63,7 @@ def test_another_speaker_begins_another_segment_without_a_pause() -> None:
     assert said == {(0, 0), (1, 1), (2, 0)}
 
 
-def test_a_word_that_stays_is_theirs_who_had_the_turn_when_it_was_shown() -> None:
+def test_committed_word_is_of_who_had_the_turn_when_shown() -> None:
     """A short one of the other's has settled before ten frames say that it is their turn."""
     audio, who = spoken((0, [0, 1]), (1, [2, 3, 4]))
     rest = np.s_[10_080:12_960]  # what is left of it ends at 0.63 s
@@ -112,7 +112,7 @@ def test_the_guarantees_hold_whoever_speaks(
     assert list(violations(events)) == []
 
 
-def test_the_loudest_channel_has_the_turn_also_between_its_sounds() -> None:
+def test_loudest_channel_has_turn_also_between_its_sounds() -> None:
     loudest = LoudestChannel()
     loud, quiet = np.full(512, 0.5, np.float32), np.full(512, 0.01, np.float32)
     pieces = [(loud, quiet), (0 * loud, quiet), (0 * loud, quiet), (quiet, loud), (quiet, loud)]
@@ -121,9 +121,7 @@ def test_the_loudest_channel_has_the_turn_also_between_its_sounds() -> None:
 
 
 @pytest.mark.parametrize(("power", "turn"), [(0.64, 0), (0.70, 1)])
-def test_another_channel_has_the_turn_when_it_is_louder_than_what_is_left_of_the_first(
-    power: float, turn: int
-) -> None:
+def test_louder_channel_takes_the_turn(power: float, turn: int) -> None:
     """Four tenths of the power of before count, and six tenths of that of now."""
     loudest = LoudestChannel()
     both = np.zeros((100, 2), np.float32)

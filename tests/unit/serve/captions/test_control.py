@@ -56,7 +56,7 @@ def test_a_token_that_was_given_is_needed_for_everything() -> None:
             assert microphone.recv() == "new"
 
 
-def test_without_one_everybody_looks_and_who_has_the_one_that_was_printed_controls() -> None:
+def test_without_token_all_look_and_the_printed_one_controls() -> None:
     with room(token=None, browser=BrowserSource()) as here:
         with connect(here.view, "events") as page:
             assert heard(page)["may"] == ["look", "record"]
@@ -93,7 +93,7 @@ def test_who_reaches_it_from_elsewhere_needs_a_token_to_be_heard(host: str, *, f
     assert (given.token, given.rights(None), given.is_generated) == (TOKEN, (), False)
 
 
-def test_a_pause_is_an_absence_and_what_is_said_in_it_is_not_heard() -> None:
+def test_pause_is_absence_and_what_is_said_in_it_is_not_heard() -> None:
     with room() as here, connect(here.view, f"events?token={TOKEN}") as page:
         here.source.say(np.concatenate([speech([0, 1]), silence(0.3)]))
         assert ask(page, "pause")["ok"]
@@ -164,7 +164,7 @@ def letters(n: int, **message: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("token", ["", "short", "with blanks in it", "x" * 129, "größer-als"])
-def test_a_token_that_could_be_guessed_or_does_not_fit_an_address_is_refused(token: str) -> None:
+def test_guessable_or_unfit_token_is_refused(token: str) -> None:
     with pytest.raises(OptionError, match="8 to 128") as refused:
         Access.of(token, "127.0.0.1")
     assert not token or f" {token} " not in f" {refused.value} ".replace("too short", "")
@@ -230,7 +230,7 @@ def test_when_the_stream_has_ended_that_is_the_answer() -> None:
             answer.result(PATIENCE_S)
 
 
-def test_who_asks_for_much_at_once_is_told_to_wait_and_who_left_is_forgotten() -> None:
+def test_greedy_client_is_told_to_wait_and_forgotten_when_gone() -> None:
     controls, captioner = Controls(), Captioner(InAnyLanguage(), Loudness(), quick())
     asked = [controls.ask(lambda live: live.mark("")) for _ in range(33)]
     asked[3].cancel()

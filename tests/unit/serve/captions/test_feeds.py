@@ -83,7 +83,7 @@ def test_a_browser_that_comes_late_sees_what_was_said() -> None:
     assert all_of(broadcast.join(lambda: None))[0]["partial"]["text"] == "a b"
 
 
-def test_a_browser_that_comes_late_sees_that_the_source_is_away_and_where_it_was() -> None:
+def test_late_browser_sees_that_and_where_the_source_is_away() -> None:
     broadcast = Broadcast()
     broadcast.put(AWAY)
     (snapshot,) = all_of(broadcast.join(lambda: None))
@@ -154,7 +154,7 @@ def test_whoever_left_is_told_nothing_more() -> None:
     )
 
 
-def test_a_browser_knows_whether_what_it_gets_is_all_that_was_said() -> None:
+def test_browser_knows_whether_what_it_gets_is_all_that_was_said() -> None:
     broadcast = Broadcast()
     for _ in range(HISTORY):
         broadcast.put(DONE)
@@ -301,7 +301,7 @@ def test_a_piece_is_there_when_nothing_can_change_in_it() -> None:
     assert [shown(pieces, number) for number in range(4)] == [[], ["said"], ["said"], ["said"]]
 
 
-def test_a_piece_never_changes_and_what_comes_too_late_is_in_the_next() -> None:
+def test_piece_never_changes_and_what_comes_too_late_is_in_next() -> None:
     pieces = MediaSegments()
     pieces.come_to(9.0)
     before = pieces.piece(1)
@@ -453,7 +453,7 @@ def test_a_players_own_parser_reads_all_captions() -> None:
     assert list(heard) == [5.0 * index + 1 for index in said]
 
 
-def test_with_a_token_players_need_it_for_the_playlist_and_for_what_it_names() -> None:
+def test_players_need_the_token_for_playlist_and_segments() -> None:
     needs_web()
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 

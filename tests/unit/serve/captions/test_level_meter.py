@@ -8,7 +8,7 @@ import pytest
 from whisper_hailo.serve.routes.captions.view import SILENCE_DB, LevelMeter
 
 
-def test_a_reading_is_of_an_eighth_of_a_second_in_whatever_pieces_it_comes() -> None:
+def test_reading_is_of_an_eighth_of_a_second_in_any_pieces() -> None:
     meter = LevelMeter()
     wave = np.sin(np.arange(2000) * (2 * np.pi / 20)).astype(np.float32)
     readings = [meter.level_db(piece) for piece in np.split(wave, 4)]

@@ -99,7 +99,7 @@ def test_who_speaks_no_tls_is_cut(
     assert not any(record.exc_info for record in caplog.records)
 
 
-def test_a_certificate_without_its_key_or_with_another_is_refused(
+def test_certificate_without_its_key_or_with_another_is_refused(
     certificate: tuple[Path, Path], tmp_path: Path
 ) -> None:
     cert, key = certificate

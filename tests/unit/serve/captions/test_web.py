@@ -46,7 +46,7 @@ def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) ->
             assert policy.endswith("frame-ancestors 'none'")
 
 
-def test_only_a_page_over_a_picture_takes_the_style_of_who_opens_it(
+def test_only_page_over_picture_takes_style_of_who_opens_it(
     served: tuple[Any, BrowserSource],
 ) -> None:
     view, _ = served
@@ -80,7 +80,7 @@ def test_addresses_are_such_that_can_be_opened(
     assert view.address_for_others == others
 
 
-def test_who_may_come_and_by_which_name_follows_from_where_it_listens() -> None:
+def test_who_may_come_follows_from_the_address() -> None:
     from whisper_hailo.serve.routes.captions.view import PageAddress
 
     here = PageAddress.of()
@@ -199,7 +199,7 @@ def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
     assert refused["error"] == "nothing is heard that could be paused"
 
 
-def test_players_hear_of_time_in_which_nothing_is_said_once_for_each_piece() -> None:
+def test_players_hear_of_silence_once_for_each_piece() -> None:
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     view, told = WebView(CaptionStatistics, PageAddress.of(port=0)), []

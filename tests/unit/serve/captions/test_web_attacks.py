@@ -89,7 +89,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
 
 
-def test_the_page_answers_beside_hundreds_of_half_open_connections(
+def test_page_answers_beside_hundreds_of_half_open_connections(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("whisper_hailo.http.connections.MOST", 16)
@@ -108,7 +108,7 @@ def test_the_page_answers_beside_hundreds_of_half_open_connections(
     assert told(caplog) == ["all connections are in use; idle ones are closed"]
 
 
-def test_slow_headers_idle_bodies_and_unread_answers_have_a_limit(
+def test_slow_headers_idle_bodies_and_unread_answers_have_limit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     slow = (
@@ -211,7 +211,7 @@ def test_only_what_goes_wrong_is_told_and_once(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", EVERYWHERE, "::"])
-def test_foreign_names_and_foreign_pages_are_refused_wherever_it_listens(host: str) -> None:
+def test_foreign_names_and_pages_are_refused_on_any_address(host: str) -> None:
     if host == "::" and not has_ipv6():
         pytest.skip("this machine has no IPv6")
     own = "[::1]" if host == "::" else "127.0.0.1" if host == EVERYWHERE else host

@@ -51,7 +51,7 @@ def test_a_browser_may_be_the_microphone_one_at_a_time(
     assert list(blocks) == []
 
 
-def test_a_page_may_send_what_it_kept_only_where_no_other_was_heard_since(
+def test_page_may_send_what_it_kept_if_no_other_was_heard(
     served: tuple[Any, BrowserSource],
 ) -> None:
     view, _ = served
@@ -122,7 +122,7 @@ def test_a_microphone_that_sends_nothing_makes_room_for_another(
             pass  # it is let in
 
 
-def test_a_browser_that_floods_is_taken_at_the_speed_of_speech_and_its_loss_is_counted(
+def test_flooding_browser_is_taken_at_the_speed_of_speech(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from websockets.exceptions import ConnectionClosed

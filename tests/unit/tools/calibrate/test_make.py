@@ -249,7 +249,7 @@ class Engine:
     ("heard", "ids"),
     [((21, 22), [11, 12, 21, 22, 10, 0]), ((21, 22, 23, 24, 25), [11, 12, 21, 22, 23, 24])],
 )
-def test_a_decoder_is_fed_what_was_heard_with_the_rows_of_its_positions(
+def test_decoder_is_fed_heard_text_with_its_position_rows(
     toy: Path, monkeypatch: pytest.MonkeyPatch, heard: tuple[int, ...], ids: list[int]
 ) -> None:
     """Prefix, text and the end, then token 0; on an 8 or 8L the host adds the positions."""
@@ -286,7 +286,7 @@ def test_a_decoder_is_fed_what_was_heard_with_the_rows_of_its_positions(
         np.testing.assert_array_equal(embeddings[place, 0], table[token] + places[place])
 
 
-def test_a_set_goes_on_only_where_all_that_decides_its_rows_is_the_same(toy: Path) -> None:
+def test_set_resumes_only_where_all_that_decides_rows_is_equal(toy: Path) -> None:
     spec, sources = ModelSpec.load(toy), Sources(Path("speech"), ("a.wav",), 1, "0" * 64)
     form, options = spec.hailo_form("decoder"), CalibrationOptions(part="decoder", count=3)
     first = _settings(spec, form, options, sources, 3)

@@ -49,7 +49,7 @@ def test_our_own_forms_pass(model: Path, file: str, arch: str) -> None:
     assert report.recorded
 
 
-def test_the_decoders_section_leaves_lookup_and_concatenation_out(model: Path) -> None:
+def test_decoders_section_leaves_lookup_and_concatenation_out(model: Path) -> None:
     report = check_file(model / "hailo" / "decoder-2s-7.onnx", "hailo8l")
     assert not {"Gather", "Unsqueeze", "Concat"} & report.operators.keys()
     assert report.entries == {

@@ -97,7 +97,7 @@ def test_a_ladder_as_json_and_elsewhere(
     assert asked == [(Path("."), options), (report, Path("there"))]
 
 
-def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_computed(
+def test_unwritable_place_is_told_before_computing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """The model directory, or the one that is typed; where there is no model that is told."""

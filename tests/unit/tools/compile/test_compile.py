@@ -236,7 +236,7 @@ def test_wrong_options_are_refused(
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_the_compiler_and_keeps_no_half_tuned_network(
+def test_interrupt_ends_compiler_and_keeps_no_half_tuned_network(
     model: Path, encoder: CompileOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STANDIN_FAIL", "optimize:hang")

@@ -210,7 +210,7 @@ def test_graphs_over_2_gib_are_refused_before_they_are_read(
         emulate_part(micro, EmulateOptions(audio=SPEECH))
 
 
-def test_an_unwritable_place_is_refused_before_anything_is_computed(micro: Path) -> None:
+def test_unwritable_place_is_refused_before_anything_is_computed(micro: Path) -> None:
     (micro / "hailo" / "encoder-2s-emulated.json").mkdir()
     with pytest.raises(OutputError, match=r"emulated\.json"):
         emulate_part(micro, EmulateOptions(calibration=micro / "no such set"))

@@ -113,7 +113,7 @@ def test_what_each_method_keeps() -> None:
         choose_scale(histogram, 8, "kl")
 
 
-def test_each_end_of_the_range_is_cut_where_its_own_values_are_few() -> None:
+def test_each_end_of_range_is_cut_where_its_own_values_are_few() -> None:
     """A thousandth of the values lies far out: on one side only, they cost the other nothing."""
     values = np.linspace(-1, 1, 20_001)
     for far in (-100.0, 100.0):

@@ -177,7 +177,7 @@ def test_the_script_is_ones_own_or_that_for_the_chip(
     assert pieces not in written("hailo8")
 
 
-def test_recordings_give_windows_for_both_and_are_heard_in_their_language(
+def test_recordings_give_windows_for_both_in_their_language(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen, asked = Emulated(monkeypatch), []

@@ -40,7 +40,7 @@ TRUE = best([0, 1, 2, 3, 0], [1, 2, 0, 0, 0])
 WITHIN = Limit("relative", 0.1)
 
 
-def test_an_encoder_is_judged_by_the_tokens_that_a_decoder_makes_of_its_features() -> None:
+def test_encoder_is_judged_by_a_decoders_tokens() -> None:
     spoiled = FEATURES.copy()
     spoiled[1] += 10  # of the largest value, 12
 
@@ -62,7 +62,7 @@ def test_an_encoder_is_judged_by_the_tokens_that_a_decoder_makes_of_its_features
     assert try_encoder("float32", good, made_up_reference(TRUE), judge, WITHIN).status == "passed"
 
 
-def test_a_decoder_is_judged_row_by_row_up_to_its_zeros_and_padded_as_it_pads() -> None:
+def test_decoder_is_judged_row_by_row_up_to_its_zeros() -> None:
     said = TRUE + np.float32(0.07)
     said[0, 4:], said[1, 3:] = 1e3, 1e3  # behind what is known
     run: Any = MadeUpRun(pad_to=7, says=said)
@@ -77,11 +77,11 @@ def test_a_decoder_is_judged_row_by_row_up_to_its_zeros_and_padded_as_it_pads() 
     assert (worse.status, worse.tokens) == ("failed", Agreement(2, 3))
 
 
-def test_the_forced_tokens_and_what_follows_the_end_decide_nothing() -> None:
+def test_forced_tokens_and_what_follows_end_decide_nothing() -> None:
     assert list(SHOWN.deciding()) == [(0, 1), (0, 2), (1, 1)]
 
 
-def test_layers_are_those_of_the_first_window_under_the_reference_s_names() -> None:
+def test_layers_are_of_the_first_window_under_reference_names() -> None:
     mel = WINDOWS.mel[0]
     held = {"embedded": mel + 1, "525": mel * 2 + 1}
     run: Any = MadeUpRun(held=held, names={"features": "525"})
@@ -240,7 +240,7 @@ def test_each_rung_has_its_graph_and_its_limit(
     ]
 
 
-def test_an_emulation_s_scales_are_chosen_by_windows_that_are_not_compared(
+def test_scales_of_an_emulation_use_windows_not_compared(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     climbed = Climbed(monkeypatch)

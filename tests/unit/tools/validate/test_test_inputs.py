@@ -20,7 +20,7 @@ from whisper_hailo_tools.validate.reference import GraphSources
 from whisper_hailo_tools.validate.test_inputs import decode_greedily, draw_windows
 
 
-def test_scales_are_chosen_by_other_windows_unless_there_are_none() -> None:
+def test_scales_use_other_windows_unless_there_are_none() -> None:
     first, rest = WINDOWS.split(1)
     assert (first.used, rest.used) == ((("a.wav", 0),), (("b.wav", 0),))
     np.testing.assert_array_equal(first.mel, WINDOWS.mel[:1])
@@ -29,9 +29,7 @@ def test_scales_are_chosen_by_other_windows_unless_there_are_none() -> None:
     assert both.used == again.used == WINDOWS.used
 
 
-def test_windows_are_drawn_from_every_file_in_turns_and_none_twice(
-    toy_model: Path, speech: Path
-) -> None:
+def test_windows_are_drawn_from_every_file_in_turns_once(toy_model: Path, speech: Path) -> None:
     """Two files of 2.5 s: the content of a window of 2 s is one, so each has three."""
     plan = WindowPlan.make(ModelSpec.load(toy_model).dims, 2.0)
     found = draw_windows(speech, plan, 128, 4)
@@ -85,7 +83,7 @@ def test_tokens_that_decoders_are_shown(toy_model: Path, monkeypatch: pytest.Mon
     assert (found.n_prefix, found.n_known) == (1, (4, 6, 2))
 
 
-def test_what_is_quantised_is_compared_with_floats_made_of_the_checkpoint(
+def test_quantised_is_compared_with_floats_of_the_checkpoint(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec, ours, made = ModelSpec.load(toy_model), Path("ours"), Path("made")

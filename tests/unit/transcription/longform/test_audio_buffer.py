@@ -57,7 +57,7 @@ def test_no_more_is_asked_for_than_is_needed() -> None:
     assert own.read(9, 9).tolist() == [9, 10, 11]
 
 
-def test_to_get_to_a_place_no_more_is_asked_for_than_lies_before_it() -> None:
+def test_going_to_a_place_reads_no_more_than_lies_before_it() -> None:
     own, stream = feed(*[1] * 9)
     assert own.read(3, 0).size == 0
     assert stream.given == 3
@@ -77,7 +77,7 @@ def test_what_was_read_stays_and_what_lies_before_is_forgotten() -> None:
     assert own.duration_s == 12 / SAMPLE_RATE_HZ
 
 
-def test_positions_far_ahead_are_reached_without_holding_what_is_passed() -> None:
+def test_far_positions_are_reached_without_holding_the_rest() -> None:
     own, stream = feed(*[4] * 9)
     assert own.read(30, 2).tolist() == [30, 31]
     assert (own._held.size, stream.given) == (2, 32)

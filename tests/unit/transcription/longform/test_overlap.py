@@ -80,9 +80,7 @@ def at_seam(left: list[Said], right: list[Said]) -> tuple[int, int]:
     [(42.8, (3, 2)), (43.2, (2, 1))],
     ids=["nearer to the later window's start", "nearer to the earlier window's end"],
 )
-def test_the_pair_nearest_the_middle_is_the_seam_and_its_word_is_of_the_safer_window(
-    at_s: float, cut: tuple[int, int]
-) -> None:
+def test_pair_nearest_the_middle_is_the_seam(at_s: float, cut: tuple[int, int]) -> None:
     """The word at the seam is the earlier window's while it lies in the first half."""
     both: list[Said] = [
         (42.1, 42.3, " a"),
@@ -115,7 +113,7 @@ def test_a_word_is_the_same_by_its_text_and_its_time(
     assert at_seam([(*left, " word")], [(*right, " word")]) == cut
 
 
-def test_letters_decide_whether_words_are_the_same_and_marks_do_not() -> None:
+def test_letters_decide_whether_words_are_same_and_marks_do_not() -> None:
     apart: list[Said] = [(42.42, 42.62, " tree")]  # behind each other: one by its text alone
     assert at_seam([(42.1, 42.3, " Tree,")], apart) == (1, 1)
     assert at_seam([(42.1, 42.3, " trees")], apart) == (1, 0)
@@ -127,7 +125,7 @@ def test_a_mark_alone_is_itself() -> None:
     assert at_seam([(42.1, 42.3, " —")], apart) == (1, 0)
 
 
-def test_two_words_in_a_row_are_the_same_wherever_they_were_timed() -> None:
+def test_two_words_in_row_are_same_wherever_they_were_timed() -> None:
     """0.8 s apart: one alone would be another word, two in a row are no chance."""
     left: list[Said] = [(42.0, 42.2, " very"), (42.3, 42.5, " good")]
     right: list[Said] = [(42.8, 43.0, " very"), (43.1, 43.3, " good")]
@@ -178,7 +176,7 @@ def test_of_two_words_alike_the_one_nearer_in_time_is_the_same() -> None:
     ],
     ids=["nothing behind", "up to what follows", "nothing before", "beside", "across"],
 )
-def test_beside_a_word_misheard_what_one_window_heard_alone_is_kept(
+def test_word_that_one_window_heard_alone_is_kept(
     left: list[tuple[float, float]], right: list[tuple[float, float]], cut: tuple[int, int]
 ) -> None:
     """No two words read alike; the pair at the seam shares its time."""
@@ -207,7 +205,7 @@ def test_pairs_keep_the_order_of_both_windows() -> None:
 
 
 @pytest.mark.parametrize(("later_s", "cut"), [(2.0, (2, 2)), (2.25, (2, 0))])
-def test_two_words_in_a_row_are_no_farther_apart_than_the_windows_overlap(
+def test_two_words_in_a_row_are_no_farther_than_the_overlap(
     later_s: float, cut: tuple[int, int]
 ) -> None:
     """From the end of the one to the start of the other, for each of the two; 2 s is the most."""
@@ -216,14 +214,14 @@ def test_two_words_in_a_row_are_no_farther_apart_than_the_windows_overlap(
     assert at_seam(left, right) == cut
 
 
-def test_one_word_at_the_very_time_counts_for_more_than_two_that_are_off() -> None:
+def test_one_word_on_time_counts_more_than_two_that_are_off() -> None:
     """Said three times, 0.3 s apart: the one window heard the first two, the other the last two."""
     left: list[Said] = [(42.4, 42.6, " no"), (42.7, 42.9, " no")]
     right: list[Said] = [(42.7, 42.9, " no"), (43.0, 43.2, " no")]
     assert at_seam(left, right) == (2, 1)
 
 
-def test_beside_a_word_misheard_words_that_overlap_are_not_kept_twice() -> None:
+def test_overlapping_words_beside_a_misheard_one_are_kept_once() -> None:
     """The earlier window's last word goes on beside what the later one heard there."""
     left: list[Said] = [(42.2, 42.5, " free"), (43.7, 44.0, " on")]
     right: list[Said] = [(42.2, 42.5, " tree"), (43.6, 43.9, " off")]
@@ -259,7 +257,7 @@ def words_at(*said: tuple[float, str]) -> list[Word]:
     return [Word(start, start + 0.2, f" {text}", 0.9) for start, text in said]
 
 
-def test_of_two_rows_that_read_alike_the_one_nearer_in_time_is_meant() -> None:
+def test_of_two_rows_that_read_alike_one_nearer_in_time_is_meant() -> None:
     """Said twice, 1.2 s apart, and heard 0.6 s too late: the first is 0.6 s away from it."""
     left = words_at((42.4, "very"), (42.7, "good"))
     right = words_at((43.0, "very"), (43.3, "good"), (43.5, "so"), (44.2, "very"), (44.5, "good"))
@@ -290,7 +288,7 @@ def test_nor_is_one_a_second_before_it(ends_s: float, n_words: int) -> None:
 
 
 @pytest.mark.parametrize("n_words", [1, 2, 3])
-def test_a_segment_cut_to_some_of_its_words_has_their_times_text_and_tokens(n_words: int) -> None:
+def test_cut_segment_has_the_times_and_text_of_its_words(n_words: int) -> None:
     said = tuple(
         Word(at, at + 0.5, f" {text}", 0.9, (10 * at, 10 * at + 1))
         for at, text in enumerate(["one", "two", "three"], start=1)
@@ -320,7 +318,7 @@ def seconds(position: int | None) -> float:
     return position / SAMPLE_RATE_HZ
 
 
-def test_the_longest_pause_of_the_last_part_is_taken_in_its_middle() -> None:
+def test_longest_pause_of_last_part_is_taken_in_its_middle() -> None:
     audio = talk((3.0, 5.0), (6.5, 6.8), (7.5, 8.1))
     assert seconds(find_silence(audio, FROM)) == pytest.approx(7.8, abs=0.02)
 
@@ -370,7 +368,7 @@ def steps(n_loud: int, *rest_db: float) -> FloatArray:
     ],
     ids=["9 frames", "10", "11", "as quiet as is needed", "not so", "interrupted"],
 )
-def test_a_pause_is_ten_frames_in_the_lowest_quarter_of_the_loudness(
+def test_pause_is_ten_frames_in_lowest_quarter_of_loudness(
     pause_db: list[float], n_frames: int, expected: float | None
 ) -> None:
     """Quiet is -40 dB and loud 0: a pause lies below -30 dB; the end of the audio is cut off."""
@@ -388,7 +386,7 @@ def test_only_whole_frames_behind_the_start_are_looked_at(start: int, begins: in
     assert find_silence(audio, start) == (begins + 60) * 160
 
 
-def test_of_pauses_of_one_length_the_first_is_taken_and_else_the_longest() -> None:
+def test_of_pauses_of_one_length_first_is_taken_and_else_longest() -> None:
     audio = loud(*[0.0] * 20, *[-40.0] * 12, *[0.0] * 9, *[-40.0] * 12, *[0.0] * 20)
     assert find_silence(audio, 0) == 26 * 320
     audio = loud(*[0.0] * 20, *[-40.0] * 12, *[0.0] * 9, *[-40.0] * 13, *[0.0] * 20)
@@ -439,9 +437,7 @@ def test_pauses_are_looked_for_in_the_last_three_seconds(pause_s: float, is_take
 
 
 @pytest.mark.parametrize(("n_samples", "n_windows"), [(144_000, 1), (144_159, 1), (144_160, 2)])
-def test_the_last_window_of_a_recording_or_a_clip_ends_in_no_pause(
-    n_samples: int, n_windows: int
-) -> None:
+def test_last_window_of_recording_or_clip_ends_in_no_pause(n_samples: int, n_windows: int) -> None:
     """Only where a whole frame follows does a window end in the pause before its end."""
     audio = talk((8.4, 8.8), seconds=20.0)
     for found in (windows(audio[:n_samples]), windows(audio, (Clip(0, n_samples),))):
@@ -451,7 +447,7 @@ def test_the_last_window_of_a_recording_or_a_clip_ends_in_no_pause(
         assert not any(window.needs_words for window in found), "a pause parts them"
 
 
-def test_a_clip_s_first_window_shares_nothing_with_the_clip_before() -> None:
+def test_clip_s_first_window_shares_nothing_with_clip_before() -> None:
     clips = (Clip(0, 160_000), Clip(170_000, 330_000))
     steady = 0.1 * np.random.default_rng(0).standard_normal(340_000).astype(np.float32)
     found = windows(steady, clips)
@@ -462,7 +458,7 @@ def test_a_clip_s_first_window_shares_nothing_with_the_clip_before() -> None:
     assert [(window.audio.size, window.needs_words) for window in short] == [(1, False)] * 2
 
 
-def test_loudness_is_that_of_a_sample_and_silence_of_samples_is_at_minus_100_db() -> None:
+def test_loudness_is_of_a_sample_and_silence_is_minus_100_db() -> None:
     """A quarter of the way up to 0 dB: a pause is no louder than -75 dB."""
     for pause_db, expected in ((-80.0, 66 * 320), (-70.0, None)):
         audio = loud(*[-200.0] * 20, *[0.0] * 40, *[pause_db] * 12, *[0.0] * 40)

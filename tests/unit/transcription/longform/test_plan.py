@@ -206,13 +206,13 @@ def test_nothing_has_no_window(clips: tuple[Clip, ...], overlap_s: float) -> Non
     assert list(plan.windows()) == []
 
 
-def test_windows_that_are_shown_no_text_do_not_wait_for_each_other() -> None:
+def test_windows_without_text_before_do_not_wait_for_each_other() -> None:
     feed = feed_of(ramp(1))
     assert not OverlapPlan(feed, WHOLE, PLAN, 2.0).sequential
     assert not SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([])).sequential
 
 
-def test_a_seam_within_an_earlier_segment_leaves_what_is_before_it() -> None:
+def test_seam_within_earlier_segment_leaves_what_is_before_it() -> None:
     """The first window's last segment, and the last word of the one before, were heard later."""
     first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
     before, middle = [Word(6.0, 6.2, " x", 0.9)], [Word(6.5, 6.7, " y", 0.9)]
@@ -225,7 +225,7 @@ def test_a_seam_within_an_earlier_segment_leaves_what_is_before_it() -> None:
     assert [part.text for part in plan.finish()] == ["a b"]
 
 
-def test_a_word_of_the_later_window_s_third_segment_is_the_seam_as_well() -> None:
+def test_word_of_later_window_s_third_segment_is_seam_as_well() -> None:
     """What it heard at its very edge, two segments, the earlier window heard better: nothing."""
     plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     shared, behind = Word(8.2, 8.4, " c", 0.9), Word(9.5, 9.7, " d", 0.9)
@@ -236,7 +236,7 @@ def test_a_word_of_the_later_window_s_third_segment_is_the_seam_as_well() -> Non
     assert [part.text for part in plan.finish()] == ["c d"]
 
 
-def test_words_on_both_sides_of_a_pause_are_two_whatever_they_are() -> None:
+def test_words_on_both_sides_of_pause_are_two_whatever_they_are() -> None:
     """The windows meet at 7 s; the word before it is said again behind it."""
     plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     plan.take(heard(Window(ramp(112_000), 0.0), (segment([Word(6.7, 6.95, " no", 0.9)]),)))
@@ -337,7 +337,7 @@ SILENCES: dict[str, tuple[int, Callable[[AudioBuffer], WindowPlanner]]] = {
 
 
 @pytest.mark.parametrize("name", [pytest.param("vad", marks=pytest.mark.slow), "seek", "overlap"])
-def test_hours_of_silence_are_heard_out_in_the_memory_of_a_few_windows(name: str) -> None:
+def test_hours_of_silence_are_heard_out_in_memory_of_few_windows(name: str) -> None:
     hours, make = SILENCES[name]
     feed = AudioBuffer(np.zeros(16_000, np.float32) for _ in range(3600 * hours))
     plan, end_s, n_windows = make(feed), 0.0, 0

@@ -73,7 +73,7 @@ def test_the_last_word_s_end_is_a_time_of_the_recording() -> None:
     assert next(windows).start_s == 8.2, "a hair less than a whole number of frames"
 
 
-def test_a_word_that_ends_where_the_window_begins_does_not_hold_it_up() -> None:
+def test_word_that_ends_where_window_begins_does_not_hold_it_up() -> None:
     plan = seeking(words=WordOptions())
     windows = plan.windows()
     plan.take(heard(next(windows), (1.0, 4.0)))
@@ -114,9 +114,7 @@ def test_segments_of_no_length_are_dropped() -> None:
 @pytest.mark.parametrize(
     ("samples", "n_windows"), [(1, 1), (144_000, 1), (144_159, 1), (144_160, 2)]
 )
-def test_the_first_sample_is_worth_a_window_then_only_a_whole_frame(
-    samples: int, n_windows: int
-) -> None:
+def test_first_sample_is_worth_window_then_only_whole_frame(samples: int, n_windows: int) -> None:
     plan = SeekPlan(AudioBuffer(iter([np.zeros(samples, np.float32)])), WHOLE, PLAN)
     count = 0
     for window in plan.windows():
@@ -125,7 +123,7 @@ def test_the_first_sample_is_worth_a_window_then_only_a_whole_frame(
     assert count == n_windows
 
 
-def test_a_clip_begins_where_it_is_asked_for_and_never_before_the_last_window() -> None:
+def test_clip_begins_where_asked_never_before_the_last_window() -> None:
     clips = (Clip(16_000, 48_000), Clip(80_000, None))
     plan = seeking(8.0, clips=clips)
     seen = []
@@ -142,9 +140,7 @@ def test_nothing_of_a_clip_is_lost_before_its_first_whole_frame() -> None:
 
 
 @pytest.mark.parametrize(("last_s", "next_s"), [(8.9, 9.0), (5.0, 5.0)])
-def test_with_a_gate_for_made_up_text_a_word_near_the_end_leads_behind_the_window(
-    last_s: float, next_s: float
-) -> None:
+def test_made_up_word_near_the_end_leads_behind_the_window(last_s: float, next_s: float) -> None:
     """The silence behind it is no longer than the threshold's: 0.1 s of 2, but not 4 s."""
     plan = seeking(words=WordOptions(hallucination_silence_s=2.0))
     windows = plan.windows()
@@ -169,7 +165,7 @@ def odd(window: Window, *at_s: float, text: tuple[float, ...] = ()) -> WindowRes
     return WindowResult(window, Decoded((), -0.1, 0.0, runaway=False), segments, 9.0)
 
 
-def test_silence_before_a_window_is_that_behind_what_is_left_of_the_one_before() -> None:
+def test_silence_before_a_window_follows_what_is_left_before_it() -> None:
     """Spoken to 4 s; a window that is made up, all of it, changes nothing of that."""
     plan = seeking(words=WordOptions(hallucination_silence_s=3.0))
     windows = plan.windows()
@@ -365,7 +361,7 @@ def test_speech_is_kept_and_the_next_window_begins_behind_it() -> None:
     assert kept(alone) == Kept(alone.segments, None)
 
 
-def test_leading_silence_before_odd_text_is_skipped_and_all_heard_again() -> None:
+def test_leading_silence_before_odd_text_is_skipped_and_reheard() -> None:
     result = heard_window(odd_word(63.0), said(64.0, 65.0))
     assert kept(result) == Kept((), 63.0)
     assert kept(heard_window(odd_word(62.0), said(63.0, 64.0))).segments != (), (
@@ -374,7 +370,7 @@ def test_leading_silence_before_odd_text_is_skipped_and_all_heard_again() -> Non
     assert kept(heard_window(said(63.0), said(64.0))).segments != (), "nothing is odd"
 
 
-def test_odd_text_between_silences_is_dropped_and_heard_again_from_there() -> None:
+def test_odd_text_between_silences_is_dropped_and_heard_again() -> None:
     speech = said(61.0, 62.0)
     result = heard_window(speech, odd_word(70.0), said(80.0, 81.0))
     assert kept(result) == Kept((speech,), 70.0)
@@ -477,7 +473,7 @@ def test_a_pause_is_measured_from_what_was_kept() -> None:
     assert next(windows).start_s == 7.0
 
 
-def test_a_pause_is_measured_from_the_last_word_of_the_window_before() -> None:
+def test_pause_is_measured_from_last_word_of_window_before() -> None:
     plan = seek_silence(60.0)
     windows = plan.windows()
     plan.take(result_of(next(windows), said(8.0, 8.6)))
@@ -526,7 +522,7 @@ def odd_times(at_s: float) -> Segment:
         ([good(61.0), odd_times(87.75)], 59.0, True),
     ],
 )
-def test_a_silence_is_longer_than_the_threshold_and_an_edge_less_than_two_seconds(
+def test_silence_exceeds_threshold_and_edges_are_under_2_s(
     segments: list[Segment], last_speech_s: float, is_dropped: bool
 ) -> None:
     found = kept(heard_window(*segments), last_speech_s=last_speech_s, silence_s=THRESHOLD_S)
@@ -537,9 +533,7 @@ def test_a_silence_is_longer_than_the_threshold_and_an_edge_less_than_two_second
 
 
 @pytest.mark.parametrize(("at_s", "is_dropped"), [(2.75, True), (3.0, False)])
-def test_at_the_recording_s_start_less_than_the_threshold_is_silence(
-    at_s: float, is_dropped: bool
-) -> None:
+def test_at_recording_s_start_less_than_threshold_is_silence(at_s: float, is_dropped: bool) -> None:
     """Whatever was said before it, and 2 s behind the window's start."""
     result = heard_window(odd_times(at_s), good(10.0), start_s=0.5)
     found = kept(result, last_speech_s=2.5, silence_s=THRESHOLD_S)
@@ -567,7 +561,7 @@ def test_a_word_that_ends_with_the_window_s_start_leads_nowhere() -> None:
 @pytest.mark.parametrize(("content_s", "at_s", "seek_s"), [
     (10.0, 66.5, 66.5), (10.0, 66.75, 70.0), (30.0, 86.75, 86.75)
 ])  # fmt: skip
-def test_what_is_dropped_at_the_recording_s_end_is_heard_again_where_enough_is_left(
+def test_dropped_text_at_the_end_is_heard_again(
     content_s: float, at_s: float, seek_s: float
 ) -> None:
     """3 s behind it are enough; a full window is not the end."""
@@ -583,7 +577,7 @@ def test_the_next_window_begins_a_second_later_at_least(at_s: float, seek_s: flo
     assert (found.segments, found.seek_s) == ((), seek_s)
 
 
-def test_silence_before_odd_text_is_that_behind_the_segment_before_it() -> None:
+def test_silence_before_odd_text_follows_the_segment_before_it() -> None:
     """Segments without words say nothing of when somebody spoke."""
     silent = Segment(64.0, 69.0, "no words", (), -0.1, 0.0)
     segments = [good(61.0), silent, odd_times(70.0), silent, good(80.0)]
@@ -592,7 +586,7 @@ def test_silence_before_odd_text_is_that_behind_the_segment_before_it() -> None:
     assert list(kept(heard_window(*segments), silence_s=THRESHOLD_S).segments) == segments
 
 
-def test_odd_text_that_is_believed_ends_the_silence_before_the_next() -> None:
+def test_odd_text_that_is_believed_ends_silence_before_next() -> None:
     """2.5 s behind a word, and 2 s behind that; from the word on it would be 5 s."""
     segments = [good(61.0), odd_times(64.0), odd_times(66.5), good(80.0)]
     assert list(kept(heard_window(*segments), silence_s=THRESHOLD_S).segments) == segments

@@ -54,9 +54,7 @@ def test_a_stretch_and_what_is_kept_around_it_fit_a_window(n_spoken: int, pad_s:
 @pytest.mark.parametrize(
     ("silence_s", "behind"), [(0.1, 3 * FRAME), (0.5, 16 * FRAME), (2, 18_000)]
 )
-def test_what_is_kept_around_speech_is_an_eighth_of_a_window_and_known_silence(
-    silence_s: float, behind: int
-) -> None:
+def test_margin_of_speech_is_an_eighth_of_a_window(silence_s: float, behind: int) -> None:
     """Behind a stretch no more than the silence that ended it: what follows may be speech."""
     frames = [0.05] * 99 + [0.9] * 10 + [0.05] * 99
     (window,) = windows(frames, LongOptions(speech_pad_s=10.0, min_silence_s=silence_s))
@@ -98,7 +96,7 @@ def test_stretches_that_fill_a_window_to_its_last_sample_are_one() -> None:
 
 
 @pytest.mark.parametrize("end", [None, 100 * FRAME, 100 * FRAME - 7])
-def test_speech_that_goes_on_to_the_end_of_a_clip_or_a_recording_ends_there(
+def test_speech_to_the_end_of_a_clip_or_recording_ends_there(
     end: int | None,
 ) -> None:
     frames = [0.05] * 50 + [0.9] * 50
@@ -112,7 +110,7 @@ def test_a_clip_shorter_than_a_sample_has_no_window(clip: Clip) -> None:
     assert windows([0.9] * 20, LongOptions(), (clip,)) == []
 
 
-def test_the_last_frame_of_a_recording_is_looked_at_with_silence_behind_it() -> None:
+def test_last_frame_of_a_recording_is_seen_with_silence_behind() -> None:
     seen: list[int] = []
 
     class Counting(Script):
@@ -181,7 +179,7 @@ def test_speech_is_packed_once_and_in_order(probabilities: list[float]) -> None:
         assert np.all(seen[speech] == 1)
 
 
-def test_stretches_of_speech_keep_a_little_of_the_silence_around_them() -> None:
+def test_stretches_of_speech_keep_little_of_silence_around_them() -> None:
     """Frames 20 to 29 are speech: 0.2 s before them, and 0.2 s behind."""
     probabilities = [0.05] * 20 + [0.9] * 10 + [0.05] * 40
     audio = ramp(len(probabilities) * 512)
@@ -203,7 +201,7 @@ def test_stretches_that_were_cut_meet_where_they_were_cut() -> None:
     assert second.audio[[0, -1]].tolist() == [201 * 512, 400 * 512 + 3200 - 1]
 
 
-def test_the_longest_stretch_is_a_window_without_what_is_kept_around_it() -> None:
+def test_longest_stretch_is_a_window_without_its_margins() -> None:
     """144,000 samples without 3,200 on both sides: the last of 268 frames is the quietest."""
     frames = [0.9] * 400 + [0.05] * 20
     frames[200], frames[267], frames[270] = 0.6, 0.56, 0.52
@@ -214,7 +212,7 @@ def test_the_longest_stretch_is_a_window_without_what_is_kept_around_it() -> Non
 
 
 @pytest.mark.parametrize("window_s", [0.02, 0.04, 0.06, 0.1])
-def test_windows_shorter_than_what_the_detector_looks_at_hold_all_speech(window_s: float) -> None:
+def test_windows_shorter_than_a_detector_frame_hold_all_speech(window_s: float) -> None:
     frames = [0.05] * 5 + [0.9] * 10 + [0.05] * 5
     plan = WindowPlan(window_s, window_s / 2)
     options = LongOptions(speech_pad_s=0.2, min_silence_s=0.0)
