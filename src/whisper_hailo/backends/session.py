@@ -170,8 +170,8 @@ def _options(threads: int) -> onnxruntime.SessionOptions:
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = FATAL_ONLY
-    # A plan of memory for each set of sizes would be made anew at every step of a growing text, and
-    # its block be held beside what the first run took (docs/measurements/speed.md).
+    # A plan of memory for each set of sizes would be made at every step of a growing text, and its
+    # block be held beside what the first run took (docs/measurements/speed.md).
     options.enable_mem_pattern = False
     # What a run of the encoder gives back, the decoder's may use.
     _register_arena()

@@ -1,4 +1,4 @@
-"""The explicit state of the cached decoder, and what the graph is told of it."""
+"""The explicit state of the cached decoder, and the other inputs of its graph."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ class CachedState:
 
 
 class StepInputs:
-    """What the decoder graph is told of a step besides its caches and what to look at.
+    """Inputs of a decoder step besides caches and audio.
 
     A column is a place in the cache. Rows with shorter prompts begin at column `first`; columns
     before it are padding. A padding query may look at padding, so that softmax never sees only

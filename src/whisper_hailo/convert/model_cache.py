@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 _REVISION = 5
 """Of what conversions write. Raised when the same checkpoint and options give other values in the
-same format: directories from before still run, those in the cache are made anew."""
+same format: directories from before still run, those in the cache are converted again."""
 
 
 def resolve_model(

@@ -26,7 +26,7 @@ from whisper_hailo.live.sources.source import AudioSource, Block, Pace
 from whisper_hailo.transcription.transcriber import Transcriber
 
 _END_WAIT_S: Final = 2.0
-"""A source that was told to end and gives nothing for so long is left alone."""
+"""Wait this long for a source that has to end."""
 
 
 class CaptionStream:

@@ -223,7 +223,7 @@ class Worker(Closing):
     def _end(self, job: Job) -> None:
         """Tell the client, and free its place."""
         run = self._runs.pop(job, None)
-        if run is None:  # it was told when the schedule broke
+        if run is None:  # reported when the schedule broke
             return
         outcome = None if job.failure else job.outcome(run)
         self.queue.done(job)

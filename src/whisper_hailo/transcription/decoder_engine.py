@@ -170,15 +170,15 @@ class DecoderEngine:
         contexts: Sequence[Context],
     ) -> list[str]:
         """Return the language of each window, detected once per recording or for each window."""
-        anew = self._options.detect_each_window
-        if not anew and all(context.language != AUTO_LANGUAGE for context in contexts):
+        detects = self._options.detect_each_window
+        if not detects and all(context.language != AUTO_LANGUAGE for context in contexts):
             return [context.language for context in contexts]
         languages = []
         detected = detect_languages(self._decoder, state, self._tokenizer.special)
         for context, probs in zip(contexts, detected, strict=True):
             is_open = context.language == AUTO_LANGUAGE
             language = context.detect(probs) if is_open else context.language
-            languages.append(next(iter(probs)) if anew else language)
+            languages.append(next(iter(probs)) if detects else language)
         return languages
 
     def _with_words(

@@ -69,7 +69,7 @@ PROTOCOLS: Final[dict[str, Client]] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What came of one protocol.
+    """Figures of one protocol.
 
     Attributes:
         protocol: its name.

@@ -72,7 +72,7 @@ runpy.run_module("whisper_hailo", run_name="__main__")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of one command.
+    """Figures of one command.
 
     Attributes:
         lag_s: from its last word to its text.

@@ -23,7 +23,7 @@ SYSTEM_PACKAGES: Final = (
 
 LIBRARIES: Final = ("/usr/lib", "/usr/lib/*-linux-gnu", "/usr/local/lib")
 MAKE_VENV: Final = (
-    "make the environment anew with the system's packages: "
+    "make the environment again with the system's packages: "
     "python3 -m venv --clear --system-site-packages .venv"
 )
 OLDER_NUMPY: Final = "pip install 'numpy<2' 'ml-dtypes<0.6'"

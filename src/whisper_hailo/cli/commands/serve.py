@@ -60,7 +60,7 @@ def serve(
     if listen.http is None and listen.wyoming is None:
         listen = replace(listen, http=Address.of(DEFAULT_HTTP))
     release_freed_memory()
-    safety.keys()  # what is wrong is told before a model is looked for
+    safety.keys()  # refuses wrong keys before a model is looked for
     safety.tls.context()  # refuses what HTTPS cannot be served with
     with bound(listen, tls=safety.tls_cert is not None) as listeners:
         models = []

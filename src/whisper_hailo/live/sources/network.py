@@ -126,7 +126,7 @@ class NetworkSource(Closing):
             return
         for out in resampler.resample(None):
             yield Block(_samples(out))
-        if self.endless:  # a recording that breaks off is told by FFmpeg
+        if self.endless:  # FFmpeg reports a recording that breaks off
             raise AudioError(f"{self.name} broke off: its sender ended the stream; see why it did")
 
     def close(self) -> None:

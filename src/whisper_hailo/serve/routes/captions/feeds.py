@@ -41,7 +41,7 @@ _LONGEST_QUEUE: Final = 64
 """Messages that may wait for one browser."""
 
 STILL: Final[Message] = {"event": "still"}
-"""The connection lives; a page that hears nothing for long connects anew."""
+"""The connection lives; a page that hears nothing for long connects again."""
 
 _END: Final[Message] = {"event": "end"}
 
@@ -84,7 +84,7 @@ class Broadcast:
     def __init__(
         self, *, browser_microphone: bool = False, settings: dict[str, float | str] | None = None
     ) -> None:
-        self._run = secrets.token_hex(8)  # ids count from 0 again when the program is started anew
+        self._run = secrets.token_hex(8)  # ids count from 0 again when the program restarts
         self._browser_microphone = browser_microphone
         self._recording = False
         self._completed: deque[Message] = deque(maxlen=HISTORY)
