@@ -58,7 +58,8 @@ def accuracy_plan(emulated: dict[tuple[str, str], Path]) -> tuple[PlanPart, ...]
         PlanPart("windows", _windows(ENGLISH_MODEL), ("english",)),
         PlanPart("windows", _windows(MULTILINGUAL), ("english",)),
         PlanPart("prompts", _prompts(), ("english",)),
-        PlanPart("captions", _captions(), ("long_form", "fleurs"), captions=True),
+        PlanPart("captions", _captions(), ("english",), captions=True),
+        PlanPart("captions", _whole_recordings(), ("english",)),
         PlanPart("study", study_setups(emulated.get((ENGLISH_MODEL, SCRIPT))), STUDY_SETS),
         *(
             PlanPart("emulated", _emulated(model, bits, path), STUDY_SETS, clips_of_a_set=10)
@@ -100,6 +101,12 @@ def _captions() -> tuple[AccuracySetup, ...]:
         AccuracySetup(MULTILINGUAL, **named),  # type: ignore[arg-type]
         AccuracySetup(ENGLISH_MODEL, **named),  # type: ignore[arg-type]
     )
+
+
+def _whole_recordings() -> tuple[AccuracySetup, ...]:
+    """Return what captions are compared with."""
+    models = [MULTILINGUAL, ENGLISH_MODEL]
+    return tuple(make_setups(models, ["int8"], ["default"], ["on"], ["detected"]))
 
 
 def _emulated(model: str, bits: str, path: Path) -> tuple[AccuracySetup, ...]:

@@ -53,6 +53,8 @@ def name_of(row: dict[str, Any]) -> str:
     options = row["options"]
     system = _SYSTEM_LABELS.get(row["system"], row["system"])
     told = [row["model"]]
+    if row["row"].endswith("-captions"):
+        return f"captions, {row['model']}"
     if row["system"] == "whisper-hailo":
         told.append("float32" if options["quantize"] == "none" else options["quantize"])
         window = options["window"]
