@@ -167,7 +167,7 @@ class RunningText:
         ]
         self.tentative = now + [Tentative(word, length_s) for word in words[agreed:]]
         self.guess = result.guess
-        if may_stay:
+        if may_stay and not result.runaway:  # a loop would be committed word by word
             self._commit(length_s)
 
     def finish(self, result: BufferText) -> tuple[BufferWord, ...]:

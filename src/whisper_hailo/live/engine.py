@@ -81,6 +81,7 @@ class CaptionEngine(Protocol):
         draft: Draft,
         *,
         language: str | None = ...,
+        previous_language: str | None = ...,
         word_times: bool = ...,
         hold_back_s: float = ...,
     ) -> BufferText:
@@ -90,6 +91,7 @@ class CaptionEngine(Protocol):
             audio: `(n_samples,)` float32 16 kHz mono.
             draft: what its text may begin with; an engine without drafts ignores it.
             language: code, where it is known; `None`: the engine's own.
+            previous_language: of the speech before, which unsure detection keeps.
             word_times: the buffer is a whole segment: give word times and the translation, if
                 possible.
             hold_back_s: more audio follows; end the text where it guesses at what the last seconds
@@ -160,6 +162,7 @@ class TranscriberEngine:
         draft: Draft,
         *,
         language: str | None = None,
+        previous_language: str | None = None,
         word_times: bool = False,
         hold_back_s: float = 0.0,
     ) -> BufferText:
@@ -167,7 +170,8 @@ class TranscriberEngine:
         options = self._options
         if language is not None:
             options = options_in(options, language)
-        return self._run(PartialBuffer(audio, draft, word_times, hold_back_s), options)
+        buffer = PartialBuffer(audio, draft, word_times, hold_back_s, previous_language)
+        return self._run(buffer, options)
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
         return self._transcriber.transcribe_running(
@@ -177,6 +181,7 @@ class TranscriberEngine:
             trim_window=self._trim_window,
             word_times=buffer.word_times,
             hold_back_s=buffer.hold_back_s,
+            previous_language=buffer.previous_language,
             translate=self._translates and buffer.word_times,
         )
 
@@ -248,11 +253,12 @@ class MoonshineEngine(Closing):
         draft: Draft,
         *,
         language: str | None = None,
+        previous_language: str | None = None,
         word_times: bool = False,
         hold_back_s: float = 0.0,
     ) -> BufferText:
-        """Transcribe a buffer; drafts, word times and hold-back are ignored."""
-        del draft, language, word_times, hold_back_s
+        """Transcribe a buffer; all but the audio is ignored."""
+        del draft, language, previous_language, word_times, hold_back_s
         clock = StageClock()
         with clock.stage("total"), clock.stage("decode"):
             text = self._model.transcribe(audio)

@@ -154,6 +154,7 @@ class SegmentListener:
                 audio,
                 draft,
                 language=language,
+                previous_language=self._language,
                 word_times=word_times,
                 hold_back_s=hold_back_s,
             )

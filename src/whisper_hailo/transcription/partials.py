@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from whisper_hailo.audio.windows import Window
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import (
     SECONDS_PER_TIMESTAMP,
     UNSPACED_LANGUAGES,
@@ -31,16 +32,20 @@ class PartialBuffer:
         draft: expected start of the text.
         word_times: align words, where the decoder can.
         hold_back_s: see `WindowRequest`.
+        previous_language: of the speech before, which unsure detection keeps.
     """
 
     audio: FloatArray
     draft: Draft
     word_times: bool = False
     hold_back_s: float = 0.0
+    previous_language: str | None = None
 
     def request(self, context: Context, n_samples: int) -> WindowRequest:
         """Return its window."""
         context.n_windows = 1  # no recording begins here: what is for its first window is not
+        if context.language == AUTO_LANGUAGE and self.previous_language is not None:
+            context.language_probs, context.n_detections = {self.previous_language: 1.0}, 1
         window = Window(self.audio[:n_samples], 0.0)
         return WindowRequest(window, context, self.draft, self.word_times, self.hold_back_s)
 

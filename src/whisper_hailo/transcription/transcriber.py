@@ -249,6 +249,7 @@ class Transcriber(Closing):
         trim_window: bool | None = None,
         word_times: bool = False,
         hold_back_s: float = 0.0,
+        previous_language: str | None = None,
         translate: bool = False,
     ) -> BufferText:
         """Transcribe live audio, which is called again as more of it arrives.
@@ -260,12 +261,15 @@ class Transcriber(Closing):
             trim_window: encode only as much of the window as the audio fills; `None`: if possible.
             word_times: align words, where the decoder can; one more pass.
             hold_back_s: see `WindowRequest`.
+            previous_language: see `PartialBuffer`.
             translate: decode a second time, into English.
         """
         parts, clock = self._parts, StageClock()
         with clock.stage("total"):
             stages = parts.stages(options, trim_window=parts.trims(options, trim_window))
-            running = PartialBuffer(audio, draft or Draft(), word_times, hold_back_s)
+            running = PartialBuffer(
+                audio, draft or Draft(), word_times, hold_back_s, previous_language
+            )
             request = running.request(
                 parts.running_context(stages.engine), parts.plan.content_samples
             )

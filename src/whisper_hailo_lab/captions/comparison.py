@@ -89,13 +89,19 @@ class WatchedEngine:
         draft: Draft,
         *,
         language: str | None = None,
+        previous_language: str | None = None,
         word_times: bool = False,
         hold_back_s: float = 0.0,
     ) -> BufferText:
         """Hear a buffer; see `CaptionEngine`."""
         given = draft if self.setup.keeps else Draft()
         result = self.setup.engine.transcribe(
-            audio, given, language=language, word_times=word_times, hold_back_s=hold_back_s
+            audio,
+            given,
+            language=language,
+            previous_language=previous_language,
+            word_times=word_times,
+            hold_back_s=hold_back_s,
         )
         self.last = EngineCall(audio.size / SAMPLE_RATE_HZ, given, result)
         return result

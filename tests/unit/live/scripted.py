@@ -75,6 +75,7 @@ class Speller:
         draft: Draft,
         *,
         language: str | None = None,
+        previous_language: str | None = None,
         word_times: bool = False,
         hold_back_s: float = 0.0,
     ) -> BufferText:
@@ -124,6 +125,7 @@ class Fickle:
         draft: Draft,
         *,
         language: str | None = None,
+        previous_language: str | None = None,
         word_times: bool = False,
         hold_back_s: float = 0.0,
     ) -> BufferText:

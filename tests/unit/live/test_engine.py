@@ -109,11 +109,12 @@ def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
         engine = TranscriberEngine(transcriber, DecodingOptions(), trim_window=trims)
         for one in (engine, engine.in_language("de")):
             one.transcribe(sound, Draft())
-            one.transcribe(sound, Draft(), word_times=True, hold_back_s=0.5)
+            one.transcribe(sound, Draft(), previous_language="de", word_times=True, hold_back_s=0.5)
+    names = ("word_times", "hold_back_s", "previous_language")
     assert transcriber.named == [
-        {"trim_window": trims, "word_times": times, "hold_back_s": held_s}
+        {"trim_window": trims, **dict(zip(names, asked, strict=True))}
         for trims in (False, False, True, True, None, None)
-        for times, held_s in ((False, 0.0), (True, 0.5))
+        for asked in ((False, 0.0, None), (True, 0.5, "de"))
     ]
 
 

@@ -23,10 +23,12 @@ class Guessing(Speller):
 
     language: str = "auto"
     asked: list[tuple[float, str | None]] = field(default_factory=list)
+    before: list[str | None] = field(default_factory=list)
 
     def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
         seconds = audio.size / SAMPLE_RATE_HZ
         self.asked.append((seconds, named["language"]))
+        self.before.append(named["previous_language"])
         named["language"] = named["language"] or ("en" if seconds < 1.5 else "de")
         return super().transcribe(audio, draft, **named)
 
@@ -71,6 +73,8 @@ def test_too_little_speech_is_in_language_of_segment_before() -> None:
     assert [event.language for event in finals] == ["en", "de", "de"]
     partials = [event for event in events if isinstance(event, Partial) and event.segment_id == 2]
     assert {event.language for event in partials} == {"de"}
+    assert engine.before[0] is None
+    assert engine.before[-1] == "de", "for where detection is unsure"
 
 
 @dataclass

@@ -326,6 +326,24 @@ def test_running_audio_is_no_first_window_and_ends_with_its_own() -> None:
     assert (request.draft, request.word_times, request.hold_back_s) == (draft, True, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("asked", "probs", "language"),
+    [
+        ("auto", {"id": 0.3, "en": 0.1}, "en"),
+        ("auto", {"id": 0.6, "en": 0.1}, "id"),
+        ("de", {"id": 0.3, "en": 0.1}, "de"),
+    ],
+)
+def test_unsure_detection_keeps_the_previous_language(
+    asked: str, probs: dict[str, float], language: str
+) -> None:
+    context = Context(asked)
+    PartialBuffer(np.zeros(16, np.float32), Draft(), previous_language="en").request(context, 16)
+    if asked == "auto":
+        assert context.detect(probs) == language
+    assert context.likeliest_language == language
+
+
 def test_translation_was_said_in_one_language_without_context() -> None:
     options = DecodingOptions(
         "auto", detect_each_window=True, prompts=PromptOptions(hotwords="Wien"), max_new_tokens=9
