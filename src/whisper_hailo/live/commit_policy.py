@@ -16,7 +16,7 @@ SURE: Final = 0.5
 spontaneous speech: 18.6 % errors, without it 19.7 %; with 0.7 18.5 %, and final text of people who
 read comes up to two seconds later."""
 
-_MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-"
+MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class RunningText:
         """Return the words of a hypothesis that follow the committed ones."""
         fixed = self.draft.tokens[: self.draft.n_fixed]
         if fixed and result.tokens[: len(fixed)] == fixed:
-            return _after_tokens(result.words, self.committed)
+            return words_behind(result.words, self.committed)
         return result.words[_accounted_for(self.committed, result.words) :]
 
     def update(self, result: BufferText, length_s: float, *, may_stay: bool = True) -> None:
@@ -229,7 +229,7 @@ def _agreeing(left: Sequence[BufferWord], right: Sequence[BufferWord]) -> int:
     return min(len(left), len(right))
 
 
-def _after_tokens(
+def words_behind(
     words: Sequence[BufferWord], committed: Sequence[BufferWord]
 ) -> tuple[BufferWord, ...]:
     """Return the words behind the committed tokens; a mark may join the last committed word."""
@@ -263,4 +263,4 @@ def _accounted_for(committed: Sequence[BufferWord], words: Sequence[BufferWord])
 
 
 def _plain(text: str) -> str:
-    return text.casefold().strip(_MARKS)
+    return text.casefold().strip(MARKS)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
 
+import numpy as np
+
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.commit_policy import RunningText
+from whisper_hailo.live.commit_policy import MARKS, RunningText, words_behind
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.statistics import CaptionStatistics
@@ -20,6 +22,14 @@ _ATTEMPTS: Final = 3
 
 _ENOUGH_S: Final = 2.0
 """Less speech says too little of its language."""
+
+
+_CONTEXT_S: Final = 14.0
+"""Most audio of a segment's final text, with the segment before it. Real `base`, four kinds of
+speech: 7.1 % errors fall to 6.5 (read), 12.2 to 10.4 (noisy), 18.6 stay (spontaneous)."""
+
+_CONTEXT_GAP_S: Final = 1.0
+"""A longer pause separates what is said."""
 
 
 @dataclass(slots=True)
@@ -58,6 +68,37 @@ class RunningSegment:
         return self.carried
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedSegment:
+    """The segment before: who hears it too recognises the beginning of the next one better.
+
+    Attributes:
+        audio: `(n_samples,)` float32 at 16 kHz mono.
+        end: its end in the stream, in samples.
+        text: its final text; of an engine without tokens it is no context.
+        speaker: where channels are speakers.
+    """
+
+    audio: FloatArray
+    end: int
+    text: BufferText
+    speaker: int | None
+
+    def joined(
+        self, running: RunningSegment, audio: FloatArray, most_s: float
+    ) -> FloatArray | None:
+        """Return its audio and that of the segment behind it; `None` where it is no context."""
+        gap = running.start - self.end
+        n_samples = self.audio.size + gap + audio.size
+        same = (running.speaker, running.language) == (self.speaker, self.text.language)
+        near = 0 <= gap <= _CONTEXT_GAP_S * SAMPLE_RATE_HZ
+        has_words = bool(running.text.known and self.text.tokens)
+        fits = n_samples <= min(most_s, _CONTEXT_S) * SAMPLE_RATE_HZ
+        if not (same and near and has_words and fits) or self.text.translation is not None:
+            return None
+        return np.concatenate([self.audio, np.zeros(gap, np.float32), audio])
+
+
 class SegmentListener:
     """Transcribes running segments.
 
@@ -77,6 +118,7 @@ class SegmentListener:
         self.options = options
         self._statistics = statistics
         self._language: str | None = None  # of the last segment in which it was found
+        self._before: FinishedSegment | None = None
 
     @property
     def language(self) -> str:
@@ -90,7 +132,7 @@ class SegmentListener:
     def begin(self) -> None:
         """Begin a segment, in the language that was set last."""
         if self._next is not self._engine:
-            self._engine, self._language = self._next, None
+            self._engine, self._language, self._before = self._next, None, None
 
     def transcribe_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
         """Return the text so far of a segment that goes on.
@@ -119,10 +161,15 @@ class SegmentListener:
         Raises:
             DeviceError: the device failed in every attempt.
         """
-        language = self._expected(audio)
+        language, before = self._expected(audio), self._before
+        content_s = self._engine.content_s
+        joined = None if before is None else before.joined(running, audio, content_s)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                result = self._transcribe(running, audio, language, word_times=True)
+                if before is None or joined is None:
+                    result = self._transcribe(running, audio, language, word_times=True)
+                else:
+                    result = self._transcribe_behind(before, running, joined)
             except DeviceError:
                 if attempt == _ATTEMPTS:
                     raise
@@ -130,7 +177,24 @@ class SegmentListener:
                 break
         if _is_enough(audio):
             self._language = result.language
+        end = running.start + audio.size
+        self._before = FinishedSegment(audio, end, result, running.speaker)
         return result
+
+    def _transcribe_behind(
+        self, before: FinishedSegment, running: RunningSegment, joined: FloatArray
+    ) -> BufferText:
+        """Return the final text of a segment, heard behind the segment before it."""
+        draft, known = running.draft, before.text.tokens
+        behind = Draft(known + draft.tokens, len(known) + draft.n_fixed, goes_on=draft.n_fixed == 0)
+        result = self._transcribe(
+            running, joined, before.text.language, word_times=True, draft=behind
+        )
+        offset_s = (running.start - before.end + before.audio.size) / SAMPLE_RATE_HZ
+        words = words_behind(result.words, before.text.words)
+        if words and words[0].text.strip(MARKS) == "":  # ends the text before, which is final
+            words = words[1:]
+        return replace(result, words=tuple(_earlier(word, offset_s) for word in words))
 
     def _expected(self, audio: FloatArray) -> str | None:
         """Return the language of short speech, that of the segment before; `None` to detect it."""
@@ -144,10 +208,11 @@ class SegmentListener:
         *,
         word_times: bool,
         hold_back_s: float = 0.0,
+        draft: Draft | None = None,
     ) -> BufferText:
-        draft = running.draft
+        draft = draft or running.draft
         if not self.options.drafts:
-            draft = Draft(draft.tokens[: draft.n_fixed], draft.n_fixed)
+            draft = replace(draft, tokens=draft.tokens[: draft.n_fixed])
         figures, begin = self._statistics, perf_counter()
         try:
             result = self._engine.transcribe(
@@ -168,6 +233,20 @@ class SegmentListener:
         running.language = result.language
         running.shown = audio.size
         return result
+
+
+def _earlier(word: BufferWord, by_s: float) -> BufferWord:
+    """Return a word with its times from another beginning."""
+
+    def shifted(seconds: float | None) -> float | None:
+        return None if seconds is None else max(0.0, seconds - by_s)
+
+    return replace(
+        word,
+        start_s=shifted(word.start_s),
+        end_s=shifted(word.end_s),
+        attended_s=shifted(word.attended_s),
+    )
 
 
 def _is_enough(audio: FloatArray) -> bool:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.scripted import Failing, Loudness, Speller, speech
+from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence, speech
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.commit_policy import Agreement, RunningText
-from whisper_hailo.live.events import Completed
-from whisper_hailo.live.listener import RunningSegment, SegmentListener
+from whisper_hailo.live.events import Completed, Event
+from whisper_hailo.live.listener import FinishedSegment, RunningSegment, SegmentListener
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.statistics import CaptionStatistics
 
@@ -189,3 +189,83 @@ def test_pauses_that_were_wanted_are_counted_by_themselves() -> None:
     assert figures["paused_s"] == pytest.approx(3.0, abs=0.064)
     assert {event.paused for event in events} == {True}
     assert (figures["absences"], figures["away_s"]) == (0, 0.0)
+
+
+@dataclass
+class Noting(Speller):
+    """Notes the size and the draft of each buffer that is a whole segment."""
+
+    wholes: list[tuple[int, Draft]] = field(default_factory=list)
+
+    def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
+        if named["word_times"]:
+            self.wholes.append((audio.size, draft))
+        return super().transcribe(audio, draft, **named)
+
+
+def final_texts(engine: Speller, sound: FloatArray) -> list[Completed]:
+    captioner = Captioner(engine, Loudness(), quick())
+    events: list[Event] = []
+    for at in range(0, sound.size, 3200):
+        events += captioner.feed(sound[at : at + 3200])
+    return [e for e in [*events, *captioner.finish()] if isinstance(e, Completed)]
+
+
+@pytest.mark.parametrize(("pause_s", "joins"), [(0.5, True), (2.0, False)])
+def test_final_text_is_heard_behind_a_near_segment(pause_s: float, joins: bool) -> None:
+    engine = Noting()
+    sound = np.concatenate([speech(range(6)), silence(pause_s), speech(range(6, 12)), silence(0.5)])
+    finals = final_texts(engine, sound)
+    assert [event.text for event in finals] == ["w0 w1 w2 w3 w4 w5", "w6 w7 w8 w9 w10 w11"]
+    (first, _), (second, draft) = engine.wholes
+    assert (second > 2 * first) is joins
+    assert (draft.n_fixed >= 6) is joins
+    starts = [word.start_s for word in finals[1].words]
+    begin_s = sound.size / SAMPLE_RATE_HZ - 0.5 - 6 * 0.28
+    assert starts == pytest.approx([begin_s + 0.28 * n for n in range(6)], abs=0.04)
+
+
+HEARD = BufferText((BufferWord(" a", (1,)),), "en")
+
+
+@pytest.mark.parametrize(
+    ("before", "running", "joins"),
+    [
+        ({}, {}, True),
+        ({}, {"start": 20_000}, True),
+        ({}, {"start": 40_000}, False),
+        ({}, {"start": 15_000}, False),
+        ({}, {"language": "de"}, False),
+        ({}, {"speaker": 1}, False),
+        ({}, {"text": RunningText(Agreement(1.0))}, False),
+        ({"text": BufferText((), "en")}, {}, False),
+        ({"text": replace(HEARD, translation="b")}, {}, False),
+        ({"audio": audio(13)}, {}, False),
+    ],
+)
+def test_near_text_of_one_speaker_and_language_is_context(
+    before: dict[str, Any], running: dict[str, Any], joins: bool
+) -> None:
+    finished = replace(FinishedSegment(audio(1), 16_000, HEARD, None), **before)
+    text = RunningText(Agreement(1.0))
+    text.update(HEARD, 1.0)
+    now = RunningSegment(1, **({"text": text, "start": 16_000, "language": "en"} | running))
+    joined = finished.joined(now, audio(2), 30.0)
+    assert (joined is not None) is joins
+    if joined is not None:
+        assert joined.size == finished.audio.size + now.start - 16_000 + 32_000
+
+
+def test_mark_that_ends_the_text_before_is_not_repeated() -> None:
+    class Marking(Noting):
+        def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
+            heard = super().transcribe(audio, draft, **named)
+            n = draft.n_fixed
+            if not named["word_times"] or n == 0:
+                return heard
+            last = heard.words[n - 1]
+            last = replace(last, text=last.text + ",", tokens=(*last.tokens, 99))
+            return replace(heard, words=(*heard.words[: n - 1], last, *heard.words[n:]))
+
+    sound = np.concatenate([speech(range(3)), silence(0.5), speech(range(6, 8)), silence(0.5)])
+    assert [final.text for final in final_texts(Marking(), sound)] == ["w0 w1 w2", "w6 w7"]
