@@ -162,14 +162,15 @@ class SegmentListener:
             DeviceError: the device failed in every attempt.
         """
         language, before = self._expected(audio), self._before
-        content_s = self._engine.content_s
-        joined = None if before is None else before.joined(running, audio, content_s)
+        longest_s = self.options.longest_s(self._engine.content_s)
+        joined = None if before is None else before.joined(running, audio, longest_s)
+        result = BufferText(())
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                if before is None or joined is None:
-                    result = self._transcribe(running, audio, language, word_times=True)
-                else:
+                if before is not None and joined is not None:
                     result = self._transcribe_behind(before, running, joined)
+                if not result.words:  # it has none, or lost them behind the other text
+                    result = self._transcribe(running, audio, language, word_times=True)
             except DeviceError:
                 if attempt == _ATTEMPTS:
                     raise
