@@ -86,11 +86,11 @@ def confidence_interval(
     Returns:
         lower and upper bound of the rate; both the corpus rate when no draw has a reference.
     """
-    rates = _drawn_rates([scores], level, n_resamples, seed)
+    rates = resample_rates([scores], level, n_resamples, seed)
     if not rates.size:
         rate = corpus(scores).rate
         return rate, rate
-    return _middle(rates[0], level)
+    return percentile_interval(rates[0], level)
 
 
 def difference_interval(
@@ -113,14 +113,14 @@ def difference_interval(
         raise OptionError(
             f"{len(scores)} and {len(others)} scores are not of the same files, expected pairs"
         )
-    rates = _drawn_rates([scores, others], level, n_resamples, seed)
-    return _middle(rates[0] - rates[1], level) if rates.size else (0.0, 0.0)
+    rates = resample_rates([scores, others], level, n_resamples, seed)
+    return percentile_interval(rates[0] - rates[1], level) if rates.size else (0.0, 0.0)
 
 
-def _drawn_rates(
+def resample_rates(
     sides: Sequence[Sequence[Score]], level: float, n_resamples: int, seed: int
 ) -> NDArray[np.float64]:
-    """Corpus rates `(sides, draws)`, each draw the same files on every side."""
+    """Return corpus rates `(sides, draws)`, each draw the same files on every side."""
     if not 0.0 < level < 1.0 or n_resamples < 1:
         raise OptionError(
             f"level is {level} and n_resamples {n_resamples}, "
@@ -137,7 +137,7 @@ def _drawn_rates(
     return rates
 
 
-def _middle(values: NDArray[np.float64], level: float) -> tuple[float, float]:
-    """The two ends of the middle that holds `level` of the values."""
+def percentile_interval(values: NDArray[np.float64], level: float) -> tuple[float, float]:
+    """Return the two ends of the middle that holds `level` of the values."""
     low, high = np.quantile(values, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     return float(low), float(high)

@@ -113,7 +113,7 @@ def normalise(text: str, form: Form, language: str = "en") -> str:
     if form == "simple":
         return text.lower().strip()
     if form == "normalised":
-        return _normaliser(language)(text).strip()
+        return load_normaliser(language)(text).strip()
     raise OptionError(f"form is {form!r}, expected 'normalised' or 'simple'")
 
 
@@ -142,7 +142,8 @@ def _jiwer() -> ModuleType:
 
 
 @cache
-def _normaliser(language: str) -> Callable[[str], str]:
+def load_normaliser(language: str) -> Callable[[str], str]:
+    """Load the normaliser of a language, once."""
     require_scoring()
     with warnings.catch_warnings():
         # Its source has an invalid escape, which Python reports when it first compiles it.

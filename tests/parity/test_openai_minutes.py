@@ -61,7 +61,7 @@ def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def their_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last temperature's text is taken as it is, and loops run to the end of their budget."""
-    monkeypatch.setattr(fallback, "_choose", lambda attempts, _: attempts[-1])
+    monkeypatch.setattr(fallback, "choose_attempt", lambda attempts, _: attempts[-1])
     monkeypatch.setattr(greedy, "ends_in_loop", lambda _: False)
 
 

@@ -74,11 +74,13 @@ def _letters(name: str) -> str:
 @cache
 def _by_letters() -> dict[str, str]:
     """Return codes by stripped names; computed only when no code is given."""
-    return {_letters(name): code for name, code in _NAMES.items()}
+    return {_letters(name): code for name, code in CODES_BY_NAME.items()}
 
 
-_NAMES: Final = _names()
-KNOWN_LANGUAGES: Final = frozenset(_NAMES.values())
+CODES_BY_NAME: Final = _names()
+"""Codes of Whisper's languages by their names, in lower case."""
+
+KNOWN_LANGUAGES: Final = frozenset(CODES_BY_NAME.values())
 """Codes of Whisper's languages."""
 
 
@@ -107,13 +109,13 @@ def language_code(language: str) -> str:
 
 def language_name(code: str) -> str:
     """Return the English name of a language code, such as `German` for `de`."""
-    names = (name for name, known in _NAMES.items() if known == code)
+    names = (name for name, known in CODES_BY_NAME.items() if known == code)
     return next(names, code).title()
 
 
 def similar_language(language: str, known: Iterable[str]) -> str | None:
     """Return the known language that was likely meant, such as `German (de)`."""
     codes = set(known)
-    names = [name for name, code in _NAMES.items() if code in codes]
+    names = [name for name, code in CODES_BY_NAME.items() if code in codes]
     found = get_close_matches(language.strip().casefold(), names)
-    return f"{found[0].title()} ({_NAMES[found[0]]})" if found else None
+    return f"{found[0].title()} ({CODES_BY_NAME[found[0]]})" if found else None

@@ -61,7 +61,7 @@ Extra: TypeAlias = Literal[
 ]
 
 
-_ROOT: Final = Path(__file__).resolve().parents[3]
+REPOSITORY_ROOT: Final = Path(__file__).resolve().parents[3]
 """The clone; some other folder for an installed package."""
 
 _TOOLS: Final = "src/whisper_hailo_tools"
@@ -71,14 +71,14 @@ _TOOLS: Final = "src/whisper_hailo_tools"
 def install_command(extra: Extra) -> str:
     """Return the command that installs an extra; the clone has lock files with hashes."""
     for folder in ("requirements", "benchmarks/rivals/requirements"):
-        if (_ROOT / folder / f"{extra}.txt").is_file():
+        if (REPOSITORY_ROOT / folder / f"{extra}.txt").is_file():
             return f"pip install -r {folder}/{extra}.txt in the clone"
     return f"pip install 'whisper-hailo[{extra}]'"
 
 
 def tools_to_add() -> str:
     """What to type to have the commands that build HEFs, for messages."""
-    if (_ROOT / _TOOLS).is_dir():
+    if (REPOSITORY_ROOT / _TOOLS).is_dir():
         return f"pip install --no-deps -e {_TOOLS} in the clone"
     return "pip install whisper-hailo-tools"
 

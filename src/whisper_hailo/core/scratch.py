@@ -26,7 +26,7 @@ def scratch_file(folder: Path) -> Iterator[Path]:
     Args:
         folder: of the target; leftovers of killed programs there are removed.
     """
-    _sweep_once(folder)
+    sweep_once(folder)
     with _held(folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False)) as path:
         yield path
 
@@ -55,7 +55,7 @@ def temporary_directory() -> Iterator[Path]:
     It is inside the locked one, so that its user may lock it too: a conversion does.
     """
     folder = Path(tempfile.gettempdir())
-    _sweep_once(folder)
+    sweep_once(folder)
     with scratch_directory(folder, PREFIX) as held:
         path = held / "work"
         path.mkdir()
@@ -78,7 +78,7 @@ def sweep(folder: Path, prefix: str, keep: Callable[[Path], bool] | None = None)
 
 
 @cache
-def _sweep_once(folder: Path) -> None:
+def sweep_once(folder: Path) -> None:
     """Sweep once per folder: it may have a thousand files, each written through a scratch file."""
     sweep(folder, PREFIX)
 

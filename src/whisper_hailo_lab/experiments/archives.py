@@ -183,12 +183,12 @@ def one_long(hours: float, seed: int, work: Path) -> dict[str, Any]:
         "rows": rows,
         "transcribe": {"seconds": ran.wall_s, "mib": ran.worker_mib},
         "words": len(words),
-        "words_changed": _changed(straight, words),
+        "words_changed": count_changed_words(straight, words),
     }
 
 
-def _changed(one: list[str], other: list[str]) -> int:
-    """Words of the longer of two texts that the other does not have at that place."""
+def count_changed_words(one: list[str], other: list[str]) -> int:
+    """Count words of the longer of two texts that the other does not have at that place."""
     blocks = difflib.SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
     return max(len(one), len(other)) - sum(block.size for block in blocks)
 

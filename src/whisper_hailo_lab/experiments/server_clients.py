@@ -278,11 +278,15 @@ def cpu_ms(process: int) -> float:
 
 
 class ProcessWatch:
-    """Looks every half second at what a process holds, as long as the block lasts."""
+    """Looks every half second at what a process holds, as long as the block lasts.
+
+    Attributes:
+        samples: what it held, in order.
+    """
 
     def __init__(self, process: int) -> None:
         self._process = process
-        self._held: list[Held] = []
+        self.samples: list[Held] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look)
 
@@ -295,24 +299,24 @@ class ProcessWatch:
         self._thread.join()
 
     def _look(self) -> None:
-        self._held.append(resources(self._process))
+        self.samples.append(resources(self._process))
         while not self._over.wait(_EVERY_S):
-            self._held.append(resources(self._process))
+            self.samples.append(resources(self._process))
 
     @property
     def peak_mib(self) -> float:
         """The most memory that was seen."""
-        return max(mib for mib, _ in self._held)
+        return max(mib for mib, _ in self.samples)
 
     @property
     def thirds(self) -> tuple[Held, Held]:
         """Medians of the first and of the last third of the time: equal where nothing leaks."""
-        n = max(1, len(self._held) // 3)
+        n = max(1, len(self.samples) // 3)
         first, last = (
             (
                 statistics.median(mib for mib, _ in part),
                 round(statistics.median(d for _, d in part)),
             )
-            for part in (self._held[:n], self._held[-n:])
+            for part in (self.samples[:n], self.samples[-n:])
         )
         return first, last

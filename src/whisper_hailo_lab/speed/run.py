@@ -102,7 +102,8 @@ def run(plan: SpeedPlan, progress: Progress) -> Path:
     busy = f"Load average at the start {os.getloadavg()[0]:.1f}."
     records: list[Record] = [new_header(note=f"{plan.note} {busy}".strip())]
     makers: dict[str, Callable[[SpeedPlan, Progress], Iterator[Record]]] = {
-        "turns": _turns, "floor": _floor, "batch": _batch, "start": _start, "accuracy": _accuracy,
+        "turns": _turns, "floor": _floor, "batch": _batch, "start": _start,
+        "accuracy": measure_accuracy,
     }  # fmt: skip
     for part in PARTS:
         begin = monotonic()
@@ -215,7 +216,8 @@ def _started(plan: SpeedPlan, size: str, model: str, rounds: int) -> list[dict[s
     return parts.measure(parts.programs(size, directory, rival, audio), rounds)
 
 
-def _accuracy(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
+def measure_accuracy(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
+    """Yield the comparison of accuracies; cases that are not kept when time is up are left out."""
     per_set = QUICK_PER_SET if plan.quick else parts.PER_SET
     dataset = parts.frozen(plan.clips, per_set)
     heard: dict[str, list[FileResult]] = {}

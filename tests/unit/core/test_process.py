@@ -304,7 +304,7 @@ def test_what_to_type_installs_from_a_lock(extra: Extra) -> None:
 def test_who_has_no_clone_takes_the_extra_of_the_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(process, "_ROOT", tmp_path)
+    monkeypatch.setattr(process, "REPOSITORY_ROOT", tmp_path)
     assert install_command("server") == "pip install 'whisper-hailo[server]'"
 
 

@@ -42,7 +42,7 @@ with scratch_file(folder) as file, scratch_directory(folder, ".out.writing.") as
 @pytest.fixture(autouse=True)
 def no_memory() -> None:
     """A test is as good as a new process."""
-    scratch._sweep_once.cache_clear()
+    scratch.sweep_once.cache_clear()
 
 
 def working(folder: Path) -> subprocess.Popen[str]:
@@ -71,7 +71,7 @@ def test_rest_of_killed_program_is_removed_and_of_living_is_not(
         assert names(tmp_path) == both
         process.send_signal(signal.SIGKILL)
     assert names(tmp_path) == both
-    scratch._sweep_once.cache_clear()
+    scratch.sweep_once.cache_clear()
     with scratch_file(tmp_path):
         assert len(list(tmp_path.iterdir())) == 2
     sweep(tmp_path, ".out.writing.")
@@ -204,7 +204,7 @@ def test_sweep_holding_the_lock_has_taken_what_was_made(
         os.unlink(os.readlink(f"/proc/self/fd/{number}"))
         raise BlockingIOError(errno.EAGAIN, "locked")
 
-    scratch._sweep_once(tmp_path)
+    scratch.sweep_once(tmp_path)
     monkeypatch.setattr(fcntl, "flock", swept)
     with scratch_file(tmp_path) as file:
         assert list(tmp_path.iterdir()) == [file]

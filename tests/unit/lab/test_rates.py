@@ -12,10 +12,10 @@ from tests.unit.lab.small_run import OURS_FILES, RIVAL, RIVAL_FILES
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.rates import (
     Score,
-    _drawn_rates,
-    _middle,
     confidence_interval,
     difference_interval,
+    percentile_interval,
+    resample_rates,
 )
 from whisper_hailo_lab.runs.summary import paired_ratio, stage_ms, summarise_case
 from whisper_hailo_lab.score import Evaluation, FileScore, evaluate, normalise, score_file
@@ -28,7 +28,7 @@ def drawn(
         [Score(insertions=wrong, hits=count) for wrong, count in zip(side, counts, strict=True)]
         for side in errors
     ]
-    return _drawn_rates(sides, level, n_resamples, seed)
+    return resample_rates(sides, level, n_resamples, seed)
 
 
 def test_every_draw_is_a_corpus_rate_of_as_many_files() -> None:
@@ -52,7 +52,7 @@ def test_draws_without_a_reference_are_left_out() -> None:
 
 @pytest.mark.parametrize(("level", "low", "high"), [(0.5, 25.0, 75.0), (0.9, 5.0, 95.0)])
 def test_an_interval_holds_its_share_in_the_middle(level: float, low: float, high: float) -> None:
-    assert _middle(np.arange(101.0), level) == pytest.approx((low, high))
+    assert percentile_interval(np.arange(101.0), level) == pytest.approx((low, high))
 
 
 def test_interval_leaves_out_95_percent_of_a_thousand_draws() -> None:

@@ -177,7 +177,7 @@ def test_unknown_form_is_refused() -> None:
 @pytest.mark.parametrize("package", ["jiwer", "whisper_normalizer"])
 def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    module._normaliser.cache_clear()
+    module.load_normaliser.cache_clear()
     for form in ("normalised", "simple"):
         with pytest.raises(OptionError, match=re.escape(install_command("bench"))):
             score_file("a", "b", form)  # type: ignore[arg-type]
@@ -190,7 +190,7 @@ def test_loading_the_normaliser_warns_of_nothing(
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     for name in [name for name in sys.modules if name.startswith("whisper_normalizer")]:
         monkeypatch.delitem(sys.modules, name)
-    module._normaliser.cache_clear()
+    module.load_normaliser.cache_clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         normalise("a", "normalised")

@@ -80,7 +80,7 @@ def decode_with_fallback(
             for row in doubtful
             if all(attempt.is_doubtful(thresholds) for attempt in tries[row])
         ]
-    return tuple(_choose(attempts, thresholds) for attempts in tries)
+    return tuple(choose_attempt(attempts, thresholds) for attempts in tries)
 
 
 def _without_loop(decoded: Decoded) -> Decoded:
@@ -103,7 +103,7 @@ def _words(decoded: Decoded, tokenizer: Tokenizer) -> list[int]:
     return [token for token in decoded.tokens if token < tokenizer.special.eot]
 
 
-def _choose(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
+def choose_attempt(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
     """Return the likeliest attempt that passed, or one that does not repeat itself.
 
     A text much shorter than another one left a clause out, which makes it likelier. Where every

@@ -43,7 +43,7 @@ class Oracle:
         assert positions.max() < tokens.shape[1], "what is looked at is fed"
         history = (*state, *tokens[0].tolist())
         assert len(history) <= TOY.n_text_ctx
-        rows = [self._logits(history[: len(state) + int(p) + 1]) for p in positions]
+        rows = [self.logits(history[: len(state) + int(p) + 1]) for p in positions]
         logits = np.stack(rows)[np.newaxis]
         logsumexp = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
         if self.broken:
@@ -64,7 +64,7 @@ class Oracle:
         assert len(PREFIX) <= n_tokens <= len(state)
         return state[:n_tokens]
 
-    def _logits(self, history: tuple[int, ...]) -> np.ndarray:
+    def logits(self, history: tuple[int, ...]) -> np.ndarray:
         # Like speech, mostly decided by the last few tokens, so that drafts can hold again.
         seed = crc32(np.array([self.seed, *history[-2:], len(history) % 3], np.int64).tobytes())
         logits = np.random.default_rng(seed).normal(0, 3, TOY.n_vocab).astype(np.float32)

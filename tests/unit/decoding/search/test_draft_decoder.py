@@ -46,8 +46,8 @@ class Pupil(Oracle):
         assert n_tokens < len(state), "what is not shorter need not be cut"
         return state[:n_tokens]
 
-    def _logits(self, history: tuple[int, ...]) -> np.ndarray:
-        logits = super()._logits(history)
+    def logits(self, history: tuple[int, ...]) -> np.ndarray:
+        logits = super().logits(history)
         luck = crc32(np.array([7, *history], np.int64).tobytes()) / 2**32
         return np.roll(logits, 1) if luck < self.wrong else logits
 
@@ -265,7 +265,7 @@ class Reader(Oracle):
         self.looks.append(positions)
         return super().step(tokens, state, positions, **named)
 
-    def _logits(self, history: tuple[int, ...]) -> np.ndarray:
+    def logits(self, history: tuple[int, ...]) -> np.ndarray:
         at = len(history) - len(PREFIX)
         logits = np.zeros(TOY.n_vocab, np.float32)
         logits[TEXT[at] if 0 <= at < len(TEXT) else EOT] = 9.0

@@ -22,7 +22,7 @@ from whisper_hailo.decoding.repetition import (
     ends_in_loop,
     repeats_prompt,
 )
-from whisper_hailo.decoding.search.fallback import _choose, decode_with_fallback
+from whisper_hailo.decoding.search.fallback import choose_attempt, decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps, run_steps
 
 
@@ -211,37 +211,37 @@ def attempt(logprob: float, n_tokens: int = 10, ratio: float = CALM, **named: An
 
 def test_choose_takes_the_likeliest_that_passed() -> None:
     attempts = [attempt(-1.2), attempt(-0.6), attempt(-0.4), attempt(-0.1, ratio=LOOP)]
-    assert _choose(attempts, Thresholds()) == attempts[2]
+    assert choose_attempt(attempts, Thresholds()) == attempts[2]
 
 
 def test_choose_takes_likeliest_that_is_calm_where_none_passed() -> None:
     attempts = [attempt(-0.1, ratio=LOOP), attempt(-1.4), attempt(-1.1), attempt(-1.3)]
-    assert _choose(attempts, Thresholds()) == attempts[2]
+    assert choose_attempt(attempts, Thresholds()) == attempts[2]
 
 
 @pytest.mark.parametrize(("n_tokens", "chosen"), [(8, 0), (9, 1)])
 def test_choose_drops_attempts_that_leave_words_out(n_tokens: int, chosen: int) -> None:
     """Of less than nine tenths of the longest one's tokens."""
     attempts = [attempt(-0.6, 10), attempt(-0.2, n_tokens), attempt(-0.9, 10)]
-    assert _choose(attempts, Thresholds()) == attempts[chosen]
+    assert choose_attempt(attempts, Thresholds()) == attempts[chosen]
 
 
 def test_choose_measures_length_among_attempts_that_count() -> None:
     """Text that repeats itself is long, and says nothing about what was left out."""
     attempts = [attempt(-0.1, 200, LOOP), attempt(-0.6, 10), attempt(-1.2, 50)]
-    assert _choose(attempts, Thresholds()) == attempts[1]
+    assert choose_attempt(attempts, Thresholds()) == attempts[1]
 
 
 def test_choose_keeps_text_that_repeats_itself_and_ends() -> None:
     """A telephone menu does, and a song."""
     loop = replace(attempt(-0.1, ratio=LOOP), runaway=True)
     attempts = [attempt(-0.3, ratio=LOOP), loop, attempt(-0.2, ratio=LOOP)]
-    assert _choose(attempts, Thresholds()) == attempts[2]
+    assert choose_attempt(attempts, Thresholds()) == attempts[2]
 
 
 def test_choose_takes_attempts_for_made_up_where_all_loop() -> None:
     attempts = [replace(attempt(p, ratio=LOOP), runaway=True) for p in (-0.3, -0.2)]
-    chosen = _choose(attempts, Thresholds())
+    chosen = choose_attempt(attempts, Thresholds())
     assert chosen == replace(attempts[1], made_up=True)
     assert chosen.is_silence(Thresholds())
     assert not attempts[1].is_silence(Thresholds())
@@ -250,16 +250,16 @@ def test_choose_takes_attempts_for_made_up_where_all_loop() -> None:
 @pytest.mark.parametrize(("logprob", "made_up"), [(-1.49, False), (-1.51, True)])
 def test_choose_takes_hopeless_attempts_for_made_up(logprob: float, made_up: bool) -> None:
     """Half as unlikely again as the threshold allows."""
-    chosen = _choose([attempt(-2.0), attempt(logprob)], Thresholds())
+    chosen = choose_attempt([attempt(-2.0), attempt(logprob)], Thresholds())
     assert (chosen.avg_logprob, chosen.made_up) == (logprob, made_up)
-    without = _choose([attempt(-2.0), attempt(logprob)], Thresholds(logprob=None))
+    without = choose_attempt([attempt(-2.0), attempt(logprob)], Thresholds(logprob=None))
     assert not without.made_up
 
 
 @pytest.mark.parametrize("only", [attempt(-9.0), attempt(-0.1, ratio=LOOP)])
 def test_choose_takes_a_single_attempt_as_it_is(only: Decoded) -> None:
     """Whoever asks for one temperature wants its text."""
-    assert _choose([only], Thresholds()) == only
+    assert choose_attempt([only], Thresholds()) == only
 
 
 @dataclass

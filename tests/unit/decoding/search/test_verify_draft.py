@@ -167,7 +167,7 @@ def scripted(draft: list[int], truth: list[int]) -> Decoded:
     """A decoder that follows a script, whatever it is fed."""
 
     class Scripted(Oracle):
-        def _logits(self, history: tuple[int, ...]) -> np.ndarray:
+        def logits(self, history: tuple[int, ...]) -> np.ndarray:
             at = len(history) - len(PREFIX)
             logits = np.zeros(TOY.n_vocab, np.float32)
             logits[truth[at] if 0 <= at < len(truth) else EOT] = 5.0
@@ -313,7 +313,7 @@ class Speaker(Oracle):
     def looks_at(self, history: Sequence[int]) -> int:  # type: ignore[override]
         return PLACES[min(max(0, len(history) - len(PREFIX)), len(TEXT))]
 
-    def _logits(self, history: tuple[int, ...]) -> np.ndarray:
+    def logits(self, history: tuple[int, ...]) -> np.ndarray:
         at = len(history) - len(PREFIX)
         logits = np.zeros(TOY.n_vocab, np.float32)
         logits[TEXT[at] if 0 <= at < len(TEXT) else EOT] = 5.0

@@ -18,7 +18,7 @@ from whisper_hailo_lab.documents.emulation import tables as emulation_tables
 from whisper_hailo_lab.documents.short_windows import table
 from whisper_hailo_lab.documents.short_windows import tables as short_window_tables
 from whisper_hailo_lab.emulation.part import PICTURE
-from whisper_hailo_lab.experiments.archives import _changed, write_recording
+from whisper_hailo_lab.experiments.archives import count_changed_words, write_recording
 
 
 def test_the_start_is_no_overhead() -> None:
@@ -72,8 +72,8 @@ def test_the_narrowest_place_is_named() -> None:
 
 
 def test_words_that_two_texts_have_otherwise_are_counted() -> None:
-    assert _changed(["a", "b", "c", "d"], ["a", "b", "c", "d"]) == 0
-    assert _changed(["a", "b", "c", "d"], ["a", "x", "c", "d", "e"]) == 2
+    assert count_changed_words(["a", "b", "c", "d"], ["a", "b", "c", "d"]) == 0
+    assert count_changed_words(["a", "b", "c", "d"], ["a", "x", "c", "d", "e"]) == 2
 
 
 def test_recording_is_as_long_as_wanted_and_same_for_seed(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_each_answer_is_counted_once_as_what_it_is() -> None:
 
 def test_the_first_and_the_last_third_of_the_time_tell_a_leak() -> None:
     watch = ProcessWatch(os.getpid())
-    watch._held = [(100.0, 8), (102.0, 8), (150.0, 20), (160.0, 30), (113.0, 9), (111.0, 9)]
+    watch.samples = [(100.0, 8), (102.0, 8), (150.0, 20), (160.0, 30), (113.0, 9), (111.0, 9)]
     assert watch.thirds == ((101.0, 8), (112.0, 9))
     assert watch.peak_mib == 160.0
 

@@ -315,7 +315,7 @@ def test_accuracy_begins_no_case_when_time_is_up(
         lambda clips, _count: Dataset("micro", clips, (Sample("a", clips, "hello"),)),
     )
     limited = SpeedPlan(tmp_path, tmp_path, until_s=2.0)
-    assert list(run._accuracy(limited, lambda done, total, what: None)) == []
+    assert list(run.measure_accuracy(limited, lambda done, total, what: None)) == []
     assert may_measure[:2] == [True, True]
     assert not any(may_measure[2:])
     assert len(may_measure) > 2

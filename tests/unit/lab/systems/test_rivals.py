@@ -76,6 +76,16 @@ def test_extras_and_scripts_exist(name: str) -> None:
         )
 
 
+def recorded(kind: type, models: list[Any]) -> Any:
+    """Load models of a kind, which are appended to `models`."""
+
+    def load(*args: Any, **options: Any) -> Any:
+        models.append(kind(*args, **options))
+        return models[-1]
+
+    return load
+
+
 class FasterWhisperModel:
     """Lazily yields segments; encodes and extracts through members that can be replaced."""
 
@@ -99,7 +109,8 @@ class FasterWhisperModel:
 
 
 def test_faster_whisper(install: Any) -> None:
-    install("faster_whisper", WhisperModel=FasterWhisperModel)
+    models: list[Any] = []
+    install("faster_whisper", WhisperModel=recorded(FasterWhisperModel, models))
     made = system("faster-whisper", "study")
     heard_as = made.open(watch)
     heard = made.transcribe(AUDIO, "en")
@@ -107,7 +118,7 @@ def test_faster_whisper(install: Any) -> None:
     assert set(heard.stages_ms) == {"mel", "encode", "decode"}
     assert all(ms >= 0 for ms in heard.stages_ms.values())
     assert (heard_as["beam_size"], heard_as["max_new_tokens"]) == (1, 52)  # halved with 4 more
-    model = made._model  # type: ignore[attr-defined]
+    (model,) = models
     assert model.made_with == {
         "path": "model", "device": "cpu", "compute_type": "int8", "cpu_threads": 2,
     }  # fmt: skip
@@ -115,11 +126,12 @@ def test_faster_whisper(install: Any) -> None:
 
 
 def test_the_default_row_leaves_a_package_its_defaults(install: Any) -> None:
-    install("faster_whisper", WhisperModel=FasterWhisperModel)
+    models: list[Any] = []
+    install("faster_whisper", WhisperModel=recorded(FasterWhisperModel, models))
     made = system("faster-whisper", "default", compute_type="float32")
     assert made.open(watch) == {"engine": "CTranslate2", "compute_type": "float32"}
     made.transcribe(AUDIO, "de")
-    assert made._model.asked == {"language": "de"}  # type: ignore[attr-defined]
+    assert [model.asked for model in models] == [{"language": "de"}]
 
 
 class WhisperCppModel:
@@ -131,11 +143,12 @@ class WhisperCppModel:
 
 
 def test_whisper_cpp(install: Any) -> None:
-    install("pywhispercpp.model", Model=WhisperCppModel)
+    models: list[Any] = []
+    install("pywhispercpp.model", Model=recorded(WhisperCppModel, models))
     made = system("whisper-cpp", "study", audio_ctx=500)
     made.open(watch)
     assert made.transcribe(AUDIO, "de").text == "16000 de"
-    options = made._model.made_with  # type: ignore[attr-defined]
+    options = models[0].made_with
     assert (options["n_threads"], options["max_tokens"], options["audio_ctx"]) == (2, 27, 500)
     assert (options["temperature_inc"], options["greedy"]) == (0.0, {"best_of": 1})
     default = system("whisper-cpp", "default")
@@ -185,17 +198,17 @@ class CTranslate2Model:
 
 
 def test_ctranslate2_hears_short_windows(install: Any) -> None:
+    models: list[Any] = []
     install(
         "ctranslate2",
-        models=SimpleNamespace(Whisper=CTranslate2Model),
+        models=SimpleNamespace(Whisper=recorded(CTranslate2Model, models)),
         StorageView=SimpleNamespace(from_array=lambda array: array),
     )
     micro = Path(__file__).parents[4] / "src" / "whisper_hailo" / "assets" / "micro"
     made = system("ctranslate2", "forced", str(micro), new_tokens=8)
     assert made.open(watch)["window_s"] == 10.0
     heard = made.transcribe(np.zeros(160_000, np.float32), "de")
-    model = made._model  # type: ignore[attr-defined]
-    shape, (prompt, options) = model.asked
+    shape, (prompt, options) = models[0].asked
     assert shape == (1, 80, 1000)
     assert prompt == ["<|startoftranscript|>", "<|de|>", "<|transcribe|>", "<|notimestamps|>"]
     assert options == {"beam_size": 1, "max_length": 16}
