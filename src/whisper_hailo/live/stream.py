@@ -25,7 +25,7 @@ from whisper_hailo.live.sources.audio_queue import LOOK_S, AudioQueue
 from whisper_hailo.live.sources.source import AudioSource, Block, Pace
 from whisper_hailo.transcription.transcriber import Transcriber
 
-_END_WAIT_S: Final = 2.0
+END_WAIT_S: Final = 2.0
 """Wait this long for a source that has to end."""
 
 
@@ -106,7 +106,7 @@ class CaptionStream:
         finally:
             self._source.close()
             queue.end()
-            thread.join(_END_WAIT_S)
+            thread.join(END_WAIT_S)
 
     def _until_stopped(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """Yield blocks until the source ends; it is closed when the stream is stopped."""
@@ -118,7 +118,7 @@ class CaptionStream:
             if self._stopped:
                 self._source.close()
                 quiet_s = 0.0 if block.audio.size else quiet_s + LOOK_S
-            if quiet_s > _END_WAIT_S:
+            if quiet_s > END_WAIT_S:
                 return
 
     def _transcribe(self, block: Block) -> Iterator[Event]:
@@ -192,7 +192,7 @@ class BlockCaptions:
         Raises:
             AudioError: the samples are not mono.
         """
-        return list(self._captioner.feed(self._resampler.push(_floats(block))))
+        return list(self._captioner.feed(self._resampler.push(to_float32(block))))
 
     def finish(self) -> list[Event]:
         """Complete the running segment; nothing follows."""
@@ -228,7 +228,12 @@ async def stream_async(
         yield event
 
 
-def _floats(block: Samples) -> FloatArray:
+def to_float32(block: Samples) -> FloatArray:
+    """Convert samples of any width to float32 in [-1, 1].
+
+    Raises:
+        AudioError: they are not mono, or of another type.
+    """
     if block.ndim != 1 or block.dtype.kind not in "fi" or block.dtype.itemsize == 1:
         raise AudioError(
             f"a block has shape {block.shape} and type {block.dtype}, expected (n_samples,) mono "

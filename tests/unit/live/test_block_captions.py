@@ -20,7 +20,7 @@ from whisper_hailo.decoding.options import PRESETS, DecodingOptions, SearchOptio
 from whisper_hailo.live.engine import caption_defaults
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.stream import BlockCaptions, Samples, _floats, stream, stream_async
+from whisper_hailo.live.stream import BlockCaptions, Samples, stream, stream_async, to_float32
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.captions.event_checks import violations
@@ -198,7 +198,9 @@ def test_blocks_of_any_rate_are_heard_to_their_last_sample(rate: int, n_times: i
 def test_samples_of_any_kind_are_as_loud_as_they_are(kind: str) -> None:
     whole = np.array([0.0, 0.5, -0.25, -1.0])
     scale = 2.0 ** (8 * np.dtype(kind).itemsize - 1) if "i" in kind else 1.0
-    np.testing.assert_array_equal(_floats((scale * whole).astype(kind)), whole.astype(np.float32))
+    np.testing.assert_array_equal(
+        to_float32((scale * whole).astype(kind)), whole.astype(np.float32)
+    )
 
 
 def test_what_captions_cannot_honour_is_refused_at_once() -> None:

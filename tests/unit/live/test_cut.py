@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.live.captioned import completed, run, texts
-from tests.unit.live.counted import FRAME, S, frames, segmenter, signals
+from tests.unit.live.counted import FRAME, S, Sure, frames, segmenter, signals
 from tests.unit.live.scripted import Speller, silence, speech
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import BufferText, BufferWord, FloatArray
@@ -41,11 +41,11 @@ def test_a_cut_lies_between_words_in_the_second_half(
 
 def test_a_gap_in_the_first_half_draws_no_cut_to_it() -> None:
     """It is silent at 1.4 s; the only gap between words, at 0.45 s, is too early for a cut."""
-    cutter = segmenter()
-    signals(cutter, *[S] * 60)
+    cutter = segmenter(Sure())
     sound = np.concatenate(frames(*[S] * 60))
     sound[21_600:23_200] = 0.0
-    cutter._frames = list(sound.reshape(-1, FRAME))
+    for frame in sound.reshape(-1, FRAME):
+        cutter.push(frame)
     place = cut_place(cutter, words((0.1, 0.4), (0.5, 1.8)), 0.0)
     assert 21_600 < place < 23_200
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.live.counted import FRAME, N, Q, S, Told, frames, segmenter, signals
+from tests.unit.live.counted import FRAME, N, Q, S, Sure, Told, frames, segmenter, signals
 from tests.unit.live.scripted import quick
 from whisper_hailo.live.segmenter import Segmenter, Signal
 
@@ -194,11 +194,11 @@ def test_what_is_skipped_has_its_time_and_no_pre_roll() -> None:
 
 
 def test_the_quietest_place_is_where_sound_and_speech_are_least() -> None:
-    cutter = segmenter()
-    signals(cutter, S, S, *[S] * 18)
+    cutter = segmenter(Sure())
     loud = np.concatenate(frames(*[S] * 20))
     loud[4000:5000] = 0.01
-    cutter._frames = list(loud.reshape(-1, FRAME))
+    for frame in loud.reshape(-1, FRAME):
+        cutter.push(frame)
     place, loudness = cutter.quietest(1000, 9000)
     assert 4320 <= place <= 4680  # 20 ms away from the loud sound on both sides
     assert loudness == pytest.approx(0.01 * (0.5 + S), rel=1e-3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -71,13 +71,19 @@ class Small(AudioQueue):
 
     def __init__(self) -> None:
         super().__init__(limit_s=0.5)
+        self.n_put, self.n_taken = 0, 0
         self.full.clear()
 
-    def _add(self, block: Block, n_before: int) -> int:
-        n_added = super()._add(block, n_before)
-        if n_before + n_added < block.audio.size:
+    def put_all(self, block: Block) -> None:
+        self.n_put += block.audio.size
+        if self.n_put - self.n_taken > 0.5 * SAMPLE_RATE_HZ:
             self.full.set()
-        return n_added
+        super().put_all(block)
+
+    def blocks(self) -> Iterator[Block]:
+        for block in super().blocks():
+            self.n_taken += block.audio.size
+            yield block
 
 
 @pytest.fixture
@@ -166,7 +172,7 @@ class Hanging(Played):
 
 
 def test_a_source_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.stream._END_WAIT_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.live.stream.END_WAIT_S", 0.01)
     source = Hanging(AUDIO[:48_000], waits=True)
     stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
     events: list[Event] = []
@@ -182,12 +188,15 @@ def test_captured_audio_is_heard_to_its_end_with_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Only a quiet that lasts ends a stream that was stopped, not moments of it together."""
-    monkeypatch.setattr("whisper_hailo.live.stream._END_WAIT_S", 1.5 * LOOK_S)
-    stream = CaptionStream(Played(silence(0.1)), Captioner(Speller(), Loudness(), quick()))
-    stream.stop()
+    monkeypatch.setattr("whisper_hailo.live.stream.END_WAIT_S", 1.5 * LOOK_S)
     quiet, sound = Block(np.empty(0, np.float32)), Block(silence(0.1))
-    heard = list(stream._until_stopped(iter([quiet, sound] * 4 + [quiet] * 9)))
-    assert [block is sound for block in heard] == [False, True] * 4 + [False] * 2
+    source = Steps(*[quiet, sound] * 4, *[quiet] * 9)
+    stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
+    sizes: list[int] = []
+    stream.hear = lambda audio: sizes.append(audio.size)
+    stream.stop()
+    assert list(stream.events()) == []
+    assert sizes == [0, sound.audio.size] * 4 + [0] * 2
 
 
 def test_who_looks_on_hears_all_and_knows_how_far_it_has_come() -> None:

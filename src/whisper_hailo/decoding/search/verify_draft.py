@@ -69,7 +69,7 @@ class DraftCursor:
         return self.left() if self.n_mismatched == 0 else self.left()[:_GUESS]
 
 
-_AT_ONCE: Final = 32
+MAX_TOKENS_PER_PASS: Final = 32
 """Tokens of a draft per pass: a runaway hypothesis would take a row of logits for each of its
 tokens, and the memory of the largest pass is not given back."""
 
@@ -157,7 +157,7 @@ class DraftSearch:
 
     def _propose(self, guided: tuple[int, ...]) -> tuple[int, ...]:
         """Return what to verify after the last token."""
-        most = max(0, min(_AT_ONCE, self._budget - 1 - len(self._tokens)))
+        most = max(0, min(MAX_TOKENS_PER_PASS, self._budget - 1 - len(self._tokens)))
         self._expected = self._cursor.left()
         self._asked = None if guided else self._assistant
         if self._asked is None:

@@ -22,7 +22,7 @@ from whisper_hailo.live.sources.source import AudioSource, Block, SourceAround
 
 logger = logging.getLogger(__name__)
 
-_MOST_WAITING_S: Final = 600.0
+MAX_WAITING_S: Final = 600.0
 """Sound that waits until there is room for it: 19 MB."""
 
 _MOST_SILENCE_S: Final = 600.0
@@ -50,7 +50,7 @@ class _FlacFile(GrowingFile):
 class FlacRecording(ClosingOutput):
     """Writes the audio of a source into a FLAC file, 16 kHz mono, on the captions' timeline.
 
-    Lost audio is silence in it. On a full disk audio waits for `_MOST_WAITING_S`; captions go on.
+    Lost audio is silence in it. On a full disk audio waits for `MAX_WAITING_S`; captions go on.
 
     Args:
         path: name of the first file; each run has files of its own.
@@ -128,7 +128,7 @@ class FlacRecording(ClosingOutput):
             return
         self._waiting.append(samples)
         self._n_waiting += samples.size
-        while self._n_waiting > _MOST_WAITING_S * SAMPLE_RATE_HZ and len(self._waiting) > 1:
+        while self._n_waiting > MAX_WAITING_S * SAMPLE_RATE_HZ and len(self._waiting) > 1:
             gone = self._waiting.popleft().size
             self._n_waiting -= gone
             self._n_lost += gone

@@ -34,10 +34,10 @@ from whisper_hailo.live.sources.wrappers import awake_s
 
 logger = logging.getLogger(__name__)
 
-_SILENT_S: Final = 5.0
+SILENCE_TIMEOUT_S: Final = 5.0
 """A device that gives nothing for so long is gone."""
 
-_CLOSING_S: Final = 5.0
+CLOSE_TIMEOUT_S: Final = 5.0
 """A stream that is not closed by then never will be."""
 
 
@@ -182,7 +182,7 @@ class MicrophoneSource(Closing):
         quiet_s = 0.0
         for block in self._queue.blocks():
             quiet_s = 0.0 if block.audio.size else quiet_s + LOOK_S
-            if quiet_s > _SILENT_S:
+            if quiet_s > SILENCE_TIMEOUT_S:
                 raise DeviceError(f"{self.name} gives no sound any more; was it unplugged?")
             yield block
 
@@ -210,7 +210,7 @@ def _closed(stream: Any) -> bool:  # noqa: ANN401 - sounddevice's
 
     closing = threading.Thread(target=close, name="microphone-close", daemon=True)
     closing.start()
-    closing.join(_CLOSING_S)
+    closing.join(CLOSE_TIMEOUT_S)
     return not closing.is_alive()
 
 
@@ -259,7 +259,7 @@ MISSING_S: Final = 1.0
 _FOLLOWS: Final = 0.01
 """The clock of a sound card runs a little faster or slower than that of the machine."""
 
-_STEADY_S: Final = 2.0
+CATCH_UP_TIMEOUT_S: Final = 2.0
 _CAUGHT_UP_S: Final = 0.2
 """Sound that was kept meanwhile comes faster than time passes, so much in this time; what still is
 missing then does not come any more."""
@@ -284,7 +284,7 @@ class ClockDrift:
     def missing_s(self, length_s: float, now_s: float) -> float:
         """Return the seconds missing before a block that has just come; 0 for none.
 
-        It is reported once they will not come late, `_STEADY_S` after the place.
+        It is reported once they will not come late, `CATCH_UP_TIMEOUT_S` after the place.
 
         Args:
             length_s: of the block.
@@ -301,7 +301,7 @@ class ClockDrift:
             return 0.0
         if self.since_s is None or late_s < self.late_s - _CAUGHT_UP_S:
             self.since_s, self.late_s = now_s, late_s
-        if now_s - self.since_s < _STEADY_S:
+        if now_s - self.since_s < CATCH_UP_TIMEOUT_S:
             return 0.0
         self.since_s = None
         self.heard_s += late_s

@@ -16,10 +16,10 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.sources.source import Block, Pace
 
-_TIMEOUT_S: Final = 10.0
+TIMEOUT_S: Final = 10.0
 """For each answer."""
 
-_LOOK_S: Final = 30.0
+MAX_WAIT_S: Final = 30.0
 _LEAST_SOUND_S: Final = 3.0
 """A sender that was waited for so long has given so much sound, or it will not do."""
 
@@ -63,10 +63,10 @@ class NetworkSource(Closing):
         self._closed = self._reading = False
         options = {"rtsp_transport": "tcp"} if self.name.startswith("rtsp") else {}
         try:
-            self._container = av.open(self.name, timeout=_TIMEOUT_S, options=options)
+            self._container = av.open(self.name, timeout=TIMEOUT_S, options=options)
         except av.ExitError as error:
             raise AudioError(
-                f"{self.name} does not answer within {_TIMEOUT_S:g} s; check the address and the "
+                f"{self.name} does not answer within {TIMEOUT_S:g} s; check the address and the "
                 "network"
             ) from error
         except (av.FFmpegError, OSError, ValueError) as error:
@@ -101,14 +101,14 @@ class NetworkSource(Closing):
             )
         except av.ExitError as error:
             raise AudioError(
-                f"{self.name} broke off: nothing came for {_TIMEOUT_S:g} s; check its sender"
+                f"{self.name} broke off: nothing came for {TIMEOUT_S:g} s; check its sender"
             ) from error
         except (av.FFmpegError, OSError) as error:
             raise AudioError(f"{self.name} broke off ({error}); check its sender") from error
 
     def _resampled(self, resampler: Any) -> Iterator[Block]:  # noqa: ANN401 - a class without types
         """Yield the audio of all packets, as long as enough of it comes."""
-        sound, wait = self._container.streams.audio[0], _Wait()
+        sound, wait = self._container.streams.audio[0], AudioWatchdog()
         packets = self._container.demux()
         while (packet := wait.for_next(packets)) is not None and not self._closed:
             if packet.stream is sound:
@@ -120,7 +120,7 @@ class NetworkSource(Closing):
             if wait.is_in_vain():
                 raise AudioError(
                     f"{self.name} gave less than {_LEAST_SOUND_S:g} s of sound while it was waited "
-                    f"for {_LOOK_S:g} s; check the address and the network"
+                    f"for {MAX_WAIT_S:g} s; check the address and the network"
                 )
         if self._closed:
             return
@@ -142,8 +142,8 @@ class NetworkSource(Closing):
 
 
 @dataclass(slots=True)
-class _Wait:
-    """Time-out for a sender that gives too little audio.
+class AudioWatchdog:
+    """Detects a sender that gives too little audio.
 
     FFmpeg has a time-out per packet, but packets may be small or hold no audio.
     """
@@ -160,7 +160,7 @@ class _Wait:
 
     def is_in_vain(self) -> bool:
         """Return whether too little came; FFmpeg calls it repeatedly."""
-        if self.waited_s <= _LOOK_S:
+        if self.waited_s <= MAX_WAIT_S:
             return False
         too_little = self.n_samples < _LEAST_SOUND_S * SAMPLE_RATE_HZ
         self.waited_s, self.n_samples = 0.0, 0

@@ -53,7 +53,7 @@ def test_a_long_draft_is_looked_at_in_parts(
 ) -> None:
     truth = from_scratch(Oracle(seed), options)
     draft, oracle = edited(truth.tokens, changes), Oracle(seed)
-    with patch("whisper_hailo.decoding.search.verify_draft._AT_ONCE", at_once):
+    with patch("whisper_hailo.decoding.search.verify_draft.MAX_TOKENS_PER_PASS", at_once):
         drafted = run(oracle, options, draft)
     assert drafted.tokens == truth.tokens
     assert oracle.passes[0] <= len(PREFIX) + at_once
@@ -69,7 +69,7 @@ def test_nothing_of_a_long_draft_is_lost_between_its_parts(
     truth = from_scratch(Oracle(seed), options)
     draft = truth.tokens[: options.budget(TOY, len(PREFIX)) - 1]
     whole = run(Oracle(seed), options, draft, horizon=horizon)
-    with patch("whisper_hailo.decoding.search.verify_draft._AT_ONCE", at_once):
+    with patch("whisper_hailo.decoding.search.verify_draft.MAX_TOKENS_PER_PASS", at_once):
         free = run(Oracle(seed), options, draft)
         parts = run(Oracle(seed), options, draft, horizon=horizon)
     n_choices = len(truth.tokens) + (not truth.runaway)

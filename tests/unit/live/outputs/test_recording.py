@@ -194,7 +194,7 @@ def test_a_disk_that_stays_full_is_told_with_what_is_missing(
 def test_sound_that_waited_too_long_is_missing_with_new_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MOST_WAITING_S", 2.0)
+    monkeypatch.setattr(module, "MAX_WAITING_S", 2.0)
     disk, clock = Disk(monkeypatch, 30_000, errno.ENOSPC), [0.0]
     disk.most = 1 << 20
     recording = FlacRecording(tmp_path / "a.flac", now=lambda: clock[0]).open()

@@ -189,14 +189,16 @@ def test_who_waits_for_sound_is_woken_by_it(
     way: Callable[[AudioQueue, Block], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 300.0)
-    backlog, waits, got = room_for(100), threading.Event(), []
-    wait_for = backlog._changed.wait_for
+    waits, got = threading.Event(), []
 
-    def noted(*given: Any) -> Any:
-        waits.set()  # whoever puts something gets its turn when this one really waits
-        return wait_for(*given)
+    class Noted(threading.Condition):
+        def wait_for(self, *given: Any) -> Any:
+            waits.set()  # whoever puts something gets its turn when this one really waits
+            return super().wait_for(*given)
 
-    monkeypatch.setattr(backlog._changed, "wait_for", noted)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "Condition", Noted)
+        backlog = room_for(100)
     thread = threading.Thread(target=lambda: got.append(next(backlog.blocks())))
     thread.start()
     waits.wait()

@@ -44,7 +44,7 @@ def test_a_microphone_that_is_busy_absent_or_silent_is_told(
     monkeypatch.setattr(sounddevice, "query_devices", list)
     with pytest.raises(DeviceError, match="no microphone found"), MicrophoneSource():
         pass
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone._SILENT_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.SILENCE_TIMEOUT_S", 0.01)
     monkeypatch.setattr(sounddevice, "query_devices", lambda: DEVICES)
     monkeypatch.setattr(FakeStream, "start", lambda self: None)
     with MicrophoneSource() as source, pytest.raises(DeviceError, match="was it unplugged"):
@@ -91,7 +91,7 @@ def test_sound_waiting_at_a_microphone_goes_when_it_is_reopened(
 
     monkeypatch.setattr(sounddevice, "InputStream", stream)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.AudioQueue", Noted)
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone._SILENT_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.SILENCE_TIMEOUT_S", 0.01)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.LOOK_S", 1.0)
     monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 0.0)
     gc.disable()  # which runs seldom where few things are made
@@ -110,7 +110,7 @@ def test_microphone_whose_library_hangs_is_left_and_opened_again(
 ) -> None:
     let_go, ended, left_alone = threading.Event(), [], []
     monkeypatch.setattr("atexit.unregister", left_alone.append)
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone._CLOSING_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.CLOSE_TIMEOUT_S", 0.01)
     monkeypatch.setattr(FakeStream, "abort", lambda _self: let_go.wait())
     monkeypatch.setattr(sounddevice, "_terminate", lambda: ended.append("waits for it"))
     source = MicrophoneSource("micro")
@@ -129,7 +129,7 @@ def test_a_microphone_whose_program_slept_tells_how_long(monkeypatch: pytest.Mon
     clock = itertools.count(50.0, 0.032)
     times = (now_s + 20.0 * (now_s > 50.5) for now_s in clock)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.awake_s", lambda: next(times))
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone._STEADY_S", 0.2)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.CATCH_UP_TIMEOUT_S", 0.2)
     with MicrophoneSource("micro") as source:
         source.close()
         blocks = list(source.blocks())

@@ -18,7 +18,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed
 from whisper_hailo.live.sources import open_source
-from whisper_hailo.live.sources.network import NetworkSource, _Wait
+from whisper_hailo.live.sources.network import AudioWatchdog, NetworkSource
 from whisper_hailo.live.sources.source import Block, Pace
 from whisper_hailo.live.sources.wrappers import ReopenedSource
 from whisper_hailo.live.stream import CaptionStream
@@ -42,7 +42,7 @@ def radio() -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The radio is on a machine that may do much else."""
-    monkeypatch.setattr("whisper_hailo.live.sources.network._TIMEOUT_S", 300.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.network.TIMEOUT_S", 300.0)
 
 
 def test_a_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
@@ -151,10 +151,10 @@ def test_an_address_that_was_not_reached_yet_may_go_on_for_ever() -> None:
 def test_sender_has_given_some_sound_by_time_it_was_waited_for(
     waited_s: float, sound_s: float, in_vain: bool
 ) -> None:
-    wait = _Wait(waited_s, round(sound_s * SAMPLE_RATE_HZ))
+    wait = AudioWatchdog(waited_s, round(sound_s * SAMPLE_RATE_HZ))
     assert wait.is_in_vain() is in_vain
     looked = waited_s > 30.0
-    assert _Wait() == _Wait(0.0, 0)
+    assert AudioWatchdog() == AudioWatchdog(0.0, 0)
     assert (wait.waited_s, wait.n_samples == 0) == ((0.0, True) if looked else (waited_s, True))
     assert wait.is_in_vain() is False, "it is looked at anew"
 
@@ -167,7 +167,7 @@ def test_an_address_that_is_not_there_is_one_line(radio: str) -> None:
 def test_an_address_that_does_not_answer_is_one_line(
     radio: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.network._TIMEOUT_S", 0.2)
+    monkeypatch.setattr("whisper_hailo.live.sources.network.TIMEOUT_S", 0.2)
     with (
         pytest.raises(AudioError, match=r"does not answer within 0\.2 s; check the address"),
         NetworkSource(f"{radio}/never"),
@@ -213,7 +213,7 @@ def test_address_is_not_waited_for_forever_unless_asked(
 def test_an_address_that_gives_next_to_no_sound_is_given_up(
     radio: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.network._LOOK_S", 0.1)
+    monkeypatch.setattr("whisper_hailo.live.sources.network.MAX_WAIT_S", 0.1)
     told: list[str] = []
 
     def listen(source: NetworkSource) -> None:

@@ -32,23 +32,23 @@ class Unsteady(Closing):
     name: str = "the microphone"
     opened: list[float] = field(default_factory=list)
     clock: list[float] = field(default_factory=lambda: [100.0])
-    _part: np.ndarray | None = None
+    part: np.ndarray | None = None
     _is_open: bool = False
 
     def open(self) -> Unsteady:
         assert not self._is_open, "it is closed before it is opened again"
         self._is_open = True
         self.opened.append(self.clock[0])
-        self._part = self.parts.pop(0)
-        if self._part is None:
+        self.part = self.parts.pop(0)
+        if self.part is None:
             raise DeviceError("no microphone found; plug one in")
         return self
 
     def close(self) -> None:
-        self._is_open, self._part = False, None
+        self._is_open, self.part = False, None
 
     def blocks(self) -> Iterator[Block]:
-        part = self._part
+        part = self.part
         assert part is not None
         for at in range(0, part.size, 512):
             yield Block(part[at : at + 512])
@@ -155,14 +155,14 @@ def test_source_opened_while_stopped_is_closed_again() -> None:
             super().open()
             if len(self.opened) == 2:
                 reopened.close()
-                self._part = speech([1])  # opened behind the close
+                self.part = speech([1])  # opened behind the close
             return self
 
     source = Late([speech([0]), speech([1]), speech([2])])
     reopened = source.reopened()
     with reopened:
         audio = sum(block.audio.size for block in reopened.blocks())
-        assert source._part is None
+        assert source.part is None
     assert audio == speech([0]).size
 
 
