@@ -20,7 +20,7 @@ from websockets.exceptions import InvalidState
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
 
 _KEEP_ALIVE_S: Final = 5
-_PING_S: Final = 20.0
+PING_S: Final = 20.0
 _CLOSED_S: Final = 5
 """For answers under way when the server ends."""
 
@@ -107,7 +107,7 @@ class HttpServer(uvicorn.Server):
         tls: ssl.SSLContext | None,
         *,
         message_bytes: int,
-        pong_s: float = _PING_S,
+        pong_s: float = PING_S,
     ) -> None:
         self.limiter = limiter
         self._tls = tls
@@ -125,7 +125,7 @@ class HttpServer(uvicorn.Server):
                 server_header=False,
                 ws_max_size=message_bytes,
                 ws_per_message_deflate=False,  # a few bytes would become megabytes
-                ws_ping_interval=_PING_S,
+                ws_ping_interval=PING_S,
                 ws_ping_timeout=pong_s,
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=_CLOSED_S,

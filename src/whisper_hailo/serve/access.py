@@ -55,7 +55,7 @@ STORED: Final = "whisper_hailo.stored"
 _FOR_WATCHERS: Final = frozenset({"/health", "/ready"})
 """Answered without a key and by any name: what watches over the server knows neither."""
 
-_STALL_S: Final = 30.0
+STALL_S: Final = 30.0
 """So long a client may be silent in the middle of what it sends, or late in all."""
 
 _SLOWEST: Final = 4096
@@ -193,10 +193,10 @@ class _Body:
             return await self._receive()
         spent_s = time.monotonic() - self._begin_s - self._n_bytes / _SLOWEST
         try:
-            async with asyncio.timeout(max(0.0, _STALL_S - max(0.0, spent_s))):
+            async with asyncio.timeout(max(0.0, STALL_S - max(0.0, spent_s))):
                 message: dict[str, Any] = dict(await self._receive())
         except TimeoutError:
-            raise HTTPException(408, f"too little came for {_STALL_S:g} s; send it again") from None
+            raise HTTPException(408, f"too little came for {STALL_S:g} s; send it again") from None
         self._n_bytes += len(message.get("body", b""))
         self._done = not message.get("more_body", False)
         if self._n_bytes > self._max_bytes:

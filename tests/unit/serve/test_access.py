@@ -195,7 +195,7 @@ def test_metrics_tell_what_was_done_and_what_failed(house: House) -> None:
 def test_a_client_that_stalls_in_the_middle_is_sent_away(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(access, "_STALL_S", 0.05)
+    monkeypatch.setattr(access, "STALL_S", 0.05)
     sent: list[dict[str, Any]] = []
 
     async def send(message: Any) -> None:

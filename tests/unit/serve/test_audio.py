@@ -7,6 +7,7 @@ import io
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO, cast
 
 import numpy as np
@@ -14,8 +15,7 @@ import pytest
 import soundfile
 
 from tests.unit.serve.house import DEMO
-from whisper_hailo.audio import load_audio
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.audio import AudioStream, load_audio, open_audio
 from whisper_hailo.serve import audio
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.errors import BusyError
@@ -53,23 +53,29 @@ def test_who_leaves_ends_the_decoding_before_the_file_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun, let_go, ended = threading.Event(), threading.Event(), threading.Event()
-    kept = audio._Bounds.checked
 
-    def slow(self: audio._Bounds, blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
-        try:
-            for block in kept(self, blocks):
-                begun.set()
-                let_go.wait()
-                yield block
-        finally:
-            ended.set()
+    class Slow(Reservation):
+        def take(self, n_bytes: int) -> None:
+            begun.set()
+            let_go.wait()
+            super().take(n_bytes)
 
-    monkeypatch.setattr(audio._Bounds, "checked", slow)
+    @contextmanager
+    def noted(file: BinaryIO, name: str) -> Iterator[AudioStream]:
+        with open_audio(file, name) as stream:
+            try:
+                yield stream
+            finally:
+                ended.set()
+
+    monkeypatch.setattr(audio, "open_audio", noted)
 
     async def leave() -> None:
         sound = io.BytesIO()
         soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
-        task = asyncio.create_task(Decoders(AudioLimits()).decode(sound, "long.flac", stored()))
+        task = asyncio.create_task(
+            Decoders(AudioLimits()).decode(sound, "long.flac", Slow(Quota()))
+        )
         await asyncio.to_thread(begun.wait)
         task.cancel()
         await asyncio.sleep(0)

@@ -173,17 +173,17 @@ def test_refused_job_is_not_tried_again(other: Path, monkeypatch: pytest.MonkeyP
     needed = estimate_loaded_mib(find_model("micro", None)[1])
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
         queue = two.service.models.find("other").worker.queue
-        wait_for_more, n_left = queue.wait_for_more, []
+        wait_for_more, left = queue.wait_for_more, []
 
         def noted() -> bool:
-            n_left.append(len(queue._new))
+            left.append(queue.next(n_free=1, idle=False))
             return wait_for_more()
 
         monkeypatch.setattr(queue, "wait_for_more", noted)
         with two.worker.queue.live(), pytest.raises(BusyError):
             asyncio.run(two.text(load_audio(SHORT), model="other"))
-        assert wait_for(lambda: bool(n_left))
-        assert n_left[0] == 0
+        assert wait_for(lambda: bool(left))
+        assert left[0] is None
 
 
 def test_model_larger_than_the_memory_is_refused_at_start(other: Path) -> None:

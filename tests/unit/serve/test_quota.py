@@ -6,6 +6,7 @@ import gc
 import io
 import socket
 import time
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -48,10 +49,13 @@ def test_rate_is_per_client_and_recovers() -> None:
 
 
 def test_remembered_clients_are_bounded() -> None:
-    quota = Quota(LimitOptions(rate=1))
+    """Those that came last, of whom nobody may come again."""
+    quota = Quota(LimitOptions(rate=1), lambda: 0.0)
     for number in range(10_000):
         quota.count_request(f"client {number}")
-    assert len(quota._tokens) <= 4096
+    with pytest.raises(TooManyError):
+        quota.count_request(f"client {10_000 - 4096}")
+    quota.count_request(f"client {10_000 - 4096 - 1}")
 
 
 @pytest.mark.parametrize("kind", ["request", "live"])
@@ -65,8 +69,21 @@ def test_places_are_limited_in_all_and_per_client(kind: str) -> None:
             pass
     with hold("one"), hold("one"), hold("three"):
         pass
-    assert not quota._requests
     assert not quota.n_live
+
+
+class Name(str):
+    """A name that tells whether it is still remembered."""
+
+
+@pytest.mark.parametrize("kind", ["request", "live"])
+def test_client_without_a_place_is_forgotten(kind: str) -> None:
+    quota, name = Quota(), Name("one")
+    with getattr(quota, kind)(name):
+        remembered = weakref.ref(name)
+        del name
+        assert remembered() is not None
+    assert remembered() is None
 
 
 def test_bytes_are_given_back_with_their_reservation() -> None:

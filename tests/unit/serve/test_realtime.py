@@ -23,6 +23,7 @@ from tests.unit.serve.realtime_client import BUFFER, PAUSE_S, TRANSCRIPTION, URL
 from tests.unit.serve.running import Running, running
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
+from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.options import AudioLimits, LimitOptions, SafetyOptions
@@ -174,7 +175,7 @@ def test_the_end_of_the_server_completes_what_is_being_said(
 def test_a_client_that_is_silent_is_sent_away(
     web: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.realtime.session._IDLE_S", 0.05)
+    monkeypatch.setattr("whisper_hailo.serve.routes.realtime.session.IDLE_S", 0.05)
     with talk(web) as said:
         with pytest.raises(ConnectionClosed) as left:
             said.next()
@@ -255,7 +256,7 @@ def test_frames_that_are_none_end_the_session_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
     frame: bytes,
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.http.server._PING_S", 0.2)
+    monkeypatch.setattr("whisper_hailo.http.server.PING_S", 0.2)
     head = (
         "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
@@ -381,8 +382,9 @@ def test_there_are_so_many_streams_and_others_keep_their_places() -> None:
             pass
 
 
-def test_what_waits_to_be_heard_is_bounded(house: House) -> None:
+def test_what_waits_to_be_heard_is_bounded(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reader takes one message more than there is room for, and waits."""
+    monkeypatch.setattr(house.service, "ending", asyncio.Event())  # no other server's
 
     class Socket:
         n_read = 0
@@ -395,13 +397,16 @@ def test_what_waits_to_be_heard_is_bounded(house: House) -> None:
             message = json.dumps({"type": BUFFER + "append", "audio": text})
             return {"type": "websocket.receive", "text": message}
 
+        async def send_text(self, _text: str) -> None:
+            await asyncio.Event().wait()
+
     async def read() -> int:
         from whisper_hailo.serve.request import Caller
 
         socket = Socket()
         caller = Caller("me", "realtime")
         session = RealtimeSession(house.service, caller, socket, None, "micro")  # type: ignore[arg-type]
-        reading = asyncio.ensure_future(session._read())
+        reading = asyncio.ensure_future(session.run())
         for _ in range(100):
             await asyncio.sleep(0)
         reading.cancel()
@@ -418,9 +423,10 @@ def test_the_laws_of_telephones_are_those_of_libsndfile(kind: str, subtype: str)
     soundfile.write(file, np.zeros(256), 8_000, subtype=subtype, format="WAV")
     raw = file.getvalue()[:-256] + codes
     expected, _ = soundfile.read(io.BytesIO(raw), dtype="float32")
-    sound = Sound(kind)
-    assert sound._table is not None
-    assert np.array_equal(sound._table, expected)
+    sound, resampler = Sound(kind), Resampler(8_000)
+    heard = np.concatenate([sound.push(codes), sound.finish()])
+    wanted = np.concatenate([resampler.push(expected), resampler.finish()])
+    assert np.array_equal(heard, wanted)
     assert sound.seconds(8_000) == 1.0
 
 

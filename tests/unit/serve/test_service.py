@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -110,7 +111,7 @@ def test_a_model_that_rests_is_there_again_for_the_next() -> None:
     with House(WorkerOptions(release_after_s=0.01)) as house:
         for _ in range(2):
             while house.worker.state is not State.RELEASED:
-                house.worker._thread.join(0.01)
+                time.sleep(0.01)
             assert asyncio.run(house.text(load_audio(DEMO))) == DEMO_TEXT
 
 

@@ -194,7 +194,7 @@ async def answer(client: AsyncTcpClient) -> list[Event]:
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audio counts as live however fast it comes."""
-    monkeypatch.setattr(endpointing, "_LIVE", 1e-9)
+    monkeypatch.setattr(endpointing, "LIVE_SHARE", 1e-9)
 
 
 @pytest.mark.slow

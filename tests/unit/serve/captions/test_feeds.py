@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import urllib.error
 import urllib.request
@@ -32,7 +33,7 @@ from whisper_hailo.serve.routes.captions.feeds import (
     Client,
     MediaSegments,
 )
-from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.text.subtitles import Cue, Layout
 
 
 def all_of(client: Client) -> list[dict[str, Any]]:
@@ -280,10 +281,22 @@ def names(pieces: MediaSegments) -> list[int]:
     return [int(number) for number in re.findall(r"captions/(\d+).vtt", pieces.playlist())]
 
 
-def shown(pieces: MediaSegments, number: int) -> list[str]:
+def cues(pieces: MediaSegments, number: int) -> tuple[Cue, ...]:
     piece = pieces.piece(number)
     assert piece is not None
-    return [cue.text for cue in piece.cues]
+    return piece.cues
+
+
+def shown(pieces: MediaSegments, number: int) -> list[str]:
+    return [cue.text for cue in cues(pieces, number)]
+
+
+def times(pieces: MediaSegments, number: int) -> list[tuple[float, float]]:
+    return [(cue.start_s, cue.end_s) for cue in cues(pieces, number)]
+
+
+def n_cues_in_memory() -> int:
+    return sum(type(thing) is Cue for thing in gc.get_objects())
 
 
 def test_a_piece_is_there_when_nothing_can_change_in_it() -> None:
@@ -312,11 +325,11 @@ def test_piece_never_changes_and_what_comes_too_late_is_in_next() -> None:
     pieces.put(spoken(1, 6.0, 15.0, "long"))
     pieces.put(spoken(2, 6.0, 13.2, "long"))
     pieces.come_to(17.0)
-    times = [[(cue.start_s, cue.end_s) for cue in pieces._pieces[number].cues] for number in (2, 3)]
-    assert times == [[(8.0, 9.0)], [(12.0, 15.0), (12.0, 13.2)]]
+    assert times(pieces, 2) == [(8.0, 9.0)]
+    assert times(pieces, 3) == [(12.0, 15.0), (12.0, 13.2)]
     pieces.put(spoken(3, 16.0, 16.5, "just in time"))
     pieces.come_to(21.0)
-    assert [(cue.start_s, cue.end_s) for cue in pieces._pieces[4].cues] == [(16.0, 16.5)]
+    assert times(pieces, 4) == [(16.0, 16.5)]
 
 
 def test_whatever_is_told_says_how_far_the_stream_has_come() -> None:
@@ -370,7 +383,7 @@ def test_what_ends_where_a_piece_begins_is_not_in_it() -> None:
 
 
 def test_memory_is_bounded_and_old_pieces_go() -> None:
-    pieces = MediaSegments()
+    pieces, n_before = MediaSegments(), n_cues_in_memory()
     for index in range(1000):
         pieces.put(started(index, 3.0 * index))
         pieces.put(spoken(index, 3.0 * index, 3.0 * index + 2.0, f"said{index}"))
@@ -379,7 +392,8 @@ def test_memory_is_bounded_and_old_pieces_go() -> None:
     assert f"#EXT-X-MEDIA-SEQUENCE:{last - N_PIECES + 1}\n" in pieces.playlist()
     assert pieces.piece(last - N_PIECES) is None
     assert pieces.piece(last + 1) is None
-    assert len(pieces._cues) < 10
+    in_pieces = {id(cue) for number in names(pieces) for cue in cues(pieces, number)}
+    assert n_cues_in_memory() - n_before - len(in_pieces) < 10
     pieces.come_to(1e6)
     assert len(names(pieces)) == N_PIECES
     assert names(pieces)[-1] == int((1e6 - 1) // PIECE_S) - 1
@@ -440,7 +454,7 @@ def test_a_players_own_parser_reads_all_captions() -> None:
             assert piece.headers.get_content_type() == "text/vtt"
             assert piece.headers["X-Content-Type-Options"] == "nosniff"
         heard: dict[float, str] = {}
-        view._pieces._ended = True  # a player that reads to the end needs one
+        view.pieces.end()  # a player that reads to the end needs one
         with av.open(
             f"{view.address}captions.m3u8", options={"allowed_extensions": "ALL"}
         ) as media:
@@ -487,7 +501,7 @@ def test_cues_are_as_wide_as_asked_for(of_page: bool) -> None:
 
     layout = Layout(max_line_width=10, max_line_count=1)
     view = WebView(CaptionStatistics, PageAddress.of(port=0), layout=layout)
-    pieces = view._pieces if of_page else MediaSegments(layout)
+    pieces = view.pieces if of_page else MediaSegments(layout)
     pieces.put(spoken(0, 0.5, 3.5, "one two three four five"))
     pieces.end()
     assert all(len(text) <= 10 for text in shown(pieces, 0))

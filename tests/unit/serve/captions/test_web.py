@@ -130,7 +130,7 @@ def test_pages_see_how_loud_it_is(served: tuple[Any, BrowserSource]) -> None:
 def test_a_page_that_is_told_nothing_knows_that_it_is_connected(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.routes._STILL_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.routes.STILL_S", 0.01)
     with connect(served[0], "events") as page:
         told(page, "snapshot")
         assert json.loads(page.recv()) == {"event": "still"}
@@ -156,20 +156,20 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
 def test_who_left_is_forgotten_at_once(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.routes._STILL_S", 10.0 * PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.routes.STILL_S", 10.0 * PATIENCE_S)
     view, _ = served
-    left, leave = threading.Event(), view._broadcast.leave
+    left, leave = threading.Event(), view.broadcast.leave
 
     def noted(client: object) -> None:
         leave(client)
         left.set()
 
-    monkeypatch.setattr(view._broadcast, "leave", noted)
+    monkeypatch.setattr(view.broadcast, "leave", noted)
     with connect(view, "events") as page:
         told(page, "snapshot")
-        assert view._broadcast.n_clients == 1
+        assert view.broadcast.n_clients == 1
     assert left.wait(PATIENCE_S)
-    assert view._broadcast.n_clients == 0
+    assert view.broadcast.n_clients == 0
 
 
 def test_pages_see_how_fast_and_how_late_captions_are() -> None:
@@ -177,10 +177,10 @@ def test_pages_see_how_fast_and_how_late_captions_are() -> None:
 
     statistics = CaptionStatistics(n_segment_samples=32_000, compute_s=0.5, behind_s=1.26)
     view = WebView(lambda: statistics, PageAddress.of())
-    assert view._figures() == {"final_latency_s": None, "rtfx": 4.0, "behind_s": 1.3}
+    assert view.figures() == {"final_latency_s": None, "rtfx": 4.0, "behind_s": 1.3}
     for seconds in (9.0, 5.0, 0.123456):
         statistics.final_latency_s.add(seconds)
-    assert view._figures()["final_latency_s"] == 0.1235
+    assert view.figures()["final_latency_s"] == 0.1235
 
 
 def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
@@ -199,14 +199,15 @@ def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
     assert refused["error"] == "nothing is heard that could be paused"
 
 
-def test_players_hear_of_silence_once_for_each_piece() -> None:
+def test_players_hear_of_silence_once_for_each_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_web()
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-    view, told = WebView(CaptionStatistics, PageAddress.of(port=0)), []
-    loop: Any = SimpleNamespace(call_soon_threadsafe=lambda _, heard_s: told.append(heard_s))
-    view._loop = loop
-    for heard_s in (0.5, 3.9, 4.0, 4.5, 7.9, 8.5, 12.4, 12.5):
-        view.come_to(heard_s)
+    told: list[float] = []
+    with WebView(CaptionStatistics, PageAddress.of(port=0)) as view:
+        monkeypatch.setattr(view.pieces, "come_to", told.append)
+        for heard_s in (0.5, 3.9, 4.0, 4.5, 7.9, 8.5, 12.4, 12.5):
+            view.come_to(heard_s)
     assert told == [4.0, 8.5, 12.5]
 
 
@@ -221,15 +222,17 @@ def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPat
             waited_for.set()
             return super().wait(timeout)
 
-    names = SimpleNamespace(Event=Ready, Thread=threading.Thread)
+    class Late(threading.Thread):
+        def run(self) -> None:
+            waited_for.wait(PATIENCE_S)
+            super().run()
+
+    names = SimpleNamespace(Event=Ready, Thread=Late)
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.threading", names)
-    view = WebView(CaptionStatistics, PageAddress.of(port=0))
-    serve = view._serve
-    monkeypatch.setattr(view, "_serve", lambda *given: (waited_for.wait(PATIENCE_S), serve(*given)))
-    with view:
-        is_heard = view._loop is not None
+    with WebView(CaptionStatistics, PageAddress.of(port=0)) as view:
+        view.put(completed(0))
         waited_for.set()
-    assert is_heard
+    assert [event["text"] for event in view.broadcast.summary()[0]["completed"]] == ["said0"]
 
 
 def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
@@ -240,7 +243,7 @@ def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
     view.come_to(9.0)
     view.hear(np.full(4000, 0.5, np.float32))
     view.close()
-    assert view._broadcast.summary()[0]["completed"] == []
+    assert view.broadcast.summary()[0]["completed"] == []
 
 
 def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
@@ -251,8 +254,8 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
 
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view._END_LOOKS", 200 * PATIENCE_S)
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view._CLOSED_S", PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_LOOKS", 200 * PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.CLOSE_TIMEOUT_S", PATIENCE_S)
     view = WebView(CaptionStatistics, PageAddress.of(port=0)).open()
     with connect(view, "events") as page:
         assert [json.loads(page.recv())["event"] for _ in range(2)] == ["hello", "snapshot"]
@@ -261,7 +264,7 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
         view.close()
         kinds = [json.loads(page.recv())["event"] for _ in range(3)]
         assert kinds == ["completed", "figures", "end"]
-        assert view._pieces.playlist().endswith("#EXT-X-ENDLIST\n"), "players, too"
+        assert view.pieces.playlist().endswith("#EXT-X-ENDLIST\n"), "players, too"
         with pytest.raises(ConnectionClosed, match="1000"):
             page.recv()
     assert not any(thread.name == "caption-web" for thread in threading.enumerate())

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 from tests.unit.serve.captions.serving import PATIENCE_S, connect, dial, needs_web, serve
@@ -188,20 +189,21 @@ def test_only_what_goes_wrong_is_told_and_once(
 
     monkeypatch.setattr("whisper_hailo.http.server.WebSocket", Noted)
 
-    def fail() -> None:
+    def fail(_level_db: float) -> None:
         raise ValueError("no sound")
 
     for name in ("uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.NOTSET)
     caplog.set_level(logging.INFO)
     with serve(browser=BrowserSource()) as view:
+        monkeypatch.setattr(view.broadcast, "put_level", fail)
         assert page_of(view) == 200
         with connect(view, "events") as page:
             page.recv()
         assert (caplog.messages, opened) == ([], ["/events"])
         for _ in range(2):
             assert answer(view, BAD["no request"]).startswith(b"HTTP/1.1 400 ")
-            view._loop.call_soon_threadsafe(fail)
+            view.hear(np.zeros(2000, np.float32))
         assert page_of(view) == 200
     bad, failed = sorted(caplog.messages, key=len)
     assert bad == "Invalid HTTP request received."
@@ -243,7 +245,7 @@ def test_a_page_that_looks_on_has_nothing_to_say() -> None:
 def test_a_page_that_reads_nothing_is_cut_at_the_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view._END_LOOKS", 1)
+    monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_LOOKS", 1)
     long = (CaptionWord("x" * 10_000, 0.5),)
     with socket.socket() as client:
         with serve() as view:

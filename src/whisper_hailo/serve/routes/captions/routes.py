@@ -53,7 +53,7 @@ _PLAYLIST: Final = "application/vnd.apple.mpegurl"
 _BUSY: Final = 1013
 _LONGEST_NAME: Final = 64
 
-_QUIET_S: Final = 10.0
+QUIET_TIMEOUT_S: Final = 10.0
 """Who sends no sound for so long does not record and makes room for another."""
 
 PROTOCOL: Final = 1
@@ -66,7 +66,7 @@ NOT_UNDERSTOOD, NOT_ALLOWED, TOO_LONG = 1003, 1008, 1009
 """Codes with which a socket is closed."""
 
 _LONGEST_LABEL: Final = 200
-_STILL_S: Final = 10.0
+STILL_S: Final = 10.0
 """After so long without an event, a page is sent that the connection lives."""
 
 
@@ -179,7 +179,7 @@ class CaptionRoutes:
         self.broadcast.put_recording(True)
         while True:
             try:
-                async with asyncio.timeout(_QUIET_S):
+                async with asyncio.timeout(QUIET_TIMEOUT_S):
                     raw = await websocket.receive_bytes()
             except TimeoutError:
                 return _BUSY
@@ -255,7 +255,7 @@ class Watcher:
                         return 1000
                 wake.clear()
                 try:
-                    async with asyncio.timeout(_STILL_S):
+                    async with asyncio.timeout(STILL_S):
                         await wake.wait()
                 except TimeoutError:
                     await self.websocket.send_json(STILL)

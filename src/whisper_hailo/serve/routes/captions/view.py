@@ -98,10 +98,10 @@ def _origin(given: str) -> str:
 _HERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what users type
 """The wildcard address cannot be opened in a browser."""
 
-_END_LOOKS: Final = 20
+END_LOOKS: Final = 20
 """Tenths of a second that pages have to read that the stream is over."""
 
-_CLOSED_S: Final = 60.0
+CLOSE_TIMEOUT_S: Final = 60.0
 """No wait is so long; a server that hangs does not keep the program."""
 
 
@@ -144,6 +144,10 @@ class WebView(Closing):
     Args:
         browser: where a browser's microphone is to go, if it may be used.
         settings: what may be changed while they run, as it is at first.
+
+    Attributes:
+        broadcast: events for pages; used by the server's thread.
+        pieces: captions for players; used by the server's thread.
     """
 
     def __init__(
@@ -161,8 +165,8 @@ class WebView(Closing):
         self._port = place.port
         self._browser = browser
         self._controls = controls or Controls()
-        self._broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
-        self._pieces = MediaSegments(layout)
+        self.broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
+        self.pieces = MediaSegments(layout)
         self._meter = LevelMeter()
         self._told_s = 0.0
         self._server: Any = None
@@ -212,11 +216,11 @@ class WebView(Closing):
             ) from error
         place = self._place
         pages = routes.CaptionRoutes(
-            self._broadcast,
+            self.broadcast,
             browser=self._browser,
             access=place.access,
             controls=self._controls,
-            pieces=self._pieces,
+            pieces=self.pieces,
             framed_by=place.framed_by,
         )
         return HttpServer(
@@ -230,31 +234,32 @@ class WebView(Closing):
         loop, self._loop = self._loop, None
         if loop is not None and self._thread is not None:
             asyncio.run_coroutine_threadsafe(self._end(), loop)
-            self._thread.join(_CLOSED_S)
+            self._thread.join(CLOSE_TIMEOUT_S)
 
     def put(self, event: Event) -> None:
         """Hand an event to the server's thread."""
         if self._loop is not None:
-            figures = self._figures() if isinstance(event, Completed) else None
+            figures = self.figures() if isinstance(event, Completed) else None
             self._loop.call_soon_threadsafe(self._take, event, figures)
 
     def come_to(self, heard_s: float) -> None:
         """Advance the stream, whether anything was said or not."""
         if self._loop is not None and heard_s >= self._told_s + PIECE_S:
             self._told_s = heard_s
-            self._loop.call_soon_threadsafe(self._pieces.come_to, heard_s)
+            self._loop.call_soon_threadsafe(self.pieces.come_to, heard_s)
 
     def _take(self, event: Event, figures: Message | None) -> None:
-        self._broadcast.put(event, figures)
-        self._pieces.put(event)
+        self.broadcast.put(event, figures)
+        self.pieces.put(event)
 
     def hear(self, audio: FloatArray) -> None:
         """Show how loud `(n_samples,)` of the stream are."""
         level_db = self._meter.level_db(audio)
         if self._loop is not None and level_db is not None:
-            self._loop.call_soon_threadsafe(self._broadcast.put_level, level_db)
+            self._loop.call_soon_threadsafe(self.broadcast.put_level, level_db)
 
-    def _figures(self) -> Message:
+    def figures(self) -> Message:
+        """Return the newest point of the page's graphs."""
         statistics = self._statistics()
         latencies, figures = statistics.final_latency_s.seconds, statistics.as_json()
         return {
@@ -275,10 +280,10 @@ class WebView(Closing):
 
     async def _end(self) -> None:
         """Pages that read are told; sockets of those that do not are cut."""
-        self._pieces.end()
-        self._broadcast.end()
-        for _ in range(_END_LOOKS):
-            if not self._broadcast.n_clients:
+        self.pieces.end()
+        self.broadcast.end()
+        for _ in range(END_LOOKS):
+            if not self.broadcast.n_clients:
                 break
             await asyncio.sleep(0.1)
         self._server.limiter.close(stuck_only=True)

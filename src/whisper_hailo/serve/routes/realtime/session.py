@@ -42,7 +42,7 @@ _PIECE_BYTES: Final = 256 << 10
 _LOOK_S: Final = 1.0
 """How often a client that is not read is looked after."""
 
-_IDLE_S: Final = 600.0
+IDLE_S: Final = 600.0
 """So long a client may be silent."""
 
 _WRITE_S: Final = 30.0
@@ -129,7 +129,7 @@ class RealtimeSession:
         """Queue messages; return whether the client is still there, and silent."""
         while True:
             try:
-                async with asyncio.timeout(_IDLE_S):
+                async with asyncio.timeout(IDLE_S):
                     message = await self._websocket.receive()
             except TimeoutError:
                 return True

@@ -36,7 +36,7 @@ _LEVEL_FRAMES: Final = 8
 _NO_SPEECH_S: Final = 10.0
 _MAX_COMMAND_S: Final = 30.0
 
-_LIVE: Final = 0.9
+LIVE_SHARE: Final = 0.9
 """Share of its length that live audio takes to arrive; that of a file comes at once."""
 
 _BUFFER_S: Final = 3.0
@@ -117,11 +117,11 @@ class EndOfSpeechDetector:
 
     def _is_over(self) -> bool:
         now_s, heard_s = self._clock(), _seconds(self._n_frames)
-        if now_s - self._start_s < _LIVE * (heard_s - _BUFFER_S):
+        if now_s - self._start_s < LIVE_SHARE * (heard_s - _BUFFER_S):
             return False
         if self._last is None:
             return heard_s >= _NO_SPEECH_S
-        silence_s = min(heard_s - _seconds(self._last), (now_s - self._last_came_s) / _LIVE)
+        silence_s = min(heard_s - _seconds(self._last), (now_s - self._last_came_s) / LIVE_SHARE)
         return silence_s >= self._silence_s or heard_s >= _MAX_COMMAND_S
 
     @property
@@ -141,7 +141,7 @@ class EndOfSpeechDetector:
 
         What is outside of the bounds is then silence or noise.
         """
-        is_live = self._clock() - self._start_s >= _LIVE * _seconds(self._n_frames)
+        is_live = self._clock() - self._start_s >= LIVE_SHARE * _seconds(self._n_frames)
         if self._last is None or self._is_file or not is_live:
             return False
         begin, end = (samples / FRAME_SAMPLES for samples in self.bounds())
