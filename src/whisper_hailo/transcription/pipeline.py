@@ -134,7 +134,7 @@ class Pipeline:
         return cls(
             chosen.encoder,
             chosen.decoder,
-            Tokenizer.load(engine.tokenizer or _tokenizer_file(directory, spec), spec.tokens),
+            Tokenizer.load(engine.tokenizer or find_tokenizer_file(directory, spec), spec.tokens),
             plan,
             threads=threads,
             reasons=reasons,
@@ -308,7 +308,7 @@ def _check_ids(options: DecodingOptions, n_vocab: int) -> None:
         )
 
 
-def _tokenizer_file(directory: Path, spec: ModelSpec) -> Path:
+def find_tokenizer_file(directory: Path, spec: ModelSpec) -> Path:
     """Return the model's tokenizer; a directory of another program lists no files."""
     if TOKENIZER_FILE in spec.files:
         return model_file(directory, spec, TOKENIZER_FILE)

@@ -161,7 +161,7 @@ def calibrate(
     size = size_of(spec.dims.d_model, multilingual=spec.multilingual)
     n_wanted = options.count or default_windows(options.part, size)
     sources = find_sources(audio, options.seed)
-    settings = _settings(spec, form, options, sources, n_wanted)
+    settings = collect_settings(spec, form, options, sources, n_wanted)
     maker = _Maker(out, spec, form, options, sources=sources, settings=settings, n_wanted=n_wanted)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -327,14 +327,14 @@ class _Maker:
             path.unlink(missing_ok=True)
 
 
-def _settings(
+def collect_settings(
     spec: ModelSpec,
     form: HailoForm,
     options: CalibrationOptions,
     sources: Sources,
     n_wanted: int,
 ) -> dict[str, Any]:
-    """Everything that decides what the rows are."""
+    """Return everything that decides what the rows are."""
     settings: dict[str, Any] = {
         "part": form.part,
         "chip_inputs": [list(shape) for shape in form.chip_inputs],

@@ -145,7 +145,7 @@ def draw(
         last = (number + 1) * quota - 1 if wanted is None else max(wanted)
         for index, audio in enumerate(stream.blocks(plan.content_samples)):
             is_drawn = index >= number * quota if wanted is None else index in wanted
-            if is_drawn and _is_usable(audio):
+            if is_drawn and is_usable(audio):
                 yield index, audio
             if index >= last:
                 return
@@ -158,7 +158,8 @@ def _count(duration_s: float | None, plan: WindowPlan) -> int | None:
     return max(1, math.ceil(duration_s * SAMPLE_RATE_HZ / plan.content_samples))
 
 
-def _is_usable(audio: FloatArray) -> bool:
+def is_usable(audio: FloatArray) -> bool:
+    """Return whether audio is long and loud enough to calibrate with."""
     long_enough = audio.size >= MIN_SPEECH_S * SAMPLE_RATE_HZ
     return long_enough and bool(np.max(np.abs(audio)) >= SILENCE)
 

@@ -62,7 +62,7 @@ def supervise(job_path: Path, say: Callable[[str], None], python: str | None = N
             MODEL,
             f"the build process left with code {code}; {job.result(LOG_SUFFIX)} says why",
         )
-    return _record(job)
+    return write_record(job)
 
 
 def _run(
@@ -114,7 +114,7 @@ def _end(process: subprocess.Popen[str]) -> None:
         process.stdout.close()
 
 
-def _record(job: BuildJob) -> dict[str, Any]:
+def write_record(job: BuildJob) -> dict[str, Any]:
     """Write and return what was built, from what, by what."""
     state = json.loads(job.result(STATE_SUFFIX).read_text(encoding="utf-8"))
     log = job.result(LOG_SUFFIX).read_text(encoding="utf-8")

@@ -182,11 +182,11 @@ class AtOnce:
     """Recordings of many clients, whatever room there is."""
 
     def __init__(self, coming: list[Recording]) -> None:
-        self._coming = coming
+        self.coming = coming
 
     def next(self, *, n_free: int, idle: bool) -> Recording | None:
         del n_free, idle
-        return self._coming.pop(0) if self._coming else None
+        return self.coming.pop(0) if self.coming else None
 
     def rows(self, most: int) -> int:
         return most

@@ -230,7 +230,7 @@ def test_what_was_encoded_once_is_transcribed_and_translated(
     micro: Transcriber, speech: FloatArray
 ) -> None:
     counted: Any = Encoding(micro.encoder)
-    both = Transcriber(replace(micro._parts, encoder=counted))
+    both = micro.with_parts(encoder=counted)
     phrase = load_audio(DATA / "micro" / "phrases" / "phrases-009.ogg")
     heard = both.transcribe_running(phrase, OPTIONS, translate=True)
     n_alone = counted.n_calls
@@ -381,9 +381,10 @@ class Hears(Levels):
         return np.full((len(mel), 1, 1), self.number, np.float32)
 
 
-def made(number: int) -> Transcriber:
+def made(number: int, plan: WindowPlan | None = None) -> Transcriber:
     """Of a window of 2 s, of which one is audio; German where the number is odd."""
-    return Transcriber(Pipeline(Hears(number), Open(), TOKENIZER, WindowPlan.make(TINY, 2)))  # type: ignore[arg-type]
+    plan = plan or WindowPlan.make(TINY, 2)
+    return Transcriber(Pipeline(Hears(number), Open(), TOKENIZER, plan))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -434,19 +435,15 @@ def test_where_nothing_is_said_there_is_nothing_to_translate(german: Transcriber
 @pytest.mark.parametrize(("trims", "n_frames"), [(False, 400), (True, 300), (None, 300)])
 def test_a_window_is_trimmed_unless_asked_otherwise(trims: bool | None, n_frames: int) -> None:
     """Two seconds of silence stay behind the audio, whatever the margin."""
-    with made(2) as transcriber:
-        plan = WindowPlan(window_s=4.0, margin_s=0.25)
-        own = Transcriber(replace(transcriber._parts, plan=plan))
-        own.transcribe_running(noise(0.5), AUTO, trim_window=trims)
+    with made(2, WindowPlan(window_s=4.0, margin_s=0.25)) as transcriber:
+        transcriber.transcribe_running(noise(0.5), AUTO, trim_window=trims)
         assert transcriber.encoder.shapes[-1] == (1, 80, n_frames)  # type: ignore[union-attr]
 
 
 def test_an_encoder_of_one_length_gets_whole_windows() -> None:
-    with made(2) as transcriber:
-        encoder: Any = transcriber.encoder
+    with made(2, WindowPlan(window_s=3.0, margin_s=0.25)) as whole:
+        encoder: Any = whole.encoder
         encoder.n_frames = 300
-        plan = WindowPlan(window_s=3.0, margin_s=0.25)
-        whole = Transcriber(replace(transcriber._parts, plan=plan))
         whole.transcribe_running(noise(0.1), AUTO)
         assert encoder.shapes == [(1, 80, 300)]
         with pytest.raises(OptionError, match="300 frames"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.unit.shapes import TINY, TOY_TOKENS, toy_spec
@@ -34,10 +35,10 @@ from whisper_hailo.transcription.pipeline import (
     MAX_BATCH,
     USUAL_BATCH,
     Pipeline,
-    _tokenizer_file,
     available_bytes,
     check_batch_size,
     default_batch_size,
+    find_tokenizer_file,
     window_bytes,
 )
 from whisper_hailo.transcription.run import TranscriptionRun
@@ -143,7 +144,8 @@ def test_a_draft_model_serves_the_options_that_take_drafts() -> None:
     for n_windows, own in ((1, draft), (2, None)):
         long = LongOptions()
         run = TranscriptionRun(drafting, DecodingOptions(), long, batch_size=n_windows, load_ms=0)
-        assert run._stages.draft is own
+        tally = run.recording(np.zeros(1, np.float32)).context.tally
+        assert tally == (None if own is None else own.tally())
     engine = drafting.window_engine(DecodingOptions())
     assert engine.context().tally == draft.tally()
     assert drafting.running_context(engine).tally is draft.running, "one for all that goes on"
@@ -301,8 +303,8 @@ def test_own_tokenizer_is_checked_and_anothers_taken_as_it_is(
         "whisper_hailo.transcription.pipeline.model_file", lambda *_: Path("compared")
     )
     listed = replace(toy_spec(), files={"tokenizer.json": FileRecord(1, "ab")})
-    assert _tokenizer_file(Path("model"), listed) == Path("compared")
-    assert _tokenizer_file(Path("model"), toy_spec()) == Path("model/tokenizer.json")
+    assert find_tokenizer_file(Path("model"), listed) == Path("compared")
+    assert find_tokenizer_file(Path("model"), toy_spec()) == Path("model/tokenizer.json")
 
 
 def test_a_model_is_asked_for_by_its_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import pytest
 import soundfile
 
 from tests.unit.transcription.made_up_engine import Encoder, Interpreter
+from whisper_hailo.audio import AudioSource, AudioStream, open_audio
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.errors import AudioError, DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
@@ -249,10 +250,17 @@ def test_clips_behind_the_end_are_told(
     assert caplog.text.count(told) == is_told
 
 
-def test_recording_keeps_its_length_whatever_clips_are_asked_for() -> None:
+def test_recording_keeps_its_length_whatever_clips_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def open_long(source: AudioSource) -> AudioStream:
+        stream = open_audio(source)
+        stream.duration_s = 99.0  # a header says so; the file breaks off
+        return stream
+
+    monkeypatch.setattr("whisper_hailo.transcription.recording.open_audio", open_long)
     long = LongOptions("seek", clips=(Clip(0, 800),), skip_silence=False)
     with recording(np.zeros(48_000, np.float32), long) as own:
-        own._stream.duration_s = 99.0  # a header says so; the file breaks off
         window = own.next()
         assert window is not None
         own.take(result(window.window))

@@ -397,7 +397,7 @@ class Arriving(AtOnce):
 
     def wait(self, coming: Future[Any]) -> bool:
         if self._later:
-            self._coming.append(self._later.pop())
+            self.coming.append(self._later.pop())
             return True
         return super().wait(coming)
 
@@ -442,7 +442,7 @@ class Stepping(Interpreter):
             for _ in range(4 * QUANTUM):
                 self.n_steps += 1
                 if self.n_steps in self._coming_at:
-                    self._source._coming.append(self._coming_at[self.n_steps])
+                    self._source.coming.append(self._coming_at[self.n_steps])
                 yield
         else:
             self.begun_at.append(self.n_steps)

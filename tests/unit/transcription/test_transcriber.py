@@ -280,14 +280,16 @@ def test_a_batch_s_time_is_shared_by_its_windows(transcriber: Transcriber) -> No
 
 def test_parts_can_be_exchanged_and_the_others_stay(transcriber: Transcriber) -> None:
     encoder, decoder = Levels(), Open()
-    changed = transcriber.with_parts(encoder=encoder, decoder=decoder, encode_ahead=False)
+    changed = transcriber.with_parts(encoder=encoder, decoder=decoder)
     assert changed.encoder is encoder
     assert changed.parts["decoder"] is decoder
     assert changed.tokenizer is transcriber.tokenizer
-    assert changed._parts.encode_ahead is False
     other = Tokenizer(TOKENIZER.backend, TOKENIZER.special)
     assert transcriber.with_parts(tokenizer=other).tokenizer is other is not TOKENIZER
-    assert transcriber.with_parts()._parts == transcriber._parts
+    same = transcriber.with_parts()
+    assert same.parts == transcriber.parts
+    assert (same.tokenizer, same.reasons) == (transcriber.tokenizer, transcriber.reasons)
+    assert same.content_s == transcriber.content_s
 
 
 Call = Callable[..., object]
@@ -330,8 +332,10 @@ def test_encoder_and_decoder_take_turns_where_that_is_asked_for(transcriber: Tra
     for ahead in (True, False):
         threads: set[threading.Thread] = set()
         own = transcriber.with_parts(encoder=Placed(), encode_ahead=ahead)
-        own.transcribe(noise(5.0), long=CONSECUTIVE, batch_size=1)
-        assert (threads == {threading.current_thread()}) is not ahead
+        for one in (own, own.with_parts()):
+            threads.clear()
+            one.transcribe(noise(5.0), long=CONSECUTIVE, batch_size=1)
+            assert (threads == {threading.current_thread()}) is not ahead
 
 
 def test_a_run_takes_audio_that_goes_on_window_by_window(transcriber: Transcriber) -> None:

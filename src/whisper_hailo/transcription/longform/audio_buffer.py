@@ -40,6 +40,11 @@ class AudioBuffer:
         return self._start + self._held.size
 
     @property
+    def n_held(self) -> int:
+        """Samples in memory."""
+        return self._held.size
+
+    @property
     def duration_s(self) -> float:
         return self.n_samples / SAMPLE_RATE_HZ
 

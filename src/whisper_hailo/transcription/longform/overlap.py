@@ -70,7 +70,7 @@ _OFF_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class WordPair:
     """Indices of a word that both windows heard."""
 
     left: int
@@ -119,7 +119,7 @@ def find_splice_point(
 
 def _paired(
     left: Sequence[Word], right: Sequence[Word], farthest_s: float
-) -> tuple[list[_Pair], bool]:
+) -> tuple[list[WordPair], bool]:
     """Return the best pairing in order by the surest evidence, and whether texts match.
 
     `farthest_s` is the most that two times of one word may differ, however wrong.
@@ -151,7 +151,7 @@ def _paired(
         return share if share >= _MIN_SHARE else 0.0
 
     for evidence in (sure, likely, same_time):
-        pairs = _best_in_order([[evidence(i, j) for j in range(m)] for i in range(n)])
+        pairs = match_in_order([[evidence(i, j) for j in range(m)] for i in range(n)])
         if pairs:
             return pairs, evidence is not same_time
     return [], False
@@ -162,7 +162,7 @@ def _nearness(apart_s: float, limit_s: float) -> float:
     return 0.1 + 1 - apart_s / limit_s if apart_s <= limit_s else 0.0
 
 
-def _best_in_order(likeness: list[list[float]]) -> list[_Pair]:
+def match_in_order(likeness: list[list[float]]) -> list[WordPair]:
     """Return pairs of rising indices with the largest sum."""
     n, m = len(likeness), len(likeness[0]) if likeness else 0
     score = [[0.0] * (m + 1) for _ in range(n + 1)]
@@ -170,12 +170,12 @@ def _best_in_order(likeness: list[list[float]]) -> list[_Pair]:
         for j in range(m - 1, -1, -1):
             together = likeness[i][j] + score[i + 1][j + 1]
             score[i][j] = max(together, score[i + 1][j], score[i][j + 1])
-    pairs: list[_Pair] = []
+    pairs: list[WordPair] = []
     i = j = 0
     while i < n and j < m:
         value = likeness[i][j]
         if value > 0 and score[i][j] == value + score[i + 1][j + 1]:
-            pairs.append(_Pair(i, j))
+            pairs.append(WordPair(i, j))
             i, j = i + 1, j + 1
         elif score[i][j] == score[i + 1][j]:
             i += 1

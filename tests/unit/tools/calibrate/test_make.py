@@ -28,13 +28,19 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo_tools.calibrate import make
 from whisper_hailo_tools.calibrate import windows as making
-from whisper_hailo_tools.calibrate.make import Manifest, RowsFile, _settings, calibrate, holds_rows
+from whisper_hailo_tools.calibrate.make import (
+    Manifest,
+    RowsFile,
+    calibrate,
+    collect_settings,
+    holds_rows,
+)
 from whisper_hailo_tools.calibrate.windows import (
     DecoderRows,
     EncoderRows,
     Sources,
-    _is_usable,
     find_sources,
+    is_usable,
     quota_per_turn,
     window_order,
 )
@@ -289,18 +295,18 @@ def test_decoder_is_fed_heard_text_with_its_position_rows(
 def test_set_resumes_only_where_all_that_decides_rows_is_equal(toy: Path) -> None:
     spec, sources = ModelSpec.load(toy), Sources(Path("speech"), ("a.wav",), 1, "0" * 64)
     form, options = spec.hailo_form("decoder"), CalibrationOptions(part="decoder", count=3)
-    first = _settings(spec, form, options, sources, 3)
-    assert first == _settings(spec, form, options, sources, 3)
+    first = collect_settings(spec, form, options, sources, 3)
+    assert first == collect_settings(spec, form, options, sources, 3)
     name = next(iter(spec.files))
     changed = replace(spec, files={**spec.files, name: FileRecord(1, "0" * 64)})
     others = [
-        _settings(changed, form, options, sources, 3),
-        _settings(spec, replace(form, window_s=3), options, sources, 3),
-        _settings(spec, form, replace(options, language="de"), sources, 3),
-        _settings(spec, form, replace(options, seed=1), sources, 3),
-        _settings(spec, form, options, replace(sources, listing_sha256="1" * 64), 3),
-        _settings(spec, form, options, sources, 4),
-        _settings(spec, spec.hailo_form("encoder"), options, sources, 3),
+        collect_settings(changed, form, options, sources, 3),
+        collect_settings(spec, replace(form, window_s=3), options, sources, 3),
+        collect_settings(spec, form, replace(options, language="de"), sources, 3),
+        collect_settings(spec, form, replace(options, seed=1), sources, 3),
+        collect_settings(spec, form, options, replace(sources, listing_sha256="1" * 64), 3),
+        collect_settings(spec, form, options, sources, 4),
+        collect_settings(spec, spec.hailo_form("encoder"), options, sources, 3),
     ]
     assert all(other != first for other in others)
     assert len({str(other) for other in others}) == len(others)
@@ -338,7 +344,7 @@ def test_windows_are_shuffled_by_seed_and_file() -> None:
 def test_what_is_silent_or_short_teaches_nothing(
     value: float, n_samples: int, usable: bool
 ) -> None:
-    assert _is_usable(np.full(n_samples, value)) is usable
+    assert is_usable(np.full(n_samples, value)) is usable
 
 
 def test_rows_behind_the_last_that_counts_are_gone(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from whisper_hailo_tools.hef_build import stages
 from whisper_hailo_tools.hef_build.job import BuildError, BuildJob
 from whisper_hailo_tools.hef_build.sdk import compiler_version
 from whisper_hailo_tools.hef_build.stages import Build, load_calibration, match_inputs
-from whisper_hailo_tools.hef_build.supervise import _record
+from whisper_hailo_tools.hef_build.supervise import write_record
 
 WINDOWS = np.arange(24, dtype=np.float32).reshape(4, 1, 2, 3)
 
@@ -133,7 +133,7 @@ def test_the_record_is_of_the_last_run_of_each_stage(job: BuildJob) -> None:
         "compile: started\nApplying selected partition to 4 contexts...\n"
         "Applying selected partition to 9 contexts...\n"
     )
-    record = _record(job)
+    record = write_record(job)
     assert record["snr_db"] == {"output_layer1": 21.5, "output_layer2": -0.001}
     assert record["contexts"] == 9
     assert (record["arch"], record["part"], record["calibration_windows"]) == (

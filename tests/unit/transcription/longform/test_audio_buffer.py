@@ -71,16 +71,16 @@ def test_what_was_read_stays_and_what_lies_before_is_forgotten() -> None:
     assert own.read(2, 4).tolist() == [2, 3, 4, 5]
     assert first.tolist() == [0, 1, 2, 3]
     first[:] = 0
-    assert own._held.size == 6, "from position 2 on"
+    assert own.n_held == 6, "from position 2 on"
     own.drain()
-    assert (own.n_samples, own._held.size) == (12, 0)
+    assert (own.n_samples, own.n_held) == (12, 0)
     assert own.duration_s == 12 / SAMPLE_RATE_HZ
 
 
 def test_far_positions_are_reached_without_holding_the_rest() -> None:
     own, stream = feed(*[4] * 9)
     assert own.read(30, 2).tolist() == [30, 31]
-    assert (own._held.size, stream.given) == (2, 32)
+    assert (own.n_held, stream.given) == (2, 32)
     assert own.read(99, 2).size == 0
     assert own.n_samples == 36
     assert not own.reaches(36)

@@ -13,9 +13,9 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.overlap import (
     OverlapPlan,
-    _best_in_order,
     find_silence,
     find_splice_point,
+    match_in_order,
     with_words,
 )
 from whisper_hailo.transcription.longform.plan import WHOLE, Clip
@@ -240,7 +240,7 @@ def test_no_pairing_in_order_has_more_in_common() -> None:
     rng = np.random.default_rng(0)
     for n, m in [(1, 1), (1, 4), (4, 1), (2, 3), (3, 2), (4, 4)] * 4:
         likeness = np.where(rng.random((n, m)) < 0.5, rng.integers(1, 9, (n, m)) / 4, 0.0)
-        found = [(pair.left, pair.right) for pair in _best_in_order(likeness.tolist())]
+        found = [(pair.left, pair.right) for pair in match_in_order(likeness.tolist())]
         assert all(likeness[pair] > 0 for pair in found)
         assert all(a < c and b < d for (a, b), (c, d) in pairwise(found))
         best = max(sum(likeness[pair] for pair in one) for one in pairings(n, m))
@@ -248,8 +248,8 @@ def test_no_pairing_in_order_has_more_in_common() -> None:
 
 
 def test_nothing_pairs_with_nothing() -> None:
-    assert _best_in_order([]) == []
-    assert _best_in_order([[], []]) == []
+    assert match_in_order([]) == []
+    assert match_in_order([[], []]) == []
 
 
 def words_at(*said: tuple[float, str]) -> list[Word]:

@@ -322,7 +322,7 @@ def test_feed_holds_no_more_than_it_is_asked_for() -> None:
     largest = 0
     for at in range(0, 36_000 * 16_000, 144_000):
         feed.read(at, 144_000)
-        largest = max(largest, feed._held.size)
+        largest = max(largest, feed.n_held)
     assert largest < 200_000
     feed.drain()
     assert feed.duration_s == 36_000
