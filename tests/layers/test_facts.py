@@ -10,7 +10,7 @@ import pytest
 from tests.layers.vendor import EARLIER, LATER, REPOSITORY, statuses, text
 from tests.standin.hef_file import KINDS, fields
 from whisper_hailo.backends.hailo.binding import knows_numpy_2
-from whisper_hailo.backends.hailo.faults import _NUMBERS
+from whisper_hailo.backends.hailo.faults import STATUS_NAMES
 from whisper_hailo.backends.hailo.hef_file import ARCHES
 
 if not REPOSITORY:
@@ -23,11 +23,13 @@ PROTO = "hailort/libhailort/hef.proto"
 @TAGS
 def test_numbers_of_statuses(tag: str) -> None:
     theirs = statuses(tag)
-    assert {number: theirs.get(number, name) for number, name in _NUMBERS.items()} == _NUMBERS
+    assert {
+        number: theirs.get(number, name) for number, name in STATUS_NAMES.items()
+    } == STATUS_NAMES
 
 
 def test_statuses_all_exist_in_the_newest() -> None:
-    assert _NUMBERS.items() <= statuses(LATER[-1]).items()
+    assert STATUS_NAMES.items() <= statuses(LATER[-1]).items()
 
 
 @TAGS

@@ -55,7 +55,7 @@ def same_mel(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both programs draw the likeliest token, for their generators cannot draw the same."""
     monkeypatch.setattr(sys.modules["whisper.decoding"], "Categorical", openai.Likeliest)
-    monkeypatch.setattr(SampledChoice, "_draw", lambda _, logits, __: int(logits.argmax()))
+    monkeypatch.setattr(SampledChoice, "draw_token", lambda _, logits, __: int(logits.argmax()))
 
 
 @pytest.fixture

@@ -30,7 +30,8 @@ def _byte_letters() -> dict[str, int]:
     return {chr(byte): byte for byte in plain} | shifted
 
 
-_BYTES: Final = _byte_letters()
+BYTES_BY_LETTER: Final = _byte_letters()
+"""Bytes by their letters in a byte-level vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Vocabulary:
 def _as_bytes(letters: str) -> bytes:
     """Return a token's bytes; one with a letter that is no byte stands for itself."""
     try:
-        return bytes([_BYTES[letter] for letter in letters])
+        return bytes([BYTES_BY_LETTER[letter] for letter in letters])
     except KeyError:
         return letters.encode(errors="replace")  # JSON can spell half characters
 

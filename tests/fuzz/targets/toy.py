@@ -11,7 +11,7 @@ import numpy as np
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
-from whisper_hailo.text.tokenizer import _BYTES
+from whisper_hailo.text.tokenizer import BYTES_BY_LETTER
 
 NAMED = (
     "<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>", "<|transcribe|>",
@@ -22,7 +22,7 @@ FIRST_NAMED = 160
 
 def tokenizer_json() -> dict[str, Any]:
     """A byte-level vocabulary of the toy's size, laid out as the library writes it."""
-    vocab = {letter: number for number, letter in enumerate([*_BYTES][:FIRST_NAMED])}
+    vocab = {letter: number for number, letter in enumerate([*BYTES_BY_LETTER][:FIRST_NAMED])}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     added = [
         {"id": FIRST_NAMED + number, "content": name, **flags, "special": True}

@@ -64,7 +64,7 @@ _NAMES: Final = {
 _BARE: Final = "HailoRTStatusException"
 """The C extension's own, which `Device.scan` and `Device` let through as it is."""
 
-_NUMBERS: Final = {
+STATUS_NAMES: Final = {
     4: "HAILO_TIMEOUT",
     6: "HAILO_INVALID_OPERATION",
     26: "HAILO_INVALID_HEF",
@@ -84,6 +84,8 @@ _NUMBERS: Final = {
     96: "HAILO_DEVICE_NOT_CONNECTED",
     97: "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE",
 }
+"""Statuses of HailoRT by their numbers."""
+
 _AWAY: Final = {"HAILO_DEVICE_NOT_CONNECTED", "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE"}
 """Statuses of HailoRT 5, at any time: it may come back."""
 
@@ -119,7 +121,7 @@ def status_of(error: BaseException) -> str:
         return match.group(2)
     bare = r"(\d+)" if type(error).__name__ == _BARE else r"error:? (\d+)"
     match = re.search(bare, str(error))
-    return _NUMBERS.get(int(match.group(1)), "") if match else ""
+    return STATUS_NAMES.get(int(match.group(1)), "") if match else ""
 
 
 class Faults:

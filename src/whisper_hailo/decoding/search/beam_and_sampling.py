@@ -67,7 +67,7 @@ class SampledChoice:
         for index, hypothesis in enumerate(self._hypotheses):
             if hypothesis.done:
                 continue
-            token = self._draw(ruled[row].logits, self._generators[index])
+            token = self.draw_token(ruled[row].logits, self._generators[index])
             logprob = float(raw[row][token]) - ruled[row].logsumexp
             self._hypotheses[index] = hypothesis.extended(token, logprob, self._eot)
             if token != self._eot:
@@ -76,7 +76,8 @@ class SampledChoice:
         self._begun = True
         return sources
 
-    def _draw(self, logits: FloatArray, generator: np.random.Generator) -> int:
+    def draw_token(self, logits: FloatArray, generator: np.random.Generator) -> int:
+        """Draw a token; end-of-transcript where its boost decides."""
         if self._boost > 0.0 and end_lead(logits, self._eot, self._boost) > 0.0:
             return self._eot
         weights = np.exp((logits - logits.max()) / self._temperature, dtype=np.float64)
