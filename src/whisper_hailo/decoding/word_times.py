@@ -1,18 +1,25 @@
-"""Times of words: cross-attention, dynamic time warping, then OpenAI Whisper's corrections.
+"""Times of words: cross-attention, dynamic time warping, then corrections.
 
-Attention does not know pauses: a word next to one is stretched over it. The corrections use the
-segment's times and the usual length of a word.
+Attention does not know pauses: a word next to one is stretched over it. Silero finds the pauses;
+OpenAI Whisper's corrections use the segment's times and the usual length of a word.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from whisper_hailo.audio.vad import (
+    FRAME_SAMPLES,
+    SpeechDetector,
+    frames_to_seconds,
+    quiet_gain,
+)
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.core.types import (
@@ -188,6 +195,79 @@ def _text_probabilities(logits: FloatArray, text: Sequence[int]) -> FloatArray:
     chosen: IntArray = np.array(text, dtype=np.int64)
     probabilities: FloatArray = exponents[np.arange(len(text)), chosen] / exponents.sum(axis=1)
     return probabilities
+
+
+_STRETCHED_S: Final = 0.4
+"""Shorter words hold no pause worth removing."""
+
+_PAUSE_FRAMES: Final = 6
+"""A fifth of a second; less silence is part of a word."""
+
+_LEAD_FRAMES: Final = 12
+"""What the detector hears before a word, to be as sure of its first sound as of the others."""
+
+_SPEECH: Final = 0.5
+
+_SOUND_S: Final = 0.1
+"""Less speech is a click, or the first sound of the next word."""
+
+
+def trim_pauses(words: Sequence[Word], audio: FloatArray, detector: SpeechDetector) -> list[Word]:
+    """Return a window's aligned words without the pauses that they were stretched over.
+
+    Mostly the word after a pause has it, so a word is the last stretch of speech in its time. A
+    stretch at its start ends the word before; a short one at its end begins the next word. `audio`
+    is that of the window, `(n_samples,)`.
+    """
+    trimmed = list(words)
+    audio = quiet_gain(audio) * audio
+    for at, word in enumerate(words):
+        if word.end_s - word.start_s <= _STRETCHED_S or not any(map(str.isalnum, word.text)):
+            continue
+        stretches = _speech_within(word, audio, detector)
+        if not stretches:
+            continue
+        first, last = stretches[0], stretches[-1]
+        own = next(
+            (each for each in reversed(stretches) if each.end_s - each.start_s > _SOUND_S), last
+        )
+        trimmed[at] = replace(word, start_s=own.start_s, end_s=own.end_s)
+        before = trimmed[at - 1] if at else None
+        if first is not own and before and before.end_s == first.start_s:
+            trimmed[at - 1] = replace(before, end_s=first.end_s)
+        if last is not own and last.end_s == word.end_s and at + 1 < len(words):
+            trimmed[at + 1] = replace(words[at + 1], start_s=last.start_s)
+    return trimmed
+
+
+class _Stretch(NamedTuple):
+    """Speech within a word, in seconds."""
+
+    start_s: float
+    end_s: float
+
+
+def _speech_within(word: Word, audio: FloatArray, detector: SpeechDetector) -> list[_Stretch]:
+    """Return the speech within a word; less than a pause at its ends belongs to it."""
+    first = max(0, round(word.start_s * SAMPLE_RATE_HZ) // FRAME_SAMPLES - _LEAD_FRAMES)
+    end = min(audio.size, round(word.end_s * SAMPLE_RATE_HZ)) // FRAME_SAMPLES
+    frames = audio[first * FRAME_SAMPLES : end * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)
+    detector.reset()
+    spoken = [
+        number
+        for number, frame in enumerate(frames, first)
+        if detector.probability(frame) > _SPEECH
+    ]
+    breaks = [at for at, (a, b) in enumerate(pairwise(spoken), 1) if b - a > _PAUSE_FRAMES]
+    pause_s = frames_to_seconds(_PAUSE_FRAMES)
+    found = []
+    for a, b in pairwise([0, *breaks, len(spoken)] if spoken else ()):
+        start_s, end_s = frames_to_seconds(spoken[a]), frames_to_seconds(spoken[b - 1] + 1)
+        start_s = word.start_s if start_s < word.start_s + pause_s else start_s
+        end_s = word.end_s if end_s > word.end_s - pause_s else end_s
+        if end_s > start_s:
+            found.append(_Stretch(start_s, end_s))
+    return found
 
 
 _SENTENCE_ENDS: Final = ".。!！?？"  # noqa: RUF001 - full-width marks are meant

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder
@@ -21,7 +22,7 @@ from whisper_hailo.decoding.search.draft_decoder import DraftState, DraftStats
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.decoding.word_times import align_words, words_into_segments
+from whisper_hailo.decoding.word_times import align_words, trim_pauses, words_into_segments
 from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble_segments, spread_words
@@ -204,9 +205,12 @@ class DecoderEngine:
             return _in_sentences(spread) if timed_by_words else spread
         eot = self._tokenizer.special.eot
         text = [t for segment in result.segments for t in segment.tokens if t < eot]
+        words = self._align(state, row, text, result)
+        if self._options.words and not request.window.is_sought:
+            words = trim_pauses(words, request.window.audio, SileroDetector())
         segments = words_into_segments(
             result.segments,
-            self._align(state, row, text, result),
+            words,
             request.window,
             self._options.words or WordOptions(),
             eot=eot,

@@ -20,6 +20,7 @@ from whisper_hailo.decoding.word_times import (
     align_words,
     median_filter,
     token_starts,
+    trim_pauses,
     warp_path,
     words_into_segments,
 )
@@ -563,3 +564,55 @@ def test_any_script_comes_back_as_it_was(
     assert tokenizer.decode(tokens) == text
     # Far fewer than a token per byte: the vocabulary knows the script.
     assert len(tokens) < len(text.encode())
+
+
+class Loudness:
+    """Takes every sound for speech."""
+
+    def reset(self) -> None:
+        pass
+
+    def probability(self, frame: np.ndarray) -> float:
+        return float(frame.max())
+
+
+def sound(*stretches: tuple[float, float]) -> np.ndarray:
+    """Ten seconds that are silent but for these."""
+    audio = np.zeros(160_000, np.float32)
+    for start_s, end_s in stretches:
+        audio[round(start_s * 16_000) : round(end_s * 16_000)] = 1.0
+    return audio
+
+
+def times(words: list[Word]) -> list[tuple[float, float]]:
+    return [(round(own.start_s, 2), round(own.end_s, 2)) for own in words]
+
+
+def test_a_pause_before_a_word_is_not_part_of_it() -> None:
+    words = [word(" Americans", (), 1.6, 2.1), word(" ask", (), 2.1, 3.7)]
+
+    trimmed = trim_pauses(words, sound((1.6, 2.24), (3.328, 3.7)), Loudness())
+
+    # Americans goes on until 2.24, the end of the frame of 32 ms.
+    assert times(trimmed) == [(1.6, 2.24), (3.33, 3.7)]
+
+
+def test_a_pause_behind_a_word_is_not_part_of_it() -> None:
+    words = [word(" you", (), 1.0, 3.0), word(" ask", (), 3.0, 3.4)]
+
+    trimmed = trim_pauses(words, sound((1.0, 1.5), (2.95, 3.4)), Loudness())
+
+    assert times(trimmed) == [(1.0, 1.5), (2.94, 3.4)]
+
+
+@pytest.mark.parametrize(
+    ("words", "spoken"),
+    [
+        ([word(" long", (), 1.0, 2.0)], [(1.1, 1.4), (1.5, 1.95)]),  # no gap of a fifth of a second
+        ([word(" short", (), 1.0, 1.4)], [(1.3, 1.4)]),
+        ([word(" unheard", (), 1.0, 3.0)], []),
+        ([word(".", (), 1.0, 3.0)], [(1.0, 1.2)]),  # marks have corrections of their own
+    ],
+)
+def test_words_without_a_pause_stay(words: list[Word], spoken: list[tuple[float, float]]) -> None:
+    assert trim_pauses(words, sound(*spoken), Loudness()) == words
