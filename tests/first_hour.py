@@ -26,7 +26,11 @@ FIRST_HOUR: Final[dict[str, tuple[Task, ...]]] = {
         ("4. name the language", "talk.ogg --language German", "text"),
         ("5. let it be found out", "talk.ogg", "text"),
         ("6. translate to English", "talk.ogg --task translate --language German", "text"),
-        ("7. times of words", "talk.flac --word_timestamps True --output_format json", "text"),
+        (
+            "7. times of words",
+            "talk.flac --word_timestamps True --output_format json",
+            "writes talk.json",
+        ),
         ("8. a beam of 5", "talk.flac --beam_size 5", "text"),
         (
             "9. no second tries",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.options import CaptionOptions
     from whisper_hailo.live.stream import BlockCaptions, stream, stream_async
     from whisper_hailo.text.outputs import as_json, json_schema, render
+    from whisper_hailo.text.subtitles import Layout
     from whisper_hailo.transcription.longform.plan import LongOptions
     from whisper_hailo.transcription.run import Segments
     from whisper_hailo.transcription.transcriber import Transcriber
@@ -52,6 +53,7 @@ __all__ = [
     "HailoOptions",
     "HubError",
     "Journal",
+    "Layout",
     "LongOptions",
     "ModelError",
     "OptionError",
@@ -90,6 +92,7 @@ _HOMES = {
     "HailoOptions": "whisper_hailo.convert.options",
     "HubError": "whisper_hailo.core.errors",
     "Journal": "whisper_hailo.transcription.window_cache",
+    "Layout": "whisper_hailo.text.subtitles",
     "LongOptions": "whisper_hailo.transcription.longform.plan",
     "ModelError": "whisper_hailo.core.errors",
     "OptionError": "whisper_hailo.core.errors",

@@ -19,7 +19,7 @@ class Close(Oracle):
 
     behind: float = 0.0
 
-    def _logits(self, history: tuple[int, ...]) -> np.ndarray:
+    def logits(self, history: tuple[int, ...]) -> np.ndarray:
         logits = np.zeros(TOY.n_vocab, np.float32)
         logits[[1, 2]] = 5.0, 5.0 - self.behind
         logits[EOT] = 9.0 if len(history) - len(PREFIX) >= 3 else 0.0

@@ -398,5 +398,5 @@ def _opened(
     session: onnxruntime.InferenceSession | None, name: str
 ) -> onnxruntime.InferenceSession:
     if session is None:
-        raise ModelError(f"{name} is not open; call open() or use a with block")
+        raise ModelError(f"{name} is not loaded; use the transcriber in a with block")
     return session

@@ -299,7 +299,7 @@ class OptimumDecoder(Closing):
         """Run one graph over some tokens; the binding reads `arrays` in place until it is done."""
         session = self._sessions.get(signature.path)
         if session is None:
-            raise ModelError(f"{self.name} is not open; call open() or use a with block")
+            raise ModelError(f"{self.name} is not loaded; use the transcriber in a with block")
         binding = session.io_binding()
         arrays: dict[str, NDArray[Any]] = {}
         for name, port in signature.inputs.items():

@@ -232,7 +232,7 @@ class OneGraph(Closing):
     def _compute(self, output: str, arrays: dict[str, AnyArray]) -> AnyArray:
         """One output for arrays by input name, in the graph's own shape and dtype."""
         if self._session is None:
-            raise ModelError(f"{self.name} is not open; call open() or use a with block")
+            raise ModelError(f"{self.name} is not loaded; use the transcriber in a with block")
         with running(str(self._path), self._advice):
             result: AnyArray = self._session.run([output], arrays)[0]
         return result

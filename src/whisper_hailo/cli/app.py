@@ -212,6 +212,9 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
         similar = get_close_matches(named, [*OWN, *_added()], 1)
         hint = f" Did you mean {similar[0]!r}?" if similar else ""
         return f"No such command {named!r}.{hint}"
+    of_group = error.ctx is not None and error.ctx.parent is None
+    if of_group and any(os.path.isfile(word) for word in arguments):
+        return f"no command is named; type: {shlex.join([PROGRAM, 'transcribe', *arguments])}"
     if isinstance(error, click.MissingParameter) and getattr(error.param, "name", "") == "audio":
         text = "no recording is named, expected files, folders, or - for a pipe"
     if any(word.startswith("-") and os.path.exists(word) for word in arguments):

@@ -37,7 +37,8 @@ class CompatOption:
         values: our arguments for each value; a switch has `True` and perhaps `False`.
         switch: no value follows it, or `True` or `False`.
         number: makes our arguments of a whole number; other values are refused.
-        same: our option of the same values.
+        same: our option of the same values, perhaps behind other words.
+        ignored: accepted with any value, since it changes nothing here.
     """
 
     names: tuple[str, ...]
@@ -46,11 +47,14 @@ class CompatOption:
     switch: bool = False
     number: Callable[[int], str] | None = None
     same: str = ""
+    ignored: bool = False
 
     def words_for(self, typed: str, value: str) -> list[str]:
         """Return our arguments for the option, typed by one of its names, with this value."""
+        if self.ignored:
+            return []
         if self.same:
-            return [self.same, value]
+            return [*self.same.split(), value]
         known = {text.casefold(): words for text, words in self.values.items()}
         if (words := known.get(value.casefold())) is not None:
             return words.split()
@@ -60,12 +64,17 @@ class CompatOption:
                 raise OptionError(f"{typed} is {value!r}, {expected}")
             return self.number(int(value)).split()
         shown = typed if self.switch else f"{typed} {value}"
-        raise OptionError(f"{shown} is of another program; {self.advice}")
+        raise OptionError(f"{shown} is an option of another program; {self.advice}")
 
 
 def _switch(names: str, words: str | None = None, advice: str = "") -> CompatOption:
     values = {"False": ""} | ({} if words is None else {"True": words})
     return CompatOption(tuple(names.split()), advice, values, switch=True)
+
+
+def _ignored(names: str, *, switch: bool = False) -> CompatOption:
+    """Accept what changes nothing here."""
+    return CompatOption(tuple(names.split()), switch=switch, ignored=True)
 
 
 def _valued(names: str, advice: str = "", **values: str) -> CompatOption:
@@ -86,11 +95,11 @@ def _context(n_tokens: int) -> str:
     return "--condition-on-previous-text" if n_tokens else ""
 
 
-_VOICE: Final = "leave it out: --vad brings its own model"
 _FILES: Final = f"there are {', '.join(FORMATS)}: give --format and --output-dir"
 
 COMPAT_OPTIONS: Final = (
     # OpenAI's command, faster-whisper, whisper-ctranslate2
+    _same("--output-dir . --format", "--output-format"),
     _valued(
         "--device",
         "leave it out: a Hailo chip is taken where there is one, the CPU elsewhere; or give cpu",
@@ -119,7 +128,7 @@ COMPAT_OPTIONS: Final = (
     _same("--fallback", "--temperature-inc -tpi"),
     _same("--beam-size", "-bs"),
     _same("--best-of", "-bo"),
-    _same("--max-line-width", "--max-len -ml"),
+    _same("--max-line-count 1 --max-line-width", "--max-len -ml"),
     _same("--logprob-threshold", "--logprob-thold -lpt"),
     _same("--no-speech-threshold", "--no-speech-thold -nth"),
     _same("--vad-threshold", "-vt"),
@@ -129,12 +138,12 @@ COMPAT_OPTIONS: Final = (
     _switch("--tinydiarize -tdrz", None, "voices of one channel are not told apart"),
     _switch("--detect-language -dl", None, "give --language auto"),
     _switch("--no-gpu -ng", "--encoder-backend onnx"),
-    _switch("--flash-attn -fa", None, "leave it out: the graphs choose their own attention"),
-    _switch("--print-progress -pp", None, "leave it out: long recordings show it"),
+    _ignored("--flash-attn -fa", switch=True),
+    _ignored("--print-progress -pp", switch=True),
     _switch("--print-special -ps", None, "special tokens are not shown; leave it out"),
     _switch("--print-colors -pc", "--colour"),
-    _switch("--split-on-word -sow", None, "leave it out: lines end between words"),
-    _switch("--suppress-nst -sns", None, "leave it out: it is the default"),
+    _ignored("--split-on-word -sow", switch=True),
+    _ignored("--suppress-nst -sns", switch=True),
     *(
         _switch(f"--output-{name} {short}", f"--format {name} --output-dir .")
         for name, short in (("txt", "-otxt"), ("srt", "-osrt"), ("vtt", "-ovtt"), ("json", "-oj"))
@@ -143,28 +152,32 @@ COMPAT_OPTIONS: Final = (
     _switch("--output-csv -ocsv", None, _FILES),
     _switch("--output-lrc -olrc", None, _FILES),
     _switch("--output-words -owts", None, "give --format srt --word-timestamps --highlight-words"),
-    _valued("--output-file -of", "give --output-dir DIR: results are called as recordings"),
+    _valued("--output-file -of", "give --output-dir DIR: files are named after their recordings"),
     _numbered(f"{_BEGIN} -ot", lambda ms: f"{_BEGIN} {ms}"),
     _numbered(f"{_LENGTH} -d", lambda ms: f"{_LENGTH} {ms}"),
     _valued("--offset-n -on", "give --clip-timestamps START,END"),
     _numbered("--max-context -mc", _context, **{"-1": "--condition-on-previous-text"}),
     _numbered("--processors -p", lambda n: f"--batch-size {n}" if n > 1 else ""),
     _valued("--entropy-thold -et", "give --compression-ratio-threshold X, above which text loops"),
-    _valued("--word-thold -wt", "leave it out: times of words are aligned"),
+    _ignored("--word-thold -wt"),
     _valued("--audio-ctx -ac", "give --window S, the encoder's window in seconds"),
     _valued("--dtw -dtw", "give --word-timestamps"),
-    _valued("--vad-model -vm", _VOICE),
-    _valued("--vad-min-speech-duration-ms -vspd", _VOICE),
-    _valued("--vad-max-speech-duration-s -vmsd", _VOICE),
-    _valued("--vad-samples-overlap -vo", _VOICE),
+    _ignored("--vad-model -vm"),
+    _ignored("--vad-min-speech-duration-ms -vspd"),
+    _ignored("--vad-max-speech-duration-s -vmsd"),
+    _ignored("--vad-samples-overlap -vo"),
     _valued("--vad-thold -vth", "give --vad-threshold"),
-    _valued("--freq-thold -fth", "leave it out: sound is not filtered"),
+    _ignored("--freq-thold -fth"),
     _valued("--max-tokens -mt", "set max-new-tokens in a --config file"),
-    _valued("--font-path -fp", "leave it out: no video is made"),
+    _ignored("--font-path -fp"),
     _valued("--grammar", "give --hotwords for words to expect"),
     _switch("--log-score -ls", None, "give --format json: it has the probabilities"),
     _valued("--ov-e-device -oved", "give --encoder-backend"),
     _valued("--device-id -dev", "leave it out: the chip that is free is taken"),
+    # servers: wyoming-faster-whisper, whisper.cpp
+    _same("--wyoming", "--uri"),
+    _valued("--host", "give --http HOST:PORT"),
+    _valued("--port", "give --http HOST:PORT"),
 )  # fmt: skip
 
 _BY_NAME: Final = {name: option for option in COMPAT_OPTIONS for name in option.names}
@@ -227,7 +240,8 @@ class _Rewriter:
         for name in wanted:
             if name.startswith("--") and name not in self._ours:
                 raise OptionError(
-                    f"{typed} is of another program; {self._command} has no {name}, leave it out"
+                    f"{typed} is an option of another program; {self._command} has no {name}, "
+                    "leave it out"
                 )
         if words and words[0] in (_BEGIN, _LENGTH):
             self._milliseconds[words[0]] = int(words[1])

@@ -55,6 +55,12 @@ class Sink:
 
     def __post_init__(self) -> None:
         if self.output.output_dir is None:
+            fmt = self.output.formats[0]
+            if len(self.inputs) > 1 and not self.output.as_json and fmt not in ("txt", JSON):
+                raise OptionError(
+                    f"--format {fmt} of {len(self.inputs)} inputs gives a file for each; give "
+                    "--output-dir"
+                )
             return
         files = {entry.id for entry in self.inputs} - {None}
         targets: set[str] = set()

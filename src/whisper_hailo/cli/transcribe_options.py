@@ -160,7 +160,7 @@ class OutputOptions:
 
     fmt: tuple[str, ...] = flag(
         (), f"{', '.join(FORMATS)}, {ALL_FORMATS}.", name="--format", short="-f",
-        also=("--output-format",), metavar="LIST", shown="txt",
+        metavar="LIST", shown="txt",
     )  # fmt: skip
     output_dir: Path | None = flag(
         None, "Write files there, not to standard output.", short="-o", metavar="DIR"

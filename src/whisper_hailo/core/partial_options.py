@@ -138,7 +138,7 @@ def refuse_unknown(values: Mapping[str, Any], peers: Mapping[str, str], *kinds: 
     """Refuse keywords that no dataclass took, suggesting a similar one."""
     for name in values:
         if name in peers:
-            raise OptionError(f"{name} is of another program; {peers[name]}")
+            raise OptionError(f"{name} is an option of another program; {peers[name]}")
         known = {known for kind in kinds for known in keyword_names(kind)}
         similar = get_close_matches(name, sorted(known), 1, _SIMILAR)
         meant = f"did you mean {similar[0]}?" if similar else "see help(Transcriber)"

@@ -228,6 +228,7 @@ async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
     )
     try:
         await (await zeroconf.async_register_service(service))
+        logger.info("announced by multicast DNS as %s", name)
         yield
     finally:
         await zeroconf.async_unregister_all_services()
@@ -238,4 +239,6 @@ async def _own_addresses(zeroconf: AsyncZeroconf) -> set[str]:
     """Return the addresses of the network cards."""
     await zeroconf.zeroconf.async_wait_for_start()
     senders = zeroconf.zeroconf.engine.senders
-    return {str(sender.sock_name[0]) for sender in senders} - {"0.0.0.0"}  # noqa: S104
+    found = {str(sender.sock_name[0]) for sender in senders}
+    addresses = {each for each in found if not ipaddress.ip_address(each).is_unspecified}
+    return {each for each in addresses if not ipaddress.ip_address(each).is_loopback} or addresses

@@ -12,8 +12,8 @@ from whisper_hailo_lab.repository import RESULTS
 
 RESULT: Final = RESULTS / "spoken_commands.json"
 COLUMNS: Final = (
-    "model", "behind the command", "text begun", "s after the last word, 95 %",
-    "ms after `audio-stop`, 95 %", "not ended in 4 s", "CPU ms a command", "other text",
+    "model", "sound after the command", "decoding starts", "s after the last word, 95 %",
+    "ms after `audio-stop`, 95 %", "not ended in 4 s", "CPU ms a command", "text differs",
 )  # fmt: skip
 _BEGUN: Final = {"early": "in the pause", "late": "at the end"}
 

@@ -136,5 +136,5 @@ def test_what_is_missing_or_outdated_is_refused(
     record_path.write_text(json.dumps(record | {"sha256": nothing}))
     with pytest.raises(ModelError, match="cannot be loaded"):
         EmulatedEncoder(copy, spec).open()
-    with pytest.raises(ModelError, match="is not open"):
+    with pytest.raises(ModelError, match="not loaded"):
         EmulatedEncoder(emulated, spec).encode(np.zeros((1, 80, 200), np.float32))

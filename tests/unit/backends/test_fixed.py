@@ -135,7 +135,7 @@ def test_not_open(hailo_directory: Path, spec: ModelSpec) -> None:
     graph = hailo_directory / "hailo" / "decoder-2s-16.onnx"
     decoder = FixedDecoder(OnnxFixedRunner(graph, spec), spec)
     state = decoder.start(_features(1, 100), (FULL,))
-    with pytest.raises(ModelError, match="not open"):
+    with pytest.raises(ModelError, match="not loaded"):
         decoder.step(_ids(1, 1), state, np.array([0]))
 
 

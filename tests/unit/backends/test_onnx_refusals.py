@@ -103,10 +103,10 @@ def test_graph_of_another_program(model_directory: Path, spec: ModelSpec, tmp_pa
 def test_names_and_reopening(model_directory: Path, spec: ModelSpec) -> None:
     encoder, decoder = OnnxEncoder(model_directory, spec), CachedDecoder(model_directory, spec)
     assert (encoder.name, decoder.name) == ("onnx-fp32", "cached-fp32")
-    with pytest.raises(ModelError, match="is not open"):
+    with pytest.raises(ModelError, match="not loaded"):
         encoder.encode(np.zeros((1, 80, 100), np.float32))
     for _ in range(2):
         with encoder:
             assert encoder.encode(np.zeros((1, 80, 100), np.float32)).shape == (1, 50, 64)
-    with pytest.raises(ModelError, match="is not open"):
+    with pytest.raises(ModelError, match="not loaded"):
         decoder.start(features_of(1, 30, 64), (NONE,))

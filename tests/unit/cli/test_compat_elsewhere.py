@@ -18,12 +18,19 @@ def test_commands_without_what_a_word_stands_for_do_not_take_it(
     words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["caption", "a.wav", "--model", "no-model", *words.split()]) == 2
-    assert f"{words.split(maxsplit=1)[0]} is of another program" in capsys.readouterr().err
+    assert f"{words.split(maxsplit=1)[0]} is an option of another" in capsys.readouterr().err
 
 
 def test_serve_does_not_read_a_line_width_as_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "-ml", "40"]) == 2
-    assert "-ml is of another program" in capsys.readouterr().err
+    assert "-ml is an option of another program" in capsys.readouterr().err
+
+
+def test_addresses_of_other_servers_are_told_as_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "--uri", "udp://0.0.0.0:10300"]) == 2
+    assert "--wyoming is 'udp://0.0.0.0:10300'" in capsys.readouterr().err
+    assert run(["serve", "--host", "192.0.2.1"]) == 2
+    assert "give --http HOST:PORT" in capsys.readouterr().err
 
 
 def test_captions_take_what_they_have_by_other_names_too(

@@ -180,7 +180,7 @@ def test_what_nothing_took_is_refused_with_what_was_meant() -> None:
         ("beamsize", r"^there is no option beamsize; did you mean beam_size\?$"),
         ("prepended_", r"did you mean prepended\?$"),  # of options within others
         ("wholly_else", r"^there is no option wholly_else; see help\(Transcriber\)$"),
-        ("vad_filter", r"^vad_filter is of another program; give speech_only$"),
+        ("vad_filter", r"^vad_filter is an option of another program; give speech_only$"),
     ):
         with pytest.raises(OptionError, match=said):
             refuse_unknown({name: 1}, {"vad_filter": "give speech_only"}, Options, Needs)

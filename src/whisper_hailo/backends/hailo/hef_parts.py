@@ -246,7 +246,7 @@ class HefRunner(Closing):
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
         """Run all positions, row by row; see `FixedRunner`."""
         if self._assets is None:
-            raise ModelError(f"{self.name} is not open; call open() or use a with block")
+            raise ModelError(f"{self.name} is not loaded; use the transcriber in a with block")
         rows = zip(tokens, audio_features, strict=True)
         return np.stack([self._run(self._assets, ids, features) for ids, features in rows])
 
