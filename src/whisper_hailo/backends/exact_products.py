@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 EXACT_PRODUCTS: Final = ("session.x64quantprecision", "1")
 """The runtime's setting that keeps codes without a sign, whose products it adds in 32 bits."""
 
-_LARGEST: Final = (255, 127)
+LARGEST: Final = (255, 127)
 """What input and weight may be at most: two such products are more than 16 bits hold."""
 
 
@@ -44,7 +44,7 @@ def saturates() -> bool:
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
-    code, weight = _LARGEST
+    code, weight = LARGEST
     weights = numpy_helper.from_array(np.full((4, 16), weight, np.int8), "weights")
     graph = helper.make_graph(
         [helper.make_node("MatMulInteger", ["codes", "weights"], ["sums"])],

@@ -88,18 +88,18 @@ class FixedDecoder(Closing):
                 f"positions, {spec.name} has {dims.n_text_ctx} and {dims.n_audio_ctx}; "
                 "decoder and --model must be of one model"
             )
-        self._runner = runner
+        self.runner = runner
         narrowed = replace(dims, n_text_ctx=runner.length, n_audio_ctx=runner.n_positions)
         self.spec = replace(spec, dims=narrowed)
 
     @property
     def name(self) -> str:
-        return self._runner.name
+        return self.runner.name
 
     @property
     def limits(self) -> Limits:
         """One number of positions, no padding beyond it, no alignment."""
-        return Limits(n_positions=self._runner.n_positions, free_padding=False, aligns=False)
+        return Limits(n_positions=self.runner.n_positions, free_padding=False, aligns=False)
 
     @property
     def silence_keys(self) -> None:
@@ -108,11 +108,11 @@ class FixedDecoder(Closing):
 
     def open(self) -> Self:
         """Load the graph; raises what its runner raises."""
-        self._runner.open()
+        self.runner.open()
         return self
 
     def close(self) -> None:
-        self._runner.close()
+        self.runner.close()
 
     def start(
         self,
@@ -122,16 +122,16 @@ class FixedDecoder(Closing):
     ) -> FixedState:
         """Pad features with zero rows to the graph's positions; see `core.protocols.Decoder`."""
         n_positions = check_features(audio_features, paddings, n_positions, self.spec)
-        check_positions(self._runner.n_positions, int(n_positions.max()))
+        check_positions(self.runner.n_positions, int(n_positions.max()))
         target = max(padding.pad_to or 0 for padding in paddings)
-        if target > self._runner.n_positions:
+        if target > self.runner.n_positions:
             raise ShapeError(
-                f"decoder takes {self._runner.n_positions} positions and cannot be padded to "
+                f"decoder takes {self.runner.n_positions} positions and cannot be padded to "
                 f"{target}; leave pad-to out and set repetition-penalty"
             )
         batch = audio_features.shape[0]
         return FixedState(
-            audio_features=cut_to(audio_features, n_positions, self._runner.n_positions),
+            audio_features=cut_to(audio_features, n_positions, self.runner.n_positions),
             tokens=np.zeros((batch, 0), np.int64),
             first=np.zeros(batch, np.int64),
         )
@@ -156,7 +156,7 @@ class FixedDecoder(Closing):
             tokens=np.concatenate([state.tokens, tokens], axis=1),
             first=first,
         )
-        logits = self._runner.run(self._left_aligned(state), state.audio_features)
+        logits = self.runner.run(self._left_aligned(state), state.audio_features)
         n_before = state.n_tokens - tokens.shape[1]
         # Where a row is padded on the left, what is asked for there means nothing: any row will do.
         columns = np.maximum(n_before + positions[None, :] - first[:, None], 0)
@@ -165,7 +165,7 @@ class FixedDecoder(Closing):
 
     def _left_aligned(self, state: FixedState) -> IntArray:
         """`(batch, length)` int64: each row's real tokens from position 0, then zeros."""
-        fed = np.zeros((state.batch, self._runner.length), np.int64)
+        fed = np.zeros((state.batch, self.runner.length), np.int64)
         for row, start in enumerate(state.first.tolist()):
             fed[row, : state.n_tokens - start] = state.tokens[row, start:]
         return fed

@@ -45,7 +45,7 @@ class Moonshine(Closing):
                 "one of these in its path"
             )
         self._source = source
-        self._model: Any = None
+        self.model: Any = None
         self._stream: Any = None
         self._known = np.empty(0, np.float32)  # what the stream has been given
 
@@ -60,7 +60,7 @@ class Moonshine(Closing):
         kind = moonshine_voice.string_to_model_arch(self.size)
         folder = self._folder(kind)
         try:
-            self._model = moonshine_voice.Transcriber(
+            self.model = moonshine_voice.Transcriber(
                 folder, kind, update_interval=_NEVER_S, options=_OPTIONS
             )
         except moonshine_voice.MoonshineError as error:
@@ -72,7 +72,7 @@ class Moonshine(Closing):
 
     def close(self) -> None:
         self._leave_stream()
-        model, self._model = self._model, None
+        model, self.model = self.model, None
         if model is not None:
             model.close()
 
@@ -88,7 +88,7 @@ class Moonshine(Closing):
         if self.size.endswith("streaming"):
             heard = self._go_on(audio)
         else:
-            heard = self._model.transcribe_without_streaming(audio.tolist(), SAMPLE_RATE_HZ)
+            heard = self.model.transcribe_without_streaming(audio.tolist(), SAMPLE_RATE_HZ)
         return " ".join(line.text.strip() for line in heard.lines).strip()
 
     def _go_on(self, audio: FloatArray) -> Any:  # noqa: ANN401 - a package without types
@@ -96,12 +96,12 @@ class Moonshine(Closing):
         n_known = self._known.size
         if self._stream is None or not np.array_equal(audio[:n_known], self._known):
             self._leave_stream()
-            self._stream, n_known = self._model.create_stream(), 0
+            self._stream, n_known = self.model.create_stream(), 0
             self._stream.start()
         if audio.size > n_known:
             self._stream.add_audio(audio[n_known:].tolist(), SAMPLE_RATE_HZ)
         self._known = audio.copy()
-        return self._stream.update_transcription(self._model.MOONSHINE_FLAG_FORCE_UPDATE)
+        return self._stream.update_transcription(self.model.MOONSHINE_FLAG_FORCE_UPDATE)
 
     def _leave_stream(self) -> None:
         stream, self._stream = self._stream, None

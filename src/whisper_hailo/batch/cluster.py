@@ -89,14 +89,14 @@ def _stages(
     context.autoscaling_config.actor_pool_util_downscaling_threshold = -1.0
     groups = ray.data.from_items(rows, override_num_blocks=min(len(rows), _MOST_BLOCKS))
     tasks = groups.map_batches(
-        _read,
+        read_groups,
         batch_size=1,
         batch_format="numpy",
         num_cpus=0,
         concurrency=1 + n_workers // WORKERS_PER_READER,
     )
     return tasks.map_batches(
-        type("Transcribing", (_Actor,), {"setup": pickle.dumps(setup)}),
+        type("Transcribing", (TranscriptionActor,), {"setup": pickle.dumps(setup)}),
         batch_size=1,
         batch_format="numpy",
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=n_workers, initial_size=n_workers),
@@ -158,20 +158,20 @@ def _expect_listener(address: str) -> None:
     socket.create_connection((host, int(port)), _PATIENCE_S).close()
 
 
-def _read(batch: Rows) -> Iterator[Rows]:
+def read_groups(batch: Rows) -> Iterator[Rows]:
     """Stage: groups to tasks with their audio."""
     for group in batch["group"]:
-        for task in _reader().tasks(pickle.loads(group)):  # noqa: S301 - of our own driver
+        for task in get_reader().tasks(pickle.loads(group)):  # noqa: S301 - of our own driver
             yield {"task": _column(pickle.dumps(task))}
 
 
 @cache
-def _reader() -> GroupReader:
+def get_reader() -> GroupReader:
     """Return this Ray process's reader, which takes a second to start."""
     return GroupReader()
 
 
-class _Actor:
+class TranscriptionActor:
     """Stage: tasks to outcomes, by a worker process that may crash.
 
     Attributes:

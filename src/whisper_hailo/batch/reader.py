@@ -34,7 +34,9 @@ class Child:
         # Nothing of this process is shared: sessions of the runtime do not survive a fork.
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_begin, args=(target, theirs, *args), daemon=True)
+        self._process = context.Process(
+            target=run_target, args=(target, theirs, *args), daemon=True
+        )
         self._process.start()
         theirs.close()
 
@@ -69,7 +71,8 @@ class Child:
         self._process.join(_PATIENCE_S)
 
 
-def _begin(target: Target, pipe: Connection, *args: object) -> None:
+def run_target(target: Target, pipe: Connection, *args: object) -> None:
+    """Run a function in a child process until its parent has gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is its parent's affair
     try:
         target(pipe, *args)
@@ -85,7 +88,7 @@ LOOKED_AT_S: Final = 60.0
 
 _PAUSE_S: Final = 0.5
 _FRAME: Final = SAMPLE_RATE_HZ // 50
-_FULL: Final = round(PIECE_S * SAMPLE_RATE_HZ)
+MAX_PIECE_SAMPLES: Final = round(PIECE_S * SAMPLE_RATE_HZ)
 
 BROKEN_FAILURE: Final = Failure(
     "AudioError", "the library that reads it crashed on it; record or export the file again"
@@ -106,7 +109,7 @@ def read_tasks(
     pieces: list[Piece] = []
     index, n_samples = 0, 0
     for piece in _pieces(group, broken or {}, at):
-        full = n_samples + piece.n_samples > _FULL or len(pieces) == MOST_PIECES
+        full = n_samples + piece.n_samples > MAX_PIECE_SAMPLES or len(pieces) == MOST_PIECES
         # What came before a crash was handed out already, as it would have been without it.
         if pieces and (full or piece.failure is BROKEN_FAILURE):
             yield Task(group.index, index, tuple(pieces), is_last=False)
@@ -142,8 +145,8 @@ def cut_pieces(stream: AudioStream) -> Iterator[tuple[float, FloatArray]]:
     start, held = 0, np.zeros(0, np.float32)
     for block in stream.blocks(10 * SAMPLE_RATE_HZ):
         held = np.concatenate([held, block])
-        if held.size > _FULL:
-            n_samples = find_quiet_cut(held[:_FULL])
+        if held.size > MAX_PIECE_SAMPLES:
+            n_samples = find_quiet_cut(held[:MAX_PIECE_SAMPLES])
             yield start / SAMPLE_RATE_HZ, held[:n_samples]
             start, held = start + n_samples, held[n_samples:].copy()
     if held.size:
@@ -196,7 +199,7 @@ class GroupReader(Closing):
         broken: dict[int, int] = {}
         given: dict[int, Task] = {}
         while True:
-            child = self._child = self._child or Child(_read)
+            child = self._child = self._child or Child(run_reader)
             at = _NOWHERE
             try:
                 child.send((replace(group, done=group.done | given.keys()), broken))
@@ -241,7 +244,7 @@ def _pieces_of(item: int, given: Mapping[int, Task]) -> int:
     return sum(piece.item == item for task in given.values() for piece in task.pieces)
 
 
-def _read(pipe: Connection) -> None:
+def run_reader(pipe: Connection) -> None:
     """Run the reading process: groups in, tasks out; those that are done without samples."""
     while True:
         group, broken = pipe.recv()

@@ -189,7 +189,7 @@ class LocalEngine:
         """Yield the outcomes of all tasks of some groups, as they come."""
         stop = threading.Event()
         coming: Coming = queue.Queue(maxsize=1)
-        threading.Thread(target=_read_ahead, args=(groups, coming, stop), daemon=True).start()
+        threading.Thread(target=read_tasks_ahead, args=(groups, coming, stop), daemon=True).start()
         more = True
         try:
             while more or self._busy or self._again:
@@ -268,7 +268,7 @@ class LocalEngine:
         return None
 
 
-def _read_ahead(groups: Iterable[Group], coming: Coming, stop: threading.Event) -> None:
+def read_tasks_ahead(groups: Iterable[Group], coming: Coming, stop: threading.Event) -> None:
     """Read while workers work; one waiting task is enough."""
 
     def put(what: Task | BaseException | None) -> bool:

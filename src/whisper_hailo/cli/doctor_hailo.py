@@ -74,7 +74,7 @@ def hailo_checks() -> list[Check]:
     binding, version = _binding()
     traces = (probe.pci_devices(), probe.drivers(), probe.device_nodes(), library_versions())
     if not version and not any(traces):  # not a machine with a Hailo: three lines are enough
-        return [binding, _nodes(), _throttling()]
+        return [binding, _nodes(), check_throttling()]
     return [
         binding,
         *_home_assistant(version),
@@ -85,9 +85,9 @@ def hailo_checks() -> list[Check]:
         *_links(),
         *(_chips(version) if version else []),
         *_users(),
-        _service(),
-        _throttling(),
-        *_hefs(),
+        check_service(),
+        check_throttling(),
+        *check_hefs(),
     ]
 
 
@@ -305,7 +305,8 @@ def _failed(name: str, error: Exception) -> Check:
     return Check(name, NOTE, found or str(error), advice)
 
 
-def _service() -> Check:
+def check_service() -> Check:
+    """Check whether HailoRT's service runs."""
     state = probe.service_state()
     if state == "active":
         return Check("Hailo service", OK, "active")
@@ -313,7 +314,8 @@ def _service() -> Check:
     return Check("Hailo service", NOTE, state or "not to be asked here", advice)
 
 
-def _throttling() -> Check:
+def check_throttling() -> Check:
+    """Check whether the board was throttled."""
     seen = probe.throttling()
     degrees = "" if seen.cpu_c is None else f", processor at {seen.cpu_c:.1f} °C"
     name = "throttling"
@@ -327,7 +329,7 @@ def _throttling() -> Check:
     return Check(name, OK, f"none{degrees}")
 
 
-def _hefs() -> list[Check]:
+def check_hefs() -> list[Check]:
     """Check the fetched HEFs, where there are some."""
     folder = _folder()
     found = [_hef(path, folder) for path in _fetched()]

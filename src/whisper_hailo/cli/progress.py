@@ -14,7 +14,7 @@ from whisper_hailo.cli.messages import is_quiet
 
 _ERASE: Final = "\r\x1b[K"
 _TERMINAL_INTERVAL_S: Final = 0.2
-_LOG_INTERVAL_S: Final = 15.0
+LOG_INTERVAL_S: Final = 15.0
 _CUT: Final = "…"
 
 
@@ -22,8 +22,8 @@ class StatusLine:
     """A line that is rewritten on a terminal, and printed now and then elsewhere."""
 
     def __init__(self, now_s: float) -> None:
-        self._terminal = _on_terminal()
-        self._interval_s = _TERMINAL_INTERVAL_S if self._terminal else _LOG_INTERVAL_S
+        self._terminal = is_terminal()
+        self._interval_s = _TERMINAL_INTERVAL_S if self._terminal else LOG_INTERVAL_S
         self._last_s = now_s
         self._shown = False
 
@@ -38,7 +38,7 @@ class StatusLine:
         if not self._terminal:
             print(_named(name, line), file=sys.stderr, flush=True)
             return
-        room = _columns() - 1  # the last column may wrap
+        room = terminal_width() - 1  # the last column may wrap
         name = cropped(name, room - cell_len(_named("-", line)) + 1)
         print(_ERASE + cropped(_named(name, line), room), end="", file=sys.stderr, flush=True)
 
@@ -59,11 +59,12 @@ def cropped(text: str, room: int) -> str:
     return set_cell_size(text, room - 1) + _CUT if room > 0 else ""
 
 
-def _on_terminal() -> bool:
+def is_terminal() -> bool:
+    """Return whether standard error is a terminal."""
     return sys.stderr.isatty()
 
 
-def _columns() -> int:
+def terminal_width() -> int:
     """Return the width of the terminal on standard error."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_MOST_WAITING: Final = 1 << 24
+MAX_WAITING_BYTES: Final = 1 << 24
 """Bytes that wait until standard output takes them."""
 
 
@@ -36,22 +36,22 @@ class ReaderGoneError(Exception):
     """
 
 
-class _Results(io.FileIO):
+class ResultStream(io.FileIO):
     """Standard output.
 
     After a failure it drops what follows, or the interpreter would fail again at exit.
     """
 
     _failed = False
-    _patience: _Patience | None = None
+    patience: _Patience | None = None
 
     def write(self, data: ReadableBuffer) -> int:
         """Write some of it, or queue it while retrying."""
         if self._failed:
             return memoryview(data).nbytes
         try:
-            if self._patience is not None:
-                return self._patience.write(data)
+            if self.patience is not None:
+                return self.patience.write(data)
             return self.write_some(data)
         except BrokenPipeError as error:
             self._failed = True
@@ -73,11 +73,11 @@ class _Results(io.FileIO):
         """Queue and retry failed writes within the block; see `patient_results`."""
         from whisper_hailo.core.timing import Backoff
 
-        self._patience = patience = _Patience(self, Backoff(), alone=alone)
+        self.patience = patience = _Patience(self, Backoff(), alone=alone)
         try:
             yield
         finally:
-            self._patience = None
+            self.patience = None
             while patience.waiting:
                 del patience.waiting[: self.write(bytes(patience.waiting))]
         if patience.n_lost:
@@ -90,9 +90,9 @@ class _Results(io.FileIO):
 class _Patience:
     """Queue of output that could not be written, and its back-off."""
 
-    def __init__(self, out: _Results, wait: Backoff, *, alone: bool) -> None:
+    def __init__(self, out: ResultStream, wait: Backoff, *, alone: bool) -> None:
         self._out = out
-        self._wait = wait
+        self.backoff = wait
         self._alone = alone
         self._gone = False
         self.waiting = bytearray()
@@ -103,11 +103,11 @@ class _Patience:
         n_bytes = memoryview(data).nbytes
         if self._gone:
             return n_bytes
-        if len(self.waiting) + n_bytes > _MOST_WAITING:
+        if len(self.waiting) + n_bytes > MAX_WAITING_BYTES:
             self.n_lost += n_bytes
             return n_bytes
         self.waiting += data
-        if not self._wait.is_over:
+        if not self.backoff.is_over:
             return n_bytes
         try:
             while self.waiting and (self._alone or _has_room(self._out.fileno())):
@@ -119,14 +119,14 @@ class _Patience:
             self._gone = True
             self.waiting.clear()
         except OSError as error:
-            if not self._wait.n_failures:
+            if not self.backoff.n_failures:
                 logger.warning(
                     "cannot write to standard output (%s); captions go on, and it is tried again",
                     error.strerror,
                 )
-            self._wait.fail()
+            self.backoff.fail()
         else:
-            self._wait.succeed()
+            self.backoff.succeed()
         return n_bytes
 
 
@@ -141,14 +141,14 @@ def _has_room(descriptor: int) -> bool:
 def patient_results(*, alone: bool) -> Iterator[None]:
     """Retry failed writes to standard output within the block."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
-    if not isinstance(raw, _Results):
+    if not isinstance(raw, ResultStream):
         yield
         return
     with raw.patient(alone=alone):
         yield
 
 
-class _Notes(io.FileIO):
+class NoteStream(io.FileIO):
     """Standard error, whose failures are ignored."""
 
     def write(self, data: ReadableBuffer) -> int:
@@ -162,8 +162,8 @@ class _Notes(io.FileIO):
 def prepare_streams() -> None:
     """Replace the standard streams; characters that a terminal lacks are escaped."""
     _fill_descriptors()
-    sys.stdout = _text(_Results, 1, sys.stdout)
-    sys.stderr = _text(_Notes, 2, sys.stderr)
+    sys.stdout = open_text_stream(ResultStream, 1, sys.stdout)
+    sys.stderr = open_text_stream(NoteStream, 2, sys.stderr)
 
 
 def _fill_descriptors() -> None:
@@ -175,7 +175,10 @@ def _fill_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)  # gets the least that is free
 
 
-def _text(raw: Callable[..., io.FileIO], descriptor: int, before: object) -> io.TextIOWrapper:
+def open_text_stream(
+    raw: Callable[..., io.FileIO], descriptor: int, before: object
+) -> io.TextIOWrapper:
+    """Return a text stream over a descriptor, in the encoding of the one before."""
     return io.TextIOWrapper(
         io.BufferedWriter(raw(descriptor, "wb", closefd=False)),
         encoding=getattr(before, "encoding", None) or "utf-8",

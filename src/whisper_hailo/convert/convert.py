@@ -125,7 +125,7 @@ def _write_all(
     if sizes is not None:
         forms, hailo_jobs = hailo_forms(checkpoint, work, spec.name, sizes)
         spec, jobs = replace(spec, hailo=forms), [*hailo_jobs, *jobs]
-    hashes, files = _side_by_side(lambda: source_hashes(checkpoint), jobs)
+    hashes, files = run_side_by_side(lambda: source_hashes(checkpoint), jobs)
     if has_tokenizer:
         files[TOKENIZER_FILE] = _record(tokenizer)
     write_silence_keys(work, replace(spec, files=files), work / SILENCE_FILE)
@@ -133,7 +133,7 @@ def _write_all(
     return replace(spec, files=files, source=replace(source, sha256=hashes))
 
 
-def _side_by_side(
+def run_side_by_side(
     hashing: Callable[[], dict[str, str]], jobs: Sequence[Job]
 ) -> tuple[dict[str, str], dict[str, FileRecord]]:
     """Write graphs two at a time: reading, hashing and writing all leave the interpreter free.

@@ -47,7 +47,7 @@ from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 logger = logging.getLogger(__name__)
 
-_REVISION = 5
+REVISION = 5
 """Of what conversions write. Raised when the same checkpoint and options give other values in the
 same format: directories from before still run, those in the cache are converted again."""
 
@@ -143,7 +143,7 @@ def _folder(parsed: CheckpointName, options: ConvertOptions, revision: str | Non
 
 def _stamp(parsed: CheckpointName, options: ConvertOptions) -> bytes:
     """What must be unchanged for a cached conversion to be used: program and checkpoint files."""
-    lines = [f"whisper-hailo {__version__} format {SPEC_VERSION} revision {_REVISION}"]
+    lines = [f"whisper-hailo {__version__} format {SPEC_VERSION} revision {REVISION}"]
     files = [] if parsed.path is None else sorted(parsed.path.glob("*"))
     if options.tokenizer is not None:
         files.append(options.tokenizer)

@@ -140,16 +140,16 @@ class QuickBackend:
     def __init__(self, vocabulary: Vocabulary, load: Callable[[], Backend]) -> None:
         self._vocabulary = vocabulary
         self._load = load
-        self._whole: Backend | None = None
+        self.read_tokenizer: Backend | None = None
 
     def token_to_id(self, token: str) -> int | None:
         return self._vocabulary.added.get(token)
 
     def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
         """Return ids of a text; a file may be broken where only encoding needs it."""
-        if self._whole is None:
-            self._whole = self._load()
-        return self._whole.encode(sequence, add_special_tokens=add_special_tokens)
+        if self.read_tokenizer is None:
+            self.read_tokenizer = self._load()
+        return self.read_tokenizer.encode(sequence, add_special_tokens=add_special_tokens)
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
         return self._vocabulary.text(ids)
@@ -174,7 +174,7 @@ class Tokenizer:
                 f"{display_path(path)} is missing, so tokens cannot be turned into text; convert "
                 "the checkpoint again with --tokenizer tokenizer.json"
             )
-        tokenizer = cls(_quick(path, special) or _whole(path), special)
+        tokenizer = cls(_quick(path, special) or read_tokenizer(path), special)
         tokenizer._check(path)
         return tokenizer
 
@@ -267,10 +267,11 @@ def _quick(path: Path, special: SpecialTokens) -> Backend | None:
     vocabulary = Vocabulary.read(path)
     if vocabulary is None or any(token < special.eot for token in vocabulary.added.values()):
         return None
-    return QuickBackend(vocabulary, lambda: _whole(path))
+    return QuickBackend(vocabulary, lambda: read_tokenizer(path))
 
 
-def _whole(path: Path) -> Backend:
+def read_tokenizer(path: Path) -> Backend:
+    """Read a `tokenizer.json`."""
     from tokenizers import Tokenizer as Library
 
     try:

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.backends.hailo.chip import _HELD
+from whisper_hailo.backends.hailo.chip import HELD_CHIPS
 from whisper_hailo.backends.options import ChipOptions, EngineOptions
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.convert.convert import convert_checkpoint
@@ -207,7 +207,7 @@ def _at_once(count: int, work: Callable[[], None]) -> None:
 def _leaks(before: dict[str, int], after: dict[str, int]) -> bool:
     """Whether something is still held, or more memory than that of a warm process."""
     grown = {name: after[name] - before[name] for name in before}
-    held = any(held.users or held.chip is not None for held in _HELD.values())
+    held = any(held.users or held.chip is not None for held in HELD_CHIPS.values())
     return (
         held
         or grown["fds"] > 0

@@ -150,7 +150,7 @@ def test_what_others_print_while_mp3_file_is_read_is_passed_on(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     before = descriptors()
-    with readers._without_mpg123_noise():
+    with readers.mute_mpg123():
         os.write(2, b"first of another thread\nNote: a broken frame\n\n  \n")
         os.write(2, b"[src/libmpg123/id3.c:process_comment():587] error: no\n")
         os.write(2, b"Warning: odd\nsecond: Warning: Note: \n")

@@ -17,9 +17,9 @@ import soundfile
 from whisper_hailo.audio.vad import (
     SileroDetector,
     Speech,
-    _one_thread,
     find_onset,
     frames_to_seconds,
+    one_thread,
     quiet_gain,
     speech_stretches,
 )
@@ -277,7 +277,7 @@ def test_libraries_loaded_meanwhile_compute_in_one_thread(
     monkeypatch.delenv("OMP_THREAD_LIMIT", raising=False)
     if before is not None:
         monkeypatch.setenv("OMP_THREAD_LIMIT", before)
-    with suppress(ImportError), _one_thread():
+    with suppress(ImportError), one_thread():
         assert os.environ["OMP_THREAD_LIMIT"] == "1"
         raise ImportError("where the library is missing")
     assert os.environ.get("OMP_THREAD_LIMIT") == before

@@ -189,5 +189,5 @@ def test_the_runtime_tells_by_itself_whether_it_cuts_off() -> None:
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     (sums,) = session.run(None, {"codes": np.full((5, 8), 255, np.uint8)})
     assert saturation.saturates() is bool((sums != 8 * 255 * 127).any())
-    code, weight = saturation._LARGEST
+    code, weight = saturation.LARGEST
     assert 2 * code * weight > 2**15 - 1, "what it is asked with is more than 16 bits hold"

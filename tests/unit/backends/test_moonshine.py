@@ -22,7 +22,7 @@ def sound(n_samples: int) -> np.ndarray:
 
 
 def made(moonshine: Moonshine) -> Any:
-    return moonshine._model
+    return moonshine.model
 
 
 def test_audio_that_goes_on_is_given_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

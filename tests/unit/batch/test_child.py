@@ -77,7 +77,7 @@ def test_it_begins_as_it_is_made_and_ends_with_its_parent(one: Child) -> None:
     process = Process.made
     assert process.did == ["start"]
     assert process.daemon
-    assert process.target is reader._begin
+    assert process.target is reader.run_target
     assert (process.args[0], process.args[2:]) == (_echo, ("word",))
     one.send({"a": 1})
     assert process.theirs.recv() == {"a": 1}
@@ -149,7 +149,7 @@ def test_target_process_ends_and_ctrl_c_is_its_parents(
 ) -> None:
     ours, theirs = ends
     ours.send("said")
-    reader._begin(_echo, theirs, "a", "b")
+    reader.run_target(_echo, theirs, "a", "b")
     assert ours.recv() == (("a", "b"), "said")
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
@@ -166,9 +166,9 @@ def test_target_ends_quietly_with_its_pipe_and_tells_failures(
     def end(*_: object) -> None:
         raise EOFError
 
-    reader._begin(end, theirs)
+    reader.run_target(end, theirs)
     assert not ours.poll()
-    reader._begin(fail, theirs)
+    reader.run_target(fail, theirs)
     assert str(ours.recv()) == "no model"
     ours.close()
-    reader._begin(fail, theirs)  # nobody is there to be told
+    reader.run_target(fail, theirs)  # nobody is there to be told

@@ -57,10 +57,10 @@ def children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Child]]:
         return begun[-1]
 
     monkeypatch.setattr(reader, "Child", begin)
-    cluster._reader.cache_clear()
+    cluster.get_reader.cache_clear()
     yield begun
-    cluster._reader().close()
-    cluster._reader.cache_clear()
+    cluster.get_reader().close()
+    cluster.get_reader.cache_clear()
 
 
 def column(value: object) -> dict[str, Any]:
@@ -73,14 +73,14 @@ def column(value: object) -> dict[str, Any]:
 def test_one_process_reads_group_after_group(children: list[Child], tmp_path: Path) -> None:
     for index in range(3):
         group = Group(index, (Item("a", str(tmp_path / "none.wav")),))
-        (row,) = cluster._read(column(group))
+        (row,) = cluster.read_groups(column(group))
         (task,) = map(pickle.loads, row["task"])
         assert (task.group, task.pieces[0].failure.kind) == (index, "AudioError")
     assert len(children) == 1
 
 
 def test_an_actor_s_worker_begins_with_it_and_stays(counted: type[Counted]) -> None:
-    actor = type("Actor", (cluster._Actor,), {"setup": pickle.dumps(SETUP)})()
+    actor = type("Actor", (cluster.TranscriptionActor,), {"setup": pickle.dumps(SETUP)})()
     assert counted.begun == 1
     for index in range(3):
         (outcome,) = map(pickle.loads, actor(column(Task(7, index, (), False)))["outcome"])

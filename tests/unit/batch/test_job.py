@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -294,13 +296,21 @@ def test_full_disk_loses_nothing(tmp_path: Path, straight: dict[str, bytes]) -> 
     assert content(tmp_path) == straight
 
 
-def test_full_disk_of_ledger_is_told(tmp_path: Path) -> None:
+def test_full_disk_of_ledger_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, connect = [], sqlite3.connect
+
+    def connected(*given: Any, **named: Any) -> sqlite3.Connection:
+        opened.append(connect(*given, **named))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
     with job(tmp_path, items=ITEMS[:16]) as one:
-        one._ledger._db.execute("PRAGMA max_page_count = 1")
+        (ledger,) = opened
+        ledger.execute("PRAGMA max_page_count = 1")
         (group,) = one.groups()
         with pytest.raises(OutputError, match="full"):
             one.take(Outcome(0, 0, True, tuple(_long(place) for place in range(16))))
-        one._ledger._db.execute("PRAGMA max_page_count = 100000")
+        ledger.execute("PRAGMA max_page_count = 100000")
         finish(one)
         assert one.n_done == one.n_items
     assert group.done == frozenset()
@@ -321,8 +331,10 @@ def test_ledger_that_is_damaged_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_job_of_another_layout_is_refused(tmp_path: Path) -> None:
-    with job(tmp_path) as one:
-        one._ledger._db.execute("PRAGMA user_version = 3")
+    with job(tmp_path):
+        pass
+    with closing(sqlite3.connect(tmp_path / LEDGER_FILE)) as ledger:
+        ledger.execute("PRAGMA user_version = 3")
     with pytest.raises(OptionError, match="layout 3, expected 2"):
         job(tmp_path).open()
 

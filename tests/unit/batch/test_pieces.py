@@ -60,7 +60,7 @@ def test_a_full_piece_is_cut_in_the_middle_of_its_pause() -> None:
 def test_a_cut_never_makes_a_short_piece() -> None:
     """The page on archives promises pieces of at most five minutes: they have more than four."""
     minute = 60 * SAMPLE_RATE_HZ
-    assert reader._FULL == FULL == 5 * minute
+    assert reader.MAX_PIECE_SAMPLES == FULL == 5 * minute
     assert 4 * minute <= find_quiet_cut(np.zeros(FULL, np.float32)) <= 4 * minute + SAMPLE_RATE_HZ
     rising = np.linspace(1.0, 0.0, FULL, dtype=np.float32)
     assert 5 * minute - SAMPLE_RATE_HZ <= find_quiet_cut(rising) <= FULL
@@ -69,7 +69,7 @@ def test_a_cut_never_makes_a_short_piece() -> None:
 @pytest.fixture
 def twenty_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Are a full piece, whose last five are looked at."""
-    monkeypatch.setattr(reader, "_FULL", 20 * SAMPLE_RATE_HZ)
+    monkeypatch.setattr(reader, "MAX_PIECE_SAMPLES", 20 * SAMPLE_RATE_HZ)
     monkeypatch.setattr(reader, "LOOKED_AT_S", 5.0)
 
 
@@ -143,7 +143,7 @@ def test_every_group_ends_with_a_last_task(tmp_path: Path, nothing: list[float])
 @pytest.fixture
 def two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Are a full piece, whose last half is looked at."""
-    monkeypatch.setattr(reader, "_FULL", 2 * SAMPLE_RATE_HZ)
+    monkeypatch.setattr(reader, "MAX_PIECE_SAMPLES", 2 * SAMPLE_RATE_HZ)
     monkeypatch.setattr(reader, "LOOKED_AT_S", 1.0)
 
 

@@ -31,9 +31,9 @@ def ray(monkeypatch: pytest.MonkeyPatch, workers: list[Worker], read: Any) -> It
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setattr(cluster, "GroupReader", Reader)
-    cluster._reader.cache_clear()
+    cluster.get_reader.cache_clear()
     yield stand_in(monkeypatch)
-    cluster._reader.cache_clear()
+    cluster.get_reader.cache_clear()
 
 
 @pytest.fixture
@@ -111,17 +111,10 @@ def test_groups_and_tasks_go_alone_so_that_no_actor_waits(ray: Cluster, read: An
     assert context.memory_usage_poll_interval_s is None
 
 
-def test_more_groups_than_ray_has_blocks_for_share_them(ray: Cluster) -> None:
-    rows = [{"group": b""}] * 2001
-    cluster._stages(ray_module(), rows, SETUP, 1)
+def test_more_groups_than_ray_has_blocks_for_share_them(ray: Cluster, read: Any) -> None:
+    assert list(run_on_ray(SETUP, read(*[[]] * 2001), None, 1)) == []
     assert ray.n_blocks == 2000
     assert len(ray.stages) == 2
-
-
-def ray_module() -> Any:
-    import ray
-
-    return ray
 
 
 def test_cluster_of_this_machine_is_quiet_and_hears_nobody_else(

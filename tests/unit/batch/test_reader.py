@@ -173,7 +173,7 @@ def test_done_recordings_are_read_but_their_sound_is_not_sent(
     pipe = Inbox((group, {}), [])
     pipe.send = note
     with pytest.raises(EOFError):
-        reader._read(pipe)  # type: ignore[arg-type]
+        reader.run_reader(pipe)  # type: ignore[arg-type]
     tasks = [message for message in sent if isinstance(message, Task)]
     assert [all(p.samples is None for p in task.pieces) for task in tasks] == [True, True, False]
     assert shape(tasks) == [(0, [0]), (1, [0, 1]), (2, [2])]

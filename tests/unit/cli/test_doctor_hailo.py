@@ -183,7 +183,7 @@ def test_firmware_is_asked_by_its_command_on_this_machine_only(
         asked.append(words)
         return "throttled=0x40001"
 
-    monkeypatch.setattr(probe, "_command", answer)
+    monkeypatch.setattr(probe, "run_command", answer)
     assert not probe.throttling().known
     assert asked == []
     monkeypatch.setattr(probe, "ROOT", root.folder)

@@ -101,7 +101,7 @@ def test_a_device_has_to_be_read_and_written(
 def test_what_was_too_little_power_or_too_much_heat(root: Root, bits: str, found: str) -> None:
     place = "sys/devices/platform/soc/soc:firmware/get_throttled"
     root.put(place, bits.removeprefix("0x"))
-    check = doctor_hailo._throttling()
+    check = doctor_hailo.check_throttling()
     assert (check.status, check.found) == (OK if found == "none" else NOTE, found)
     assert bool(check.advice) == (check.status == NOTE)
 
@@ -114,7 +114,7 @@ def test_the_service_of_those_who_share_a_chip(
     monkeypatch: pytest.MonkeyPatch, state: str, status: str, found: str
 ) -> None:
     monkeypatch.setattr(probe, "service_state", lambda: state)
-    check = doctor_hailo._service()
+    check = doctor_hailo.check_service()
     assert (check.status, check.found) == (status, found)
     assert ("--share" in check.advice) == (status == NOTE)
 
@@ -161,7 +161,7 @@ def test_every_fetched_file_has_its_line(root: Root, monkeypatch: pytest.MonkeyP
         path.write_bytes(content)
     paths = sorted(root.folder.rglob("*.hef"), reverse=True)
     monkeypatch.setattr(Path, "glob", lambda *_: iter(paths))
-    good, bad = doctor_hailo._hefs()
+    good, bad = doctor_hailo.check_hefs()
     assert (good.status, good.found) == (
         OK, "hailo8/tiny/a.hef: hailo8, compiler 3.33.0, e (4 contexts), d (1 contexts)",
     )  # fmt: skip

@@ -64,7 +64,7 @@ def test_a_python_that_no_binding_is_made_for(
     )
     monkeypatch.setattr(binding_module, "system_binding", lambda: None)
     monkeypatch.setattr(doctor_hailo, "system_binding", lambda: None)
-    error = binding_module._missing()
+    error = binding_module.missing_binding_error()
     monkeypatch.setattr(doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error))
     assert isinstance(error, NoBindingError)
     for text in (str(error), found_checks()["Hailo binding"].advice):
@@ -172,7 +172,7 @@ def test_who_holds_a_busy_chip_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
     for users, text in (([probe.ChipUser("Frigate", 42)], "(Frigate, process 42); "), ([], "; ")):
         monkeypatch.setattr(faults, "chip_users", lambda found=users: found)
-        error = faults.Faults(Binding)._none_or_busy()
+        error = faults.Faults(Binding).no_device_or_busy()
         assert f"another program holds the Hailo chip {text}".replace(" ;", ";") in str(error)
 
 

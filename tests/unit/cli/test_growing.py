@@ -254,8 +254,8 @@ def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """That line is taken away before any other: a text, its language, the name of a file."""
-    monkeypatch.setattr(progress, "_on_terminal", lambda: True)
-    monkeypatch.setattr(progress, "_columns", lambda: 80)
+    monkeypatch.setattr(progress, "is_terminal", lambda: True)
+    monkeypatch.setattr(progress, "terminal_width", lambda: 80)
     now = iter(range(0, 900, 20))
     monkeypatch.setattr(progress, "monotonic", lambda: float(next(now)))
     monkeypatch.setattr(sys, "stdout", sys.stderr)

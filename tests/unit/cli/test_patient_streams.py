@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from whisper_hailo.cli import streams
 from whisper_hailo.cli.streams import ReaderGoneError, emit, patient_results
+from whisper_hailo.core import timing
 from whisper_hailo.core.errors import OutputError
 
 LINES = [f"{number} of many lines" for number in range(20_000)]
@@ -30,13 +32,13 @@ class Pipe:
 
     def __init__(self) -> None:
         self._reading, self._writing = os.pipe()
-        self.out = streams._text(streams._Results, self._writing, None)
+        self.out = streams.open_text_stream(streams.ResultStream, self._writing, None)
         self.got = b""
         self._reader: threading.Thread | None = None
 
     @property
     def patience(self) -> Any:
-        return self.out.buffer.raw._patience  # type: ignore[attr-defined]
+        return self.out.buffer.raw.patience  # type: ignore[attr-defined]
 
     @contextmanager
     def patient(self, *, alone: bool) -> Iterator[None]:
@@ -104,7 +106,7 @@ def test_who_reads_meanwhile_has_nothing_to_wait_for(pipe: Pipe) -> None:
 def test_waiting_lines_are_bounded_and_losses_told(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "_MOST_WAITING", 1000)
+    monkeypatch.setattr(streams, "MAX_WAITING_BYTES", 1000)
     block = pipe.patient(alone=False)
     block.__enter__()
     say_all()
@@ -120,8 +122,8 @@ def test_waiting_lines_are_bounded_and_losses_told(
 
 def test_exactly_as_much_waits_as_may(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     with pipe.patient(alone=False):
-        pipe.patience._wait.fail()
-        monkeypatch.setattr(streams, "_MOST_WAITING", 10)
+        pipe.patience.backoff.fail()
+        monkeypatch.setattr(streams, "MAX_WAITING_BYTES", 10)
         emit("12345\n")
         emit("789\n")
         assert pipe.patience.n_lost == 0
@@ -150,19 +152,19 @@ def test_full_disk_is_told_once_tried_again_and_error_in_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with open("/dev/full", "wb") as full:
-        out = streams._text(streams._Results, full.fileno(), None)
+        out = streams.open_text_stream(streams.ResultStream, full.fileno(), None)
         monkeypatch.setattr(sys, "stdout", out)
+        now = [0.0]
+        monkeypatch.setattr(timing, "Backoff", partial(timing.Backoff, lambda: now[0]))
         block = patient_results(alone=False)
         block.__enter__()
-        patience: Any = out.buffer.raw._patience  # type: ignore[attr-defined]
-        now = [0.0]
-        patience._wait._now = lambda: now[0]
+        patience: Any = out.buffer.raw.patience  # type: ignore[attr-defined]
         for _ in range(100):
             emit("a line\n")
-        assert patience._wait.n_failures == 1, "it is not tried again at once"
+        assert patience.backoff.n_failures == 1, "it is not tried again at once"
         now[0] = 1.0
         emit("a line\n")
-        assert patience._wait.n_failures == 2
+        assert patience.backoff.n_failures == 2
         assert bytes(patience.waiting) == b"a line\n" * 101
         with pytest.raises(OutputError, match="No space left on device"):
             block.__exit__(None, None, None)
@@ -176,13 +178,11 @@ def test_a_disk_that_has_room_again_gets_what_waited(
 ) -> None:
     """Each time that it is full again is told."""
     with open(tmp_path / "file", "wb") as file, open("/dev/full", "wb") as full:
-        out = streams._text(streams._Results, file.fileno(), None)
+        out = streams.open_text_stream(streams.ResultStream, file.fileno(), None)
         monkeypatch.setattr(sys, "stdout", out)
-        kept = os.dup(file.fileno())
+        kept, now = os.dup(file.fileno()), [0.0]
+        monkeypatch.setattr(timing, "Backoff", partial(timing.Backoff, lambda: now[0]))
         with patient_results(alone=False):
-            now = [0.0]
-            patience: Any = out.buffer.raw._patience  # type: ignore[attr-defined]
-            patience._wait._now = lambda: now[0]
             for at in range(2):
                 os.dup2(full.fileno(), file.fileno())
                 emit(f"full {at}\n")
@@ -228,13 +228,13 @@ def test_no_more_is_written_at_once_than_there_is_room_for(
 ) -> None:
     """A pipe that has room for some of it would have the captions wait for its reader."""
     sizes: list[int] = []
-    write = streams._Results.write_some
+    write = streams.ResultStream.write_some
 
     def noted(out: Any, data: bytes) -> int:
         sizes.append(len(data))
         return write(out, data)
 
-    monkeypatch.setattr(streams._Results, "write_some", noted)
+    monkeypatch.setattr(streams.ResultStream, "write_some", noted)
     with pipe.patient(alone=False):
         emit("x" * 9999 + "\n")
     assert sum(sizes) == 10_000

@@ -92,7 +92,9 @@ def test_words_that_a_decoder_cannot_be_told(
     words: str,
     why: str,
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.text.tokenizer._whole", lambda path: READ_ONCE(str(path)))
+    monkeypatch.setattr(
+        "whisper_hailo.text.tokenizer.read_tokenizer", lambda path: READ_ONCE(str(path))
+    )
     line = refusal(capsys, *MICRO, option, words, DEMO)
     assert f"{option} " in line
     assert why in line

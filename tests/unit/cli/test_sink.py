@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.cli.commands.test_transcribe_options import Heard
 from tests.unit.text.test_outputs import transcript
-from whisper_hailo.cli.commands.transcribe import BatchingOptions, _Run, _without_done
+from whisper_hailo.cli.commands.transcribe import BatchingOptions, InputTranscriber, skip_done
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
 from whisper_hailo.cli.transcribe_options import OutputOptions
@@ -64,10 +64,10 @@ def test_only_inputs_whose_every_result_is_there_are_left_out(
         (out / name).touch()
     results = sink(entries, out, "txt", "srt")
     assert [results.has(entry) for entry in entries[:3]] == [True, False, False]
-    left = _without_done(entries, results)
+    left = skip_done(entries, results)
     assert [entry.stem.name for entry in left] == ["half", "none", ""]
     assert "1 of 4 are there already" in capsys.readouterr().err
-    assert _without_done(left, results) == left
+    assert skip_done(left, results) == left
     assert capsys.readouterr().err == ""
 
 
@@ -176,7 +176,7 @@ def test_run_after_a_failed_input_takes_the_next(tmp_path: Path, batch_size: int
     entries = inputs(tmp_path, "a.wav", "b.wav", "c.wav")
     hearing = Hearing(b=DeviceError("no chip; plug it in"))
     together, out = BatchingOptions(batch_size), sink(entries, tmp_path / "out")
-    run = _Run(hearing, DecodingOptions(), LongOptions(), together, out)  # type: ignore[arg-type]
+    run = InputTranscriber(hearing, DecodingOptions(), LongOptions(), together, out)  # type: ignore[arg-type]
     transcribe_input = run.choose(entries)
     transcribe_input(entries[0])
     with pytest.raises(DeviceError, match="no chip"):

@@ -21,8 +21,8 @@ ERASE = "\r\x1b[K"
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard error is one, of forty columns."""
-    monkeypatch.setattr(progress, "_on_terminal", lambda: True)
-    monkeypatch.setattr(progress, "_columns", lambda: 40)
+    monkeypatch.setattr(progress, "is_terminal", lambda: True)
+    monkeypatch.setattr(progress, "terminal_width", lambda: 40)
 
 
 @pytest.mark.usefixtures("terminal")
@@ -87,11 +87,11 @@ def test_the_width_is_standard_error_s(monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 52, 0, 0))
     with open(theirs, "w", encoding="utf-8") as terminal, open(ours, "rb"):
         monkeypatch.setattr(sys, "stderr", terminal)
-        assert progress._columns() == 52
+        assert progress.terminal_width() == 52
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
-        assert progress._columns() == 80, "a terminal that does not know its size"
+        assert progress.terminal_width() == 80, "a terminal that does not know its size"
         monkeypatch.setattr(sys, "stderr", io.StringIO())
-        assert progress._columns() == 33
+        assert progress.terminal_width() == 33
 
 
 @pytest.mark.parametrize(

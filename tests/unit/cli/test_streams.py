@@ -52,7 +52,7 @@ def test_standard_error_drops_what_it_cannot_take() -> None:
     os.close(reading)
     with open("/dev/full", "wb") as full, open(writing, "wb") as left:
         for file in (full, left):
-            notes = streams._text(streams._Notes, file.fileno(), None)
+            notes = streams.open_text_stream(streams.NoteStream, file.fileno(), None)
             print("a note", file=notes)
             notes.flush()
 
@@ -63,14 +63,14 @@ def test_standard_error_waits_for_no_pipe_that_is_full() -> None:
     with open(reading, "rb"), open(writing, "wb") as file:
         while select.select([], [file], [], 0)[1]:
             os.write(writing, b"." * 4096)
-        notes = streams._text(streams._Notes, file.fileno(), None)
+        notes = streams.open_text_stream(streams.NoteStream, file.fileno(), None)
         print("a note", file=notes)
         notes.close()
 
 
 def test_a_full_standard_output_is_told_once() -> None:
     with open("/dev/full", "wb") as full:
-        results = streams._text(streams._Results, full.fileno(), None)
+        results = streams.open_text_stream(streams.ResultStream, full.fileno(), None)
         with pytest.raises(OutputError, match="No space left on device"):
             print("a result", file=results)
         print("another", file=results)
@@ -81,7 +81,7 @@ def test_a_reader_that_went_away_is_told_once() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "wb") as left:
-        results = streams._text(streams._Results, left.fileno(), None)
+        results = streams.open_text_stream(streams.ResultStream, left.fileno(), None)
         with pytest.raises(ReaderGoneError):
             print("a result", file=results)
         print("another", file=results)
@@ -93,7 +93,7 @@ def test_a_pipe_that_does_not_block_is_waited_for() -> None:
     os.set_blocking(writing, False)
     text = "a long result\n" * 50_000
     with open(reading, encoding="utf-8") as reader, open(writing, "wb") as file:
-        results = streams._text(streams._Results, file.fileno(), None)
+        results = streams.open_text_stream(streams.ResultStream, file.fileno(), None)
         while select.select([], [file], [], 0)[1]:
             os.write(writing, b"." * 4096)
         got: list[str] = []
@@ -110,7 +110,7 @@ PATIENT = """
 import sys
 from whisper_hailo.cli import streams
 from whisper_hailo.cli.streams import patient_results, prepare_streams
-streams._MOST_WAITING = int(sys.argv[1])
+streams.MAX_WAITING_BYTES = int(sys.argv[1])
 prepare_streams()
 with patient_results(alone=False):
     for number in range(20_000):

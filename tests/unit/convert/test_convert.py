@@ -274,7 +274,7 @@ def test_what_waits_behind_a_part_that_fails_is_not_begun(monkeypatch: pytest.Mo
         return {}
 
     with pytest.raises(ModelError, match="one line"):
-        convert._side_by_side(hashing, [fail, *[other] * 9])
+        convert.run_side_by_side(hashing, [fail, *[other] * 9])
     assert "hashes" not in begun
     assert len(begun) <= 2
 
@@ -472,7 +472,7 @@ def test_full_disk_is_one_line_that_names_the_directory(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(onnx_file, "_write_model", full)
+    monkeypatch.setattr(onnx_file, "write_model", full)
     with pytest.raises(OutputError, match="No space"):
         convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     assert [path.name for path in tmp_path.iterdir()] == ["whisper-toy"]

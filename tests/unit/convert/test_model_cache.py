@@ -140,7 +140,7 @@ def test_what_an_older_program_converted_is_converted_again(
     conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model_cache.resolve_model(str(checkpoint))
-    monkeypatch.setattr(model_cache, "_REVISION", model_cache._REVISION + 1)
+    monkeypatch.setattr(model_cache, "REVISION", model_cache.REVISION + 1)
     model_cache.resolve_model(str(checkpoint))
     assert len(conversions) == 2
 

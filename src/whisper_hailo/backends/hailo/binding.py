@@ -41,10 +41,10 @@ def load_binding() -> Any:  # noqa: ANN401 - a package without types
         import hailo_platform
     except ModuleNotFoundError as error:
         if error.name != _PACKAGE:
-            raise _mismatch(error) from error
-        raise _missing() from error
+            raise binding_mismatch_error(error) from error
+        raise missing_binding_error() from error
     except Exception as error:  # the binding raises its own classes while it is imported
-        raise _mismatch(error) from error
+        raise binding_mismatch_error(error) from error
     return hailo_platform
 
 
@@ -127,7 +127,8 @@ def one_line(error: BaseException) -> str:
     return (" ".join(str(error).split()) or type(error).__name__)[:200]
 
 
-def _missing() -> NoBindingError:
+def missing_binding_error() -> NoBindingError:
+    """Return why there is no binding, and how to install it."""
     place = system_binding()
     if place is not None:
         return NoBindingError(
@@ -143,7 +144,7 @@ def _missing() -> NoBindingError:
     )
 
 
-def _mismatch(error: BaseException) -> BindingMismatchError:
+def binding_mismatch_error(error: BaseException) -> BindingMismatchError:
     """Return why a binding that is there cannot be imported."""
     text = one_line(error)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"

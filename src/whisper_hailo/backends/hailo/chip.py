@@ -67,7 +67,7 @@ class Chip:
         self._binding = load_binding()
         self.faults = Faults(self._binding)
         self._lock = threading.RLock()
-        self._networks: dict[tuple[str, str, ChipOptions], ConfiguredNetwork] = {}
+        self.networks: dict[tuple[str, str, ChipOptions], ConfiguredNetwork] = {}
         with bounded(options.open_timeout_s, "opening the chip"):
             self.facts = self._first_device()
             self._vdevice = self._open(options)
@@ -81,12 +81,12 @@ class Chip:
         """Return a network of this chip, configured when it is first asked for."""
         key = (str(hef.path.resolve()), group, options)
         with self._lock:
-            if key not in self._networks:
+            if key not in self.networks:
                 self.check(hef)
                 device = OpenDevice(self._binding, self._vdevice, self.faults)
                 with bounded(options.open_timeout_s, f"loading {hef.path}"):
-                    self._networks[key] = ConfiguredNetwork(device, (hef, group), options)
-            return self._networks[key]
+                    self.networks[key] = ConfiguredNetwork(device, (hef, group), options)
+            return self.networks[key]
 
     def check(self, hef: HefFile) -> None:
         """Refuse a HEF for another chip, and warn of one that is newer than this HailoRT."""
@@ -110,7 +110,7 @@ class Chip:
             what = "releasing the chip"
             try:
                 with bounded(ANSWER_S, what), self.faults.during(what):
-                    for network in self._networks.values():
+                    for network in self.networks.values():
                         with contextlib.suppress(Exception):  # the device is released all the same
                             network.close()
                     vdevice.release()
@@ -173,7 +173,7 @@ _LOOK_AGAIN_S: Final = 0.25
 
 
 @dataclass(slots=True)
-class _Held:
+class HeldChip:
     """The chip of this process, while anyone uses it.
 
     Attributes:
@@ -190,7 +190,7 @@ class _Held:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
-_HELD: Final[dict[bool, _Held]] = {False: _Held(), True: _Held()}
+HELD_CHIPS: Final[dict[bool, HeldChip]] = {False: HeldChip(), True: HeldChip()}
 """By whether the chip is shared with other processes."""
 
 
@@ -207,7 +207,7 @@ class ChipLease(Closing):
 
     def __init__(self, options: ChipOptions) -> None:
         self._options = options
-        self._held = _HELD[options.share]
+        self.held = HELD_CHIPS[options.share]
         self._open = False
 
     @property
@@ -215,16 +215,16 @@ class ChipLease(Closing):
         """Return the open chip, reopened if it was lost."""
         if not self._open:
             raise DeviceError("the Hailo chip is not open; call open() or use a with block")
-        with self._held.lock:
-            if self._held.chip is None:
-                self._held.chip = Chip(self._options)
-            return self._held.chip
+        with self.held.lock:
+            if self.held.chip is None:
+                self.held.chip = Chip(self._options)
+            return self.held.chip
 
     def open(self) -> Self:
         if self._open:
             return self
-        with self._held.lock:
-            self._held.users += 1
+        with self.held.lock:
+            self.held.users += 1
         self._open = True
         try:
             self._acquire()
@@ -238,10 +238,10 @@ class ChipLease(Closing):
         if not self._open:
             return
         self._open = False
-        with self._held.lock:
-            self._held.users -= 1
-            if self._held.users == 0:
-                _give_up(self._held)
+        with self.held.lock:
+            self.held.users -= 1
+            if self.held.users == 0:
+                _give_up(self.held)
 
     def _acquire(self) -> None:
         """Open the chip; a subclass acquires what runs on it, too."""
@@ -249,10 +249,10 @@ class ChipLease(Closing):
 
     def _drop(self, generation: int, recovery_s: float = 0.0) -> None:
         """Give up the chip that failed, unless somebody did; it is waited for so long."""
-        with self._held.lock:
-            if self._held.generation == generation:
-                self._held.awaited_until = time.monotonic() + recovery_s
-                _give_up(self._held)
+        with self.held.lock:
+            if self.held.generation == generation:
+                self.held.awaited_until = time.monotonic() + recovery_s
+                _give_up(self.held)
 
 
 class Lease(ChipLease):
@@ -302,20 +302,20 @@ class Lease(ChipLease):
         self._network()
 
     def _network(self) -> tuple[ConfiguredNetwork, int]:
-        with self._held.lock:
+        with self.held.lock:
             try:
                 chip = self.chip
             except (NoDeviceError, DeviceBusyError, DeviceLostError) as error:
-                until = self._held.awaited_until
+                until = self.held.awaited_until
                 if time.monotonic() < until:  # another stream may end the wait
                     raise _AwayError(str(error), until) from error
                 raise
             try:
                 network = chip.network(self._hef, self._group, self._options)
             except (DeviceLostError, DeviceTimeoutError):
-                _give_up(self._held)
+                _give_up(self.held)
                 raise
-            return network, self._held.generation
+            return network, self.held.generation
 
     def _again(self, lost: DeviceError) -> tuple[ConfiguredNetwork, int]:
         """Wait for the chip to come back, all streams until the same time."""
@@ -331,12 +331,12 @@ class Lease(ChipLease):
                     ) from error
                 time.sleep(_LOOK_AGAIN_S)
             else:
-                self._held.awaited_until = 0.0
+                self.held.awaited_until = 0.0
                 return found
 
     def _awaited_until(self) -> float:
         """Return when the wait for a lost chip ends, the same for all streams that lost it."""
-        now, until = time.monotonic(), self._held.awaited_until
+        now, until = time.monotonic(), self.held.awaited_until
         return until if until > now else now + self._options.recovery_s
 
 
@@ -385,7 +385,7 @@ class LeasedRun:
         return results
 
 
-def _give_up(held: _Held) -> None:
+def _give_up(held: HeldChip) -> None:
     """Close the chip; called with the lock held."""
     chip, held.chip = held.chip, None
     held.generation += 1
@@ -394,8 +394,8 @@ def _give_up(held: _Held) -> None:
 
 
 @atexit.register
-def _close_all() -> None:
+def close_all() -> None:
     """Close what was left open: networks before the device, while Python still works."""
-    for held in _HELD.values():
+    for held in HELD_CHIPS.values():
         with held.lock, contextlib.suppress(Exception):
             _give_up(held)

@@ -160,7 +160,7 @@ class Faults:
         """Return the error of ours for one of the binding's."""
         status = status_of(error)
         if status in {"HAILO_OUT_OF_PHYSICAL_DEVICES", "HAILO_DEVICE_IN_USE"}:
-            return self._none_or_busy()
+            return self.no_device_or_busy()
         if hef is not None and status == "HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE":
             return wrong_chip(hef, None)
         if hef is not None and status in _BROKEN_HEF:
@@ -205,7 +205,7 @@ class Faults:
             "see hailort.log in this folder, and whisper-hailo doctor"
         )
 
-    def _none_or_busy(self) -> DeviceError:
+    def no_device_or_busy(self) -> DeviceError:
         """HailoRT has one status for both; only a chip that is there can be busy."""
         with bounded(ANSWER_S, "looking for chips"):
             try:

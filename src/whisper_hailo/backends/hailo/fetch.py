@@ -31,7 +31,7 @@ from whisper_hailo.core.files import ANOTHER_CACHE, atomic_file, sha256, wrap_os
 LARGEST_BYTES: Final = 512 << 20
 """Small's file of both halves, the largest that is published, has 388 MB."""
 
-_TIMEOUT_S: Final = 10.0
+TIMEOUT_S: Final = 10.0
 """For a connection, and for each piece that is waited for."""
 _PIECE: Final = 1 << 16
 
@@ -56,7 +56,7 @@ def _pieces(address: str, folder: Path) -> Iterator[bytes]:
     """Yield what comes, as it comes; `folder` is where the user may put it instead."""
     size = 0
     try:
-        with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answered:  # noqa: S310 - checked
+        with urllib.request.urlopen(address, timeout=TIMEOUT_S) as answered:  # noqa: S310 - checked
             stated = int(answered.headers.get("Content-Length") or -1)
             if stated > LARGEST_BYTES:
                 raise ModelError(f"{address} has {stated} bytes, more than {LARGEST_BYTES}")
@@ -91,15 +91,15 @@ class Sums:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / SUMS
-        self._known: dict[str, str] = {}
+        self.known: dict[str, str] = {}
         if self.path.is_file():
             lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
             found = [match for match in map(_LINE.fullmatch, lines) if match]
-            self._known = {match[2]: match[1] for match in found}
+            self.known = {match[2]: match[1] for match in found}
 
     def check(self, name: str, found: str) -> None:
         """Compare a file's hash with what it should be; one that is not known passes."""
-        expected = self._known.get(name, found)
+        expected = self.known.get(name, found)
         if found != expected:
             raise ModelError(
                 f"{name} has the SHA-256 {found[:16]}..., expected {expected[:16]}..., which came "
@@ -109,9 +109,9 @@ class Sums:
 
     def keep(self, name: str, found: str) -> None:
         """Remember what a file that was good is from now on."""
-        if self._known.get(name) != found:
-            self._known[name] = found
-            lines = [f"{digest}  {file}\n" for file, digest in sorted(self._known.items())]
+        if self.known.get(name) != found:
+            self.known[name] = found
+            lines = [f"{digest}  {file}\n" for file, digest in sorted(self.known.items())]
             write_file(self.path, "".join(lines))
 
 
@@ -184,7 +184,7 @@ class _Wanted:
 def _check(path: Path, name: str, known: KnownHefs) -> None:
     """Is it what it should be? `name` is the one it will have."""
     if not name.endswith(".hef"):
-        _check_array(path, name)
+        check_array(path, name)
         return
     hef = read_hef(path)
     if name == known.encoder:
@@ -197,7 +197,8 @@ def _check(path: Path, name: str, known: KnownHefs) -> None:
         raise WrongChipError(f"{name} from there is for {hef.arch}, not for {known.arch}")
 
 
-def _check_array(path: Path, name: str) -> None:
+def check_array(path: Path, name: str) -> None:
+    """Refuse a file that is not an array of NumPy."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         good = array.dtype == np.float32 and array.ndim >= 2

@@ -19,6 +19,7 @@ from whisper_hailo.backends.hailo.hef_contract import (
     check_decoder,
     check_encoder,
 )
+from whisper_hailo.backends.hailo.hef_file import HefFile
 from whisper_hailo.backends.options import ALONE, ChipOptions
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.protocols import Closing
@@ -29,35 +30,42 @@ _AT_ONCE: Final = 2
 """Runs of one stream in the chip's queue: while one is computed the next one's mel is there."""
 
 
-class HefEncoder(Closing):
-    """The encoder of a HEF on a Hailo chip, of one fixed window; threads may share it."""
+class _HefPart(Closing):
+    """A network of a HEF, with the right to run it."""
 
-    def __init__(self, path: Path, spec: ModelSpec, options: ChipOptions = ALONE) -> None:
-        hef, self._shape = check_encoder(path, spec)
-        self.spec = spec
+    def __init__(self, hef: HefFile, group: str, options: ChipOptions) -> None:
         self._arch = hef.arch
-        self._lease = Lease(hef, self._shape.group, options)
+        self.lease = Lease(hef, group, options)
 
     @property
     def name(self) -> str:
         """Such as `hef-hailo8l`: with the chip that the file is for."""
         return f"hef-{self._arch}"
 
+    def open(self) -> Self:
+        self.lease.open()
+        return self
+
+    def close(self) -> None:
+        self.lease.close()
+
+
+class HefEncoder(_HefPart):
+    """The encoder of a HEF on a Hailo chip, of one fixed window; threads may share it."""
+
+    def __init__(self, path: Path, spec: ModelSpec, options: ChipOptions = ALONE) -> None:
+        hef, self.shape = check_encoder(path, spec)
+        super().__init__(hef, self.shape.group, options)
+        self.spec = spec
+
     @property
     def n_frames(self) -> int:
-        return self._shape.n_frames
+        return self.shape.n_frames
 
     @property
     def temperature_c(self) -> float | None:
         """Degrees Celsius of the chip, if it says so; the encoder must be open."""
-        return self._lease.chip.temperature_c()
-
-    def open(self) -> Self:
-        self._lease.open()
-        return self
-
-    def close(self) -> None:
-        self._lease.close()
+        return self.lease.chip.temperature_c()
 
     def encode(self, mel: FloatArray) -> FloatArray:
         """Encode log-mel windows, one run each; see `core.protocols.Encoder`."""
@@ -67,7 +75,7 @@ class HefEncoder(Closing):
         """Hand log-mel windows to the chip; the result waits for them, and tells of failures."""
         check_mel(mel, self.spec)
         check_frames(mel.shape[2], self.n_frames)
-        return HefEncoding(self._lease, self._shape, mel)
+        return HefEncoding(self.lease, self.shape, mel)
 
 
 class HefEncoding:
@@ -78,7 +86,7 @@ class HefEncoding:
     """
 
     def __init__(self, lease: Lease, shape: EncoderShape, mel: FloatArray) -> None:
-        self._lease = lease
+        self.lease = lease
         self._shape = shape
         self._rows = iter(mel)
         self._runs = deque(self._begin(row) for row in islice(self._rows, _AT_ONCE))
@@ -98,7 +106,7 @@ class HefEncoding:
     def _begin(self, mel: FloatArray) -> LeasedRun:
         """Hand over one window `(n_mels, n_frames)`; the chip wants channels last."""
         channels_last = np.asarray(mel.T, np.float32)
-        return self._lease.run_async({self._shape.input: channels_last}, (self._shape.output,))
+        return self.lease.run_async({self._shape.input: channels_last}, (self._shape.output,))
 
 
 _EMBEDDING, _POSITIONS = "token_embedding_weight_", "onnx_add_input_"
@@ -194,7 +202,7 @@ def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
     return array
 
 
-class HefRunner(Closing):
+class HefRunner(_HefPart):
     """The decoder of a HEF on a Hailo chip; the host looks tokens up and joins the logits.
 
     Args:
@@ -210,37 +218,30 @@ class HefRunner(Closing):
         *,
         positions: str | None = None,
     ) -> None:
-        hef, self._shape = check_decoder(path, spec)
+        hef, self.shape = check_decoder(path, spec)
+        super().__init__(hef, self.shape.group, options)
         dims = spec.dims
-        self._outputs = self._shape.logits(dims.n_vocab)
-        self._sizes = (dims.n_vocab, dims.d_model, self._shape.length)
-        self._on_host = (positions or self._shape.positions) == HOST
+        self._outputs = self.shape.logits(dims.n_vocab)
+        self._sizes = (dims.n_vocab, dims.d_model, self.shape.length)
+        self._on_host = (positions or self.shape.positions) == HOST
         self._folder = assets
         self._assets: DecoderAssets | None = None
-        self._arch = hef.arch
-        self._lease = Lease(hef, self._shape.group, options)
-
-    @property
-    def name(self) -> str:
-        """Such as `hef-hailo8l`: with the chip that the file is for."""
-        return f"hef-{self._arch}"
 
     @property
     def length(self) -> int:
-        return self._shape.length
+        return self.shape.length
 
     @property
     def n_positions(self) -> int:
-        return self._shape.n_positions
+        return self.shape.n_positions
 
     def open(self) -> Self:
         """Map the arrays, open the chip and load the network."""
         self._assets = load_assets(self._folder, self._sizes, positions=self._on_host)
-        self._lease.open()
-        return self
+        return super().open()
 
     def close(self) -> None:
-        self._lease.close()
+        super().close()
         self._assets = None
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
@@ -252,7 +253,7 @@ class HefRunner(Closing):
 
     def _run(self, assets: DecoderAssets, tokens: IntArray, features: FloatArray) -> FloatArray:
         """`(length,)` ids and `(n_positions, d_model)` features to `(length, n_vocab)`."""
-        inputs = {self._shape.features: features, self._shape.embeddings: assets.embed(tokens)}
-        chunks = self._lease.run(inputs, self._outputs)
-        rows = [chunks[name].reshape(self._shape.length, -1) for name in self._outputs]
+        inputs = {self.shape.features: features, self.shape.embeddings: assets.embed(tokens)}
+        chunks = self.lease.run(inputs, self._outputs)
+        rows = [chunks[name].reshape(self.shape.length, -1) for name in self._outputs]
         return np.concatenate(rows, axis=1)

@@ -42,16 +42,16 @@ _DIE_S: Final = 1.0
 
 def chips(timeout_s: float = ANSWER_S) -> list[ChipFacts]:
     """Return every chip that the binding sees, without opening one for inference."""
-    found = _ask(["look"], timeout_s, "looking for chips")
+    found = ask(["look"], timeout_s, "looking for chips")
     return [ChipFacts(**facts) for facts in found]
 
 
 def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
     """Run the first network of a HEF once, on zeros."""
-    _ask(["run", str(path)], timeout_s, f"running {path.name}")
+    ask(["run", str(path)], timeout_s, f"running {path.name}")
 
 
-def _ask(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
+def ask(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
     """Run a task in a process of its own; return its result, or raise its error."""
     command = [sys.executable, "-P", "-m", _MODULE, *words]
     with _in_memory("answer") as out, _in_memory("log") as log:
@@ -60,7 +60,7 @@ def _ask(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=log, process_group=0
         )
         try:
-            if not _ends_within(process, timeout_s):
+            if not ends_within(process, timeout_s):
                 raise DeviceTimeoutError(hangs(what, timeout_s))
         finally:
             _end(process)
@@ -82,20 +82,20 @@ def _in_memory(name: str) -> IO[bytes]:
     return open(os.memfd_create(name), "w+b")
 
 
-def _ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+def ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
     """Wait for the end of a process; False if it did not come in time.
 
     The time that it waits for a processor on a busy machine is no time in which it hangs.
     """
     until_s = time.monotonic() + timeout_s
-    while time.monotonic() < until_s + _kept_waiting_s(process.pid):
+    while time.monotonic() < until_s + queued_s(process.pid):
         with suppress(subprocess.TimeoutExpired):
             process.wait(_LOOK_S)
             return True
     return False
 
 
-def _kept_waiting_s(pid: int) -> float:
+def queued_s(pid: int) -> float:
     """Return how long a process waited for a processor; 0 where the system does not count it."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
@@ -119,17 +119,17 @@ def _last_line(file: IO[bytes]) -> str:
     return "".join(file.read().decode(errors="replace").splitlines()[-1:])
 
 
-def _answer(task: str, *words: str) -> None:
+def answer(task: str, *words: str) -> None:
     """Run a task in the other process and print its result."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=exit_with, args=(os.getppid(),), daemon=True).start()
     try:
-        said = {"result": _TASKS[task](*words)}
+        said = {"result": TASKS[task](*words)}
     except WhisperHailoError as error:
         said = {"kind": type(error).__name__, "message": str(error)}
     sys.stdout.write("\n" + json.dumps(said))
 
 
-def _end_with(starter: int) -> None:
+def exit_with(starter: int) -> None:
     """End this process when its parent has gone."""
     while os.getppid() == starter:
         time.sleep(_LOOK_S)
@@ -152,8 +152,8 @@ def _run(name: str) -> None:
         lease.run(zeros, tuple(stream.name for stream in group.outputs))
 
 
-_TASKS: Final[dict[str, Callable[..., Any]]] = {"look": _look, "run": _run}
+TASKS: Final[dict[str, Callable[..., Any]]] = {"look": _look, "run": _run}
 
 
 if __name__ == "__main__":
-    _answer(*sys.argv[1:])
+    answer(*sys.argv[1:])

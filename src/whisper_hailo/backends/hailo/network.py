@@ -59,10 +59,10 @@ class AsyncRun:
         timeout_s: float,
     ) -> None:
         self._network = network
-        self._slot = slot
+        self.slot = slot
         self._wanted = wanted
         self._timeout_s = timeout_s
-        self._finished = threading.Event()
+        self.finished = threading.Event()
         self._error: BaseException | None = None
         self._job: Any = None
         self._began_s: float  # of `begin`
@@ -71,7 +71,7 @@ class AsyncRun:
     def begin(self, configured: Any) -> None:  # noqa: ANN401 - the binding's own object
         """Hand it over; there is room in the queue."""
         self._began_s = time.monotonic()
-        self._job = configured.run_async([self._slot.bindings], self._on_finished)
+        self._job = configured.run_async([self.slot.bindings], self.on_finished)
 
     @property
     def took_ms(self) -> float:
@@ -86,7 +86,7 @@ class AsyncRun:
         """
         job, self._job = self._job, None  # which refers to this run again
         left_s = self._began_s + self._timeout_s - time.monotonic()
-        if not self._finished.wait(max(0.0, left_s)) and not self._finished.wait(_GRACE_S):
+        if not self.finished.wait(max(0.0, left_s)) and not self.finished.wait(_GRACE_S):
             raise self._network.silent()
         if self._error is not None:
             raise self._network.failed(self._error) from self._error
@@ -94,16 +94,16 @@ class AsyncRun:
             job.wait(SOON_MS)  # HailoRT's thread has left the callback
         except Exception as error:
             raise self._network.failed(error) from error
-        results = {name: self._slot.outputs[name].copy() for name in self._wanted}
-        self._network.give_back(self._slot)
+        results = {name: self.slot.outputs[name].copy() for name in self._wanted}
+        self._network.give_back(self.slot)
         return results
 
-    def _on_finished(self, completion_info: Any) -> None:  # noqa: ANN401 - HailoRT's
+    def on_finished(self, completion_info: Any) -> None:  # noqa: ANN401 - HailoRT's
         """HailoRT's callback, in its own thread: short, and nothing of the binding is called."""
         self._ended_s = time.monotonic()
         self._error = completion_info.exception
         self._network.leave()
-        self._finished.set()
+        self.finished.set()
 
 
 _DRAIN_S = 1.0
@@ -136,26 +136,26 @@ class ConfiguredNetwork:
         self._options = options
         self._hangs = False
         self._lock = threading.RLock()
-        self._free: list[BufferSlot] = []
+        self.free_slots: list[BufferSlot] = []
         # One place for each run that HailoRT takes before its queue is full. Callbacks give them
         # back and must never wait, least of all for a lock that is held while HailoRT is called.
-        self._places = threading.Semaphore(0)
+        self.places = threading.Semaphore(0)
         self._queue_size = 0
         # Only files with several networks need a name; older bindings do not take one.
         named = {"name": group} if len(hef.groups) > 1 else {}
         with faults.during(f"loading {hef.path}", hef):
-            self._model: Any = vdevice.create_infer_model(str(hef.path), **named)
-            streams = [*self._model.inputs, *self._model.outputs]
+            self.infer_model: Any = vdevice.create_infer_model(str(hef.path), **named)
+            streams = [*self.infer_model.inputs, *self.infer_model.outputs]
             for stream in streams:
                 stream.set_format_type(binding.FormatType.FLOAT32)
-            self._shapes = {stream.name: tuple(stream.shape) for stream in streams}
-            self._inputs = [stream.name for stream in self._model.inputs]
-            self._configured: Any = self._model.configure()
+            self.shapes = {stream.name: tuple(stream.shape) for stream in streams}
+            self.input_names = [stream.name for stream in self.infer_model.inputs]
+            self.configured: Any = self.infer_model.configure()
         try:
             with faults.during(f"setting up {hef.path}", hef):
-                self._configured.set_scheduler_priority(int(options.priority))
-                self._queue_size = max(1, int(self._configured.get_async_queue_size()))
-            self._places.release(self._queue_size)
+                self.configured.set_scheduler_priority(int(options.priority))
+                self._queue_size = max(1, int(self.configured.get_async_queue_size()))
+            self.places.release(self._queue_size)
         except BaseException:
             self.close()  # it must not outlive the device
             raise
@@ -184,18 +184,18 @@ class ConfiguredNetwork:
             return run
         finally:
             if not handed_over:
-                self._places.release()
+                self.places.release()
 
     def leave(self) -> None:
         """A run's callback came: its place in the queue is free. Called in HailoRT's thread."""
-        self._places.release()
+        self.places.release()
 
     def give_back(self, slot: BufferSlot) -> None:
         """Buffers of a run that went well, to be used again."""
         Faults.has_run = True
         with self._lock:
-            if self._configured is not None:
-                self._free.append(slot)
+            if self.configured is not None:
+                self.free_slots.append(slot)
 
     def failed(self, error: BaseException) -> Exception:
         """Return a run's failure as one of ours."""
@@ -212,22 +212,22 @@ class ConfiguredNetwork:
     def close(self) -> None:
         """Take the network off the chip; runs under way end first, if they do so soon."""
         with self._lock:
-            self._free.clear()
-            configured, self._configured = self._configured, None
+            self.free_slots.clear()
+            configured, self.configured = self.configured, None
         if configured is not None:
             self._drain()
             with contextlib.suppress(Exception):  # it may have failed already
                 configured.shutdown()
             configured.__exit__(None, None, None)
-        self._model = None
+        self.infer_model = None
 
     def _drain(self) -> None:
         """Wait for callbacks: HailoRT's `shutdown` keeps Python's lock, which they need, too."""
         until_s = time.monotonic() + (0.0 if self._hangs else _DRAIN_S)
         for _ in range(self._queue_size):
-            self._places.acquire(timeout=max(0.0, until_s - time.monotonic()))
+            self.places.acquire(timeout=max(0.0, until_s - time.monotonic()))
         for _ in range(self._queue_size):
-            self._places.release()  # waiting threads see that it is over
+            self.places.release()  # waiting threads see that it is over
 
     @property
     def _what(self) -> str:
@@ -235,7 +235,7 @@ class ConfiguredNetwork:
 
     def _enter(self) -> None:
         """Wait for a place in the chip's queue."""
-        if not self._places.acquire(timeout=self._options.timeout_s):
+        if not self.places.acquire(timeout=self._options.timeout_s):
             raise DeviceTimeoutError(
                 f"the Hailo chip took no more work for {self._options.timeout_s:g} s; it is "
                 "overloaded or hangs: see whisper-hailo doctor"
@@ -243,22 +243,24 @@ class ConfiguredNetwork:
 
     def _still(self) -> Any:  # noqa: ANN401
         """Return the configured model; the lock is held, so that it does not end meanwhile."""
-        if self._configured is None:
+        if self.configured is None:
             raise DeviceLostError(
                 f"the Hailo chip was given up while running {display_path(self._hef.path.name)}"
             )
-        return self._configured
+        return self.configured
 
     def _take(self) -> BufferSlot:
         with self._lock, self._faults.during("binding buffers", self._hef, running=True):
             configured = self._still()
-            if self._free:
-                return self._free.pop()
-            arrays = {name: np.zeros(shape, np.float32) for name, shape in self._shapes.items()}
+            if self.free_slots:
+                return self.free_slots.pop()
+            arrays = {name: np.zeros(shape, np.float32) for name, shape in self.shapes.items()}
             slot = BufferSlot(
                 bindings=configured.create_bindings(),
-                inputs={name: arrays[name] for name in self._inputs},
-                outputs={name: arrays[name] for name in self._shapes if name not in self._inputs},
+                inputs={name: arrays[name] for name in self.input_names},
+                outputs={
+                    name: arrays[name] for name in self.shapes if name not in self.input_names
+                },
             )
             for name, array in slot.inputs.items():
                 slot.bindings.input(name).set_buffer(array)

@@ -161,13 +161,13 @@ def throttling(root: Path = ROOT) -> Throttling:
 
 def service_state() -> str:
     """Return the state of HailoRT's service, such as `active`; empty where none can be asked."""
-    return _command("systemctl", "is-active", "hailort.service")
+    return run_command("systemctl", "is-active", "hailort.service")
 
 
 def _throttled_bits(root: Path) -> int | None:
     text = _text(root / "sys/devices/platform/soc/soc:firmware/get_throttled")
     if not text and root == ROOT:
-        text = _command("vcgencmd", "get_throttled").removeprefix("throttled=")
+        text = run_command("vcgencmd", "get_throttled").removeprefix("throttled=")
     try:
         return int(text, 16)
     except ValueError:
@@ -196,7 +196,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _command(*words: str) -> str:
+def run_command(*words: str) -> str:
     """Return first line that a program prints; empty when it is not there or hangs."""
     if shutil.which(words[0]) is None:
         return ""

@@ -28,8 +28,8 @@ _FATAL: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NEW_THREAD: Final = 2
 """`SIGEV_THREAD`: a timer calls a function in a thread of the C library's."""
 
-_C: Final = ctypes.CDLL(None)
-_TIMERS: Final = _C if hasattr(_C, "timer_create") else ctypes.CDLL("librt.so.1")
+LIBC: Final = ctypes.CDLL(None)
+TIMERS: Final = LIBC if hasattr(LIBC, "timer_create") else ctypes.CDLL("librt.so.1")
 """Until glibc 2.34 they have a library of their own."""
 
 
@@ -51,10 +51,10 @@ def bounded(timeout_s: float, what: str) -> Iterator[None]:
     """
     line = " ".join(hangs(what, timeout_s).split()).replace("%", "%%")  # which names may hold
     message = ctypes.create_string_buffer(line.encode(errors="backslashreplace"))
-    ctypes.c_char_p.in_dll(_C, "program_invocation_short_name").value = _PROGRAM
+    ctypes.c_char_p.in_dll(LIBC, "program_invocation_short_name").value = _PROGRAM
     with _DEADLY, ExitStack() as timers:
-        timers.enter_context(_timer(timeout_s, _C.warnx, ctypes.addressof(message)))
-        timers.enter_context(_timer(timeout_s + _LAST_WORDS_S, _C._exit, ExitCode.DEVICE))
+        timers.enter_context(start_timer(timeout_s, LIBC.warnx, ctypes.addressof(message)))
+        timers.enter_context(start_timer(timeout_s + _LAST_WORDS_S, LIBC._exit, ExitCode.DEVICE))
         until_s = time.monotonic() + timeout_s
         try:
             yield
@@ -82,7 +82,7 @@ class _DeadlySignals:
             self._inside -= 1
             if self._inside == 0:
                 for number, before in self._before.items():
-                    _C.sigaction(number, before, None)
+                    LIBC.sigaction(number, before, None)
 
 
 _DEADLY: Final = _DeadlySignals()
@@ -94,7 +94,7 @@ def _action(number: int) -> ctypes.Array[ctypes.c_char]:
     Python's own `signal` may be called in the main thread only.
     """
     default, before = (ctypes.create_string_buffer(256) for _ in range(2))  # zeros: the default
-    _C.sigaction(number, default, before)
+    LIBC.sigaction(number, default, before)
     return before
 
 
@@ -111,16 +111,16 @@ class _Event(ctypes.Structure):
 
 
 @contextmanager
-def _timer(after_s: float, function: object, argument: int) -> Iterator[None]:
+def start_timer(after_s: float, function: object, argument: int) -> Iterator[None]:
     """Have a function of the C library called after a time, unless the block ends before."""
     address = ctypes.cast(function, ctypes.c_void_p)  # type: ignore[arg-type]
     event = _Event(value=argument, notify=_NEW_THREAD, function=address)
     timer = ctypes.c_void_p()
-    if _TIMERS.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)):
+    if TIMERS.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)):
         raise OSError("no timer can be made")
     seconds = (ctypes.c_long * 4)(0, 0, int(after_s), int(after_s % 1 * 1e9))
-    _TIMERS.timer_settime(timer, 0, seconds, None)
+    TIMERS.timer_settime(timer, 0, seconds, None)
     try:
         yield
     finally:
-        _TIMERS.timer_delete(timer)
+        TIMERS.timer_delete(timer)

@@ -75,7 +75,7 @@ def caption(
     release_freed_memory()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
-        recording, heard = show.recording(audio), browser or _source(source, audio)
+        recording, heard = show.recording(audio), browser or make_source(source, audio)
         engine = caption_engine(model, decoding, options, show.hotwords(), stack)
         pausable = PausableSource(heard)
         stream_source, controls = _recorded(pausable, recording, stack), Controls(pausable)
@@ -121,7 +121,7 @@ def _expect_recording(audio: str | None) -> None:
         raise fault
 
 
-def _source(source: SourceOptions, audio: str | None) -> AudioSource:
+def make_source(source: SourceOptions, audio: str | None) -> AudioSource:
     """Open the source, unless it is a browser's microphone."""
     from whisper_hailo.live.sources import open_source
 

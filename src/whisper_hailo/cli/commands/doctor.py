@@ -28,14 +28,14 @@ def doctor(as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False)
     from whisper_hailo.cli.doctor_hailo import hailo_checks
 
     checks = [
-        _python(),
-        _runtime(),
-        _processor(),
-        _small_numbers(),
-        _audio(),
-        _media(),
+        check_python(),
+        check_runtime(),
+        check_processor(),
+        check_int8(),
+        check_audio(),
+        check_media(),
         *hailo_checks(),
-        _cache(),
+        check_cache(),
     ]
     if as_json:
         emit_json({"checks": [asdict(check) for check in checks]}, indent=2)
@@ -48,12 +48,14 @@ def doctor(as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False)
     return ExitCode.INTERNAL if broken else ExitCode.OK
 
 
-def _python() -> Check:
+def check_python() -> Check:
+    """Tell the version and place of Python."""
     found = f"{platform.python_version()} on {platform.machine()} ({sys.executable})"
     return Check("Python", OK, found)
 
 
-def _runtime() -> Check:
+def check_runtime() -> Check:
+    """Check that ONNX Runtime is there and new enough."""
     from whisper_hailo.backends.session import OLDEST_RUNTIME, is_old_runtime
 
     try:
@@ -73,8 +75,9 @@ def _runtime() -> Check:
     return Check("ONNX Runtime", OK, version)
 
 
-def _processor() -> Check:
-    features = _cpu_flags() & set(_CPU_FEATURES)
+def check_processor() -> Check:
+    """Check for the vector instructions that decoding wants."""
+    features = read_cpu_flags() & set(_CPU_FEATURES)
     cores = len(os.sched_getaffinity(0))
     found = f"{cores} cores, {', '.join(sorted(features)) or 'no vector extension known to us'}"
     if features & {"avx2", "asimddp"}:
@@ -83,7 +86,7 @@ def _processor() -> Check:
     return Check("processor", NOTE, found, advice)
 
 
-def _small_numbers() -> Check:
+def check_int8() -> Check:
     """Check which arithmetic quantised models use on this processor."""
     from whisper_hailo.backends.exact_products import saturates
     from whisper_hailo.core.process import has_float16_kernels
@@ -103,12 +106,13 @@ def _small_numbers() -> Check:
             "checkpoint itself with --quantize int8"
         )
         return Check("8-bit models", OK, found, advice)
-    kernels = sorted(_cpu_flags() & set(_DOT_PRODUCTS))
+    kernels = sorted(read_cpu_flags() & set(_DOT_PRODUCTS))
     by = f"by {', '.join(kernels)}" if kernels else "without dot products, so more slowly"
     return Check("8-bit models", OK, f"exact, {by}; the rest in {rest}")
 
 
-def _cpu_flags() -> set[str]:
+def read_cpu_flags() -> set[str]:
+    """Return the features that the system lists for its processor."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -117,7 +121,8 @@ def _cpu_flags() -> set[str]:
     return {flag for line in lines for flag in line.partition(":")[2].split()}
 
 
-def _audio() -> Check:
+def check_audio() -> Check:
+    """Check the libraries that read and resample audio."""
     try:
         import soundfile
         import soxr
@@ -127,14 +132,16 @@ def _audio() -> Check:
     return Check("audio", OK, found)
 
 
-def _media() -> Check:
+def check_media() -> Check:
+    """Check for the library that reads video files."""
     if find_spec("av") is None:
         advice = f"for m4a, mp4 and webm: {install_command('media')}"
         return Check("video and m4a", NOTE, "PyAV is not installed", advice)
     return Check("video and m4a", OK, f"PyAV {metadata.version('av')}")
 
 
-def _cache() -> Check:
+def check_cache() -> Check:
+    """Check that models have a writable folder with room."""
     from whisper_hailo.core.files import cache_root
 
     root = cache_root()

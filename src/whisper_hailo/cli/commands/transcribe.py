@@ -67,7 +67,7 @@ def transcribe(
     sink.expect_writable()
     inputs = [looked_at(entry) for entry in sink.checked()]
     if output.skip_existing:
-        inputs = _without_done(inputs, sink)
+        inputs = skip_done(inputs, sink)
     codes = {at: sink.put_error(one, one.fault) for at, one in enumerate(inputs) if one.fault}
     sound = {at: one for at, one in enumerate(inputs) if not one.fault}
     if not sound:
@@ -77,7 +77,7 @@ def transcribe(
     transcriber.check(options, long)
     tell_engine(transcriber)
     with transcriber:
-        run = _Run(transcriber, options, long, together, sink)
+        run = InputTranscriber(transcriber, options, long, together, sink)
         transcribe_input = run.choose(list(sound.values()))
         for at, entry in sound.items():
             try:
@@ -112,7 +112,7 @@ def decoding_options(
     return options
 
 
-def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
+def skip_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
     """Return the inputs whose results are not there yet."""
     left = [entry for entry in inputs if entry.fault or not sink.has(entry)]
     if len(left) < len(inputs):
@@ -120,7 +120,7 @@ def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
     return left
 
 
-class _Run:
+class InputTranscriber:
     """Transcribes inputs, one at a time or several together."""
 
     def __init__(

@@ -58,7 +58,7 @@ def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str
             places = _write_data(graph, data)
         records[data_path.name] = data.record()
     with HashedFile(path) as file:
-        _write_model(graph, places, path.name + DATA_SUFFIX, file)
+        write_model(graph, places, path.name + DATA_SUFFIX, file)
     records[path.name] = file.record()
     return records
 
@@ -120,7 +120,7 @@ def _write_data(graph: Graph, data: HashedFile) -> dict[str, _Place]:
     return places
 
 
-def _write_model(graph: Graph, places: dict[str, _Place], location: str, file: HashedFile) -> None:
+def write_model(graph: Graph, places: dict[str, _Place], location: str, file: HashedFile) -> None:
     """Write the model message: header, nodes, then the initializers one by one."""
     header = ModelProto(ir_version=IR_VERSION, producer_name="whisper-hailo")
     header.opset_import.append(helper.make_opsetid("", graph.opset))
@@ -133,11 +133,11 @@ def _write_model(graph: Graph, places: dict[str, _Place], location: str, file: H
         len(head) if item.name in places else len(head) + item.weight.nbytes
         for head, item in zip(heads, graph.initializers, strict=True)
     ]
-    total = len(nodes) + sum(1 + len(_varint(n)) + n for n in lengths)
+    total = len(nodes) + sum(1 + len(encode_varint(n)) + n for n in lengths)
     file.write(header.SerializeToString())
-    file.write(_MODEL_GRAPH + _varint(total) + nodes)
+    file.write(_MODEL_GRAPH + encode_varint(total) + nodes)
     for head, length, item in zip(heads, lengths, graph.initializers, strict=True):
-        file.write(_GRAPH_INITIALIZER + _varint(length) + head)
+        file.write(_GRAPH_INITIALIZER + encode_varint(length) + head)
         if item.name not in places:
             _write_weight(item, file)
 
@@ -150,7 +150,7 @@ def _tensor_head(item: Initializer, place: _Place | None, location: str) -> byte
         data_type=helper.np_dtype_to_tensor_dtype(np.dtype(item.weight.dtype)),
     )
     if place is None:
-        raw = _TENSOR_RAW_DATA + _varint(item.weight.nbytes)
+        raw = _TENSOR_RAW_DATA + encode_varint(item.weight.nbytes)
         return bytes(tensor.SerializeToString()) + raw
     tensor.data_location = TensorProto.EXTERNAL
     fields = {"location": location, "offset": place.offset, "length": place.length}
@@ -166,7 +166,7 @@ def _write_weight(item: Initializer, file: HashedFile) -> None:
         file.write(little.ravel().view(np.uint8).data)
 
 
-def _varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """Protobuf's variable-length integer: seven bits a byte, lowest first."""
     out = bytearray()
     while value >= 0x80:

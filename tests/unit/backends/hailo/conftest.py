@@ -62,7 +62,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(Faults, "has_run", True)
     with chip_here(monkeypatch) as found:
         yield found
-        assert [held.users for held in chip._HELD.values()] == [0, 0]
-        assert [held.chip for held in chip._HELD.values()] == [None, None]
+        assert [held.users for held in chip.HELD_CHIPS.values()] == [0, 0]
+        assert [held.chip for held in chip.HELD_CHIPS.values()] == [None, None]
         left = [thread.name for thread in threading.enumerate() if thread.name == "standin chip"]
         assert left == []

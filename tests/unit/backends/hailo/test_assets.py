@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whisper_hailo.backends.hailo.fetch import _check_array
+from whisper_hailo.backends.hailo.fetch import check_array
 from whisper_hailo.backends.hailo.hef_parts import load_assets
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
@@ -129,5 +129,5 @@ def test_nothing_that_a_file_says_is_run(folder: Path) -> None:
     with pytest.raises(ModelError, match="is no readable array"):
         load_assets(folder, SIZES, positions=False)
     with pytest.raises(ModelError, match="is no array"):
-        _check_array(path, path.name)
+        check_array(path, path.name)
     assert not mark.exists()

@@ -144,11 +144,11 @@ def test_chip_lost_while_loading_is_opened_again(
     machine: Any, hefs: Hefs, spec: ModelSpec, status: str
 ) -> None:
     with HefEncoder(hefs.encoder, spec) as first:
-        chip = first._lease.chip
+        chip = first.lease.chip
         machine.plan = lambda place, count: status if place == "configure" else None
         live = HefEncoder(hefs.encoder, spec, ChipOptions(priority=ChipPriority.LIVE))
         with pytest.raises(DeviceError):
             live.open()
         machine.plan = None
-        assert chip_module._HELD[False].chip is not chip
+        assert chip_module.HELD_CHIPS[False].chip is not chip
         assert first.encode(mel_of()).shape == (1, 100, 64)

@@ -173,7 +173,7 @@ def test_no_network_no_web_address_no_folder(
 
 
 def test_a_silent_server_is_left(known: KnownHefs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloading, "_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(downloading, "TIMEOUT_S", 0.1)
     with silent() as address, pytest.raises(HubError, match=r"cannot fetch .*timed out"):
         fetch(known, f"{address}/")
     assert not [path for path in known.folder.rglob("*") if path.is_file()]

@@ -113,16 +113,16 @@ def test_priorities_are_networks_of_their_own(machine: Any, hefs: Hefs, spec: Mo
     batch = ChipOptions(share=True, priority=ChipPriority.BATCH)
     machine.set(service=True)
     with HefEncoder(hefs.encoder, spec, live) as first, HefEncoder(hefs.encoder, spec, batch):
-        networks = first._lease.chip._networks.values()
-        assert sorted(network._configured.priority for network in networks) == [12, 24]
-        params = first._lease.chip.vdevice.params
+        networks = first.lease.chip.networks.values()
+        assert sorted(network.configured.priority for network in networks) == [12, 24]
+        params = first.lease.chip.vdevice.params
         assert (params.group_id, params.multi_process_service) == ("SHARED", True)
 
 
 def test_a_10h_is_shared_without_the_service(machine: Any, hefs_10h: Hefs, spec: ModelSpec) -> None:
     machine.set(chip="hailo10h", version="5.1.1")
     with HefEncoder(hefs_10h.encoder, spec, ChipOptions(share=True)) as encoder:
-        params = encoder._lease.chip.vdevice.params
+        params = encoder.lease.chip.vdevice.params
         assert (params.group_id, params.multi_process_service) == ("SHARED", False)
 
 
@@ -131,7 +131,7 @@ def test_8l_that_does_not_say_what_it_is_is_shared_all_same(
 ) -> None:
     machine.set(service=True, faults={"identify": {"*": "refused"}})
     with HefEncoder(hefs.encoder, spec, ChipOptions(share=True)) as encoder:
-        assert encoder._lease.chip.vdevice.params.multi_process_service
+        assert encoder.lease.chip.vdevice.params.multi_process_service
         assert encoder.temperature_c is None
 
 

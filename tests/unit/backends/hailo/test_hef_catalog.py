@@ -133,7 +133,7 @@ def test_a_contract_that_the_file_does_not_tell_is_given(
         options = EngineOptions(decoder=path, encoder_backend="onnx", **asked)  # type: ignore[arg-type]
         decoder: Any = select(hailo_directory, spec, options).decoder
         with decoder:
-            found: FloatArray = decoder._runner.run(tokens, features)
+            found: FloatArray = decoder.runner.run(tokens, features)
             return found
 
     form = next(form for form in spec.hailo if form.part == "decoder")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from whisper_hailo.backends.hailo import chip as lease_module
-from whisper_hailo.backends.hailo.chip import Lease, _close_all
+from whisper_hailo.backends.hailo.chip import Lease, close_all
 from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.errors import (
     DeviceBusyError,
@@ -75,8 +75,8 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     found = Place()
     monkeypatch.setattr(lease_module, "Chip", lambda _options: FakeChip(found))
     monkeypatch.setattr(lease_module, "time", found)
-    held: Any = {share: lease_module._Held() for share in (False, True)}
-    monkeypatch.setattr(lease_module, "_HELD", held)
+    held: Any = {share: lease_module.HeldChip() for share in (False, True)}
+    monkeypatch.setattr(lease_module, "HELD_CHIPS", held)
     yield found
     assert [one.users for one in held.values()] == [0, 0]
     assert [one.chip for one in held.values()] == [None, None]
@@ -152,7 +152,7 @@ def test_chip_that_did_not_answer_is_not_waited_for_again(
     place: Place, kind: type[DeviceError]
 ) -> None:
     with lease() as own:
-        with pytest.raises(DeviceLostError), own.guarded(own._held.generation):
+        with pytest.raises(DeviceLostError), own.guarded(own.held.generation):
             raise DeviceLostError("it went")
         for at_s in (102.0, 102.1):
             place.now_s = at_s
@@ -200,7 +200,7 @@ def test_run_while_chip_is_away_waits_like_the_other(place: Place) -> None:
     with lease() as own:
         place.results = [DeviceLostError("it went"), OK, OK, DeviceLostError("again"), OK]
         first = own.run_async({}, ())
-        with pytest.raises(DeviceLostError), own.guarded(own._held.generation):
+        with pytest.raises(DeviceLostError), own.guarded(own.held.generation):
             raise DeviceLostError("as the first is about to say")
         place.now_s = 101.0
         place.opening = [NoDeviceError("gone"), NoDeviceError("gone")]
@@ -219,7 +219,7 @@ def test_a_run_of_the_same_loss_waits_no_longer_than_the_first(place: Place) -> 
     with lease() as own:
         place.results = [DeviceLostError("it went"), OK]
         run = own.run_async({}, ())
-        with pytest.raises(DeviceLostError), own.guarded(own._held.generation):
+        with pytest.raises(DeviceLostError), own.guarded(own.held.generation):
             raise DeviceLostError("as another run has said")
         place.now_s = 101.5
         place.opening = [NoDeviceError("gone")] * 99
@@ -234,7 +234,7 @@ def test_a_run_that_nobody_waits_with_has_a_wait_of_its_own(place: Place) -> Non
         place.results = [DeviceLostError("a"), DeviceLostError("b"), OK, OK]
         first, second = (own.run_async({}, ()) for _ in range(2))
         assert first.result() == OK
-        with pytest.raises(DeviceTimeoutError), own.guarded(own._held.generation):
+        with pytest.raises(DeviceTimeoutError), own.guarded(own.held.generation):
             raise DeviceTimeoutError("no answer")
         place.opening = [NoDeviceError("gone")] * 4
         assert second.result() == OK
@@ -243,7 +243,7 @@ def test_a_run_that_nobody_waits_with_has_a_wait_of_its_own(place: Place) -> Non
 
 def test_a_chip_that_does_not_come_back_is_told_to_all_who_wait(place: Place) -> None:
     with lease() as own:
-        with pytest.raises(DeviceLostError), own.guarded(own._held.generation):
+        with pytest.raises(DeviceLostError), own.guarded(own.held.generation):
             raise DeviceLostError("lost")
         place.opening = [NoDeviceError("gone")] * 99
         runs = [own.run_async({}, ()) for _ in range(2)]
@@ -255,7 +255,7 @@ def test_a_chip_that_does_not_come_back_is_told_to_all_who_wait(place: Place) ->
 
 def test_what_keeps_a_run_from_beginning_is_told_by_its_result(place: Place) -> None:
     with lease() as own:
-        with pytest.raises(DeviceError), own.guarded(own._held.generation):
+        with pytest.raises(DeviceError), own.guarded(own.held.generation):
             raise DeviceError("gives the chip up")
         place.opening = [NoDeviceError("gone")]
         run = own.run_async({}, ())
@@ -294,7 +294,7 @@ def test_whoever_forgot_to_close_is_closed_at_the_end(
         raise OSError("not now")
 
     monkeypatch.setattr(FakeChip, "close", close)
-    _close_all()
+    close_all()
     assert sorted(place.closed) == [0, 1]
-    for held in lease_module._HELD.values():
+    for held in lease_module.HELD_CHIPS.values():
         held.users = 0

@@ -101,12 +101,14 @@ def test_why_a_binding_cannot_be_imported(
 ) -> None:
     monkeypatch.setattr(binding, "LIBRARIES", ())
     with pytest.raises(BindingMismatchError, match=expected):
-        raise binding._mismatch(ImportError(text))
+        raise binding.binding_mismatch_error(ImportError(text))
 
 
 def test_python_and_the_way_to_install_it_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", SimpleNamespace(major=3, minor=12))
-    assert "is not made for Python 3.12 (" in str(binding._mismatch(ImportError("_pyhailort")))
+    assert "is not made for Python 3.12 (" in str(
+        binding.binding_mismatch_error(ImportError("_pyhailort"))
+    )
     monkeypatch.setattr(binding, "SYSTEM_PACKAGES", ())
     with pytest.raises(NoBindingError, match="sudo apt install hailo-all"):
-        raise binding._missing()
+        raise binding.missing_binding_error()

@@ -97,9 +97,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks of that process are done in this one."""
 
     def ask(words: list[str], _timeout_s: float, _what: str) -> Any:
-        return isolated_probe._TASKS[words[0]](*words[1:])
+        return isolated_probe.TASKS[words[0]](*words[1:])
 
-    monkeypatch.setattr(isolated_probe, "_ask", ask)
+    monkeypatch.setattr(isolated_probe, "ask", ask)
 
 
 @pytest.mark.usefixtures("here")
@@ -181,7 +181,7 @@ def process(monkeypatch: pytest.MonkeyPatch) -> type[Process]:
 
 def test_the_last_line_is_the_answer(process: type[Process]) -> None:
     process.said = b"a library's\n" + json.dumps({"result": [1, "\xe4"]}).encode()
-    assert isolated_probe._ask(["one", "two"], 1.0, "asking") == [1, "\xe4"]
+    assert isolated_probe.ask(["one", "two"], 1.0, "asking") == [1, "\xe4"]
     one = process.made
     assert one.command[1:] == ["-P", "-m", isolated_probe.__name__, "one", "two"]
     assert one.named["stdin"] == subprocess.DEVNULL
@@ -192,7 +192,7 @@ def test_the_last_line_is_the_answer(process: type[Process]) -> None:
 def test_an_error_of_the_task_is_raised(process: type[Process]) -> None:
     process.said = json.dumps({"kind": "AudioError", "message": "bad"}).encode()
     with pytest.raises(AudioError, match=r"^bad$"):
-        isolated_probe._ask([], 1.0, "asking")
+        isolated_probe.ask([], 1.0, "asking")
 
 
 def test_a_process_without_an_answer_died(process: type[Process]) -> None:
@@ -205,14 +205,14 @@ def test_a_process_without_an_answer_died(process: type[Process]) -> None:
         with pytest.raises(
             DeviceError, match=rf"ended its process while asking \(code -11, {told}"
         ):
-            isolated_probe._ask([], 1.0, "asking")
+            isolated_probe.ask([], 1.0, "asking")
 
 
 @pytest.mark.parametrize(("hangs", "did"), [(2, ["kill", 1.0]), (3, ["kill", 1.0])])
 def test_a_process_that_hangs_is_ended(process: type[Process], hangs: int, did: list[Any]) -> None:
     process.hangs = hangs
     with pytest.raises(DeviceTimeoutError, match="asking did not end within 1e-09 s"):
-        isolated_probe._ask([], 1e-9, "asking")
+        isolated_probe.ask([], 1e-9, "asking")
     assert process.made.did[-2:] == did
 
 
@@ -232,7 +232,7 @@ def test_the_system_s_count_is_of_nanoseconds(
         return tmp_path / "schedstat"
 
     monkeypatch.setattr(isolated_probe, "Path", place)
-    assert isolated_probe._kept_waiting_s(7) == seconds
+    assert isolated_probe.queued_s(7) == seconds
     assert asked == ["/proc/7/schedstat"]
 
 
@@ -261,8 +261,8 @@ def test_waiting_for_a_processor_is_not_hanging(
     """A child of a busy machine was taken for one that hangs, and its chip for none."""
     process = Busy(ends_s)
     monkeypatch.setattr(isolated_probe.time, "monotonic", lambda: process.now_s)
-    monkeypatch.setattr(isolated_probe, "_kept_waiting_s", process.kept_waiting_s)
-    assert isolated_probe._ends_within(process, 10.0) is ends
+    monkeypatch.setattr(isolated_probe, "queued_s", process.kept_waiting_s)
+    assert isolated_probe.ends_within(process, 10.0) is ends
 
 
 def test_the_system_counts_how_long_a_process_is_kept_waiting() -> None:
@@ -270,12 +270,12 @@ def test_the_system_counts_how_long_a_process_is_kept_waiting() -> None:
     loop = ["taskset", "-c", str(min(os.sched_getaffinity(0))), "sh", "-c", "while :; do :; done"]
     with subprocess.Popen(loop) as one, subprocess.Popen(loop) as other:
         try:
-            while isolated_probe._kept_waiting_s(one.pid) < 0.05:
+            while isolated_probe.queued_s(one.pid) < 0.05:
                 assert one.poll() is None
         finally:
             one.kill()
             other.kill()
-    assert isolated_probe._kept_waiting_s(one.pid) == 0.0
+    assert isolated_probe.queued_s(one.pid) == 0.0
 
 
 @pytest.fixture
@@ -304,16 +304,16 @@ def test_the_other_side_prints_the_result_or_an_error_of_ours(
             raise KeyError
         return list(words)
 
-    monkeypatch.setitem(isolated_probe._TASKS, "look", work)
+    monkeypatch.setitem(isolated_probe.TASKS, "look", work)
     for words, said in (
         (("one", "two"), {"result": ["one", "two"]}),
         (("fail",), {"kind": "OptionError", "message": "no"}),
     ):
         sys.stdout.write("a library's, without an end")
-        isolated_probe._answer("look", *words)
+        isolated_probe.answer("look", *words)
         assert json.loads(capsys.readouterr().out.splitlines()[-1]) == said
     with pytest.raises(KeyError):
-        isolated_probe._answer("look", "crash")
+        isolated_probe.answer("look", "crash")
     assert starter[0]["args"] == (os.getppid(),)
     assert starter[0]["daemon"] is True  # it keeps nobody from ending
     assert starter[1] == "start"
@@ -325,5 +325,5 @@ def test_the_other_side_ends_when_its_starter_has(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "getppid", lambda: parents.pop(0))
     monkeypatch.setattr(isolated_probe.time, "sleep", did.append)
     monkeypatch.setattr(os, "kill", lambda *words: did.append(words))
-    isolated_probe._end_with(7)
+    isolated_probe.exit_with(7)
     assert did == [0.5, 0.5, (os.getpid(), signal.SIGTERM)]

@@ -97,10 +97,10 @@ def test_chip_that_loads_no_network_is_opened_again_for_others(
 
     monkeypatch.setattr(Chip, "network", refused)
     with HefEncoder(hefs.encoder, spec) as first:
-        expected, chip = first.encode(mel_of()).tolist(), first._lease.chip
+        expected, chip = first.encode(mel_of()).tolist(), first.lease.chip
         with pytest.raises(error, match="no answer"):
-            HefRunner(hefs.decoder, spec, hefs.decoder.parent)._lease.open()
+            HefRunner(hefs.decoder, spec, hefs.decoder.parent).lease.open()
         assert chip.vdevice is None
         assert first.encode(mel_of()).tolist() == expected
-        assert first._lease.chip is not chip
+        assert first.lease.chip is not chip
     assert machine.counts["open"] == 2

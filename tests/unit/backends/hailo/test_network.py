@@ -150,7 +150,7 @@ def test_buffers_are_bound_once_for_each_run_under_way() -> None:
     network.close()
     gc.collect()
     assert [made() for made in device.made] == [None, None], "they go before the device does"
-    assert network._model is None
+    assert network.infer_model is None
 
 
 def test_a_run_that_went_well_shows_that_this_numpy_is_known(
@@ -222,7 +222,7 @@ def test_what_comes_back_after_the_end_is_not_used_again() -> None:
     network.close()
     network.close()
     assert run.result()["o"][0, 0] == 1
-    assert network._free == []
+    assert network.free_slots == []
     assert device.told == [24, "shutdown", "exit"]
     with pytest.raises(DeviceLostError, match=r"was given up while running x\.hef"):
         network.run_async(inputs(1), ("o",))
@@ -252,14 +252,14 @@ def test_parts_of_vocabulary_are_joined_in_decoder_s_order(
         }
 
     scripted: Any = SimpleNamespace(run=run, open=lambda: None, close=lambda: None)
-    runner._lease = scripted
+    runner.lease = scripted
     with runner:
         logits = runner.run(tokens, features)
         with pytest.raises(ValueError, match="shorter"):
             runner.run(tokens, features[:1])
     assert logits.shape == (2, 16, 200)
     assert logits[:, 0, ::50].tolist() == [[10, 11, 12, 13], [20, 21, 22, 23]]
-    shape = runner._shape
+    shape = runner.shape
     assert asked[0] == {shape.features: (100, 64), shape.embeddings: (16, 64)}
     with pytest.raises(ModelError, match="not loaded"):
         runner.run(tokens, features)

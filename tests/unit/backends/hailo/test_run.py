@@ -53,7 +53,7 @@ def begun(network: Network, job: Job, *, timeout_s: float = 60.0) -> AsyncRun:
 
 
 def ended(run: AsyncRun, error: Exception | None = None) -> None:
-    run._on_finished(SimpleNamespace(exception=error))
+    run.on_finished(SimpleNamespace(exception=error))
 
 
 def test_outputs_are_copies_and_buffers_are_used_again() -> None:
@@ -63,7 +63,7 @@ def test_outputs_are_copies_and_buffers_are_used_again() -> None:
     ended(run)
     out = run.result()["out"]
     assert out.tolist() == [0, 1, 2]
-    assert out is not run._slot.outputs["out"]
+    assert out is not run.slot.outputs["out"]
     assert run.took_ms > 0
     assert network.told == ["left", "given back"]
 
@@ -76,7 +76,7 @@ def test_times_are_those_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
         now.s = 100.0
         run = begun(Network(), Job())
         waits: list[float] = []
-        run._finished = SimpleNamespace(  # type: ignore[assignment]
+        run.finished = SimpleNamespace(  # type: ignore[assignment]
             wait=lambda s, waits=waits: not waits.append(s), set=lambda: None
         )
         now.s = 100.25
@@ -104,7 +104,7 @@ def test_a_callback_that_is_a_moment_late_counts(waits: list[bool], is_told: boo
     """After the whole process was stopped, the time may be over before the callback could run."""
     run = begun(Network(), Job(), timeout_s=0.0)
     left = iter(waits)
-    run._finished = SimpleNamespace(wait=lambda _: next(left))  # type: ignore[assignment]
+    run.finished = SimpleNamespace(wait=lambda _: next(left))  # type: ignore[assignment]
     if is_told:
         assert run.result()["out"].size == 3
     else:

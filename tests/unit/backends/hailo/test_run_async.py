@@ -50,7 +50,7 @@ def _until(is_so: Callable[[], bool]) -> None:
 
 
 def _network(encoder: HefEncoder) -> ConfiguredNetwork:
-    (network,) = encoder._lease.chip._networks.values()
+    (network,) = encoder.lease.chip.networks.values()
     return network
 
 
@@ -75,7 +75,7 @@ def test_results_belong_to_their_runs_whatever_the_order(
         encodings = [encoder.encode_async(_mel(seed)) for seed in range(4)]
         for seed in (3, 0, 2, 1):
             np.testing.assert_array_equal(encodings[seed].result(), expected[seed])
-        assert len(_network(encoder)._free) == 4, "all buffers are there to be used again"
+        assert len(_network(encoder).free_slots) == 4, "all buffers are there to be used again"
 
 
 def test_a_batch_keeps_the_chip_busy_without_filling_its_queue(
@@ -92,7 +92,7 @@ def test_a_batch_keeps_the_chip_busy_without_filling_its_queue(
             np.testing.assert_array_equal(encoding.result(60), rows)
         assert machine.most_queued == 2
         assert machine.counts["run"] == 9
-        assert len(_network(encoder)._free) <= 2
+        assert len(_network(encoder).free_slots) <= 2
 
 
 def test_more_streams_than_the_queue_holds(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
@@ -183,9 +183,9 @@ def test_live_runs_overtake_those_of_files(machine: Any, hefs: Hefs, spec: Model
 
 def _arguments(network: ConfiguredNetwork) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
     """Noise, and the names of the outputs."""
-    names = network._inputs
-    inputs = {name: np.zeros(network._shapes[name], np.float32) for name in names}
-    return inputs, tuple(name for name in network._shapes if name not in names)
+    names = network.input_names
+    inputs = {name: np.zeros(network.shapes[name], np.float32) for name in names}
+    return inputs, tuple(name for name in network.shapes if name not in names)
 
 
 def test_a_chip_that_takes_no_more_work_is_told(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
@@ -223,14 +223,14 @@ def test_a_chip_that_hangs_is_not_waited_for_when_it_is_closed(
         if hangs:
             network.silent()  # as a run says whose time is over
         waits: list[float] = []
-        places = network._places
+        places = network.places
 
         def acquire(timeout: float) -> bool:
             waits.append(timeout)
             return places.acquire(timeout=timeout)
 
         watched = SimpleNamespace(acquire=acquire, release=places.release)
-        monkeypatch.setattr(network, "_places", watched)
+        monkeypatch.setattr(network, "places", watched)
         network.close()
     assert len(waits) == 4
     assert (max(waits) > 0) is not hangs
@@ -246,8 +246,8 @@ def test_network_that_fails_to_shut_down_is_taken_off_all_same(
 
     with HefEncoder(hefs.encoder, spec) as encoder:
         network = _network(encoder)
-        configured = network._configured
-        network._configured = SimpleNamespace(shutdown=fail, __exit__=configured.__exit__)
+        configured = network.configured
+        network.configured = SimpleNamespace(shutdown=fail, __exit__=configured.__exit__)
         network.close()
         assert not configured.alive
 
@@ -256,7 +256,7 @@ def test_no_time_is_counted_before_a_result_is_there(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
-        run = encoder._lease.run_async(*_arguments(_network(encoder)))
+        run = encoder.lease.run_async(*_arguments(_network(encoder)))
         assert run.took_ms == 0
         run.result()
         assert run.took_ms > 0

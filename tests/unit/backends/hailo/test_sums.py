@@ -12,7 +12,7 @@ import pytest
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.backends.hailo.test_contract import SPEC, decoder, encoder
 from whisper_hailo.backends.hailo import fetch as sums_module
-from whisper_hailo.backends.hailo.fetch import Sums, _check_array, download
+from whisper_hailo.backends.hailo.fetch import Sums, check_array, download
 from whisper_hailo.backends.hailo.hef_contract import check_decoder, check_encoder
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.options import ALONE, ChipOptions
@@ -54,7 +54,7 @@ def test_lines_that_are_none_are_passed_over(tmp_path: Path) -> None:
     ]  # fmt: skip
     (tmp_path / "SHA256SUMS").write_bytes(b"\n".join(lines))
     sums = Sums(tmp_path)
-    assert sums._known == {"good": B}
+    assert sums.known == {"good": B}
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_arrays_that_are_fetched_are_rows_of_float32(
     path = tmp_path / "x.npy"
     np.save(path, array)
     if fits:
-        _check_array(path, "x.npy")
+        check_array(path, "x.npy")
     else:
         with pytest.raises(ModelError, match=r"x\.npy from there is .*, expected float32 rows"):
-            _check_array(path, "x.npy")
+            check_array(path, "x.npy")
 
 
 def test_what_was_fetched_is_on_the_disk_before_it_counts(

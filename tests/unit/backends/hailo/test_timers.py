@@ -28,7 +28,7 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, int]]:
         found[function.__name__] = after_s, ctypes.string_at(argument) if is_text else argument
         yield
 
-    monkeypatch.setattr(watchdog_module, "_timer", timer)
+    monkeypatch.setattr(watchdog_module, "start_timer", timer)
     return found
 
 
@@ -40,7 +40,7 @@ def test_last_words_are_one_line_of_this_program(timers: dict[str, Any]) -> None
     assert after_s == 2.5
     assert said.startswith(rb"loading 100%%s \udcff.hef did not end within 2.5 s; the chip or its")
     assert timers["_exit"][1] == ExitCode.DEVICE
-    name = ctypes.c_char_p.in_dll(watchdog_module._C, "program_invocation_short_name").value
+    name = ctypes.c_char_p.in_dll(watchdog_module.LIBC, "program_invocation_short_name").value
     assert name == b"whisper-hailo"
 
 
@@ -66,22 +66,22 @@ def test_a_timer_rings_once_after_seconds_and_their_parts(
     """`timer_settime` takes an interval, which is none, and a time, each in two numbers."""
     asked: list[object] = []
 
-    def create(clock: int, _event: object, _timer: object) -> int:
+    def create(clock: int, _event: object, start_timer: object) -> int:
         asked.append(clock)
         return int(fails)
 
-    def settime(_timer: object, flags: int, times: Any, before: object) -> None:
+    def settime(start_timer: object, flags: int, times: Any, before: object) -> None:
         asked.extend([flags, list(times)[:4], before])
 
     library = SimpleNamespace(
         timer_create=create, timer_settime=settime, timer_delete=lambda _: asked.append("deleted")
     )
-    monkeypatch.setattr(watchdog_module, "_TIMERS", library)
+    monkeypatch.setattr(watchdog_module, "TIMERS", library)
     if fails:
-        with pytest.raises(OSError, match="no timer"), watchdog_module._timer(1, None, 0):
+        with pytest.raises(OSError, match="no timer"), watchdog_module.start_timer(1, None, 0):
             pass
         return
-    with watchdog_module._timer(3.25, None, 0):
+    with watchdog_module.start_timer(3.25, None, 0):
         assert asked == [time.CLOCK_MONOTONIC, 0, [0, 0, 3, 250_000_000], None]
     assert asked[-1] == "deleted"
 
@@ -90,7 +90,7 @@ def test_signals_that_are_ignored_stay_ignored_within(request: pytest.FixtureReq
     def handler_of(number: int) -> int:
         """As the C library has it: 0 ends the program, 1 is ignored."""
         action = ctypes.create_string_buffer(256)
-        watchdog_module._C.sigaction(number, None, action)
+        watchdog_module.LIBC.sigaction(number, None, action)
         return int.from_bytes(action.raw[:8], "little")
 
     for number, handler in ((signal.SIGHUP, signal.SIG_IGN), (signal.SIGTERM, lambda *_: None)):

@@ -73,7 +73,7 @@ def test_a_block_that_ends_in_time_is_like_any_other(request: pytest.FixtureRequ
 def _python_handles(number: int) -> bool:
     """Whether the C library has a handler for a signal: `SIG_DFL` is 0."""
     action = ctypes.create_string_buffer(256)
-    watchdog_module._C.sigaction(number, None, action)
+    watchdog_module.LIBC.sigaction(number, None, action)
     return any(action.raw[:8])
 
 
@@ -101,10 +101,10 @@ def test_a_timer_calls_in_time_unless_its_block_has_ended() -> None:
         if number == 2:
             rung.set()
 
-    with watchdog_module._timer(0.02, ring, 1):
+    with watchdog_module.start_timer(0.02, ring, 1):
         pass
     begin_s = time.monotonic()
-    with watchdog_module._timer(0.05, ring, 2):
+    with watchdog_module.start_timer(0.05, ring, 2):
         assert rung.wait(PATIENCE_S)
     assert time.monotonic() - begin_s >= 0.05
     assert called == [2]
@@ -118,7 +118,7 @@ def test_the_program_ends_after_its_last_words(monkeypatch: pytest.MonkeyPatch) 
         timers[function.__name__] = after_s
         yield
 
-    monkeypatch.setattr(watchdog_module, "_timer", timer)
+    monkeypatch.setattr(watchdog_module, "start_timer", timer)
     with bounded(PATIENCE_S, "opening the chip"):
         pass
     assert timers["warnx"] == PATIENCE_S < timers["_exit"]

@@ -235,7 +235,7 @@ def test_a_line_says_now_and_then_how_far_it_is(
     works.between = advance
     monkeypatch.setattr(module, "monotonic", lambda: now[0])
     monkeypatch.setattr("whisper_hailo.batch.ledger.monotonic", lambda: now[0])
-    monkeypatch.setattr(progress, "_on_terminal", lambda: False)
+    monkeypatch.setattr(progress, "is_terminal", lambda: False)
     assert batch() == 0
     lines = capsys.readouterr().err.splitlines()[:-1]
     assert len(lines) == 9, "each 15 s at most, and a recording takes 10 s"
@@ -254,7 +254,7 @@ def test_on_a_terminal_that_line_is_taken_away(
 
     works.between = advance
     monkeypatch.setattr(module, "monotonic", lambda: now[0])
-    monkeypatch.setattr(progress, "_on_terminal", lambda: True)
+    monkeypatch.setattr(progress, "is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
     assert batch() == 0
     *lines, last = capsys.readouterr().err.split("\r\x1b[K")

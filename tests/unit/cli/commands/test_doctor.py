@@ -32,23 +32,23 @@ def test_a_runtime_that_is_too_old_is_broken(monkeypatch: pytest.MonkeyPatch) ->
     found = {"1.9.0": "broken", "1.29.1": "broken", "1.30.0": "ok", "1.31.0.dev2": "ok"}
     for version, status in found.items():
         monkeypatch.setattr(onnxruntime, "__version__", version)
-        check = doctor._runtime()
+        check = doctor.check_runtime()
         assert check.status == status
         assert version in check.found
 
 
 def test_what_8_bits_are_computed_in_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_cpu_flags", lambda: {"avx2", "avx512_vnni"})
+    monkeypatch.setattr(doctor, "read_cpu_flags", lambda: {"avx2", "avx512_vnni"})
     monkeypatch.setattr(saturation, "saturates", lambda: False)
     monkeypatch.setattr(process, "has_float16_kernels", lambda: True)
-    assert doctor._small_numbers().found == "exact, by avx512_vnni; the rest in float16"
+    assert doctor.check_int8().found == "exact, by avx512_vnni; the rest in float16"
     several = {"i8mm", "avx_vnni", "asimddp", "avx512_vnni", "avx2"}
-    monkeypatch.setattr(doctor, "_cpu_flags", lambda: several)
-    assert "by asimddp, avx512_vnni, avx_vnni, i8mm; " in doctor._small_numbers().found
-    monkeypatch.setattr(doctor, "_cpu_flags", lambda: {"asimd"})
-    assert "without dot products" in doctor._small_numbers().found
+    monkeypatch.setattr(doctor, "read_cpu_flags", lambda: several)
+    assert "by asimddp, avx512_vnni, avx_vnni, i8mm; " in doctor.check_int8().found
+    monkeypatch.setattr(doctor, "read_cpu_flags", lambda: {"asimd"})
+    assert "without dot products" in doctor.check_int8().found
     monkeypatch.setattr(saturation, "saturates", lambda: True)
-    check = doctor._small_numbers()
+    check = doctor.check_int8()
     assert (check.status, "without VNNI" in check.found) == ("ok", True)
     assert "--quantize int8" in check.advice
 
@@ -57,9 +57,9 @@ def test_a_cache_that_cannot_be_written_is_broken(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "not" / "yet"))
-    assert doctor._cache().status == "ok"
+    assert doctor.check_cache().status == "ok"
     monkeypatch.setattr(doctor.os, "access", lambda _, wanted: wanted != os.W_OK)
-    check = doctor._cache()
+    check = doctor.check_cache()
     assert check.status == "broken"
     assert "WHISPER_HAILO_CACHE" in check.advice
 
@@ -69,7 +69,7 @@ def test_a_full_cache_disk_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
         free = 100 * 2**20
 
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _place: Usage)
-    assert doctor._cache().status == "note"
+    assert doctor.check_cache().status == "note"
 
 
 def test_json_carries_the_same_checks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,9 +90,9 @@ def test_a_line_for_each_check_and_one_for_what_to_do(
     n_checks: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Only what is broken is a failure."""
-    for name in ("runtime", "processor", "small_numbers", "audio", "media", "cache"):
-        monkeypatch.setattr(doctor, f"_{name}", lambda: MADE_UP[0])
-    monkeypatch.setattr(doctor, "_python", lambda: MADE_UP[0])
+    for name in ("runtime", "processor", "int8", "audio", "media", "cache"):
+        monkeypatch.setattr(doctor, f"check_{name}", lambda: MADE_UP[0])
+    monkeypatch.setattr(doctor, "check_python", lambda: MADE_UP[0])
     monkeypatch.setattr("whisper_hailo.cli.doctor_hailo.hailo_checks", lambda: MADE_UP[1:n_checks])
     assert run(["doctor"]) == code
     lines = capsys.readouterr().out.splitlines()
@@ -116,7 +116,7 @@ def test_everything_is_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_python_it_is() -> None:
-    check = doctor._python()
+    check = doctor.check_python()
     assert check.status == "ok"
     assert sys.executable in check.found
     assert ".".join(map(str, sys.version_info[:3])) in check.found
@@ -134,9 +134,9 @@ def test_what_python_it_is() -> None:
 def test_which_processor_it_is(
     monkeypatch: pytest.MonkeyPatch, features: set[str], status: str, named: str
 ) -> None:
-    monkeypatch.setattr(doctor, "_cpu_flags", lambda: features)
+    monkeypatch.setattr(doctor, "read_cpu_flags", lambda: features)
     monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda _: {0, 1, 5})
-    check = doctor._processor()
+    check = doctor.check_processor()
     assert (check.status, check.found) == (status, named)
     assert ("slow decoding" in check.advice) == (status == "note")
 
@@ -150,7 +150,7 @@ def test_which_processor_it_is(
 )
 def test_what_the_system_says_of_its_processor(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
-    assert doctor._cpu_flags() == {"fpu", "avx2", "i8mm"}
+    assert doctor.read_cpu_flags() == {"fpu", "avx2", "i8mm"}
 
 
 def test_a_system_that_says_nothing_of_its_processor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,15 +158,15 @@ def test_a_system_that_says_nothing_of_its_processor(monkeypatch: pytest.MonkeyP
         raise FileNotFoundError
 
     monkeypatch.setattr(Path, "read_text", missing)
-    assert doctor._cpu_flags() == set()
+    assert doctor.read_cpu_flags() == set()
 
 
 @pytest.mark.parametrize(
     ("package", "check", "named"),
     [
-        ("onnxruntime", "_runtime", "ONNX Runtime"),
-        ("soundfile", "_audio", "audio"),
-        ("soxr", "_audio", "audio"),
+        ("onnxruntime", "check_runtime", "ONNX Runtime"),
+        ("soundfile", "check_audio", "audio"),
+        ("soxr", "check_audio", "audio"),
     ],
 )
 def test_packages_that_cannot_be_imported_are_broken(
@@ -187,7 +187,7 @@ def test_a_library_that_soundfile_does_not_find_is_told(monkeypatch: pytest.Monk
 
     monkeypatch.delitem(sys.modules, "soundfile", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Nowhere(), *sys.meta_path])
-    check = doctor._audio()
+    check = doctor.check_audio()
     assert (check.status, check.found) == ("broken", "sndfile library not found")
 
 
@@ -198,7 +198,7 @@ def test_a_runtime_that_cannot_be_imported_computes_no_8_bits(
         raise ImportError("no runtime")
 
     monkeypatch.setattr(saturation, "saturates", fail)
-    check = doctor._small_numbers()
+    check = doctor.check_int8()
     assert (check.status, "no runtime" in check.found) == ("broken", True)
 
 
@@ -207,14 +207,14 @@ def test_what_8_bits_leave_is_computed_in(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(process, "has_float16_kernels", lambda half=half: half)
         for pairs in (True, False):
             monkeypatch.setattr(saturation, "saturates", lambda pairs=pairs: pairs)
-            assert doctor._small_numbers().found.endswith(f"the rest in {rest}")
+            assert doctor.check_int8().found.endswith(f"the rest in {rest}")
 
 
 def test_packages_that_are_there_are_named() -> None:
     import soundfile
     import soxr
 
-    found = doctor._audio()
+    found = doctor.check_audio()
     assert found.status == "ok"
     assert soundfile.__libsndfile_version__ in found.found
     assert f"soxr {soxr.__version__}" in found.found
@@ -222,12 +222,12 @@ def test_packages_that_are_there_are_named() -> None:
 
 def test_other_formats_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "av" else name)
-    check = doctor._media()
+    check = doctor.check_media()
     assert check.status == "note"
     assert install_command("media") in check.advice
     monkeypatch.setattr(doctor, "find_spec", lambda name: name if name == "av" else None)
     monkeypatch.setattr(doctor.metadata, "version", lambda name: f"17 of {name}")
-    check = doctor._media()
+    check = doctor.check_media()
     assert (check.status, check.found) == ("ok", "PyAV 17 of av")
 
 
@@ -242,13 +242,13 @@ def test_the_room_for_models_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
     monkeypatch.setattr(doctor.shutil, "disk_usage", usage)
     for free, status in ((3 << 29, "ok"), (1 << 30, "ok"), ((1 << 30) - 1, "note")):
-        check = doctor._cache()
+        check = doctor.check_cache()
         assert check.status == status
         assert check.found == f"{tmp_path}/a/b, {free / 2**30:.1f} GiB free"
         assert ("free 1 GiB" in check.advice) == (status == "note")
     assert set(asked) == {tmp_path}, "the disk is that of what is there"
     (tmp_path / "a").touch()
-    check = doctor._cache()
+    check = doctor.check_cache()
     assert (check.status, check.found) == (
         "broken",
         f"{tmp_path}/a/b, but {tmp_path}/a is no folder",

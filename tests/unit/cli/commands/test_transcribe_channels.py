@@ -50,7 +50,7 @@ def test_how_far_channels_are_is_told_and_taken_away(
     stereo: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(progress, "_on_terminal", lambda: True)
+    monkeypatch.setattr(progress, "is_terminal", lambda: True)
     now = iter((0.0, 20.0))
     monkeypatch.setattr(progress, "monotonic", lambda: next(now))
     many.failing = {0: AudioError("it is broken")}

@@ -123,7 +123,7 @@ def test_varint_is_protobufs(value: int) -> None:
     tensor = onnx.TensorProto(data_type=1)
     tensor.ClearField("data_type")
     tensor.dims.append(value)
-    assert tensor.SerializeToString().endswith(onnx_file._varint(value))
+    assert tensor.SerializeToString().endswith(onnx_file.encode_varint(value))
 
 
 def test_weights_are_lazy_and_composable() -> None:
