@@ -27,7 +27,7 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     WordOptions,
 )
-from whisper_hailo.decoding.search.beam_and_sampling import BeamChoice
+from whisper_hailo.decoding.search.hypothesis import Hypothesis
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -115,29 +115,45 @@ def same_mel(monkeypatch: pytest.MonkeyPatch) -> None:
     faster.hear_as_ours(monkeypatch)
 
 
-class CTranslate2Beam(BeamChoice):
+class CTranslate2Beam:
     """CTranslate2's beam: a text may end only while it is one of the `beam_size` best.
 
     OpenAI Whisper's, and ours, takes every end that is likelier than the last text that goes on.
     Over ten minutes one of 168 segments differs by that: a phrase that micro says twice.
     """
 
+    def __init__(self, eot: int, eot_boost: float, beam_size: int, patience: float) -> None:
+        assert eot_boost == 0.0
+        self.eot, self.size = eot, beam_size
+        self.wanted = max(1, round(beam_size * patience))
+        self.live, self.finished = [Hypothesis()], list[Hypothesis]()
+
+    @property
+    def running(self) -> Sequence[Hypothesis]:
+        return self.live if len(self.finished) < self.wanted else ()
+
     def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
         del raw
-        size, eot = self._beam_size, self._eot
         candidates = sorted(
             (
-                (hypothesis.extended(token, float(row.logits[token]) - row.logsumexp, eot), index)
-                for index, (hypothesis, row) in enumerate(zip(self._live, ruled, strict=True))
-                for token in map(int, np.argpartition(-row.logits, 2 * size)[: 2 * size])
+                (
+                    hypothesis.extended(token, float(row.logits[token]) - row.logsumexp, self.eot),
+                    index,
+                )
+                for index, (hypothesis, row) in enumerate(zip(self.live, ruled, strict=True))
+                for token in map(int, np.argpartition(-row.logits, 2 * self.size)[: 2 * self.size])
                 if row.logits[token] > -np.inf
             ),
             key=lambda candidate: -candidate[0].sum_logprob,
-        )[: 2 * size]
-        self._finished += [one for one, _ in candidates[:size] if one.done]
-        kept = [candidate for candidate in candidates if not candidate[0].done][:size]
-        self._live = [one for one, _ in kept]
+        )[: 2 * self.size]
+        self.finished += [one for one, _ in candidates[: self.size] if one.done]
+        kept = [candidate for candidate in candidates if not candidate[0].done][: self.size]
+        self.live = [one for one, _ in kept]
         return [source for _, source in kept] if self.running else []
+
+    def finish(self) -> list[Hypothesis]:
+        missing = max(0, self.size - len(self.finished))
+        return [*self.finished, *self.live[:missing]] or [Hypothesis()]
 
 
 @pytest.mark.usefixtures("same_mel")
