@@ -15,7 +15,7 @@ from whisper_hailo.decoding.repetition import compression_ratio, cut_loop, repea
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.text.tokenizer import Tokenizer
 
-_UNSURE: Final = -0.5
+_UNSURE: Final = -0.4
 """Mean log-probability below which a beam mostly finds better words (docs/accuracy.md)."""
 
 _WHOLE: Final = 0.9
