@@ -33,9 +33,6 @@ SHOWN = 5e-5
 """Half of the last digit of a probability in the files."""
 HALF_A_HUNDREDTH_S = 0.005
 
-QUICK = ("openai_whisper", "greedy")
-"""The others run with the end-to-end tests."""
-
 Heard = Callable[[cases.Window | cases.Minute], Transcript]
 
 
@@ -95,10 +92,11 @@ def test_languages_are_as_likely_as_for_openai_whisper(ours: Transcriber, clip: 
     assert {code: got[code] for code in expected} == pytest.approx(expected, abs=ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reference", "name"),
     [
-        pytest.param(reference, name, marks=() if (reference, name) == QUICK else pytest.mark.slow)
+        (reference, name)
         for reference in ("openai_whisper", "faster_whisper")
         for name in cases.golden(reference)["minutes"]
     ],

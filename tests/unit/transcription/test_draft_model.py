@@ -237,6 +237,7 @@ def test_unprofitable_draft_model_is_left_out_and_told(
     assert not recording.context.tally.is_profitable
 
 
+@pytest.mark.slow
 def test_unpromising_draft_model_is_not_loaded_and_told() -> None:
     with Transcriber.from_model("micro", threads=1, draft_model="micro") as transcriber:
         assert sorted(transcriber.parts) == ["decoder", "encoder"]
