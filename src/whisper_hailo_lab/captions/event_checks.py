@@ -14,7 +14,7 @@ checks them; the tests run it over random streams, engines and faults.
 7. Skipped partials are counted, and the count of a segment never decreases. Audio is not skipped:
    when computing falls behind, fewer partials are made, of more audio each.
 8. What can wait loses nothing, however far computing falls behind. Of what cannot, such as a
-   microphone, so much waits as `live.sources.audio_queue` has room for. What is lost beyond that is
+   microphone, so much waits as `live.sources.source` has room for. What is lost beyond that is
    told by `Lost`, with its place in the stream: the segment before it is completed, no segment
    reaches into it, and the times of what follows count it.
 9. A source that gives nothing any more is `Away`, when it is opened again `Back`, in turns. While

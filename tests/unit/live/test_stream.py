@@ -16,8 +16,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Marker, Partial, Started
-from whisper_hailo.live.sources.audio_queue import LOOK_S, AudioQueue
-from whisper_hailo.live.sources.source import Block, Interruption, Pace, nothing
+from whisper_hailo.live.sources.source import LOOK_S, AudioQueue, Block, Interruption, Pace, nothing
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo_lab.captions.event_checks import violations
 

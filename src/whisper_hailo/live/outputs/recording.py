@@ -18,7 +18,8 @@ from whisper_hailo.core.timing import Backoff
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
 from whisper_hailo.live.outputs.sinks import ClosingOutput
-from whisper_hailo.live.sources.source import AudioSource, Block, SourceAround
+from whisper_hailo.live.sources.source import AudioSource, Block
+from whisper_hailo.live.sources.wrappers import SourceAround
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
@@ -15,8 +15,8 @@ from whisper_hailo.audio import AudioStream, open_audio
 from whisper_hailo.audio.flac import recorded_s
 from whisper_hailo.audio.stream import split_channels
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.sources.source import BLOCK_S, Block, LoudestChannel, Pace, Voices, voices
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.sources.source import BLOCK_S, Block, LoudestChannel, Pace
 
 _BLOCK: Final = round(BLOCK_S * SAMPLE_RATE_HZ)
 
@@ -46,7 +46,6 @@ class FileSource(Closing):
     ) -> None:
         self.name = str(path)
         self.pace = Pace.BUFFERED if real_time else Pace.PULL
-        self._real_time = real_time
         self._path = path
         self._loops = loops
         self._split = split
@@ -54,7 +53,8 @@ class FileSource(Closing):
         self._sleep = sleep
         self._closed = False
         self._recorded_s: float | None = None
-        self._ready: list[AudioStream | SplitStream] = []  # the consumer closes it
+        self._streams: list[AudioStream] = []
+        self._opened = ExitStack()
 
     def open(self) -> Self:
         """Open the file, once: a pipe can only be read once.
@@ -62,80 +62,51 @@ class FileSource(Closing):
         Raises:
             AudioError: it cannot be decoded, or has one channel that is to be split.
         """
-        self._ready.append(self._opened())
+        self._open_streams()
         if Path(self._path).is_file():
             self._recorded_s = recorded_s(Path(self._path))
         return self
 
-    def _stream(self) -> AudioStream | SplitStream:
-        try:
-            return self._ready.pop()
-        except IndexError:
-            return self._opened()
-
-    def _opened(self) -> AudioStream | SplitStream:
-        return SplitStream(self._path).open() if self._split else open_audio(self._path)
-
-    def _pieces(self, stream: AudioStream | SplitStream) -> Iterator[Block]:
-        """Yield its audio, with speakers where they are wanted."""
-        if isinstance(stream, SplitStream):
-            yield from (Block(audio, voices=heard) for audio, heard in stream.blocks(_BLOCK))
-        else:
-            yield from map(Block, stream.blocks(_BLOCK))
+    def _open_streams(self) -> None:
+        """Open each channel, or the mix of all."""
+        with ExitStack() as stack:
+            files = stack.enter_context(split_channels(self._path)) if self._split else [self._path]
+            self._streams = [stack.enter_context(open_audio(file)) for file in files]
+            self._opened = stack.pop_all()
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks; in real time, each when its last sample would have been said."""
         begin_s, n_samples = self._now(), 0
-        for _ in range(self._loops):
+        for played in self._played():
+            n_samples += played.audio.size
+            block = replace(played, recorded_s=self._recorded_s)
+            self._recorded_s = None
+            if self.pace is Pace.BUFFERED:
+                due_s = begin_s + n_samples / SAMPLE_RATE_HZ
+                wait_s = due_s - self._now()
+                if wait_s > 0:
+                    self._sleep(wait_s)
+                block = replace(block, captured_s=due_s)
+            yield block
+
+    def _played(self) -> Iterator[Block]:
+        """Yield the audio of all loops, until the source is closed."""
+        for turn in range(self._loops):
             if self._closed:
                 return
-            with self._stream() as stream:
-                for heard in self._pieces(stream):
+            if turn:
+                self._open_streams()
+            loudest = LoudestChannel()
+            with self._opened.pop_all():  # `close` may not close what is being read
+                for pieces in zip(*(one.blocks(_BLOCK) for one in self._streams), strict=True):
                     if self._closed:
                         return
-                    n_samples += heard.audio.size
-                    piece = replace(heard, recorded_s=self._recorded_s)
-                    self._recorded_s = None
-                    if not self._real_time:
-                        yield piece
-                        continue
-                    due_s = begin_s + n_samples / SAMPLE_RATE_HZ
-                    wait_s = due_s - self._now()
-                    if wait_s > 0:
-                        self._sleep(wait_s)
-                    yield replace(piece, captured_s=due_s)
+                    piece = np.stack(pieces, axis=1)
+                    mean = piece.mean(axis=1, dtype=np.float32)
+                    who = loudest.voices(piece, mean.size) if self._split else None
+                    yield Block(mean, voices=who)
 
     def close(self) -> None:
         """End at the next block."""
         self._closed = True
-        with suppress(IndexError):
-            self._ready.pop().close()
-
-
-class SplitStream(Closing):
-    """A recording, mixed down, with the loudest channel of each block."""
-
-    def __init__(self, path: str | Path) -> None:
-        self._path = path
-        self._stack = ExitStack()
-        self._streams: list[AudioStream] = []
-
-    def open(self) -> Self:
-        """Open the recording, once for each channel.
-
-        Raises:
-            AudioError: it cannot be decoded, or has one channel only.
-        """
-        channels = self._stack.enter_context(split_channels(self._path))
-        self._streams = [self._stack.enter_context(open_audio(channel)) for channel in channels]
-        return self
-
-    def close(self) -> None:
-        self._stack.close()
-
-    def blocks(self, n_samples: int) -> Iterator[tuple[FloatArray, Voices]]:
-        """Yield blocks of the mean of all channels, and their speakers."""
-        loudest = LoudestChannel()
-        for channels in zip(*(stream.blocks(n_samples) for stream in self._streams), strict=True):
-            piece = np.stack(channels, axis=1)
-            yield piece.mean(axis=1, dtype=np.float32), voices(loudest.of(piece), piece.shape[0])
+        self._opened.close()

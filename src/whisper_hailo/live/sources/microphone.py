@@ -7,7 +7,6 @@ import logging
 import re
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -20,15 +19,15 @@ from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, disp
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.sources.audio_queue import LOOK_S, AudioQueue
 from whisper_hailo.live.sources.source import (
     BLOCK_S,
+    LOOK_S,
+    AudioQueue,
     Block,
     Interruption,
     LoudestChannel,
     Pace,
     nothing,
-    voices,
 )
 from whisper_hailo.live.sources.wrappers import awake_s
 
@@ -43,15 +42,7 @@ CLOSE_TIMEOUT_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class InputDevice:
-    """An input device.
-
-    Attributes:
-        index: its number.
-        name: as the system calls it.
-        n_channels: that it records.
-        rate_hz: its default sample rate.
-        is_default: it is the system's default.
-    """
+    """An input device, by PortAudio's number of it."""
 
     index: int
     name: str
@@ -91,12 +82,9 @@ def input_devices() -> list[InputDevice]:
 def choose_device(wanted: str, before: str = "") -> InputDevice:
     """Return a device by its number or a part of its name; empty is the default one.
 
-    Args:
-        wanted: number or part of the name.
-        before: its name when it was open before, since its number may have changed.
+    One that was open `before` by that name is found by it, since its number may have changed.
 
     Raises:
-        DeviceError: see `input_devices`.
         OptionError: none of that name or number, or several.
     """
     devices = input_devices()
@@ -199,9 +187,8 @@ class MicrophoneSource(Closing):
 def _closed(stream: Any) -> bool:  # noqa: ANN401 - sounddevice's
     """Return whether a stream could be closed.
 
-    PulseAudio's library may deadlock when the server dies during recording (seen with 16.1);
-    captions
-    would hang, too, and no signal could end them.
+    PulseAudio's library may deadlock when the server dies during recording (seen with 16.1), and no
+    signal could end captions that hang, too.
     """
 
     def close() -> None:
@@ -215,19 +202,10 @@ def _closed(stream: Any) -> bool:  # noqa: ANN401 - sounddevice's
 
 
 def _callback(queue: AudioQueue, rate_hz: int, *, split: bool) -> Callable[..., None]:
-    """Return PortAudio's callback, which runs on its thread and takes a tenth of a ms per block.
-
-    A `sounddevice` stream and its callback are a reference cycle, even when closed, which Python
-    may
-    free hours later: the queue's 18 MiB must not be in it.
-    """
+    """Return PortAudio's callback, which runs on its thread and takes a tenth of a ms per block."""
     resampler, lag, loudest = Resampler(rate_hz), ClockDrift(), LoudestChannel()
-    of_stream = weakref.ref(queue)
 
     def heard(data: NDArray[np.float32], n_frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
-        queue = of_stream()
-        if queue is None:
-            return
         mono: FloatArray = data.mean(axis=1, dtype=np.float32)
         missing_s = lag.missing_s(n_frames / rate_hz, awake_s())
         if missing_s:
@@ -236,7 +214,7 @@ def _callback(queue: AudioQueue, rate_hz: int, *, split: bool) -> Callable[..., 
             queue.put(nothing(Interruption("", round(missing_s * SAMPLE_RATE_HZ))))
         captured_s = time.perf_counter()
         audio = resampler.push(mono)
-        who = voices(loudest.of(data), audio.size) if split else None
+        who = loudest.voices(data, audio.size) if split else None
         queue.put(Block(audio, captured_s, n_faults=int(bool(status)), voices=who))
 
     return heard

@@ -15,8 +15,7 @@ from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.audio_queue import AudioQueue
-from whisper_hailo.live.sources.source import Block, Pace
+from whisper_hailo.live.sources.source import AudioQueue, Block, Pace
 
 _FILES: Final = {
     "a WAV file": re.compile(rb"RIFF|RF64"),
@@ -35,13 +34,7 @@ _LOOK_MS: Final = 100
 
 
 class PcmSource(Closing):
-    """Raw 16-bit little-endian mono samples, such as `arecord` or `ffmpeg` write to a pipe.
-
-    Args:
-        descriptor: file descriptor to read.
-        rate_hz: rate of the samples.
-        name: for messages.
-    """
+    """Raw 16-bit little-endian mono samples, such as `arecord` or `ffmpeg` write to a pipe."""
 
     pace = Pace.BUFFERED
     endless = True
@@ -75,8 +68,8 @@ class PcmSource(Closing):
                 break
             captured_s = time.perf_counter()
             if not begun:
-                begun = True
                 _expect_samples(raw, self.name)
+            begun = True
             data = odd + raw
             odd = data[len(data) & ~1 :]
             samples = np.frombuffer(data[: len(data) & ~1], dtype="<i2")
@@ -93,11 +86,7 @@ class PcmSource(Closing):
 
 
 def _expect_samples(begin: bytes, name: str) -> None:
-    """Refuse the header of a file where raw samples are expected.
-
-    Raises:
-        AudioError: the first bytes are a file's.
-    """
+    """Refuse the header of a file where raw samples are expected."""
     kind = next((kind for kind, first in _FILES.items() if first.match(begin)), None)
     if kind is not None:
         raise AudioError(
@@ -121,11 +110,7 @@ class BrowserSource(Closing):
         return self
 
     def push(self, raw: bytes) -> float:
-        """Take samples, on the server's thread; half a sample at the end is dropped.
-
-        Returns:
-            seconds that were dropped, because too much waits.
-        """
+        """Take whole samples, on the server's thread; return the seconds without room."""
         samples = np.frombuffer(raw[: len(raw) & ~1], dtype="<i2").astype(np.float32) / 32768.0
         return self._queue.put(Block(samples, time.perf_counter())) / SAMPLE_RATE_HZ
 

@@ -1,17 +1,19 @@
-"""What a source of live audio is: pieces of a stream, and who waits for whom."""
+"""Sources of live audio, the blocks that they give, and the queue that blocks wait in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Final, Protocol, Self, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.core.protocols import Closeable, Closing
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.protocols import Closeable
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 Voices: TypeAlias = NDArray[np.int8]
 """`(n_samples,)`: the channel that is loudest, for each sample."""
@@ -19,9 +21,17 @@ Voices: TypeAlias = NDArray[np.int8]
 BLOCK_S: Final = 0.032
 """Live audio comes in pieces of this length, one VAD frame each."""
 
+LIMIT_S: Final = 300.0
+"""Room of a queue, longer than three reopenings of a chip take; 18 MiB."""
+
+LOOK_S: Final = 0.1
+"""So often one who waits for audio looks whether it is still wanted."""
 
 _SMOOTHING: Final = 0.4
 """Of loudness from piece to piece: who is quiet between two sounds still has the turn."""
+
+_SMALL: Final = round(BLOCK_S * SAMPLE_RATE_HZ)
+"""Samples of a waiting block that the next one is joined to: a client may send one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,16 @@ class Block:
     recorded_s: float | None = None
     voices: Voices | None = None
 
+    @property
+    def ends_at_gap(self) -> bool:
+        """Return whether audio is missing behind it."""
+        return bool(self.n_lost) or self.interruption is not None
+
+    @property
+    def n_missing(self) -> int:
+        """Return the samples that are missing behind it, as far as it is known."""
+        return self.n_lost + (0 if self.interruption is None else self.interruption.n_samples)
+
 
 def nothing(interruption: Interruption | None = None) -> Block:
     """Return an empty block: nothing came in time, or the source is away or back."""
@@ -78,6 +98,131 @@ class Pace(Enum):
 
     REAL_TIME = auto()
     """It comes in real time and does not wait: a thread takes all of it."""
+
+
+class AudioQueue:
+    """Queue of audio between two threads; what waits is taken as one block.
+
+    Without room, audio waits or is dropped. A gap always lies behind a block, never inside: a block
+    ends at the next gap.
+
+    Args:
+        limit_s: room, in seconds.
+    """
+
+    def __init__(self, limit_s: float = LIMIT_S) -> None:
+        self._room = round(limit_s * SAMPLE_RATE_HZ)  # samples
+        self._waiting: deque[Block] = deque()
+        self._ended = False
+        self._failure: BaseException | None = None
+        self._changed = threading.Condition()
+
+    def put(self, block: Block) -> int:
+        """Add what there is room for; return how many samples were dropped."""
+        with self._changed:
+            first, rest = _split(block, self._room)
+            self._append(replace(first, n_lost=rest.audio.size, interruption=block.interruption))
+            return int(rest.audio.size)
+
+    def put_all(self, block: Block) -> None:
+        """Add everything, waiting for room if necessary."""
+        with self._changed:
+            while block.audio.size > self._room and not self._ended:
+                first, block = _split(block, self._room)
+                self._append(first)
+                self._changed.wait()
+            self._append(replace(_split(block, self._room)[0], interruption=block.interruption))
+
+    def end(self, failure: BaseException | None = None) -> None:
+        """End the queue, once; a failure is raised behind the waiting audio."""
+        with self._changed:
+            if not self._ended:
+                self._ended, self._failure = True, failure
+            self._changed.notify_all()
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all that waits, repeatedly; an empty block when nothing comes for `LOOK_S`.
+
+        Raises:
+            BaseException: the failure that it ended with.
+        """
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._ended, LOOK_S)
+                block = self._take()
+                ended = self._ended and not self._waiting
+            yield block
+            if ended:
+                break
+        if self._failure is not None:
+            raise self._failure
+
+    def _append(self, block: Block) -> None:
+        """Append a block that there is room for, or join it to the last one if that is small."""
+        self._room -= block.audio.size
+        if self._waiting and _goes_on(self._waiting[-1], block):
+            block = _joined([self._waiting.pop(), block])
+        if block.audio.size or block.n_faults or block.ends_at_gap:
+            self._waiting.append(block)
+        self._changed.notify_all()
+
+    def _take(self) -> Block:
+        """Remove what waits up to the first gap."""
+        taken: list[Block] = []
+        while self._waiting and not (taken and taken[-1].ends_at_gap):
+            taken.append(self._waiting.popleft())
+        block = _joined(taken) if taken else nothing()
+        self._room += block.audio.size
+        self._changed.notify_all()
+        return block
+
+
+def _goes_on(last: Block, block: Block) -> bool:
+    """Return whether to join a block to a waiting one: more is lost there, or that is small."""
+    if last.n_lost and last.interruption is None:
+        return not block.audio.size and block.interruption is None
+    return not last.ends_at_gap and last.audio.size < _SMALL
+
+
+def _split(block: Block, n_samples: int) -> tuple[Block, Block]:
+    """Return the first samples of a block, without what is behind them, and the rest."""
+    heard = block.voices
+    first = replace(
+        block,
+        audio=block.audio[:n_samples],
+        interruption=None,
+        voices=None if heard is None else heard[:n_samples],
+    )
+    rest = replace(
+        block,
+        audio=block.audio[n_samples:],
+        n_faults=0,
+        recorded_s=None,
+        voices=None if heard is None else heard[n_samples:],
+    )
+    return first, rest
+
+
+def _joined(blocks: Sequence[Block]) -> Block:
+    """Join blocks of which only the last may end at a gap."""
+    captured_s = recorded_s = None
+    n_samples = 0
+    for block in blocks:
+        if block.recorded_s is not None:
+            recorded_s = block.recorded_s - n_samples / SAMPLE_RATE_HZ
+        if block.audio.size:
+            captured_s = block.captured_s
+        n_samples += block.audio.size
+    heard = [block.voices for block in blocks if block.voices is not None]
+    return Block(
+        np.concatenate([block.audio for block in blocks]),
+        captured_s,
+        sum(block.n_faults for block in blocks),
+        sum(block.n_lost for block in blocks),
+        blocks[-1].interruption,
+        recorded_s,
+        np.concatenate(heard) if heard else None,
+    )
 
 
 class AudioSource(Closeable, Protocol):
@@ -107,49 +252,15 @@ class AudioSource(Closeable, Protocol):
         ...
 
 
-class SourceAround(Closing):
-    """A source around another, which is opened and closed with it."""
-
-    def __init__(self, source: AudioSource) -> None:
-        self._source = source
-        self._closed = False
-
-    @property
-    def name(self) -> str:
-        return self._source.name
-
-    @property
-    def pace(self) -> Pace:
-        return self._source.pace
-
-    @property
-    def endless(self) -> bool:
-        return self._source.endless
-
-    def open(self) -> Self:
-        self._source.open()
-        return self
-
-    def close(self) -> None:
-        """End the source for good, whatever it is doing."""
-        self._closed = True
-        self._source.close()
-
-
 class LoudestChannel:
     """Follows which channel is loudest."""
 
     def __init__(self) -> None:
         self._power: NDArray[np.float64] | None = None
 
-    def of(self, piece: FloatArray) -> int:
-        """Return the loudest channel by the end of a block, `(n_samples, n_channels)`."""
+    def voices(self, piece: FloatArray, n_samples: int) -> Voices:
+        """Return the loudest channel of a block, `(n_samples, n_channels)`, for some samples."""
         power = np.mean(piece.astype(np.float64) ** 2, axis=0)
         before = power if self._power is None else self._power
         self._power = _SMOOTHING * before + (1 - _SMOOTHING) * power
-        return int(np.argmax(self._power))
-
-
-def voices(channel: int, n_samples: int) -> Voices:
-    """Return one channel for so many samples."""
-    return np.full(n_samples, channel, np.int8)
+        return np.full(n_samples, np.argmax(self._power), np.int8)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Generator, Iterator
-from typing import Final
+from dataclasses import replace
+from typing import Final, Self
 
 from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.timing import Backoff
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.audio_queue import LOOK_S
 from whisper_hailo.live.sources.source import (
+    LOOK_S,
     AudioSource,
     Block,
     Interruption,
     Pace,
-    SourceAround,
     nothing,
 )
 
@@ -29,6 +30,35 @@ ADDRESS_PATIENCE_S: Final = 600.0
 def awake_s() -> float:
     """Return a monotonic time in seconds that includes suspends, where the system has one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class SourceAround(Closing):
+    """A source around another, which is opened and closed with it."""
+
+    def __init__(self, source: AudioSource) -> None:
+        self._source = source
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def pace(self) -> Pace:
+        return self._source.pace
+
+    @property
+    def endless(self) -> bool:
+        return self._source.endless
+
+    def open(self) -> Self:
+        self._source.open()
+        return self
+
+    def close(self) -> None:
+        """End the source for good, whatever it is doing."""
+        self._closed = True
+        self._source.close()
 
 
 class ReopenedSource(SourceAround):
@@ -82,11 +112,7 @@ class ReopenedSource(SourceAround):
             yield nothing(Interruption("", round(away_s * SAMPLE_RATE_HZ)))
 
     def _reopened(self, failure: WhisperHailoError) -> Generator[Block, None, bool]:
-        """Reopen it with back-off; return whether that succeeded before it was closed.
-
-        Raises:
-            WhisperHailoError: it was away for too long.
-        """
+        """Reopen it with back-off; return whether that succeeded before it was closed."""
         wait, left_s = Backoff(self._now), self._now()
         while not self._closed:
             if wait.is_over:
@@ -118,10 +144,6 @@ class PausableSource(SourceAround):
 
     A recording that is read on demand waits meanwhile; live audio goes on and is dropped.
 
-    Args:
-        source: opened and closed with this one.
-        sleep: waits between looks whether the pause is over.
-
     Attributes:
         is_paused: set from any thread.
     """
@@ -134,25 +156,28 @@ class PausableSource(SourceAround):
     def blocks(self) -> Iterator[Block]:
         """Yield its audio; while it is paused, empty blocks."""
         interruption: Interruption | None = None  # of the source itself
-        pause: _Pause | None = None
+        paused = False
+        n_missed, recorded_s = 0, None
         for block in self._given():
-            if self.is_paused and pause is None:
-                pause = _Pause()
+            if self.is_paused and not paused:
+                paused, n_missed, recorded_s = True, 0, None
                 if interruption is not None:
                     yield nothing(Interruption(""))  # of two absences one ends before the other
                 yield nothing(_PAUSED)
-            if pause is not None and not self.is_paused:
-                yield pause.end()
-                pause = None
+            if paused and not self.is_paused:
+                paused = False
+                yield replace(nothing(Interruption("", n_missed)), recorded_s=recorded_s)
                 if interruption is not None:
                     yield nothing(interruption)
             if block.interruption is not None:
                 interruption = block.interruption if block.interruption.why else None
-            if pause is None:
+            if not paused:
                 yield block
-            else:
-                pause.miss(block)
-                yield nothing()
+                continue
+            if block.recorded_s is not None:
+                recorded_s = block.recorded_s - n_missed / SAMPLE_RATE_HZ
+            n_missed += block.audio.size + block.n_missing
+            yield nothing()
 
     def _given(self) -> Iterator[Block]:
         """Yield the source's blocks; one that can wait is not read in a pause."""
@@ -162,22 +187,3 @@ class PausableSource(SourceAround):
                 yield nothing()
                 self._sleep(LOOK_S)
             yield block
-
-
-class _Pause:
-    """What is missed in a pause."""
-
-    def __init__(self) -> None:
-        self._n_samples = 0
-        self._recorded_s: float | None = None
-
-    def miss(self, block: Block) -> None:
-        if block.recorded_s is not None:
-            self._recorded_s = block.recorded_s - self._n_samples / SAMPLE_RATE_HZ
-        away = 0 if block.interruption is None else block.interruption.n_samples
-        self._n_samples += block.audio.size + block.n_lost + away
-
-    def end(self) -> Block:
-        """Return the block that ends the pause."""
-        back = nothing(Interruption("", self._n_samples))
-        return Block(back.audio, interruption=back.interruption, recorded_s=self._recorded_s)

@@ -11,8 +11,7 @@ import pytest
 
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.audio_queue import AudioQueue
-from whisper_hailo.live.sources.source import Block, Interruption, nothing
+from whisper_hailo.live.sources.source import AudioQueue, Block, Interruption, nothing
 
 
 def ramp(begin: int, end: int) -> Block:
@@ -83,7 +82,7 @@ def test_absence_lies_behind_earlier_audio_never_in_the_middle(
     sounds = [block.audio.tolist() for block in blocks]
     assert sounds == [list(range(30)), [], list(range(30, 50))]
     assert [block.interruption for block in blocks] == [gone, back, gone]
-    assert [block.captured_s for block in blocks] == [30.0, 30.0, 50.0]
+    assert [block.captured_s for block in blocks] == [30.0, None, 50.0]
 
 
 def test_when_sound_was_recorded_goes_with_it() -> None:
@@ -176,7 +175,7 @@ def test_a_failure_comes_behind_what_waits() -> None:
 def test_whatever_comes_is_given_at_once(
     come: Block | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 300.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.source.LOOK_S", 300.0)
     backlog = room_for(100)
     backlog.put(come) if come is not None else backlog.end()
     block = next(backlog.blocks())
@@ -188,7 +187,7 @@ def test_whatever_comes_is_given_at_once(
 def test_who_waits_for_sound_is_woken_by_it(
     way: Callable[[AudioQueue, Block], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 300.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.source.LOOK_S", 300.0)
     waits, got = threading.Event(), []
 
     class Noted(threading.Condition):
@@ -228,7 +227,7 @@ def test_what_the_source_tells_last_is_not_forgotten() -> None:
 
 
 def test_of_what_was_taken_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 0.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.source.LOOK_S", 0.0)
     backlog = room_for(100)
     backlog.put(Block(np.ones(5, np.float32), 7.0, n_faults=1, recorded_s=1000.0))
     blocks = backlog.blocks()

@@ -158,7 +158,7 @@ def test_a_microphone_is_gone_when_it_was_silent_for_so_long(
     """A quarter of a second, looked at each eighth: it has to be more."""
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.SILENCE_TIMEOUT_S", 0.25)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.LOOK_S", 0.125)
-    monkeypatch.setattr("whisper_hailo.live.sources.audio_queue.LOOK_S", 0.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.source.LOOK_S", 0.0)
     with MicrophoneSource("camera") as source:
         assert FakeStream.last is not None
         blocks, given = source.blocks(), np.zeros((48_000, 2), np.float32)

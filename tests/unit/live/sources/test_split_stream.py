@@ -18,10 +18,13 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.outputs.files import CaptionFile
-from whisper_hailo.live.sources.audio_queue import AudioQueue
-from whisper_hailo.live.sources.file import FileSource, SplitStream
-from whisper_hailo.live.sources.source import Block, LoudestChannel, Voices, voices
+from whisper_hailo.live.sources.file import FileSource
+from whisper_hailo.live.sources.source import AudioQueue, Block, LoudestChannel, Voices
 from whisper_hailo_lab.captions.event_checks import violations
+
+
+def voices(channel: int, n_samples: int) -> Voices:
+    return np.full(n_samples, channel, np.int8)
 
 
 def spoken(*turns: tuple[int, list[int]]) -> tuple[FloatArray, Voices]:
@@ -116,7 +119,7 @@ def test_loudest_channel_has_turn_also_between_its_sounds() -> None:
     loudest = LoudestChannel()
     loud, quiet = np.full(512, 0.5, np.float32), np.full(512, 0.01, np.float32)
     pieces = [(loud, quiet), (0 * loud, quiet), (0 * loud, quiet), (quiet, loud), (quiet, loud)]
-    heard = [loudest.of(np.stack(piece, axis=1)) for piece in pieces]
+    heard = [int(loudest.voices(np.stack(piece, axis=1), 1)[0]) for piece in pieces]
     assert heard == [0, 0, 0, 1, 1]
 
 
@@ -126,9 +129,9 @@ def test_louder_channel_takes_the_turn(power: float, turn: int) -> None:
     loudest = LoudestChannel()
     both = np.zeros((100, 2), np.float32)
     both[:, 0] = 1.0
-    assert loudest.of(both) == 0
+    assert loudest.voices(both, 3).tolist() == [0, 0, 0]
     both[:, 0], both[:, 1] = 0.0, np.sqrt(power)
-    assert loudest.of(both[:50]) == turn, "however long the piece is"
+    assert loudest.voices(both[:50], 2).tolist() == [turn, turn], "however long the piece is"
 
 
 def test_channels_of_a_recording_are_mixed_and_told_apart(tmp_path: Path) -> None:
@@ -161,7 +164,7 @@ def test_a_recording_that_was_told_apart_is_closed(
     monkeypatch.setattr("whisper_hailo.live.sources.file.open_audio", lambda _: Channel())
     path = tmp_path / "two.wav"
     soundfile.write(path, np.zeros((160, 2)), 16_000)
-    with SplitStream(path):
+    with FileSource(path, split=True):
         assert closed == []
     assert closed == [1, 1]
 

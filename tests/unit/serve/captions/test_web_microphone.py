@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from tests.unit.serve.captions.serving import PATIENCE_S, connect, serve, told
-from whisper_hailo.live.sources.audio_queue import AudioQueue
 from whisper_hailo.live.sources.pcm import BrowserSource
-from whisper_hailo.live.sources.source import Pace
+from whisper_hailo.live.sources.source import AudioQueue, Pace
 
 
 def test_pages_know_whether_a_browser_is_heard(served: tuple[Any, BrowserSource]) -> None:
