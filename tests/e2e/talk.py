@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import CaptionWord, Completed, Partial
 from whisper_hailo.live.sources.pcm import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.live.stream import Controls
 from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
 SENTENCES: Final = (

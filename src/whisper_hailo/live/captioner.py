@@ -13,16 +13,28 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.words import ends_sentence
-from whisper_hailo.live.commit_policy import RunningText, caption_words, commit_policy
-from whisper_hailo.live.controls import LiveSettings
+from whisper_hailo.live.commit_policy import CommitPolicy, RunningText, caption_words
 from whisper_hailo.live.engine import CaptionEngine
-from whisper_hailo.live.events import Completed, Event, Partial, Reason, Started
+from whisper_hailo.live.events import (
+    Away,
+    Back,
+    Cleared,
+    Completed,
+    Event,
+    Lost,
+    Marker,
+    Moment,
+    Partial,
+    Reason,
+    Settings,
+    Started,
+    StreamClock,
+)
 from whisper_hailo.live.listener import RunningSegment, SegmentListener
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.segmenter import Segmenter, Signal, cut_place
+from whisper_hailo.live.segmenter import FrameBuffer, Segmenter, Signal, cut_place
 from whisper_hailo.live.sources.source import Voices
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.live.timeline import Discontinuities, FrameBuffer, Moment, StreamClock
 
 logger = logging.getLogger(__name__)
 
@@ -38,17 +50,10 @@ _LEAST_HEARD_S: Final = 0.1
 
 
 class Captioner:
-    """Turn audio into caption events.
-
-    Args:
-        engine: transcribes buffers.
-        detector: tells speech from silence.
-        options: when segments begin and end.
-        now: a monotonic clock in seconds.
+    """Turn audio into caption events; `now` is a monotonic clock in seconds.
 
     Attributes:
         statistics: of everything so far.
-        live_settings: what users change while captions run.
 
     Raises:
         OptionError: segments are longer than the engine takes.
@@ -70,12 +75,11 @@ class Captioner:
         self._n_segments = 0
         self._partial_took_s = 0.0
         self._n_thin = 0
+        self._away_s = 0.0  # how far the stream had come when its source went away,
+        self._n_torn = 0  # what it gave of the next frame,
+        self._is_paused = False  # and whether that was wanted
         self.statistics = CaptionStatistics()
         self._listener = SegmentListener(engine, options, self.statistics)
-        self._discontinuities = Discontinuities(
-            self._segmenter, self._frames, self._clock, self.statistics
-        )
-        self.live_settings = LiveSettings(self._listener, self._segmenter, self._clock)
 
     def feed(
         self, audio: FloatArray, captured_s: float | None = None, voices: Voices | None = None
@@ -84,9 +88,8 @@ class Captioner:
 
         Args:
             audio: `(n_samples,)` float32 at 16 kHz mono, following what was fed before.
-            captured_s: when its last sample was captured, by the captioner's clock; `None` for
-                audio
-                that is not live. Latencies are measured from it.
+            captured_s: when its last sample was captured, by the captioner's clock, from which
+                latencies are measured; `None` for audio that is not live.
             voices: `(n_samples,)` speakers, where channels are speakers.
         """
         if captured_s is not None:
@@ -100,22 +103,40 @@ class Captioner:
         """Complete the running segment and continue behind `n_samples` of lost audio."""
         if self._running is not None:
             yield from self._end(self._running, "loss")
-        yield self._discontinuities.lose(n_samples)
+        start_s, n_lost = self.heard_s, self._skip(n_samples)
+        if not self.statistics.n_lost_samples:
+            logger.warning(
+                "%.2f s of sound could not wait and were lost: computing is too far behind (told "
+                "once; events and lost_s tell of all)",
+                n_lost / SAMPLE_RATE_HZ,
+            )
+        self.statistics.n_lost_samples += n_lost
+        yield Lost(start_s, self.heard_s, **self._moment(start_s))
 
     def leave(self, why: str, *, paused: bool = False) -> Iterator[Event]:
-        """Complete the running segment: the source is disconnected or paused.
-
-        Args:
-            why: the reason, for the user.
-            paused: a user paused it.
-        """
+        """Complete the running segment: the source is disconnected, or a user paused it."""
         if self._running is not None:
             yield from self._end(self._running, "away")
-        yield self._discontinuities.leave(why, paused=paused)
+        self._away_s, self._n_torn = self.heard_s, self._frames.drop()
+        self._is_paused = paused
+        self.statistics.n_away += not paused
+        yield Away(self._away_s, why, paused=paused, **self._moment(self._away_s))
 
     def come_back(self, n_samples: int) -> Iterator[Event]:
         """Continue behind the `n_samples` for which the source was away."""
-        yield self._discontinuities.come_back(n_samples)
+        n_skipped = self._skip(n_samples + self._n_torn)
+        if self._is_paused:
+            self.statistics.n_paused_samples += n_skipped
+        else:
+            self.statistics.n_away_samples += n_skipped
+        moment = self._moment(self._away_s)
+        yield Back(self._away_s, self.heard_s, paused=self._is_paused, **moment)
+
+    def _skip(self, n_samples: int) -> int:
+        """Skip samples and the incomplete frame; return their number."""
+        n_samples += self._frames.drop()
+        self._segmenter.skip(n_samples)
+        return n_samples
 
     def note_recorded(self, recorded_s: float) -> None:
         """Note when the following audio was recorded, in seconds since 1970."""
@@ -128,6 +149,34 @@ class Captioner:
             yield from self._frame(*rest)
         if self._running is not None:
             yield from self._end(self._running, "end")
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """Return the settings that users change while captions run, by name."""
+        return {"language": self._listener.language, **self._listener.options.changeable}
+
+    def change(self, settings: dict[str, object]) -> Settings:
+        """Change settings; another language applies from the next segment on.
+
+        Raises:
+            OptionError: one of them is refused; nothing is changed.
+        """
+        options = self._listener.options.changed(
+            {name: value for name, value in settings.items() if name != "language"}
+        )
+        if "language" in settings:
+            self._listener.language = str(settings["language"])
+        self._listener.options = options
+        self._segmenter.set(options)
+        return Settings(self.heard_s, self.settings, **self._moment(self.heard_s))
+
+    def mark(self, label: str) -> Marker:
+        """Return a marker at the current place of the stream."""
+        return Marker(self.heard_s, label, **self._moment(self.heard_s))
+
+    def clear(self) -> Cleared:
+        """Return the event that clears what is shown."""
+        return Cleared(self.heard_s, **self._moment(self.heard_s))
 
     def _frame(self, frame: FloatArray, speaker: int | None) -> Iterator[Event]:
         self.statistics.n_stream_samples += frame.size
@@ -161,7 +210,7 @@ class Captioner:
             self._listener.begin()
         self._running = RunningSegment(
             self._n_segments,
-            RunningText(commit_policy(self._listener.options)),
+            RunningText(CommitPolicy.of(self._listener.options)),
             self._segmenter.start,
             carried=carried,
             speaker=self._segmenter.speaker,
@@ -191,7 +240,7 @@ class Captioner:
         except DeviceError as error:
             logger.warning("a partial was skipped: %s", error)
             running.shown = n_samples
-            self._skip(running, 1)
+            self._note_skipped(running, 1)
             return
         self._note_partial(self._clock.now() - begin_s)
         running.text.update(result, n_samples / SAMPLE_RATE_HZ, may_stay=running.is_decided)
@@ -231,11 +280,7 @@ class Captioner:
     def _complete(
         self, running: RunningSegment, n_samples: int, reason: Reason
     ) -> Iterator[Completed]:
-        """Transcribe a segment for the last time.
-
-        Raises:
-            DeviceError: the device kept failing; the segment is completed first with what is known.
-        """
+        """Transcribe a segment for the last time; of a failing device, with what is known."""
         self._count_skipped(running, n_samples)
         audio = self._segmenter.audio[:n_samples]
         failure: DeviceError | None = None
@@ -296,9 +341,9 @@ class Captioner:
         """Count the partials that were due since the last one, except the one made now."""
         if self._due:
             n_due = (n_samples - running.shown) // max(self._due, FRAME_SAMPLES)
-            self._skip(running, max(0, n_due - 1))
+            self._note_skipped(running, max(0, n_due - 1))
 
-    def _skip(self, running: RunningSegment, n_partials: int) -> None:
+    def _note_skipped(self, running: RunningSegment, n_partials: int) -> None:
         running.n_skipped += n_partials
         self.statistics.n_skipped += n_partials
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
 from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.events import CaptionWord
-from whisper_hailo.live.options import SETTLE_S, CaptionOptions
+from whisper_hailo.live.options import SETTLE_S, CaptionOptions, PolicyName
 
 SURE: Final = 0.5
 """Least probability of a word that stays before its segment ends. Real `base` on 7 minutes of
@@ -34,81 +34,43 @@ class Tentative:
     times: int = 1
 
 
-class CommitPolicy(Protocol):
-    """Decides which words stay. The last word of a hypothesis may be incomplete and never does."""
+@dataclass(frozen=True, slots=True)
+class CommitPolicy:
+    """Decides which words stay. The last word of a hypothesis may be incomplete and never does.
+
+    `agreement` commits a word that at least two consecutive hypotheses, `settle_s` of audio apart,
+    have at its place. Two hypotheses alone are weak evidence: a model that has heard half a
+    sentence likes to finish it, and does so twice. Source: local agreement (Liu et al. 2020;
+    Macháček et al. 2023), with a time span.
+
+    `alignatt` commits a word at once if the decoder attends to nothing of the last `settle_s` of
+    audio for it. Words of decoders without alignment are left to agreement. Source: AlignAtt (Papi
+    et al. 2023).
+    """
+
+    name: PolicyName
+    settle_s: float
+
+    @classmethod
+    def of(cls, options: CaptionOptions) -> CommitPolicy:
+        """Return the policy that options name."""
+        return cls(options.policy, options.policy_settle_s)
 
     def is_settled(self, tentative: Tentative, length_s: float) -> bool:
-        """Return whether a word stays, if those before it do.
-
-        Args:
-            tentative: the word as recognised last.
-            length_s: of the buffer.
-        """
-        ...
+        """Return whether a word of a buffer of `length_s` stays, if those before it do."""
+        attended_s = tentative.word.attended_s
+        # Lengths are sums of frames: a thousandth of a second decides nothing.
+        if self.name == "alignatt" and attended_s is not None:
+            return attended_s <= length_s - self.settle_s + 1e-3
+        apart_s = self.settle_s if self.name == "agreement" else SETTLE_S["agreement"]
+        return tentative.times >= 2 and tentative.since_s <= length_s - apart_s + 1e-3
 
     def said_by_s(self, tentative: Tentative) -> float:
         """Return a moment by which a settled word has been said, from the buffer's start."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Commits a word that at least two consecutive hypotheses have at its place.
-
-    Two hypotheses alone are weak evidence: a model that has heard half a sentence likes to finish
-    it, and does so twice.
-
-    Attributes:
-        settle_s: the hypotheses are so many seconds of audio apart.
-
-    Source: local agreement (Liu et al. 2020; Macháček et al. 2023), with a time span.
-    """
-
-    settle_s: float
-
-    def is_settled(self, tentative: Tentative, length_s: float) -> bool:
-        """See `CommitPolicy`."""
-        # Lengths are sums of frames: a thousandth of a second decides nothing.
-        return tentative.times >= 2 and tentative.since_s <= length_s - self.settle_s + 1e-3
-
-    def said_by_s(self, tentative: Tentative) -> float:
-        """Return the length of the buffer in which it was recognised first."""
-        return tentative.since_s
-
-
-@dataclass(frozen=True, slots=True)
-class AlignAtt:
-    """Commits a word at once if the decoder does not attend to the end of the audio for it.
-
-    One hypothesis is enough. Words of decoders without alignment are left to agreement.
-
-    Attributes:
-        settle_s: seconds at the end of the audio that a word must not rest on.
-
-    Source: AlignAtt (Papi et al. 2023).
-    """
-
-    settle_s: float
-
-    def is_settled(self, tentative: Tentative, length_s: float) -> bool:
-        """See `CommitPolicy`."""
         attended_s = tentative.word.attended_s
-        if attended_s is None:
-            return Agreement(SETTLE_S["agreement"]).is_settled(tentative, length_s)
-        return attended_s <= length_s - self.settle_s + 1e-3
-
-    def said_by_s(self, tentative: Tentative) -> float:
-        """Return the place that the decoder attended to, and what it may look past it."""
-        attended_s = tentative.word.attended_s
-        if attended_s is None:
+        if self.name == "agreement" or attended_s is None:
             return tentative.since_s
         return min(tentative.since_s, attended_s + self.settle_s)
-
-
-def commit_policy(options: CaptionOptions) -> CommitPolicy:
-    """Return the policy that options name."""
-    make = AlignAtt if options.policy == "alignatt" else Agreement
-    return make(options.policy_settle_s)
 
 
 @dataclass(slots=True)
@@ -116,9 +78,6 @@ class RunningText:
     """Hypotheses of a growing buffer, and the words of them that stay.
 
     Attributes:
-        policy: decides which words stay.
-        committed: words that stay.
-        tentative: words behind them.
         settled_s: a moment by which all committed words had been said, from the buffer's start.
         n_corrected: tentative words that were shown and then changed or removed.
         guess: token ids held back from the last hypothesis: not shown, but tried as a draft.
@@ -153,10 +112,7 @@ class RunningText:
     def update(self, result: BufferText, length_s: float, *, may_stay: bool = True) -> None:
         """Take a hypothesis of the first `length_s` of the segment.
 
-        Args:
-            result: the hypothesis.
-            length_s: of its audio.
-            may_stay: words may be committed; not while their language is undecided.
+        Nothing is committed (`may_stay`) while its language is undecided.
         """
         words = self.behind_committed(result)
         self._count_corrections(words)
@@ -179,7 +135,9 @@ class RunningText:
     def _commit(self, length_s: float) -> None:
         n_ready = 0
         for old in self.tentative[:-1]:
-            if _is_doubtful(old.word) or not self.policy.is_settled(old, length_s):
+            probability = old.word.probability
+            is_doubtful = probability is not None and probability < SURE
+            if is_doubtful or not self.policy.is_settled(old, length_s):
                 break
             n_ready += 1
             self.settled_s = max(self.settled_s, self.policy.said_by_s(old))
@@ -189,11 +147,6 @@ class RunningText:
     def _count_corrections(self, words: Sequence[BufferWord]) -> None:
         shown = [tentative.word for tentative in self.tentative]
         self.n_corrected += len(shown) - _agreeing(shown, words)
-
-
-def _is_doubtful(word: BufferWord) -> bool:
-    """Return whether the decoder took a word for less likely than `SURE`."""
-    return word.probability is not None and word.probability < SURE
 
 
 def caption_words(

@@ -1,14 +1,17 @@
-"""What captioning tells: segments and their text, lost audio, an absent source, what users set.
+"""Events of captions: segments and their text, lost audio, an absent source, what users set.
 
 `docs/reference/caption-events.md` has what holds for every stream of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict
+
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 Reason: TypeAlias = Literal["silence", "turn", "length", "loss", "away", "end"]
 """Why a segment was completed: a pause, another speaker, its greatest length, lost audio, a source
@@ -41,7 +44,7 @@ class Started:
         start_s: where the segment begins in the stream, pre-roll included.
         heard_s: how far the stream has come, in seconds.
         at_s: when the event was emitted, on a clock that began with the captioner.
-        wall_s: when `start_s` was said, in seconds since 1970; see `live.timeline`.
+        wall_s: when `start_s` was said, in seconds since 1970; see `StreamClock`.
         speaker: loudest channel; `None` where channels are not speakers.
     """
 
@@ -249,3 +252,61 @@ def _rounded(fields: dict[str, Any]) -> dict[str, Any]:
         for name, value in fields.items()
         if value is not None or name == "probability"
     }
+
+
+class Moment(TypedDict):
+    """Fields that all events have: see `Started`."""
+
+    heard_s: float
+    at_s: float
+    wall_s: float
+
+
+class StreamClock:
+    """Knows when each sample of a stream was captured.
+
+    `now` is a monotonic clock in seconds, `wall` has the seconds since 1970.
+    """
+
+    def __init__(self, now: Callable[[], float], wall: Callable[[], float] = time.time) -> None:
+        self.now = now
+        self._wall = wall
+        self._began_s = now()
+        self._began_wall_s = wall()
+        self._recorded = False
+        self._captured_s: float | None = None  # when the stream's sample 0 would have been
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether the stream's samples have capture times."""
+        return self._captured_s is not None
+
+    def note_capture(self, captured_s: float, n_samples: int) -> None:
+        """Note that `n_samples` of the stream had been captured at a time of `now`."""
+        self._captured_s = captured_s - n_samples / SAMPLE_RATE_HZ
+
+    def note_recorded(self, recorded_s: float, n_samples: int) -> None:
+        """Note when the audio behind `n_samples` was recorded, in seconds since 1970."""
+        self._began_wall_s = recorded_s - n_samples / SAMPLE_RATE_HZ
+        self._recorded = True
+
+    def moment(self, start_s: float, heard_s: float) -> Moment:
+        """Return the times of an event at `start_s` of a stream that has come to `heard_s`."""
+        at_s = self.now() - self._began_s
+        return {"heard_s": heard_s, "at_s": at_s, "wall_s": self._wall_s(start_s)}
+
+    def since(self, sample: int) -> float | None:
+        """Return the seconds since the capture of a sample; `None` if the stream is not live."""
+        if self._captured_s is None:
+            return None
+        return self.now() - (self._captured_s + sample / SAMPLE_RATE_HZ)
+
+    def _wall_s(self, start_s: float) -> float:
+        """Return when a place of the stream was said, in seconds since 1970.
+
+        Where no recording or capture tells, it counts as said at its own speed, from when the clock
+        began.
+        """
+        if self._captured_s is None or self._recorded:
+            return self._began_wall_s + start_s
+        return self._wall() - (self.now() - (self._captured_s + start_s))

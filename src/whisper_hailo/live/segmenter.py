@@ -1,9 +1,9 @@
-"""Where speech begins and ends in a stream of frames, and where a long segment is cut."""
+"""The frames of a stream, where speech begins and ends in them, and where a segment is cut."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from itertools import pairwise
 from typing import Final
@@ -13,6 +13,7 @@ import numpy as np
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferWord, FloatArray
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.sources.source import Voices
 
 _HYSTERESIS: Final = 0.15
 """Speech goes on until the probability falls this far below the threshold, as Silero has it."""
@@ -29,7 +30,50 @@ _QUIET_S: Final = 1.0
 voice of another kind: 14 s of speech were missed so."""
 
 _TURN: Final = 10
-"""FrameBuffer of speech by another speaker that make it theirs; less is a word between."""
+"""Frames of speech by another speaker that make it theirs; less is a word between."""
+
+
+class FrameBuffer:
+    """Collects audio into whole frames."""
+
+    def __init__(self) -> None:
+        self._audio = np.empty(0, np.float32)
+        self._voices: Voices = np.empty(0, np.int8)
+
+    @property
+    def n_waiting(self) -> int:
+        """Return the samples of the incomplete frame."""
+        return self._audio.size
+
+    def push(
+        self, audio: FloatArray, voices: Voices | None = None
+    ) -> Iterator[tuple[FloatArray, int | None]]:
+        """Take `(n_samples,)` float32; yield whole frames, with speakers if channels are those."""
+        pending = np.concatenate([self._audio, audio])
+        heard = None if voices is None else np.concatenate([self._voices, voices])
+        n_whole = pending.size // FRAME_SAMPLES * FRAME_SAMPLES
+        self._audio = pending[n_whole:].copy()
+        if heard is not None:
+            self._voices = heard[n_whole:].copy()
+        for begin in range(0, n_whole, FRAME_SAMPLES):
+            speaker = None if heard is None else int(heard[begin + FRAME_SAMPLES // 2])
+            yield pending[begin : begin + FRAME_SAMPLES], speaker
+
+    def rest(self) -> tuple[FloatArray, int | None] | None:
+        """Return the incomplete frame, padded with silence; `None` where there is none."""
+        n_waiting = self.n_waiting
+        if not n_waiting:
+            return None
+        frame = np.pad(self._audio, (0, FRAME_SAMPLES - n_waiting))
+        speaker = int(self._voices[-1]) if self._voices.size else None
+        self.drop()
+        return frame, speaker
+
+    def drop(self) -> int:
+        """Drop the incomplete frame; return its samples."""
+        n_waiting = self.n_waiting
+        self._audio, self._voices = self._audio[:0], self._voices[:0]
+        return n_waiting
 
 
 class Signal(Enum):

@@ -1,11 +1,13 @@
-"""Captions of a source that a thread reads, or of blocks that a Python program has."""
+"""Captions of a source that a thread reads, which users control, or of a program's blocks."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from queue import Empty, Full, Queue
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -13,27 +15,100 @@ from numpy.typing import NDArray
 
 from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.audio.vad import SileroDetector, SpeechDetector
-from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.engine import TranscriberEngine, caption_defaults, warm_up
-from whisper_hailo.live.events import Event
+from whisper_hailo.live.events import Control, Event
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources.source import LOOK_S, AudioQueue, AudioSource, Block, Pace
+from whisper_hailo.live.sources.wrappers import PausableSource
 from whisper_hailo.transcription.transcriber import Transcriber
 
 END_WAIT_S: Final = 2.0
 """Wait this long for a source that has to end."""
 
 
+Command: TypeAlias = Callable[[Captioner], Control]
+"""Changes running captions; the reply is an event."""
+
+_MOST: Final = 32
+"""Commands that wait for a captioner that computes."""
+
+
+class Controls:
+    """Queue of commands from users, processed by the captioner's thread; pauses the source."""
+
+    def __init__(self, source: PausableSource | None = None) -> None:
+        self._source = source
+        self._waiting: Queue[tuple[Command, Future[None]]] = Queue(_MOST)
+        self._ended = False
+
+    def pause(self, wanted: bool) -> None:
+        """Pause the source or resume it; a repeated request changes nothing.
+
+        Raises:
+            OptionError: there is nothing to pause.
+        """
+        if self._source is None or self._ended:
+            raise OptionError("nothing is heard that could be paused")
+        self._source.is_paused = wanted
+
+    async def asked(self, command: Command) -> None:
+        """Queue a command and wait until it is processed.
+
+        Raises:
+            OptionError: it is refused.
+        """
+        await asyncio.wrap_future(self.ask(command))
+
+    def ask(self, command: Command) -> Future[None]:
+        """Queue a command, from any thread; the future gets its error if it is refused."""
+        answer: Future[None] = Future()
+        try:
+            self._waiting.put_nowait((command, answer))
+        except Full:
+            answer.set_exception(OptionError(f"{_MOST} others wait already; try again soon"))
+        if self._ended:
+            self._refuse()
+        return answer
+
+    def process_commands(self, captioner: Captioner) -> Iterator[Control]:
+        """Yield the events of the queued commands, on the captioner's thread."""
+        for command, answer in self._taken():
+            try:
+                event = command(captioner)
+            except OptionError as error:
+                answer.set_exception(error)
+            else:
+                yield event
+                answer.set_result(None)
+
+    def end(self) -> None:
+        """Refuse all commands from now on."""
+        self._ended = True
+        self._refuse()
+
+    def _refuse(self) -> None:
+        for _, answer in self._taken():
+            answer.set_exception(OptionError("the stream has ended"))
+
+    def _taken(self) -> Iterator[tuple[Command, Future[None]]]:
+        while True:
+            try:
+                command, answer = self._waiting.get_nowait()
+            except Empty:
+                return
+            if answer.set_running_or_notify_cancel():  # who asked may have left
+                yield command, answer
+
+
 class CaptionStream:
     """Events of one source.
 
     A live source is read by a thread into an `AudioQueue`. Whenever the captioner is free it takes
-    all
-    that waits as one block: the further computing falls behind, the fewer partials are made.
+    all that waits as one block: the further computing falls behind, the fewer partials are made.
 
     Args:
         source: open.
@@ -65,8 +140,7 @@ class CaptionStream:
         """End the stream: captured audio is transcribed, the running segment completed.
 
         It may be called from another thread or a signal handler: it takes no lock, and is noticed
-        between
-        two blocks.
+        between two blocks.
         """
         self._stopped = True
 
@@ -80,7 +154,7 @@ class CaptionStream:
         try:
             with self._reading() as blocks:
                 for block in self._until_stopped(blocks):
-                    yield from self._controls.process_commands(self._captioner.live_settings)
+                    yield from self._controls.process_commands(self._captioner)
                     yield from self._transcribe(block)
         except Exception as error:
             failure = error

@@ -7,8 +7,7 @@ import pytest
 from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.events import Completed, Started
-from whisper_hailo.live.timeline import StreamClock
+from whisper_hailo.live.events import Completed, Started, StreamClock
 
 
 class Times:

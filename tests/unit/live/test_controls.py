@@ -10,12 +10,12 @@ import pytest
 from tests.unit.live.scripted import Loudness, Speller
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.controls import Controls, LiveSettings
 from whisper_hailo.live.events import Marker
+from whisper_hailo.live.stream import Controls
 
 
-def settings() -> LiveSettings:
-    return Captioner(Speller(), Loudness()).live_settings
+def settings() -> Captioner:
+    return Captioner(Speller(), Loudness())
 
 
 def test_a_wish_is_answered_when_it_was_told_of() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whisper_hailo.live.timeline import FrameBuffer
+from whisper_hailo.live.segmenter import FrameBuffer
 
 FRAME = 512
 

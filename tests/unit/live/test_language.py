@@ -95,7 +95,7 @@ def test_segment_that_was_cut_keeps_its_language_to_its_end() -> None:
     """Another is asked for in the middle of it."""
     captioner = Captioner(Polyglot(language="de"), Loudness(), quick(max_segment_s=1.5))
     events = list(captioner.feed(speech(range(4))))
-    captioner.live_settings.change({"language": "en"})
+    captioner.change({"language": "en"})
     events += captioner.feed(np.concatenate([speech(range(4, 7)), PAUSE, SHORT, PAUSE]))
     finals = [event for event in events if isinstance(event, Completed)]
     assert [event.reason for event in finals] == ["length", "silence", "silence"]
@@ -113,7 +113,7 @@ def test_segment_that_was_cut_keeps_its_language_to_its_end() -> None:
     ],
 )
 def test_where_something_may_not_be_changed_so_nothing_is(wrong: dict[str, object]) -> None:
-    settings = Captioner(Polyglot(language="de"), Loudness(), quick()).live_settings
+    settings = Captioner(Polyglot(language="de"), Loudness(), quick())
     before = settings.settings
     assert before["language"] == "de"
     with pytest.raises(OptionError):

@@ -13,7 +13,7 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.commit_policy import Agreement, RunningText
+from whisper_hailo.live.commit_policy import CommitPolicy, RunningText
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.listener import FinishedSegment, RunningSegment, SegmentListener
 from whisper_hailo.live.options import CaptionOptions
@@ -50,7 +50,7 @@ def listening(engine: Guesser) -> tuple[SegmentListener, CaptionStatistics]:
 
 
 def segment() -> RunningSegment:
-    return RunningSegment(0, RunningText(Agreement(1.0)), 0)
+    return RunningSegment(0, RunningText(CommitPolicy("agreement", 1.0)), 0)
 
 
 def test_a_word_or_two_do_not_settle_the_language() -> None:
@@ -96,7 +96,7 @@ def test_found_language_is_forgotten_when_another_is_asked_for() -> None:
 
 def test_carried_text_is_the_draft_until_something_was_heard() -> None:
     left = Draft((1, 2, 3))
-    running = RunningSegment(1, RunningText(Agreement(1.0)), 0, carried=left)
+    running = RunningSegment(1, RunningText(CommitPolicy("agreement", 1.0)), 0, carried=left)
     assert running.draft is left
     running.shown = 16_000
     assert running.draft == Draft()
@@ -172,9 +172,9 @@ def test_what_is_changed_of_running_captions_holds_at_once() -> None:
     captioner = Captioner(Speller(), Loudness(), CaptionOptions(min_silence_s=0.5))
     said = np.concatenate([speech(range(4)), audio(1.0)])
     assert isinstance(list(captioner.feed(said))[-1], Completed)
-    event = captioner.live_settings.change({"min_silence_s": 1.5})
+    event = captioner.change({"min_silence_s": 1.5})
     assert event.settings["min_silence_s"] == 1.5
-    assert captioner.live_settings.settings == event.settings
+    assert captioner.settings == event.settings
     assert not any(isinstance(event, Completed) for event in captioner.feed(said))
 
 
@@ -237,7 +237,7 @@ HEARD = BufferText((BufferWord(" a", (1,)),), "en")
         ({}, {"start": 15_000}, False),
         ({}, {"language": "de"}, False),
         ({}, {"speaker": 1}, False),
-        ({}, {"text": RunningText(Agreement(1.0))}, False),
+        ({}, {"text": RunningText(CommitPolicy("agreement", 1.0))}, False),
         ({"text": BufferText((), "en")}, {}, False),
         ({"text": replace(HEARD, translation="b")}, {}, False),
         ({"audio": audio(13)}, {}, False),
@@ -247,7 +247,7 @@ def test_near_text_of_one_speaker_and_language_is_context(
     before: dict[str, Any], running: dict[str, Any], joins: bool
 ) -> None:
     finished = replace(FinishedSegment(audio(1), 16_000, HEARD, None), **before)
-    text = RunningText(Agreement(1.0))
+    text = RunningText(CommitPolicy("agreement", 1.0))
     text.update(HEARD, 1.0)
     now = RunningSegment(1, **({"text": text, "start": 16_000, "language": "en"} | running))
     joined = finished.joined(now, audio(2), 30.0)

@@ -9,7 +9,7 @@ import pytest
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag_of
-from whisper_hailo.live.commit_policy import Agreement, AlignAtt, commit_policy
+from whisper_hailo.live.commit_policy import CommitPolicy
 from whisper_hailo.live.options import CaptionOptions
 
 
@@ -73,9 +73,11 @@ def test_what_may_change_while_captions_run() -> None:
 
 
 def test_commit_policy_by_name_has_its_own_settle() -> None:
-    assert commit_policy(CaptionOptions()) == Agreement(2.0)
-    assert commit_policy(CaptionOptions(policy="alignatt")) == AlignAtt(1.0)
-    assert commit_policy(CaptionOptions(policy="alignatt", settle_s=0.0)) == AlignAtt(0.0)
+    assert CommitPolicy.of(CaptionOptions()) == CommitPolicy("agreement", 2.0)
+    assert CommitPolicy.of(CaptionOptions(policy="alignatt")) == CommitPolicy("alignatt", 1.0)
+    assert CommitPolicy.of(CaptionOptions(policy="alignatt", settle_s=0.0)) == CommitPolicy(
+        "alignatt", 0.0
+    )
     assert CaptionOptions(policy="alignatt").changeable["settle_s"] == 1.0
     with pytest.raises(OptionError, match="agreement"):
         CaptionOptions(policy="wait-k")  # type: ignore[arg-type]

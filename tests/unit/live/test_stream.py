@@ -14,10 +14,9 @@ from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence,
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Marker, Partial, Started
 from whisper_hailo.live.sources.source import LOOK_S, AudioQueue, Block, Interruption, Pace, nothing
-from whisper_hailo.live.stream import CaptionStream
+from whisper_hailo.live.stream import CaptionStream, Controls
 from whisper_hailo_lab.captions.event_checks import violations
 
 

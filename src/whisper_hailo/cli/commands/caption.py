@@ -32,7 +32,6 @@ from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
     from whisper_hailo.live.captioner import Captioner
-    from whisper_hailo.live.controls import Controls
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile
     from whisper_hailo.live.outputs.recording import FlacRecording
     from whisper_hailo.live.outputs.replacements import Replacements
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.sources.pcm import BrowserSource
     from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
-    from whisper_hailo.live.stream import CaptionStream
+    from whisper_hailo.live.stream import CaptionStream, Controls
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
 logger = logging.getLogger(__name__)
@@ -58,10 +57,9 @@ def caption(
     """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.live.captioner import Captioner
-    from whisper_hailo.live.controls import Controls
     from whisper_hailo.live.outputs.files import CUES, caption_files
     from whisper_hailo.live.sources.wrappers import PausableSource
-    from whisper_hailo.live.stream import CaptionStream
+    from whisper_hailo.live.stream import CaptionStream, Controls
 
     if source.list_devices:
         return _list_devices()
@@ -185,7 +183,7 @@ def _web(
         place,
         browser=browser,
         controls=controls,
-        settings=captioner.live_settings.settings,
+        settings=captioner.settings,
         layout=layout,
     )
 

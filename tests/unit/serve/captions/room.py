@@ -16,11 +16,10 @@ from tests.unit.serve.captions.serving import PATIENCE_S, needs_web
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Event
 from whisper_hailo.live.sources.source import Block, Pace
 from whisper_hailo.live.sources.wrappers import PausableSource
-from whisper_hailo.live.stream import CaptionStream
+from whisper_hailo.live.stream import CaptionStream, Controls
 from whisper_hailo_lab.captions.event_checks import violations
 
 TOKEN = "sesame-open-now"  # noqa: S105 - of these tests
@@ -102,7 +101,7 @@ def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> 
         lambda: captioner.statistics,
         place,
         controls=controls,
-        settings=captioner.live_settings.settings,
+        settings=captioner.settings,
         **options,
     ) as view:
 

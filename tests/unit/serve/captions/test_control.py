@@ -14,9 +14,9 @@ from tests.unit.serve.captions.room import TOKEN, InAnyLanguage, ask, heard, roo
 from tests.unit.serve.captions.serving import PATIENCE_S, connect
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Away, Cleared, Completed, Marker, Settings
 from whisper_hailo.live.sources.pcm import BrowserSource
+from whisper_hailo.live.stream import Controls
 from whisper_hailo.serve.routes.captions.view import Access
 
 
@@ -236,4 +236,4 @@ def test_greedy_client_is_told_to_wait_and_forgotten_when_gone() -> None:
     asked[3].cancel()
     with pytest.raises(OptionError, match="32 others wait already"):
         asked[-1].result(PATIENCE_S)
-    assert len(list(controls.process_commands(captioner.live_settings))) == 31
+    assert len(list(controls.process_commands(captioner))) == 31

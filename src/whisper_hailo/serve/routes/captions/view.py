@@ -22,11 +22,11 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.http.addresses import Authority, Hosts, Tls, is_loopback, listen, own_address
 from whisper_hailo.http.connections import ConnectionLimiter
-from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.outputs.files import CUES
 from whisper_hailo.live.sources.pcm import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.live.stream import Controls
 from whisper_hailo.serve.logs import rate_limited_network_log
 from whisper_hailo.serve.routes.captions.feeds import PIECE_S, Broadcast, MediaSegments, Message
 from whisper_hailo.text.subtitles import Layout
