@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from whisper_hailo.live.events import CaptionWord, Completed, Partial
-from whisper_hailo.live.sources.pcm import BrowserSource
+from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.live.stream import Controls
 from whisper_hailo.serve.routes.captions.view import PageAddress, WebView

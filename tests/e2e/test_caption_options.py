@@ -18,7 +18,7 @@ pytest.importorskip("websockets", reason="the web extra is not installed")
 from tests.e2e.browser import WAIT_MS, opened
 from tests.e2e.talk import SENTENCES, give, said, saying, stage
 from whisper_hailo.live.events import Away, CaptionWord
-from whisper_hailo.live.sources.pcm import BrowserSource
+from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.serve.routes.captions.view import WebView
 
 SIZE = "() => parseFloat(getComputedStyle(document.getElementById('log')).fontSize)"

@@ -30,8 +30,8 @@ from whisper_hailo.live.outputs.growing_file import Rotation
 
 if TYPE_CHECKING:
     from whisper_hailo.live.engine import CaptionEngine
-    from whisper_hailo.live.outputs.recording import FlacRecording
     from whisper_hailo.live.outputs.replacements import Replacements
+    from whisper_hailo.live.outputs.retried import FlacRecording
     from whisper_hailo.serve.routes.captions.view import PageAddress
     from whisper_hailo.text.subtitles import Layout
     from whisper_hailo.transcription.transcriber import Transcriber
@@ -204,7 +204,7 @@ class ShowOptions:
         if self.record is None:
             return None
         from whisper_hailo.live.outputs.files import identity
-        from whisper_hailo.live.outputs.recording import FlacRecording
+        from whisper_hailo.live.outputs.retried import FlacRecording
 
         recording = FlacRecording(self.record, self.rotate)
         recording.file.check(identity(audio))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections import Counter
@@ -39,6 +40,13 @@ _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _ELLIPSIS: Final = "…"
+
+BEHIND_S: Final = 5.0
+"""A reader has lost the speaker by then."""
+
+_CAUGHT_UP_S: Final = 1.0
+
+logger = logging.getLogger(__name__)
 
 
 class JsonView:
@@ -252,6 +260,29 @@ def _between(event: Lost | Away | Back | Control) -> str:
         case Settings():
             changed = ", ".join(f"{name} {value}" for name, value in event.settings.items())
             return f"settings from {event.start_s:.2f} s on: {changed}"
+
+
+class LatencyWarning:
+    """Warns once when the captions whose statistics these are fall behind, with advice."""
+
+    def __init__(self, statistics: CaptionStatistics) -> None:
+        self._statistics = statistics
+        self._is_told = False
+
+    def put(self, event: Event) -> None:
+        """Check how late a final text came."""
+        if not isinstance(event, Completed):
+            return
+        behind_s = self._statistics.behind_s
+        if behind_s > BEHIND_S and not self._is_told:
+            self._is_told = True
+            logger.warning(
+                "captions are %.0f s behind what is said: this machine has too much to compute; "
+                "take a smaller --model, --min-partial 1, or end other programs",
+                behind_s,
+            )
+        elif behind_s < _CAUGHT_UP_S:
+            self._is_told = False
 
 
 def _columns(text: str) -> int:

@@ -72,7 +72,7 @@ class Fuzzed:
 
     def prepare(self, base: Path) -> None:
         """Start the server, and have done what is slow the first time only."""
-        from whisper_hailo.live.sources.pcm import BrowserSource
+        from whisper_hailo.live.sources.network import BrowserSource
         from whisper_hailo.live.statistics import CaptionStatistics
         from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 

@@ -33,10 +33,9 @@ from whisper_hailo.text.subtitles import Layout
 if TYPE_CHECKING:
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile
-    from whisper_hailo.live.outputs.recording import FlacRecording
     from whisper_hailo.live.outputs.replacements import Replacements
-    from whisper_hailo.live.outputs.sinks import EventSink
-    from whisper_hailo.live.sources.pcm import BrowserSource
+    from whisper_hailo.live.outputs.retried import EventSink, FlacRecording
+    from whisper_hailo.live.sources.network import BrowserSource
     from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream, Controls
@@ -138,7 +137,7 @@ def _recorded(
     source: AudioSource, recording: FlacRecording | None, stack: contextlib.ExitStack
 ) -> AudioSource:
     """Wrap a source so that it is recorded, if requested, and open it."""
-    from whisper_hailo.live.outputs.recording import RecordedSource
+    from whisper_hailo.live.outputs.retried import RecordedSource
 
     if recording is not None:
         source = RecordedSource(source, stack.enter_context(recording))
@@ -152,8 +151,8 @@ def _sinks(
     stack: contextlib.ExitStack,
 ) -> list[EventSink]:
     """Open the outputs of events except the page; files come before the view."""
-    from whisper_hailo.cli.caption_views import VerboseView
-    from whisper_hailo.live.outputs.sinks import LatencyWarning, RetriedSink
+    from whisper_hailo.cli.caption_views import LatencyWarning, VerboseView
+    from whisper_hailo.live.outputs.retried import RetriedSink
 
     stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
     verbose = [VerboseView(statistics)] if is_verbose() else []
@@ -163,7 +162,7 @@ def _sinks(
 
 def _browser(source: SourceOptions) -> BrowserSource | None:
     """Return a browser's microphone, if `--mic browser` asks for it."""
-    from whisper_hailo.live.sources.pcm import BrowserSource
+    from whisper_hailo.live.sources.network import BrowserSource
 
     return BrowserSource() if source.mic == "browser" else None
 

@@ -37,8 +37,7 @@ def open_source(
     Raises:
         OptionError: none of them, or several.
     """
-    from whisper_hailo.live.sources.file import FileSource
-    from whisper_hailo.live.sources.pcm import PcmSource
+    from whisper_hailo.live.sources.file import FileSource, PcmSource
     from whisper_hailo.live.sources.wrappers import ADDRESS_PATIENCE_S, ReopenedSource
 
     if (what is None) == (microphone is None):

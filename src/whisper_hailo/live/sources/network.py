@@ -1,4 +1,4 @@
-"""RTSP, HTTP and other streams through FFmpeg (`av`)."""
+"""RTSP, HTTP and other streams through FFmpeg (`av`), or a browser's microphone over a socket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.sources.source import Block, Pace
+from whisper_hailo.live.sources.source import AudioQueue, Block, Pace
 
 TIMEOUT_S: Final = 10.0
 """For each answer."""
@@ -170,3 +170,30 @@ class AudioWatchdog:
 def _samples(frame: Any) -> FloatArray:  # noqa: ANN401 - a class without types
     samples: FloatArray = frame.to_ndarray().reshape(-1).astype(np.float32)
     return samples
+
+
+class BrowserSource(Closing):
+    """Takes 16-bit little-endian mono samples at 16 kHz from a browser, over a socket."""
+
+    pace = Pace.PULL  # the browser keeps them meanwhile
+    endless = True
+    name = "a browser's microphone"
+
+    def __init__(self) -> None:
+        self._queue = AudioQueue()
+
+    def open(self) -> Self:
+        """Do nothing: the page asks for the microphone."""
+        return self
+
+    def push(self, raw: bytes) -> float:
+        """Take whole samples, on the server's thread; return the seconds without room."""
+        samples = np.frombuffer(raw[: len(raw) & ~1], dtype="<i2").astype(np.float32) / 32768.0
+        return self._queue.put(Block(samples, time.perf_counter())) / SAMPLE_RATE_HZ
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield what came, until the source is closed."""
+        return self._queue.blocks()
+
+    def close(self) -> None:
+        self._queue.end()

@@ -23,7 +23,7 @@ from tests.unit.cli.commands.captioned import (
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
 from whisper_hailo.live.outputs.files import CUES
-from whisper_hailo.live.sources.pcm import BrowserSource
+from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.sources.source import Block
 from whisper_hailo.live.stream import Controls
 

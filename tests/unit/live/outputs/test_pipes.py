@@ -17,7 +17,7 @@ from tests.unit.live.outputs.test_growing import Disk, names
 from whisper_hailo.audio import open_audio
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
-from whisper_hailo.live.outputs.recording import FlacRecording
+from whisper_hailo.live.outputs.retried import FlacRecording
 from whisper_hailo.live.sources.source import Block
 
 

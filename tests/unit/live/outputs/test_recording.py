@@ -19,9 +19,9 @@ from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.flac import recorded_s
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.outputs import recording as module
+from whisper_hailo.live.outputs import retried as module
 from whisper_hailo.live.outputs.growing_file import Rotation
-from whisper_hailo.live.outputs.recording import FlacRecording, RecordedSource
+from whisper_hailo.live.outputs.retried import FlacRecording, RecordedSource
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.source import Block, Interruption, nothing
 

@@ -12,7 +12,7 @@ from tests.unit.live.sources.listening import heard
 from tests.unit.sounds import similarity, tone
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.pcm import PcmSource
+from whisper_hailo.live.sources.file import PcmSource
 
 
 @pytest.mark.parametrize("rate_hz", [16_000, 48_000, 11_025])
@@ -151,13 +151,13 @@ def test_a_pipe_from_which_nothing_comes_for_a_while_goes_on(
                 os.close(writing)
             return len(looks) > 2
 
-    monkeypatch.setattr("whisper_hailo.live.sources.pcm.select.poll", Poll)
+    monkeypatch.setattr("whisper_hailo.live.sources.file.select.poll", Poll)
     with os.fdopen(reading):
         assert heard(PcmSource(reading)).size == 4
 
 
 def test_when_a_piece_came_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.pcm.time.perf_counter", lambda: 7.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.file.time.perf_counter", lambda: 7.0)
     reading, writing = os.pipe()
     os.write(writing, bytes(8))
     os.close(writing)

@@ -20,9 +20,8 @@ from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources import open_source
-from whisper_hailo.live.sources.file import FileSource
+from whisper_hailo.live.sources.file import FileSource, PcmSource
 from whisper_hailo.live.sources.network import NetworkSource
-from whisper_hailo.live.sources.pcm import PcmSource
 from whisper_hailo.live.sources.source import Block, Interruption, Pace
 from whisper_hailo.live.sources.wrappers import ReopenedSource
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.serve.captions.serving import PATIENCE_S, serve
-from whisper_hailo.live.sources.pcm import BrowserSource
+from whisper_hailo.live.sources.network import BrowserSource
 
 _FASTER = 20
 

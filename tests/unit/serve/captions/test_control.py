@@ -15,7 +15,7 @@ from tests.unit.serve.captions.serving import PATIENCE_S, connect
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Cleared, Completed, Marker, Settings
-from whisper_hailo.live.sources.pcm import BrowserSource
+from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.stream import Controls
 from whisper_hailo.serve.routes.captions.view import Access
 

@@ -21,7 +21,7 @@ from tests.unit.serve.captions.serving import (
     told,
 )
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.live.sources.pcm import BrowserSource
+from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.serve.routes.captions.view import frame_ancestors
 

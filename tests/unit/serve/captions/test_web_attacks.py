@@ -17,7 +17,7 @@ import pytest
 
 from tests.unit.serve.captions.serving import PATIENCE_S, connect, dial, needs_web, serve
 from whisper_hailo.live.events import CaptionWord, Completed
-from whisper_hailo.live.sources.pcm import BrowserSource
+from whisper_hailo.live.sources.network import BrowserSource
 
 TEXT, BINARY, PING = 1, 2, 9
 CLOSED = b"\x88"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.unit.serve.captions.serving import PATIENCE_S, connect, serve, told
-from whisper_hailo.live.sources.pcm import BrowserSource
+from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.sources.source import AudioQueue, Pace
 
 
@@ -127,7 +127,7 @@ def test_flooding_browser_is_taken_at_the_speed_of_speech(
     from websockets.exceptions import ConnectionClosed
 
     monkeypatch.setattr(
-        "whisper_hailo.live.sources.pcm.AudioQueue", partial(AudioQueue, limit_s=3.0)
+        "whisper_hailo.live.sources.network.AudioQueue", partial(AudioQueue, limit_s=3.0)
     )
     waits: list[float] = []
     wait = asyncio.sleep

@@ -20,7 +20,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.strict_json import parse_json_object
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import Hosts
-from whisper_hailo.live.sources.pcm import BrowserSource
+from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.stream import Command, Controls
 from whisper_hailo.serve.access import AccessMiddleware
 from whisper_hailo.serve.quota import Quota

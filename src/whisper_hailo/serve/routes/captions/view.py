@@ -24,7 +24,7 @@ from whisper_hailo.http.addresses import Authority, Hosts, Tls, is_loopback, lis
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.outputs.files import CUES
-from whisper_hailo.live.sources.pcm import BrowserSource
+from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.live.stream import Controls
 from whisper_hailo.serve.logs import rate_limited_network_log

@@ -10,8 +10,8 @@ import pytest
 from whisper_hailo.core.errors import AudioError, OutputError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.live.events import Completed, Event, Partial, Started
-from whisper_hailo.live.outputs import sinks
-from whisper_hailo.live.outputs.sinks import RetriedSink
+from whisper_hailo.live.outputs import retried as module
+from whisper_hailo.live.outputs.retried import RetriedSink
 
 START = Started(0, 0.0, 0.3, 0.1)
 PART = Partial(0, 0.0, 0.5, (), (), 0, 0.5, 0.2)
@@ -112,7 +112,7 @@ def test_error_of_source_is_told_rather_than_one_of_closing(
 
 def overfull(monkeypatch: pytest.MonkeyPatch) -> tuple[Failing, RetriedSink]:
     """A sink that failed at five events, of which three may wait."""
-    monkeypatch.setattr(sinks, "MOST_WAITING", 3)
+    monkeypatch.setattr(module, "MOST_WAITING", 3)
     sink = Failing()
     sink.well = False
     retried = RetriedSink(sink, now=lambda: 0.0).open()

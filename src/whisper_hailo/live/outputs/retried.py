@@ -1,4 +1,4 @@
-"""The sound beside its captions: a FLAC file that can be read whenever the program is killed."""
+"""Outputs that are retried when a disk is full or a reader is gone: of events, and of the audio."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, Self
+from types import TracebackType
+from typing import Final, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.audio.flac import FlacBytes
 from whisper_hailo.core.errors import OptionError, OutputError, display_path
+from whisper_hailo.core.protocols import Closeable, Closing
 from whisper_hailo.core.timing import Backoff
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.events import Event, Partial
 from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
-from whisper_hailo.live.outputs.sinks import ClosingOutput
 from whisper_hailo.live.sources.source import AudioSource, Block
 from whisper_hailo.live.sources.wrappers import SourceAround
 
 logger = logging.getLogger(__name__)
+
+MOST_WAITING: Final = 20_000
+"""Events that wait for a sink, partials not among them: those of a day, some 20 MiB."""
 
 MAX_WAITING_S: Final = 600.0
 """Sound that waits until there is room for it: 19 MB."""
@@ -31,6 +36,121 @@ _MOST_SILENCE_S: Final = 600.0
 
 _SYNC_S: Final = 5.0
 """So much a power cut may take."""
+
+
+class EventSink(Protocol):
+    """Takes the events of one stream in their order."""
+
+    def put(self, event: Event) -> None:
+        """Take an event.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        ...
+
+
+class ClosingSink(EventSink, Closeable, Protocol):
+    """An event sink that is opened and closed."""
+
+    name: str
+
+
+class _RetriedOutput(Closing):
+    """An output whose failures are retried with growing waits, while captions go on.
+
+    A failure on closing never hides an earlier error.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._wait = Backoff(now)
+
+    def _try(self, name: str, step: Callable[[], None]) -> bool:
+        """Run a step, unless its back-off has not passed yet; return whether it succeeded."""
+        if not self._wait.is_over:
+            return False
+        try:
+            step()
+        except OutputError as error:
+            if not self._wait.n_failures:
+                logger.warning("%s; captions go on, and it is tried again", error)
+            self._wait.fail()
+            return False
+        if self._wait.n_failures:
+            logger.warning("%s is written again", name)
+            self._wait.succeed()
+        return True
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except OutputError as error:
+            if exc is None:
+                raise
+            logger.warning("%s", error)
+
+
+class RetriedSink(_RetriedOutput):
+    """A sink that is opened, closed and retried; meanwhile events wait, except partials.
+
+    Args:
+        sink: not open yet.
+        now: a monotonic clock in seconds.
+    """
+
+    def __init__(self, sink: ClosingSink, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(now)
+        self._sink = sink
+        self._waiting: deque[Event] = deque()
+        self._n_dropped = 0
+
+    def open(self) -> Self:
+        """Open the sink.
+
+        Raises:
+            OutputError: it cannot be opened at all.
+        """
+        self._sink.open()
+        return self
+
+    def put(self, event: Event) -> None:
+        """Take an event, even while the sink fails."""
+        self._waiting.append(event)
+        if self._try(self._sink.name, self._write):
+            return
+        if isinstance(self._waiting[-1], Partial):
+            self._waiting.pop()  # later events replace it
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popleft()
+            self._n_dropped += 1
+
+    def close(self) -> None:
+        """Write what waits, for the last time.
+
+        Raises:
+            OutputError: that failed; the message counts the missing events.
+        """
+        why = f"{self._sink.name} could not be written for too long"
+        try:
+            self._write()
+        except OutputError as error:
+            why = str(error)
+        self._sink.close()
+        n_lost = len(self._waiting) + self._n_dropped
+        self._waiting.clear()
+        self._n_dropped = 0
+        if n_lost:
+            raise OutputError(f"{why}; {n_lost} events are not in it")
+
+    def _write(self) -> None:
+        while self._waiting:
+            self._sink.put(self._waiting[0])
+            self._waiting.popleft()
 
 
 class _FlacFile(GrowingFile):
@@ -48,10 +168,11 @@ class _FlacFile(GrowingFile):
         return super()._is_full(0)
 
 
-class FlacRecording(ClosingOutput):
+class FlacRecording(_RetriedOutput):
     """Writes the audio of a source into a FLAC file, 16 kHz mono, on the captions' timeline.
 
-    Lost audio is silence in it. On a full disk audio waits for `MAX_WAITING_S`; captions go on.
+    It can be read whenever the program is killed. Lost audio is silence in it. On a full disk audio
+    waits for `MAX_WAITING_S`.
 
     Args:
         path: name of the first file; each run has files of its own.
@@ -72,22 +193,17 @@ class FlacRecording(ClosingOutput):
             raise OptionError(
                 f"--record is {display_path(path)}, expected a name that ends in .flac"
             )
+        super().__init__(now)
         self.file = _FlacFile(path, rotation)
         self._flac: FlacBytes | None = None
         self._waiting: deque[NDArray[np.int16]] = deque()
         self._n_waiting = 0
         self._n_lost = 0
         self._torn = False  # what waits does not follow what was written
-        self._wait = Backoff(now)
         self._now = now
         self._synced_s = now()
 
     def open(self) -> Self:
-        """Begin a file.
-
-        Raises:
-            OutputError: the place is not writable, or a foreign file is there.
-        """
         self.file.open()
         return self
 
@@ -96,7 +212,7 @@ class FlacRecording(ClosingOutput):
         self._add(np.rint(np.clip(block.audio, -1.0, 1.0) * 32767.0).astype(np.int16))
         away = block.interruption.n_samples if block.interruption is not None else 0
         if away > _MOST_SILENCE_S * SAMPLE_RATE_HZ:
-            self._insist(self._finish_part)
+            self._try(self.file.name, self._finish_part)
         else:
             self._add(np.zeros(block.n_lost + away, np.int16))
 
@@ -111,18 +227,15 @@ class FlacRecording(ClosingOutput):
             self._finish_part()
         except OutputError as error:
             self._n_lost += self._n_waiting
-            raise OutputError(f"{error}; {self._lost_s:.1f} s of sound are not in it") from error
+            raise self._missing(str(error)) from error
         finally:
             self.file.close()
         if self._n_lost:
-            raise OutputError(
-                f"{self.file.name} could not be written for too long; {self._lost_s:.1f} s of "
-                "sound are not in it"
-            )
+            raise self._missing(f"{self.file.name} could not be written for too long")
 
-    @property
-    def _lost_s(self) -> float:
-        return self._n_lost / SAMPLE_RATE_HZ
+    def _missing(self, why: str) -> OutputError:
+        lost_s = self._n_lost / SAMPLE_RATE_HZ
+        return OutputError(f"{why}; {lost_s:.1f} s of sound are not in it")
 
     def _add(self, samples: NDArray[np.int16]) -> None:
         if not samples.size:
@@ -134,29 +247,10 @@ class FlacRecording(ClosingOutput):
             self._n_waiting -= gone
             self._n_lost += gone
             self._torn = True
-        self._insist(self._write)
-
-    def _insist(self, step: Callable[[], None]) -> None:
-        """Run an action that may fail, unless its back-off has not passed yet."""
-        if not self._wait.is_over:
-            return
-        try:
-            step()
-        except OutputError as error:
-            if not self._wait.n_failures:
-                logger.warning("%s; captions go on, and it is tried again", error)
-            self._wait.fail()
-            return
-        if self._wait.n_failures:
-            logger.warning("%s is written again", self.file.name)
-            self._wait.succeed()
+        self._try(self.file.name, self._write)
 
     def _write(self) -> None:
-        """Encode and write what waits.
-
-        Raises:
-            OutputError: it cannot be written; what was not encoded goes on waiting.
-        """
+        """Encode and write what waits; what was not encoded goes on waiting if that fails."""
         if self._torn or self.file.is_due():
             self._finish_part()
             self._torn = False
@@ -197,12 +291,7 @@ class FlacRecording(ClosingOutput):
 
 
 class RecordedSource(SourceAround):
-    """A source whose audio is recorded as it is read.
-
-    Args:
-        source: opened and closed with this one.
-        recording: open while it is read.
-    """
+    """A source whose audio is recorded as it is read."""
 
     def __init__(self, source: AudioSource, recording: FlacRecording) -> None:
         super().__init__(source)

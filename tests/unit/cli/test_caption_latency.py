@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
+from whisper_hailo.cli.caption_views import LatencyWarning
 from whisper_hailo.live.events import Completed, Started
-from whisper_hailo.live.outputs.sinks import LatencyWarning
 from whisper_hailo.live.statistics import CaptionStatistics
 
 
