@@ -11,7 +11,7 @@ from whisper_hailo.backends.moonshine import MAX_S, SIZES, Moonshine
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText
 from whisper_hailo.decoding.options import (
     AntiRepetition,
     DecodingOptions,
@@ -43,11 +43,7 @@ def caption_defaults(anti_repetition: AntiRepetition) -> DecodingOptions:
 
 
 def options_in(options: DecodingOptions, language: str) -> DecodingOptions:
-    """Return options for one language, or for `auto`.
-
-    Raises:
-        OptionError: the language is unknown.
-    """
+    """Return options for one language, or for `auto`."""
     return replace(options, language=language, detect_each_window=False)
 
 
@@ -75,27 +71,11 @@ class CaptionEngine(Protocol):
         """
         ...
 
-    def transcribe(
-        self,
-        audio: FloatArray,
-        draft: Draft,
-        *,
-        language: str | None = ...,
-        previous_language: str | None = ...,
-        word_times: bool = ...,
-        hold_back_s: float = ...,
-    ) -> BufferText:
-        """Transcribe a buffer.
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        """Transcribe a buffer, in the engine's own language where none is known.
 
-        Args:
-            audio: `(n_samples,)` float32 16 kHz mono.
-            draft: what its text may begin with; an engine without drafts ignores it.
-            language: code, where it is known; `None`: the engine's own.
-            previous_language: of the speech before, which unsure detection keeps.
-            word_times: the buffer is a whole segment: give word times and the translation, if
-                possible.
-            hold_back_s: more audio follows; end the text where it guesses at what the last seconds
-                say. An engine that cannot tell ignores it.
+        One with word times is a whole segment: it has its translation, too. An engine ignores what
+        it cannot do.
         """
         ...
 
@@ -147,7 +127,6 @@ class TranscriberEngine:
         return self._options.language
 
     def in_language(self, language: str) -> TranscriberEngine:
-        """Return the same transcriber for another language; see `CaptionEngine`."""
         options = options_in(self._options, language)
         if self._translates:
             options = replace(options, task="translate")
@@ -156,22 +135,9 @@ class TranscriberEngine:
     def _with(self, options: DecodingOptions) -> TranscriberEngine:
         return TranscriberEngine(self._transcriber, options, trim_window=self._trim_window)
 
-    def transcribe(
-        self,
-        audio: FloatArray,
-        draft: Draft,
-        *,
-        language: str | None = None,
-        previous_language: str | None = None,
-        word_times: bool = False,
-        hold_back_s: float = 0.0,
-    ) -> BufferText:
-        """Transcribe a buffer; see `CaptionEngine`."""
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
         options = self._options
-        if language is not None:
-            options = options_in(options, language)
-        buffer = PartialBuffer(audio, draft, word_times, hold_back_s, previous_language)
-        return self._run(buffer, options)
+        return self._run(buffer, options if language is None else options_in(options, language))
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
         return self._transcriber.transcribe_running(
@@ -190,7 +156,7 @@ def warm_up(engine: CaptionEngine) -> None:
     """Transcribe quiet noise, so that the first words do not wait for memory to be allocated."""
     noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
     for _ in range(_WARM_UPS):
-        engine.transcribe(noise, Draft())
+        engine.transcribe(PartialBuffer(noise, Draft()))
 
 
 LONGEST_S: Final = 9.0
@@ -203,9 +169,6 @@ class MoonshineEngine(Closing):
     Args:
         source: a size, such as `tiny-streaming`, or a folder with the weights.
         content_s: seconds of the longest buffer.
-
-    Raises:
-        OptionError: `content_s` is more than the package takes.
     """
 
     def __init__(self, source: str = SIZES[0], content_s: float = LONGEST_S) -> None:
@@ -230,36 +193,20 @@ class MoonshineEngine(Closing):
         return "en"
 
     def in_language(self, language: str) -> MoonshineEngine:
-        """Return itself, for English.
-
-        Raises:
-            OptionError: another language.
-        """
         if language != self.language:
             raise OptionError(f"the language is {language!r}, Moonshine hears English only (en)")
         return self
 
     def open(self) -> Self:
-        """Load the weights; see `Moonshine.open`."""
         self._model.open()
         return self
 
     def close(self) -> None:
         self._model.close()
 
-    def transcribe(
-        self,
-        audio: FloatArray,
-        draft: Draft,
-        *,
-        language: str | None = None,
-        previous_language: str | None = None,
-        word_times: bool = False,
-        hold_back_s: float = 0.0,
-    ) -> BufferText:
-        """Transcribe a buffer; all but the audio is ignored."""
-        del draft, language, previous_language, word_times, hold_back_s
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        del language
         clock = StageClock()
         with clock.stage("total"), clock.stage("decode"):
-            text = self._model.transcribe(audio)
+            text = self._model.transcribe(buffer.audio)
         return BufferText(words_of_text(text), "en", timings=clock.timings())

@@ -16,6 +16,7 @@ from whisper_hailo.live.commit_policy import MARKS, RunningText, words_behind
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.transcription.partials import PartialBuffer
 
 _ATTEMPTS: Final = 3
 """A final text is asked for so often from a device that fails."""
@@ -214,16 +215,10 @@ class SegmentListener:
         draft = draft or running.draft
         if not self.options.drafts:
             draft = replace(draft, tokens=draft.tokens[: draft.n_fixed])
+        buffer = PartialBuffer(audio, draft, word_times, hold_back_s, self._language)
         figures, begin = self._statistics, perf_counter()
         try:
-            result = self._engine.transcribe(
-                audio,
-                draft,
-                language=language,
-                previous_language=self._language,
-                word_times=word_times,
-                hold_back_s=hold_back_s,
-            )
+            result = self._engine.transcribe(buffer, language)
         except DeviceError:
             figures.n_engine_faults += 1
             raise

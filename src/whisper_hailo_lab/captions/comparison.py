@@ -17,6 +17,7 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import CaptionEngine, warm_up
 from whisper_hailo.live.events import Completed, Event, Partial
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import violations
 
 TEN_SECONDS: Final = 10 * SAMPLE_RATE_HZ
@@ -83,27 +84,11 @@ class WatchedEngine:
         engine = self.setup.engine.in_language(language)
         return WatchedEngine(replace(self.setup, engine=engine))
 
-    def transcribe(
-        self,
-        audio: FloatArray,
-        draft: Draft,
-        *,
-        language: str | None = None,
-        previous_language: str | None = None,
-        word_times: bool = False,
-        hold_back_s: float = 0.0,
-    ) -> BufferText:
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
         """Hear a buffer; see `CaptionEngine`."""
-        given = draft if self.setup.keeps else Draft()
-        result = self.setup.engine.transcribe(
-            audio,
-            given,
-            language=language,
-            previous_language=previous_language,
-            word_times=word_times,
-            hold_back_s=hold_back_s,
-        )
-        self.last = EngineCall(audio.size / SAMPLE_RATE_HZ, given, result)
+        given = buffer if self.setup.keeps else replace(buffer, draft=Draft())
+        result = self.setup.engine.transcribe(given, language)
+        self.last = EngineCall(given.audio.size / SAMPLE_RATE_HZ, given.draft, result)
         return result
 
 

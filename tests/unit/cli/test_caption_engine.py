@@ -22,6 +22,7 @@ from whisper_hailo.decoding.options import PRESETS, DecodingOptions, PromptOptio
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.partials import PartialBuffer
 
 
 @dataclass
@@ -136,6 +137,6 @@ def test_moonshine(
     model, options = CaptionModel(moonshine="tiny"), CaptionOptions(max_segment_s=longest_s)
     engine = caption_engine(model, given(), options, "", stack)
     assert (engine.name, engine.content_s) == ("Moonshine tiny", content_s)
-    assert engine.transcribe(np.zeros(3200, np.float32), Draft()).text == "t0 t1"
+    assert engine.transcribe(PartialBuffer(np.zeros(3200, np.float32), Draft())).text == "t0 t1"
     with pytest.raises(OptionError, match="Moonshine cannot honour"):
         caption_engine(model, given(language="de"), replace(options), "", stack)

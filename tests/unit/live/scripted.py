@@ -11,9 +11,8 @@ import numpy as np
 
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
-from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.transcription.partials import words_of_text
+from whisper_hailo.transcription.partials import PartialBuffer, words_of_text
 
 
 def quick(**changed: Any) -> CaptionOptions:
@@ -69,16 +68,8 @@ class Speller:
     name: str = "speller"
     language: str = "en"
 
-    def transcribe(
-        self,
-        audio: FloatArray,
-        draft: Draft,
-        *,
-        language: str | None = None,
-        previous_language: str | None = None,
-        word_times: bool = False,
-        hold_back_s: float = 0.0,
-    ) -> BufferText:
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        audio, draft, word_times = buffer.audio, buffer.draft, buffer.word_times
         assert audio.size <= self.content_s * SAMPLE_RATE_HZ + 512
         self.heard.append(audio)
         levels = np.rint(audio * 1000).astype(int)
@@ -119,16 +110,8 @@ class Fickle:
     def __post_init__(self) -> None:
         self._random = np.random.default_rng(self.seed)
 
-    def transcribe(
-        self,
-        audio: FloatArray,
-        draft: Draft,
-        *,
-        language: str | None = None,
-        previous_language: str | None = None,
-        word_times: bool = False,
-        hold_back_s: float = 0.0,
-    ) -> BufferText:
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        audio, draft, word_times = buffer.audio, buffer.draft, buffer.word_times
         n_words = int(self._random.integers(0, 6))
         ids = [int(token) for token in self._random.integers(0, self.vocabulary, n_words)]
         if not self.tokens:
@@ -157,8 +140,8 @@ class Failing(Speller):
         self._failing = failing
         self._calls = 0
 
-    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
         self._calls += 1
         if self._calls in self._failing or -1 in self._failing:
             raise DeviceError("the device stalled; wait")
-        return super().transcribe(audio, *rest, **named)
+        return super().transcribe(buffer, language)

@@ -11,11 +11,11 @@ import pytest
 from tests.unit.live.captioned import completed, run, texts
 from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech, spoken
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
-from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import violations
 
 
@@ -144,9 +144,9 @@ class Noting(Speller):
 
     asked: list[tuple[int, float]] = field(default_factory=list)
 
-    def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
-        self.asked.append((audio.size, named["hold_back_s"]))
-        return super().transcribe(audio, draft, **named)
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        self.asked.append((buffer.audio.size, buffer.hold_back_s))
+        return super().transcribe(buffer, language)
 
 
 def test_only_partials_are_held_back() -> None:

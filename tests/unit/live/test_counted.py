@@ -12,10 +12,11 @@ import pytest
 from tests.unit.live.counted import FRAME
 from tests.unit.live.scripted import Failing, Loudness, Speller, quick, silence, speech, spoken
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.core.types import BufferText, FloatArray, Timings
+from whisper_hailo.core.types import BufferText, Timings
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import violations
 
 OTHER = np.ones(9_600, np.int8)
@@ -36,11 +37,11 @@ class Dying(Speller):
         super().__init__()
         self.n_left = n_calls
 
-    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
         if not self.n_left:
             raise DeviceError("the chip is gone; plug it in")
         self.n_left -= 1
-        return super().transcribe(audio, *rest, **named)
+        return super().transcribe(buffer, language)
 
 
 def test_a_device_that_dies_leaves_the_words_that_were_shown() -> None:
@@ -157,9 +158,9 @@ def test_only_an_end_of_speech_has_a_final_text_that_can_be_late(
 class Late(Speller):
     """Has something to say of half a second or more only."""
 
-    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
-        heard = super().transcribe(audio, *rest, **named)
-        return heard if audio.size >= 8_000 else BufferText(())
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        heard = super().transcribe(buffer, language)
+        return heard if buffer.audio.size >= 8_000 else BufferText(())
 
 
 def test_the_first_text_is_the_first_that_says_something() -> None:
@@ -206,8 +207,8 @@ def test_every_event_says_how_far_stream_and_clock_have_come() -> None:
 class Timed(Speller):
     """Takes 10 ms of the decoder for each buffer, and two passes."""
 
-    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
-        heard = super().transcribe(audio, *rest, **named)
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        heard = super().transcribe(buffer, language)
         return replace(heard, passes=2, timings=Timings(decode_ms=10.0))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,9 +9,10 @@ from tests.unit.live.captioned import completed, run, texts
 from tests.unit.live.counted import FRAME, S, Sure, frames, segmenter, signals
 from tests.unit.live.scripted import Speller, silence, speech
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.core.types import BufferText, BufferWord, FloatArray
+from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.segmenter import cut_place
+from whisper_hailo.transcription.partials import PartialBuffer
 
 
 def words(*edges: tuple[float, float]) -> list[BufferWord]:
@@ -61,11 +60,11 @@ class StallsOnce(Speller):
 
     stalled = False
 
-    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
-        if named.get("word_times") and not self.stalled:
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        if buffer.word_times and not self.stalled:
             self.stalled = True
             raise DeviceError("the device stalled; wait")
-        return super().transcribe(audio, *rest, **named)
+        return super().transcribe(buffer, language)
 
 
 def test_a_device_that_stalls_at_a_cut_costs_no_word() -> None:

@@ -30,6 +30,7 @@ from whisper_hailo.decoding.options import (
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import MoonshineEngine, TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.partials import PartialBuffer
 
 
 class Noting:
@@ -59,7 +60,7 @@ def test_segment_of_known_language_is_not_asked_again() -> None:
     options = DecodingOptions(language="auto", detect_each_window=True)
     engine = TranscriberEngine(transcriber, options)  # type: ignore[arg-type]
     for language in (None, "de"):
-        engine.transcribe(np.zeros(1600, np.float32), Draft(), language=language)
+        engine.transcribe(PartialBuffer(np.zeros(1600, np.float32), Draft()), language)
     first, again = transcriber.given
     assert (first.language, first.detect_each_window) == ("auto", True)
     assert (again.language, again.detect_each_window) == ("de", False)
@@ -71,7 +72,7 @@ def test_translation_is_heard_in_its_language_once_a_segment() -> None:
         engine = TranscriberEngine(transcriber, DecodingOptions(task=task))  # type: ignore[arg-type]
         for one in (engine, engine.in_language("de")):
             for whole in (False, True):
-                one.transcribe(np.zeros(1600, np.float32), Draft(), word_times=whole)
+                one.transcribe(PartialBuffer(np.zeros(1600, np.float32), Draft(), whole))
     assert {options.task for options in transcriber.given} == {"transcribe"}
     assert [options.language for options in transcriber.given[-4:]] == ["auto", "auto", "de", "de"]
     assert transcriber.translates == [False] * 4 + [False, True, False, True]
@@ -91,15 +92,16 @@ def test_an_engine_is_warm_before_the_first_words() -> None:
     heard: list[Any] = []
 
     class Cold(Speller):
-        def transcribe(self, audio: Any, draft: Draft, **named: Any) -> BufferText:
-            heard.append((audio, draft, named))
+        def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+            heard.append((buffer, language))
             return BufferText(())
 
     warm_up(Cold())
     assert len(heard) > 1
-    for audio, draft, named in heard:
-        assert (audio.shape, audio.dtype, draft, named) == ((16_000,), np.float32, Draft(), {})
-        assert 0.0 < np.abs(audio).max() < 0.01
+    for buffer, language in heard:
+        assert (buffer.audio.shape, buffer.audio.dtype) == ((16_000,), np.float32)
+        assert 0.0 < np.abs(buffer.audio).max() < 0.01
+        assert (buffer.draft, buffer.word_times, language) == (Draft(), False, None)
 
 
 def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
@@ -108,8 +110,8 @@ def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
     for trims in (False, True, None):
         engine = TranscriberEngine(transcriber, DecodingOptions(), trim_window=trims)
         for one in (engine, engine.in_language("de")):
-            one.transcribe(sound, Draft())
-            one.transcribe(sound, Draft(), previous_language="de", word_times=True, hold_back_s=0.5)
+            one.transcribe(PartialBuffer(sound, Draft()))
+            one.transcribe(PartialBuffer(sound, Draft(), True, 0.5, "de"))
     names = ("word_times", "hold_back_s", "previous_language")
     assert transcriber.named == [
         {"trim_window": trims, **dict(zip(names, asked, strict=True))}
@@ -156,7 +158,9 @@ def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.Monk
 
         def heard(**changes: Any) -> tuple[BufferWord, ...]:
             engine = TranscriberEngine(micro, replace(plain, **changes))
-            return engine.transcribe(sound, Draft()).words  # with their probabilities
+            return engine.transcribe(
+                PartialBuffer(sound, Draft())
+            ).words  # with their probabilities
 
         before = heard()
         (token,) = before[0].tokens[:1]
@@ -202,7 +206,7 @@ def test_moonshine_tells_its_time_and_frees_weights_on_close(
     monkeypatch.setattr("whisper_hailo.core.timing.perf_counter", lambda: next(ticks))
     weights = moonshine_stand_in.write_weights(tmp_path / "tiny-streaming")
     with MoonshineEngine(str(weights)) as engine:
-        heard = engine.transcribe(np.full(16_000, 0.1, np.float32), Draft())
+        heard = engine.transcribe(PartialBuffer(np.full(16_000, 0.1, np.float32), Draft()))
         assert not closed
     assert len(closed) == 1
     assert (heard.words[-1].text, heard.language) == (" t9", "en")

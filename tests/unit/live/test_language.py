@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +10,9 @@ import pytest
 from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray
-from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import violations
 
 
@@ -25,12 +24,11 @@ class Guessing(Speller):
     asked: list[tuple[float, str | None]] = field(default_factory=list)
     before: list[str | None] = field(default_factory=list)
 
-    def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
-        seconds = audio.size / SAMPLE_RATE_HZ
-        self.asked.append((seconds, named["language"]))
-        self.before.append(named["previous_language"])
-        named["language"] = named["language"] or ("en" if seconds < 1.5 else "de")
-        return super().transcribe(audio, draft, **named)
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        seconds = buffer.audio.size / SAMPLE_RATE_HZ
+        self.asked.append((seconds, language))
+        self.before.append(buffer.previous_language)
+        return super().transcribe(buffer, language or ("en" if seconds < 1.5 else "de"))
 
 
 def run(audio: FloatArray, engine: Speller) -> list[Event]:
@@ -86,8 +84,8 @@ class Polyglot(Speller):
             raise OptionError("there is no such language")
         return replace(self, language=language)
 
-    def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
-        heard = super().transcribe(audio, draft, **{**named, "language": self.language})
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        heard = super().transcribe(buffer, self.language)
         return replace(heard, translation=f"{heard.language}: {len(heard.words)}")
 
 

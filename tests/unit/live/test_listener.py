@@ -18,6 +18,7 @@ from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.listener import FinishedSegment, RunningSegment, SegmentListener
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.transcription.partials import PartialBuffer
 
 
 @dataclass
@@ -33,9 +34,7 @@ class Guesser:
     def in_language(self, language: str) -> Guesser:
         return replace(self, language=language)
 
-    def transcribe(
-        self, audio: FloatArray, draft: Draft, *, language: str | None = None, **_: object
-    ) -> BufferText:
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
         self.told.append(language)
         return BufferText((), language or self.script.pop(0))
 
@@ -131,9 +130,9 @@ class Drafted(Speller):
     drafts: list[Draft] = field(default_factory=list)
     says: BufferText | None = None
 
-    def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
-        self.drafts.append(draft)
-        return self.says or super().transcribe(audio, draft, **named)
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        self.drafts.append(buffer.draft)
+        return self.says or super().transcribe(buffer, language)
 
 
 def test_draft_behind_cut_begins_with_first_word_behind_it() -> None:
@@ -197,10 +196,10 @@ class Noting(Speller):
 
     wholes: list[tuple[int, Draft]] = field(default_factory=list)
 
-    def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
-        if named["word_times"]:
-            self.wholes.append((audio.size, draft))
-        return super().transcribe(audio, draft, **named)
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        if buffer.word_times:
+            self.wholes.append((buffer.audio.size, buffer.draft))
+        return super().transcribe(buffer, language)
 
 
 def final_texts(engine: Speller, sound: FloatArray) -> list[Completed]:
@@ -258,10 +257,10 @@ def test_near_text_of_one_speaker_and_language_is_context(
 
 def test_mark_that_ends_the_text_before_is_not_repeated() -> None:
     class Marking(Noting):
-        def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
-            heard = super().transcribe(audio, draft, **named)
-            n = draft.n_fixed
-            if not named["word_times"] or n == 0:
+        def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+            heard = super().transcribe(buffer, language)
+            n = buffer.draft.n_fixed
+            if not buffer.word_times or n == 0:
                 return heard
             last = heard.words[n - 1]
             last = replace(last, text=last.text + ",", tokens=(*last.tokens, 99))

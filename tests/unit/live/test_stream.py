@@ -17,6 +17,7 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Marker, Partial, Started
 from whisper_hailo.live.sources.source import LOOK_S, AudioQueue, Block, Interruption, Pace, nothing
 from whisper_hailo.live.stream import CaptionStream, Controls
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import violations
 
 
@@ -27,9 +28,9 @@ class Behind(Speller):
         super().__init__()
         self._source = source
 
-    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
         self._source.wait_for_more(25)
-        return super().transcribe(audio, *rest, **named)
+        return super().transcribe(buffer, language)
 
 
 AUDIO = np.concatenate([silence(0.3), speech(range(20)), silence(0.4), speech(range(20, 30))])
@@ -96,11 +97,11 @@ class Waiting(Speller):
         super().__init__()
         self._wait: Callable[[], object] | None = wait
 
-    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
         if self._wait is not None:
             self._wait()
             self._wait = None
-        return super().transcribe(audio, *rest, **named)
+        return super().transcribe(buffer, language)
 
 
 @pytest.mark.usefixtures("small")

@@ -18,6 +18,7 @@ from whisper_hailo.live.engine import TOKENS_PER_SECOND
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.worker import WorkerOptions
+from whisper_hailo.transcription.partials import PartialBuffer
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +32,7 @@ def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Tran
     draft = Draft()
     for seconds in (2, 4, 6):
         buffer = audio[: seconds * 16_000]
-        heard = captions.transcribe(buffer, draft, language="en", word_times=True, hold_back_s=0.5)
+        heard = captions.transcribe(PartialBuffer(buffer, draft, True, 0.5), "en")
         options = replace(CAPTIONS, language="en")
         alone = transcriber.transcribe_running(
             buffer, options, draft, word_times=True, hold_back_s=0.5
@@ -56,7 +57,7 @@ def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
         captions = house.service.captions(Choices(language="en"), caller("live"))
         for _ in range(3):
             before = sum(job.share.n_windows for job in archive)
-            captions.transcribe(load_audio(DEMO)[:48_000], Draft())
+            captions.transcribe(PartialBuffer(load_audio(DEMO)[:48_000], Draft()))
             # One was being decoded, one lay encoded, and one was drawn when the look was over.
             assert sum(job.share.n_windows for job in archive) - before <= 3
         assert not any(job.done for job in archive)
@@ -75,10 +76,10 @@ def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
             ending.service.close()
             with pytest.raises(BusyError), ending.service.live("another"):
                 pass
-            assert captions.transcribe(audio, Draft()).text
+            assert captions.transcribe(PartialBuffer(audio, Draft())).text
             assert not ending.worker.queue.wait_until_empty(0)
         with pytest.raises(BusyError, match="about to end"):
-            captions.transcribe(audio, Draft())
+            captions.transcribe(PartialBuffer(audio, Draft()))
         assert ending.worker.queue.wait_until_empty(0)
 
 
@@ -86,5 +87,5 @@ def test_who_leaves_a_stream_is_not_looked_for_any_more(house: House) -> None:
     captions = house.service.captions(Choices(), caller())
     captions.leave()
     with pytest.raises(ClientDisconnectedError):
-        captions.transcribe(load_audio(DEMO)[:48_000], Draft())
+        captions.transcribe(PartialBuffer(load_audio(DEMO)[:48_000], Draft()))
     assert not house.worker.queue.unfinished

@@ -29,6 +29,7 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import MoonshineEngine
 from whisper_hailo.live.events import Partial
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.beside.programs import OurEvents, Shown, Utterance, latency
 from whisper_hailo_lab.captions.comparison import CaptionSetup, row_of, run_captions
 from whisper_hailo_lab.captions.cost import ForcedDecoder
@@ -109,7 +110,7 @@ def test_moonshine_captions_like_any_engine(weights: Path) -> None:
         (run,) = run_captions(
             [CaptionSetup("Moonshine", engine, CaptionOptions())], STREAM, Loudness
         )
-        short = engine.transcribe(np.ones(800, np.float32), Draft())
+        short = engine.transcribe(PartialBuffer(np.ones(800, np.float32), Draft()))
     row = row_of(run, lambda _: None)
     assert row["violations"] == []
     assert row["passes_per_partial"] == 0

@@ -15,11 +15,13 @@ from tests.unit.live.scripted import Loudness, Speller, quick
 from tests.unit.serve.captions.serving import PATIENCE_S, needs_web
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closing
+from whisper_hailo.core.types import BufferText
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Event
 from whisper_hailo.live.sources.source import Block, Pace
 from whisper_hailo.live.sources.wrappers import PausableSource
 from whisper_hailo.live.stream import CaptionStream, Controls
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import violations
 
 TOKEN = "sesame-open-now"  # noqa: S105 - of these tests
@@ -72,9 +74,8 @@ class InAnyLanguage(Speller):
             raise OptionError("there is no such language")
         return InAnyLanguage(language=language)
 
-    def transcribe(self, *given: Any, **named: Any) -> Any:
-        named["language"] = named.get("language") or self.language
-        return super().transcribe(*given, **named)
+    def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+        return super().transcribe(buffer, language or self.language)
 
 
 @dataclass
