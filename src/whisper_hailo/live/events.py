@@ -25,8 +25,7 @@ class CaptionWord:
     Attributes:
         text: with its leading blank.
         probability: in [0, 1]; `None` where the engine gives none.
-        start_s: start in the stream; `None` in partials and where the engine gives none.
-        end_s: end in the stream, or `None`.
+        start_s: in the stream, as `end_s`; `None` in partials and where the engine gives none.
     """
 
     text: str
@@ -58,17 +57,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The text of the running segment so far; `heard_s`, `at_s` and `wall_s` are as in `Started`.
+    """The text of the running segment so far; other fields are as in `Started`.
 
     Attributes:
-        segment_id: of the running segment.
-        start_s: as in `Started`.
         end_s: end of the audio that was transcribed.
         committed: words that stay.
         tentative: words that may still change.
         n_skipped: partials of this segment that were due but skipped for lack of time.
         language: code, as far as it was heard.
-        speaker: as in `Started`.
     """
 
     segment_id: int
@@ -85,29 +81,22 @@ class Partial:
 
     @property
     def committed_text(self) -> str:
-        """Return the committed words as text."""
         return text_of(self.committed)
 
     @property
     def text(self) -> str:
-        """Return all words as text."""
         return text_of((*self.committed, *self.tentative))
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The final text of a segment; `heard_s`, `at_s` and `wall_s` are as in `Started`.
+    """The final text of a segment; other fields are as in `Partial`.
 
     Attributes:
-        segment_id: of the segment, which is no longer active.
-        start_s: as in `Started`.
         end_s: end of its audio, where the next segment may begin.
         words: empty where nothing was said after all.
-        reason: why it ended.
-        n_skipped: partials that were due but skipped.
         language: code; empty where the engine failed.
         translation: the English text, where it was requested.
-        speaker: as in `Started`.
     """
 
     segment_id: int
@@ -125,7 +114,6 @@ class Completed:
 
     @property
     def text(self) -> str:
-        """Return the words as text."""
         return text_of(self.words)
 
 
@@ -149,8 +137,9 @@ class Lost(Unheard):
 class Away:
     """The source is disconnected and being reopened, or a user paused it.
 
+    Of this event and those of users, `start_s` is how far the stream had come.
+
     Attributes:
-        start_s: how far the stream had come.
         why: the reason, for the user.
         paused: a user paused it.
     """
@@ -165,23 +154,14 @@ class Away:
 
 @dataclass(frozen=True, slots=True)
 class Back(Unheard):
-    """The source gives audio again, after the `Away` before, where this begins.
-
-    Attributes:
-        paused: a user had paused it.
-    """
+    """The source gives audio again, after the `Away` before, where this begins."""
 
     paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A user marked a place of the stream.
-
-    Attributes:
-        start_s: how far the stream had come.
-        label: may be empty.
-    """
+    """A user marked a place of the stream; the label may be empty."""
 
     start_s: float
     label: str
@@ -202,12 +182,7 @@ class Cleared:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A user changed settings, from the next segment on.
-
-    Attributes:
-        start_s: how far the stream had come.
-        settings: all changeable settings by name.
-    """
+    """A user changed settings, from the next segment on; all changeable ones by name."""
 
     start_s: float
     settings: dict[str, float | str]

@@ -24,7 +24,6 @@ _ATTEMPTS: Final = 3
 _ENOUGH_S: Final = 2.0
 """Less speech says too little of its language."""
 
-
 _CONTEXT_S: Final = 14.0
 """Most audio of a segment's final text, with the segment before it. Real `base`, four kinds of
 speech: 7.1 % errors fall to 6.5 (read), 12.2 to 10.4 (noisy), 18.6 stay (spontaneous)."""
@@ -38,8 +37,6 @@ class RunningSegment:
     """The active segment.
 
     Attributes:
-        segment_id: its id.
-        text: hypotheses so far.
         start: its first sample in the stream.
         carried: text of the rest of a segment that was cut, which this one begins with.
         speaker: where channels are speakers.
@@ -101,16 +98,7 @@ class FinishedSegment:
 
 
 class SegmentListener:
-    """Transcribes running segments.
-
-    Args:
-        engine: transcribes buffers.
-        options: whether drafts are used, and what of a partial is held back.
-        statistics: where the calls are counted.
-
-    Attributes:
-        options: the current ones.
-    """
+    """Transcribes running segments, and counts the calls; `options` are the current ones."""
 
     def __init__(
         self, engine: CaptionEngine, options: CaptionOptions, statistics: CaptionStatistics
@@ -136,15 +124,10 @@ class SegmentListener:
             self._engine, self._language, self._before = self._next, None, None
 
     def transcribe_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
-        """Return the text so far of a segment that goes on.
-
-        Raises:
-            DeviceError: the device failed.
-        """
+        """Return the text so far of a segment that goes on."""
         language = running.language if running.is_decided else self._expected(audio)
-        hold_back_s = self.options.hold_back_s
         result = self._transcribe(
-            running, audio, language, word_times=False, hold_back_s=hold_back_s
+            running, audio, language, hold_back_s=self.options.hold_back_s, word_times=False
         )
         running.is_decided = _is_enough(audio) or self._engine.language != AUTO_LANGUAGE
         self._statistics.n_partials += 1
@@ -154,7 +137,7 @@ class SegmentListener:
 
     def transcribe_words(self, running: RunningSegment, audio: FloatArray) -> BufferText:
         """Return the text to the end of the audio, with word times where the engine gives them."""
-        return self._transcribe(running, audio, self._expected(audio), word_times=True)
+        return self._transcribe(running, audio, self._expected(audio))
 
     def transcribe_all(self, running: RunningSegment, audio: FloatArray) -> BufferText:
         """Return the final text of a segment with word times; its language is decided again.
@@ -171,7 +154,7 @@ class SegmentListener:
                 if before is not None and joined is not None:
                     result = self._transcribe_behind(before, running, joined)
                 if not result.words:  # it has none, or lost them behind the other text
-                    result = self._transcribe(running, audio, language, word_times=True)
+                    result = self._transcribe(running, audio, language)
             except DeviceError:
                 if attempt == _ATTEMPTS:
                     raise
@@ -189,9 +172,7 @@ class SegmentListener:
         """Return the final text of a segment, heard behind the segment before it."""
         draft, known = running.draft, before.text.tokens
         behind = Draft(known + draft.tokens, len(known) + draft.n_fixed, goes_on=draft.n_fixed == 0)
-        result = self._transcribe(
-            running, joined, before.text.language, word_times=True, draft=behind
-        )
+        result = self._transcribe(running, joined, before.text.language, draft=behind)
         offset_s = (running.start - before.end + before.audio.size) / SAMPLE_RATE_HZ
         words = words_behind(result.words, before.text.words)
         if words and words[0].text.strip(MARKS) == "":  # ends the text before, which is final
@@ -208,7 +189,7 @@ class SegmentListener:
         audio: FloatArray,
         language: str | None,
         *,
-        word_times: bool,
+        word_times: bool = True,
         hold_back_s: float = 0.0,
         draft: Draft | None = None,
     ) -> BufferText:

@@ -35,24 +35,12 @@ class CaptionOptions:
     project starts from ended segments after 0.1 s of silence or 9 s of speech.
 
     Attributes:
-        vad_threshold: probability from which a frame is speech.
-        min_silence_s: silence that ends a segment.
-        sentence_silence_s: silence that ends a segment whose text ends no sentence, where it is
-            more than `min_silence_s`.
-        min_speech_s: shorter sound is a click and starts no segment.
-        pre_roll_s: audio before the first speech that belongs to a segment.
-        min_partial_s: new audio after which a partial is due; 0 makes none.
+        sentence_silence_s: only counts where it is more than `min_silence_s`.
         max_segment_s: longer segments are cut between words; `None` is 18 s, or what the engine
             takes where that is less.
-        settle_s: a word is committed when hypotheses at least this far apart agree on it; of
-            `alignatt`: when the decoder attends to nothing of so many last seconds for it; `None`:
-            `SETTLE_S`.
-        policy: what commits a word: agreement of hypotheses, or attention (AlignAtt).
-        hold_back_s: a partial ends where the decoder attends to the last so many seconds of audio,
+        settle_s: `None` is that of the policy in `SETTLE_S`.
+        hold_back_s: a partial ends where the decoder attends to so many last seconds of audio,
             since it guesses at words that are not said yet.
-        drafts: verify the previous text instead of decoding again.
-        trim_window: encode only as much of the window as the audio fills; `None`: where the
-            encoder can.
 
     Raises:
         OptionError: a value is out of range.
@@ -137,18 +125,13 @@ class CaptionOptions:
     def __post_init__(self) -> None:
         fits = 0.0 < self.vad_threshold <= 1.0
         require_valid(self, "vad_threshold", fits, "more than 0, at most 1")
-        for name, least_s in (
-            ("min_silence_s", _FRAME_S),
-            ("sentence_silence_s", 0.0),
-            ("min_speech_s", 0.0),
-            ("pre_roll_s", 0.0),
-            ("min_partial_s", 0.0),
-            ("hold_back_s", 0.0),
-        ):
-            fits = least_s <= getattr(self, name) <= _LONGEST_S
+        for name in (
+            "min_silence_s", "sentence_silence_s", "min_speech_s", "pre_roll_s", "min_partial_s",
+            "hold_back_s", "settle_s",
+        ):  # fmt: skip
+            value, least_s = getattr(self, name), _FRAME_S if name == "min_silence_s" else 0.0
+            fits = value is None or least_s <= value <= _LONGEST_S
             require_valid(self, name, fits, f"{least_s:g} to {_LONGEST_S:g} s")
-        fits = self.settle_s is None or 0.0 <= self.settle_s <= _LONGEST_S
-        require_valid(self, "settle_s", fits, f"0 to {_LONGEST_S:g} s")
         require_valid(self, "policy", self.policy in SETTLE_S, " or ".join(SETTLE_S))
         longest = self.max_segment_s
         fits = longest is None or (math.isfinite(longest) and longest >= 1.0)
@@ -166,11 +149,7 @@ class CaptionOptions:
         return values | {"settle_s": self.policy_settle_s}
 
     def changed(self, given: dict[str, object]) -> CaptionOptions:
-        """Return options with other values, while captions run.
-
-        Raises:
-            OptionError: an option cannot be changed, or a value is out of range.
-        """
+        """Return options with other values, of those that may change while captions run."""
         for name, value in given.items():
             if name not in _CHANGEABLE:
                 known = ", ".join(_CHANGEABLE)
@@ -185,9 +164,9 @@ class CaptionOptions:
         Raises:
             OptionError: segments are longer than the engine takes.
         """
-        longest = (
-            min(_MAX_SEGMENT_S, content_s) if self.max_segment_s is None else self.max_segment_s
-        )
+        longest = self.max_segment_s
+        if longest is None:
+            return min(_MAX_SEGMENT_S, content_s)
         if longest > content_s:
             raise OptionError(
                 f"max-segment is {longest:g} s, the model's window takes {content_s:g} s of "

@@ -24,7 +24,6 @@ _SMOOTHING: Final = round(0.04 * SAMPLE_RATE_HZ)
 _HOP: Final = 80
 """Samples between places that are looked at: 5 ms."""
 
-
 _QUIET_S: Final = 1.0
 """The detector forgets what it has heard after so much silence. Its state can get stuck after a
 voice of another kind: 14 s of speech were missed so."""
@@ -86,10 +85,6 @@ class Signal(Enum):
 
 class Segmenter:
     """Cuts a stream into segments of speech; no sample is lost or in two of them.
-
-    Args:
-        detector: probability of speech of each frame.
-        options: thresholds and durations.
 
     Attributes:
         n_heard: samples pushed or skipped so far.
@@ -253,18 +248,11 @@ _LEAST_KEPT_S: Final = 0.2
 
 
 def cut_place(segmenter: Segmenter, words: Sequence[BufferWord], settled_s: float) -> int:
-    """Return the best place to cut the running segment.
+    """Return the best place to cut the running segment: at least 1 sample, fewer than there are.
 
-    It lies behind every committed word and in the segment's second half: the quietest place between
-    two words where their times are known, otherwise the quietest place there is.
-
-    Args:
-        segmenter: with the running segment.
-        words: of the whole segment, with their times where the engine gives them.
-        settled_s: a moment by which all committed words had been said.
-
-    Returns:
-        samples of the segment before the cut; at least 1, and fewer than there are.
+    It lies behind every committed word, all said by `settled_s`, and in the segment's second half:
+    the quietest place between two words where their times are known, otherwise the quietest place
+    there is.
     """
     n_samples = segmenter.n_samples
     least = max(round(settled_s * SAMPLE_RATE_HZ), n_samples // 2)

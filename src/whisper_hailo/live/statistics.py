@@ -31,33 +31,26 @@ class Latencies:
 
 @dataclass(slots=True)
 class CaptionStatistics:
-    """Adds up over a stream.
+    """Adds up over a stream, whose audio is counted in samples.
 
     Attributes:
-        n_calls: buffers that were heard; those of cuts count as well.
-        n_partials: of these, for partial texts.
-        n_full: segments completed.
-        n_heard_samples: samples of all calls: every call counts its whole buffer.
-        n_segment_samples: samples of completed segments, each once.
-        n_stream_samples: samples of the stream, silence included.
+        n_calls: buffers that were transcribed; those of cuts count as well.
+        n_heard_samples: of all calls: every call counts its whole buffer.
+        n_segment_samples: of completed segments, each once.
+        n_stream_samples: of the stream, silence included.
         compute_s: wall-clock time of the calls.
-        partial_passes: decoder passes of the partials.
-        partial_decode_ms: decoder time of the partials.
-        n_skipped: partials that were due but skipped.
-        n_words: words of completed segments.
-        words_in: the same by the code of their language.
+        n_skipped: partials that were due but not made.
+        words_in: words by the code of their language.
         n_corrected: words that were shown and then changed.
         longest_backlog_s: most audio that ever waited.
-        n_lost_samples: samples that could not wait and were not heard.
-        n_away: times that the source went away.
-        n_away_samples: for how long, in samples of the stream.
-        n_paused_samples: samples skipped while captions were paused.
+        n_lost_samples: that could not wait and were not heard.
+        n_away_samples: for which the source was away, `n_away` times.
         n_faults: gaps that the source reported, such as overruns of a sound card.
         n_engine_faults: calls in which the device failed.
         first_latency_s: from the start of a segment to its first text.
         final_latency_s: from the end of speech to the final text.
-        behind_s: how far the captions are behind what is said, as of the last segment; 0 where the
-            sound is not live, or comes faster than it is said.
+        behind_s: how late captions are, as of the last segment; 0 where the audio is not live, or
+            comes faster than it is said.
     """
 
     n_calls: int = 0
@@ -89,9 +82,8 @@ class CaptionStatistics:
 
         Args:
             since_s: seconds since its end was captured; `None`: the audio is not live.
-            late_s: how much longer the program has run than the stream; a pipe that gives all at
-                once
-                is ahead of it.
+            late_s: how much longer the program has run than the stream, which a pipe may be ahead
+                of.
         """
         self.behind_s = 0.0 if since_s is None else max(0.0, min(since_s, late_s))
 

@@ -46,21 +46,13 @@ class Controls:
         self._ended = False
 
     def pause(self, wanted: bool) -> None:
-        """Pause the source or resume it; a repeated request changes nothing.
-
-        Raises:
-            OptionError: there is nothing to pause.
-        """
+        """Pause the source or resume it; a repeated request changes nothing."""
         if self._source is None or self._ended:
             raise OptionError("nothing is heard that could be paused")
         self._source.is_paused = wanted
 
     async def asked(self, command: Command) -> None:
-        """Queue a command and wait until it is processed.
-
-        Raises:
-            OptionError: it is refused.
-        """
+        """Queue a command and wait until it is processed; raise its error if it is refused."""
         await asyncio.wrap_future(self.ask(command))
 
     def ask(self, command: Command) -> Future[None]:
@@ -114,7 +106,6 @@ class CaptionStream:
         source: open.
         captioner: not used before.
         alive: called at least each `LOOK_S`, except while computing.
-        controls: commands of users, processed between two blocks.
 
     Attributes:
         on_progress: called before each block with the seconds that were heard last.
@@ -206,12 +197,11 @@ class CaptionStream:
         yield from self._captioner.feed(block.audio, block.captured_s, block.voices)
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)
-        if block.interruption is not None and block.interruption.why:
-            yield from self._captioner.leave(
-                block.interruption.why, paused=block.interruption.paused
-            )
-        elif block.interruption is not None:
-            yield from self._captioner.come_back(block.interruption.n_samples)
+        gap = block.interruption
+        if gap is not None and gap.why:
+            yield from self._captioner.leave(gap.why, paused=gap.paused)
+        elif gap is not None:
+            yield from self._captioner.come_back(gap.n_samples)
 
     def _listen(self, queue: AudioQueue) -> None:
         """Runs on the source's thread."""
@@ -274,10 +264,10 @@ class BlockCaptions:
 
 
 def stream(blocks: Iterable[Samples], captions: BlockCaptions) -> Iterator[Event]:
-    """Yield the events of blocks, as soon as they are known.
+    """Yield the events of blocks of a microphone, a socket, a file, as soon as they are known.
 
     Args:
-        blocks: of a microphone, a socket, a file.
+        blocks: of any length.
         captions: new ones for each stream.
     """
     for block in blocks:
@@ -288,12 +278,7 @@ def stream(blocks: Iterable[Samples], captions: BlockCaptions) -> Iterator[Event
 async def stream_async(
     blocks: AsyncIterable[Samples], captions: BlockCaptions
 ) -> AsyncIterator[Event]:
-    """Caption blocks in an asyncio program, whose loop goes on while a thread transcribes.
-
-    Args:
-        blocks: of a microphone, a socket, a file.
-        captions: new ones for each stream.
-    """
+    """Caption blocks in an asyncio program, whose loop goes on while a thread transcribes."""
     async for block in blocks:
         for event in await asyncio.to_thread(captions.feed, block):
             yield event

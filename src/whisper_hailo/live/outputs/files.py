@@ -51,23 +51,9 @@ class EventFile(GrowingFile):
 
 
 class CaptionFile(GrowingFile):
-    """Completed segments as subtitles or plain text.
+    """Completed segments as subtitles or plain text, by the ending of the name."""
 
-    Args:
-        path: ends in `.srt`, `.vtt` or `.txt`.
-        rotation: when to begin another file.
-        layout: lines of a cue and their width.
-
-    Raises:
-        OptionError: another ending.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        rotation: Rotation | None = None,
-        layout: Layout = CUES,
-    ) -> None:
+    def __init__(self, path: Path, rotation: Rotation | None = None, layout: Layout = CUES) -> None:
         ending = path.suffix.lower().removeprefix(".")
         if ending not in FORMATS:
             raise OptionError(
@@ -112,17 +98,10 @@ def caption_files(
     rotation: Rotation | None = None,
     layout: Layout = CUES,
 ) -> list[EventFile | CaptionFile]:
-    """Return the files that a command line names, not open yet.
-
-    Args:
-        audio: what is captioned: a file, `-` for standard input, or something else.
-        events: of all events.
-        outputs: of completed segments.
-        rotation: when to begin other files.
-        layout: of subtitles.
+    """Return the files of all events and of completed segments, not open yet.
 
     Raises:
-        OptionError: a file would replace the input or another one, or has another ending.
+        OptionError: a file would replace the input `audio` or another one, or has another ending.
         OutputError: a file would replace what captions did not write.
     """
     files: list[EventFile | CaptionFile] = []

@@ -37,11 +37,7 @@ class Rotation:
 
     @classmethod
     def of(cls, text: str) -> Rotation:
-        """Parse `day`, or a size such as `100MB`.
-
-        Raises:
-            ValueError: neither.
-        """
+        """Parse `day`, or a size such as `100MB`."""
         if text == "day":
             return cls(daily=True)
         found = re.fullmatch(r"(\d{1,9})([KMG])B?", text.strip().upper())
@@ -52,7 +48,7 @@ class Rotation:
 
     @property
     def day(self) -> str:
-        """Return the day for the file name, if files have theirs."""
+        """Return the day as it stands in the file name, if files have theirs."""
         return f".{date.today().isoformat()}" if self.daily else ""
 
 
@@ -64,8 +60,7 @@ class GrowingFile(Closing):
     """Appends records, each as a whole or not at all.
 
     An existing file, or one that another process writes to, is never overwritten: the next free
-    name
-    is taken (`talk.srt`, `talk-2.srt`, `talk-3.srt`). Pipes and devices are written to directly.
+    name is taken (`talk.srt`, `talk-2.srt`, `talk-3.srt`). Pipes and devices are written to.
 
     Args:
         path: the first name.
@@ -91,15 +86,7 @@ class GrowingFile(Closing):
         self.name = display_path(path)
 
     def check(self, source: FileId | None) -> None:
-        """Refuse unusable names before any work.
-
-        Args:
-            source: identity of the captioned file, if it is one.
-
-        Raises:
-            OptionError: this is that file.
-            OutputError: a file is there that earlier runs did not write.
-        """
+        """Refuse the captioned file `source`, and one that earlier runs did not write."""
         if source is not None and file_id(self._path) == source:
             raise OptionError(
                 f"captions would replace the input {display_path(self._path)}; name another file"
@@ -110,7 +97,7 @@ class GrowingFile(Closing):
         """Begin a file of this run; after a temporary failure the first record does.
 
         Raises:
-            OutputError: the place is not writable, or a foreign file is there.
+            OutputError: the place is not writable, or holds a foreign file.
         """
         self.check(None)
         self._opened = True
@@ -123,16 +110,11 @@ class GrowingFile(Closing):
         return self
 
     def close(self) -> None:
-        """Close the file; closing twice is harmless."""
         self._opened = False
-        self._leave()
+        self.begin_anew()
 
     def append(self, *records: bytes, durable: bool) -> None:
-        """Write records in one go, line ends included.
-
-        Args:
-            records: any number.
-            durable: wait until they are on the disk.
+        """Write records in one go; if they are durable, wait until they are on the disk.
 
         Raises:
             OutputError: none of them is in the file; retry later.
@@ -140,20 +122,19 @@ class GrowingFile(Closing):
         if not self._opened:
             raise OutputError(f"{self.name} is not open; call open() or use a with block")
         try:
-            self._find_place(len(self._joined(records, self._n_records)))
+            if self._is_full(len(self._joined(records, self._n_records))):
+                self.begin_anew()
+            if self._descriptor is None:
+                self._begin()
             self._write(self._joined(records, self._n_records), durable=durable)
             self._n_records += len(records)
         except OSError as error:
             if error.errno not in _PASSING:
-                self._leave()  # the disk or the reader is gone: another may come
+                self.begin_anew()  # the disk or the reader is gone: another may come
             raise self._failure(error, "free some space") from error
 
     def patch(self, at: int, data: bytes) -> None:
-        """Overwrite bytes of a file that this run began.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
+        """Overwrite bytes of a file that this run began."""
         if not self._regular:
             return
         try:
@@ -169,7 +150,11 @@ class GrowingFile(Closing):
 
     def begin_anew(self) -> None:
         """Close the file; the next record begins another."""
-        self._leave()
+        descriptor, self._descriptor = self._descriptor, None
+        self._regular, self._rest = False, b""
+        if descriptor is not None:
+            with suppress(OSError):  # what was to be on the disk was waited for
+                os.close(descriptor)
 
     def _head(self) -> bytes:
         """Return what a new file begins with, and each run in a file that is appended to."""
@@ -179,13 +164,6 @@ class GrowingFile(Closing):
         """Return records as they are written behind so many others."""
         del n_before
         return b"".join(records)
-
-    def _find_place(self, n_bytes: int) -> None:
-        """Close a full or old file, and open one where there is none."""
-        if self._is_full(n_bytes):
-            self._leave()
-        if self._descriptor is None:
-            self._begin()
 
     def _is_full(self, n_bytes: int) -> bool:
         """Return whether so many more bytes belong to the next file."""
@@ -225,7 +203,7 @@ class GrowingFile(Closing):
         try:
             self._write(self._head())
         except OSError:
-            self._leave()
+            self.begin_anew()
             raise
 
     def _names(self) -> Iterator[Path]:
@@ -255,13 +233,6 @@ class GrowingFile(Closing):
             return False
         os.ftruncate(descriptor, _end_of_lines(descriptor, size))
         return True
-
-    def _leave(self) -> None:
-        descriptor, self._descriptor = self._descriptor, None
-        self._regular, self._rest = False, b""
-        if descriptor is not None:
-            with suppress(OSError):  # what was to be on the disk was waited for
-                os.close(descriptor)
 
     def _failure(self, error: OSError, advice: str) -> OutputError:
         return OutputError(f"cannot write {self.name} ({error.strerror}); {advice}")

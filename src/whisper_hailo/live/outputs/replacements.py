@@ -30,11 +30,7 @@ class Replacements:
 
     @classmethod
     def read(cls, path: Path) -> Replacements:
-        """Read a file with a line `high low => Hailo` for each; `#` begins a comment.
-
-        Raises:
-            OptionError: it cannot be read, or a line has no arrow or no words before it.
-        """
+        """Read a file with a line `high low => Hailo` for each; `#` begins a comment."""
         phrases = {}
         for number, line in _lines(path, "--replace"):
             heard, arrow, instead = line.partition(_ARROW)
@@ -48,11 +44,7 @@ class Replacements:
 
     @classmethod
     def masks(cls, path: Path) -> Replacements:
-        """Read a file with a word or phrase per line, whose letters but the first are masked.
-
-        Raises:
-            OptionError: it cannot be read.
-        """
+        """Read a file with a word or phrase per line, whose letters but the first are masked."""
         lines = (line for _, line in _lines(path, "--mask") if _key(line))
         return cls({_key(line): " ".join(map(_masked, line.split())) for line in lines})
 
@@ -64,65 +56,54 @@ class Replacements:
         """Return an event with the words that are shown."""
         if isinstance(event, Completed):
             words = tuple(word for _, word in self._shown(event.words))
-            return replace(event, words=words, translation=self._translation(event.translation))
+            translation = event.translation
+            if translation is not None:
+                said = [CaptionWord(f" {word}") for word in translation.split()]
+                translation = text_of(word for _, word in self._shown(said))
+            return replace(event, words=words, translation=translation)
         if not isinstance(event, Partial):
             return event
-        words, n_committed = (*event.committed, *event.tentative), len(event.committed)
-        n_safe = self._n_safe(words, n_committed)
-        told = list(self._shown(words))
+        both = (*event.committed, *event.tentative)
+        n_safe = self._n_safe(_keys(both), len(event.committed))
+        shown = list(self._shown(both))
         return replace(
             event,
-            committed=tuple(word for end, word in told if end <= n_safe),
-            tentative=tuple(word for end, word in told if end > n_safe),
+            committed=tuple(word for end, word in shown if end <= n_safe),
+            tentative=tuple(word for end, word in shown if end > n_safe),
         )
-
-    def _translation(self, text: str | None) -> str | None:
-        if text is None:
-            return None
-        words = [CaptionWord(f" {word}") for word in text.split()]
-        return text_of(word for _, word in self._shown(words))
 
     def _shown(self, words: Sequence[CaptionWord]) -> Iterator[tuple[int, CaptionWord]]:
-        """Return shown words, each with how many were heard up to its end."""
-        at = 0
+        """Yield shown words, each with how many were heard up to its end."""
+        keys, at = _keys(words), 0
         while at < len(words):
-            n_words = self._n_matching(words, at)
-            if n_words:
-                yield at + n_words, self._instead(words[at : at + n_words])
-            else:
-                yield at + 1, words[at]
-            at += max(1, n_words)
+            n_words = self._n_matching(keys, at)
+            end = at + max(1, n_words)
+            yield end, self._instead(words[at:end]) if n_words else words[at]
+            at = end
 
-    def _n_matching(self, words: Sequence[CaptionWord], at: int) -> int:
+    def _n_matching(self, keys: tuple[str, ...], at: int) -> int:
         """Return the words of the longest phrase that begins at a place; 0 for none."""
-        keys = _keys(words[at:])
-        return max(
-            (len(phrase) for phrase in self.phrases if keys[: len(phrase)] == phrase), default=0
-        )
+        found = (len(phrase) for phrase in self.phrases if keys[at : at + len(phrase)] == phrase)
+        return max(found, default=0)
 
-    def _n_safe(self, words: Sequence[CaptionWord], n_committed: int) -> int:
+    def _n_safe(self, keys: tuple[str, ...], n_committed: int) -> int:
         """Return how many committed words are shown the same whatever follows."""
         at = 0
         while at < n_committed:
-            rest = _keys(words[at:n_committed])
-            if any(
-                len(phrase) > len(rest) and phrase[: len(rest)] == rest for phrase in self.phrases
-            ):
+            rest = keys[at:n_committed]
+            if any(len(key) > len(rest) and key[: len(rest)] == rest for key in self.phrases):
                 return at
-            at += max(1, self._n_matching(words, at))
+            at += max(1, self._n_matching(keys, at))
         return at
 
     def _instead(self, words: Sequence[CaptionWord]) -> CaptionWord:
+        """Return what is shown for a phrase, as sure as the least sure of its words."""
         first, last = words[0], words[-1]
         blank = first.text[: len(first.text) - len(first.text.lstrip())]
         marks = last.text[len(last.text.rstrip(_MARKS)) :]
+        text = blank + self.phrases[_keys(words)] + marks
         known = [word.probability for word in words if word.probability is not None]
-        return CaptionWord(
-            blank + self.phrases[_keys(words)] + marks,
-            min(known) if known else None,
-            first.start_s,
-            last.end_s,
-        )
+        return CaptionWord(text, min(known, default=None), first.start_s, last.end_s)
 
 
 def _lines(path: Path, option: str) -> Iterator[tuple[int, str]]:

@@ -171,16 +171,8 @@ class _FlacFile(GrowingFile):
 class FlacRecording(_RetriedOutput):
     """Writes the audio of a source into a FLAC file, 16 kHz mono, on the captions' timeline.
 
-    It can be read whenever the program is killed. Lost audio is silence in it. On a full disk audio
-    waits for `MAX_WAITING_S`.
-
-    Args:
-        path: name of the first file; each run has files of its own.
-        rotation: when to begin another one.
-        now: a monotonic clock in seconds.
-
-    Raises:
-        OptionError: the name does not end in `.flac`.
+    It can be read whenever the program is killed; lost audio is silence in it. On a full disk audio
+    waits for `MAX_WAITING_S`. Each run has files of its own.
     """
 
     def __init__(
@@ -220,7 +212,7 @@ class FlacRecording(_RetriedOutput):
         """Write the rest.
 
         Raises:
-            OutputError: some of the audio could not be written.
+            OutputError: some of the audio could not be written; the message says how much.
         """
         try:
             self._write()

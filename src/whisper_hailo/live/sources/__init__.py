@@ -27,15 +27,9 @@ def open_source(
     Args:
         what: a file, `-` for raw PCM on standard input, or an address such as `rtsp://...`.
         microphone: number or part of the name of an input device; empty is the default one.
-        real_time: play a recording at the speed of speech.
-        rate_hz: of raw PCM.
-        loops: how often a file is played.
         patience_s: how long a microphone or an endless stream may be away before it has failed;
             `None`: a microphone for ever, a stream for `ADDRESS_PATIENCE_S`.
         split: each channel of a file or a microphone is a speaker.
-
-    Raises:
-        OptionError: none of them, or several.
     """
     from whisper_hailo.live.sources.file import FileSource, PcmSource
     from whisper_hailo.live.sources.wrappers import ADDRESS_PATIENCE_S, ReopenedSource
