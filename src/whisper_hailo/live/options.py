@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES
 from whisper_hailo.core.errors import OptionError
@@ -22,6 +22,9 @@ SETTLE_S: Final[dict[PolicyName, float]] = {"agreement": 2.0, "alignatt": 1.0}
 
 _LONGEST_S: Final = 30.0
 _SEGMENTS: Final = "Segments"
+_SETTING: Final[dict[str, Any]] = {"metavar": "S", "settings_only": True}
+"""A time in seconds that is set in a file of settings, not on the command line."""
+
 _CHANGEABLE: Final = (
     "vad_threshold", "min_silence_s", "min_partial_s", "settle_s", "hold_back_s",
 )  # fmt: skip
@@ -55,24 +58,13 @@ class CaptionOptions:
         "Silence that ends a segment whose text ends no sentence, if more than min-silence.",
         _SEGMENTS,
         name="--sentence-silence",
-        metavar="S",
-        settings_only=True,
+        **_SETTING,
     )
     min_speech_s: float = flag(
-        0.1,
-        "Ignore speech shorter than this.",
-        _SEGMENTS,
-        name="--min-speech",
-        metavar="S",
-        settings_only=True,
+        0.1, "Ignore speech shorter than this.", _SEGMENTS, name="--min-speech", **_SETTING
     )
     pre_roll_s: float = flag(
-        0.4,
-        "Audio kept before speech.",
-        _SEGMENTS,
-        name="--pre-roll",
-        metavar="S",
-        settings_only=True,
+        0.4, "Audio kept before speech.", _SEGMENTS, name="--pre-roll", **_SETTING
     )
     min_partial_s: float = flag(
         0.5, "New audio per partial; 0: no partials.", _SEGMENTS, name="--min-partial", metavar="S"
@@ -82,9 +74,8 @@ class CaptionOptions:
         "Cut segments longer than this.",
         _SEGMENTS,
         name="--max-segment",
-        metavar="S",
         shown="18, or less where the window is shorter",
-        settings_only=True,
+        **_SETTING,
     )
     settle_s: float | None = flag(
         None,
@@ -92,24 +83,18 @@ class CaptionOptions:
         "on the last S seconds.",
         _SEGMENTS,
         name="--settle",
-        metavar="S",
         shown="2, or 1 with alignatt",
-        settings_only=True,
+        **_SETTING,
     )
     hold_back_s: float = flag(
         0.2,
         "End a partial where it guesses at the last S seconds.",
         _SEGMENTS,
         name="--hold-back",
-        metavar="S",
-        settings_only=True,
+        **_SETTING,
     )
     policy: PolicyName = flag(
-        "agreement",
-        "What commits a word.",
-        _SEGMENTS,
-        choices=tuple(SETTLE_S),
-        settings_only=True,
+        "agreement", "What commits a word.", _SEGMENTS, choices=tuple(SETTLE_S), settings_only=True
     )
     drafts: bool = flag(
         True, "Verify the previous text instead of decoding again.", _SEGMENTS, settings_only=True

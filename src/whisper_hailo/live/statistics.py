@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,7 +103,7 @@ class CaptionStatistics:
         speech_s = self.n_heard_samples / SAMPLE_RATE_HZ
         segment_s = self.n_segment_samples / SAMPLE_RATE_HZ
         figures = {
-            "memory_mib": peak_memory_mib(),
+            "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "calls": self.n_calls,
             "partials": self.n_partials,
             "full_segments": self.n_full,
@@ -136,12 +135,6 @@ class CaptionStatistics:
             name: round(value, 4) if isinstance(value, float) else value
             for name, value in figures.items()
         }
-
-
-def peak_memory_mib() -> float:
-    """Return the peak resident memory of this process."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
 
 def _ratio(part: float, whole: float) -> float | None:

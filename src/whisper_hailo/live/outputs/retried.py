@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from whisper_hailo.audio.flac import FlacBytes
 from whisper_hailo.core.errors import OptionError, OutputError, display_path
-from whisper_hailo.core.protocols import Closeable, Closing
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.timing import Backoff
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.events import Event, Partial
+from whisper_hailo.live.outputs.files import CaptionFile, EventFile
 from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
 from whisper_hailo.live.sources.source import AudioSource, Block
 from whisper_hailo.live.sources.wrappers import SourceAround
@@ -39,21 +40,9 @@ _SYNC_S: Final = 5.0
 
 
 class EventSink(Protocol):
-    """Takes the events of one stream in their order."""
+    """Takes the events of one stream in their order, or raises `OutputError`."""
 
-    def put(self, event: Event) -> None:
-        """Take an event.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
-        ...
-
-
-class ClosingSink(EventSink, Closeable, Protocol):
-    """An event sink that is opened and closed."""
-
-    name: str
+    def put(self, event: Event) -> None: ...
 
 
 class _RetriedOutput(Closing):
@@ -96,14 +85,11 @@ class _RetriedOutput(Closing):
 
 
 class RetriedSink(_RetriedOutput):
-    """A sink that is opened, closed and retried; meanwhile events wait, except partials.
+    """A file that is opened, closed and retried; meanwhile events wait, except partials."""
 
-    Args:
-        sink: not open yet.
-        now: a monotonic clock in seconds.
-    """
-
-    def __init__(self, sink: ClosingSink, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, sink: EventFile | CaptionFile, now: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__(now)
         self._sink = sink
         self._waiting: deque[Event] = deque()

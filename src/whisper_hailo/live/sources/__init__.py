@@ -24,12 +24,9 @@ def open_source(
 ) -> AudioSource:
     """Return the source that a command line names, not open yet.
 
-    Args:
-        what: a file, `-` for raw PCM on standard input, or an address such as `rtsp://...`.
-        microphone: number or part of the name of an input device; empty is the default one.
-        patience_s: how long a microphone or an endless stream may be away before it has failed;
-            `None`: a microphone for ever, a stream for `ADDRESS_PATIENCE_S`.
-        split: each channel of a file or a microphone is a speaker.
+    `what` is a file, `-` for raw PCM on standard input, or an address such as `rtsp://...`; an
+    empty `microphone` is the default one. A microphone or an endless stream may be away for
+    `patience_s`: `None` is for ever, or `ADDRESS_PATIENCE_S` for a stream.
     """
     from whisper_hailo.live.sources.file import FileSource, PcmSource
     from whisper_hailo.live.sources.wrappers import ADDRESS_PATIENCE_S, ReopenedSource

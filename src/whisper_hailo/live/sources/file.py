@@ -76,11 +76,7 @@ class FileSource(Closing):
         self._opened = ExitStack()
 
     def open(self) -> Self:
-        """Open the file, once: a pipe can only be read once.
-
-        Raises:
-            AudioError: it cannot be decoded, or has one channel that is to be split.
-        """
+        """Open the file, once: a pipe can only be read once."""
         self._open_streams()
         if Path(self._path).is_file():
             self._recorded_s = recorded_s(Path(self._path))

@@ -55,7 +55,7 @@ def input_devices() -> list[InputDevice]:
     """Return all input devices, at least one.
 
     Raises:
-        DeviceError: there is none, the library is missing, or PortAudio failed.
+        DeviceError: there is none, or PortAudio is missing or failed.
     """
     sounddevice = _sounddevice()
     try:
@@ -109,12 +109,7 @@ def _model(name: str) -> str:
 
 
 class MicrophoneSource(Closing):
-    """Records at the device's own rate and gives 16 kHz mono.
-
-    Args:
-        wanted: number or part of the name of a device; empty is the default one.
-        split: each channel is a speaker.
-    """
+    """Records at the rate of the device that `choose_device` returns, and gives 16 kHz mono."""
 
     pace = Pace.PULL  # PortAudio's thread keeps what comes meanwhile
     endless = True
@@ -129,11 +124,7 @@ class MicrophoneSource(Closing):
         self._queue: AudioQueue | None = None
 
     def open(self) -> Self:
-        """Begin to record; again, from the device that has the name by now.
-
-        Raises:
-            DeviceError, OptionError: see `choose_device`; or the device cannot be opened.
-        """
+        """Begin to record; again, from the device that has the name by now."""
         sounddevice = _sounddevice()
         # PortAudio knows the devices that there were when it began; its end would wait for a stream
         # that hangs, too.
@@ -145,7 +136,6 @@ class MicrophoneSource(Closing):
             raise OptionError(f"{device.name} has 1 channel, --channels split takes 2; use mix")
         self.name = self._device_name = device.name
         self._queue = AudioQueue()
-        heard = _callback(self._queue, device.rate_hz, split=self._split)
         try:
             self._stream = sounddevice.InputStream(
                 device=device.index,
@@ -153,7 +143,7 @@ class MicrophoneSource(Closing):
                 channels=min(device.n_channels, 2),
                 blocksize=round(device.rate_hz * BLOCK_S),
                 dtype="float32",
-                callback=heard,
+                callback=_callback(self._queue, device.rate_hz, split=self._split),
             )
             self._stream.start()
         except sounddevice.PortAudioError as error:
@@ -262,11 +252,8 @@ class ClockDrift:
     def missing_s(self, length_s: float, now_s: float) -> float:
         """Return the seconds missing before a block that has just come; 0 for none.
 
-        It is reported once they will not come late, `CATCH_UP_TIMEOUT_S` after the place.
-
-        Args:
-            length_s: of the block.
-            now_s: by a clock that runs while the machine is suspended.
+        It is reported once they will not come late, `CATCH_UP_TIMEOUT_S` after the place. The clock
+        of `now_s` runs while the machine is suspended.
         """
         self.heard_s += length_s
         lag_s = now_s - self.heard_s

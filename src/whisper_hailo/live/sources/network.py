@@ -31,11 +31,7 @@ class NetworkSource(Closing):
     """A stream at an address.
 
     With a length it is a recording and read as fast as it is transcribed; without, or when it comes
-    at
-    its own speed, it is live.
-
-    Args:
-        address: such as `rtsp://camera/audio` or `https://host/stream.mp3`.
+    at its own speed, it is live.
     """
 
     def __init__(self, address: str) -> None:
@@ -48,11 +44,7 @@ class NetworkSource(Closing):
         self._ending = threading.Lock()
 
     def open(self) -> Self:
-        """Connect.
-
-        Raises:
-            AudioError: PyAV is not installed, the address does not answer, or gives no audio.
-        """
+        """Connect."""
         try:
             import av
         except ImportError as error:
@@ -95,10 +87,9 @@ class NetworkSource(Closing):
     def _decoded(self) -> Iterator[Block]:
         import av
 
+        resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE_HZ)
         try:
-            yield from self._resampled(
-                av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE_HZ)
-            )
+            yield from self._resampled(resampler)
         except av.ExitError as error:
             raise AudioError(
                 f"{self.name} broke off: nothing came for {TIMEOUT_S:g} s; check its sender"

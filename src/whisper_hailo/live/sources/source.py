@@ -120,9 +120,11 @@ class AudioQueue:
     def put(self, block: Block) -> int:
         """Add what there is room for; return how many samples were dropped."""
         with self._changed:
+            if self._ended:  # a stream that hangs may go on
+                return block.audio.size
             first, rest = _split(block, self._room)
             self._append(replace(first, n_lost=rest.audio.size, interruption=block.interruption))
-            return int(rest.audio.size)
+            return rest.audio.size
 
     def put_all(self, block: Block) -> None:
         """Add everything, waiting for room if necessary."""
@@ -143,8 +145,7 @@ class AudioQueue:
     def blocks(self) -> Iterator[Block]:
         """Yield all that waits, repeatedly; an empty block when nothing comes for `LOOK_S`.
 
-        Raises:
-            BaseException: the failure that it ended with.
+        Behind them the failure that it ended with is raised.
         """
         while True:
             with self._changed:
@@ -186,20 +187,10 @@ def _goes_on(last: Block, block: Block) -> bool:
 
 def _split(block: Block, n_samples: int) -> tuple[Block, Block]:
     """Return the first samples of a block, without what is behind them, and the rest."""
-    heard = block.voices
-    first = replace(
-        block,
-        audio=block.audio[:n_samples],
-        interruption=None,
-        voices=None if heard is None else heard[:n_samples],
-    )
-    rest = replace(
-        block,
-        audio=block.audio[n_samples:],
-        n_faults=0,
-        recorded_s=None,
-        voices=None if heard is None else heard[n_samples:],
-    )
+    n, who = n_samples, block.voices
+    begin, end = (None, None) if who is None else (who[:n], who[n:])
+    first = replace(block, audio=block.audio[:n], voices=begin, interruption=None)
+    rest = replace(block, audio=block.audio[n:], voices=end, n_faults=0, recorded_s=None)
     return first, rest
 
 

@@ -69,8 +69,8 @@ class ReopenedSource(SourceAround):
     Args:
         source: can be opened again after it was closed.
         patience_s: give up after this long; `None` is never.
-        now: a monotonic clock in seconds.
-        sleep: waits on it.
+        now: a monotonic clock in seconds, on which `sleep` waits.
+        sleep: waits some seconds.
     """
 
     def __init__(
@@ -87,11 +87,7 @@ class ReopenedSource(SourceAround):
         self._sleep = sleep
 
     def blocks(self) -> Iterator[Block]:
-        """Yield its audio, with interruptions between.
-
-        Raises:
-            AudioError, DeviceError: it is finite, or was away for too long.
-        """
+        """Yield its audio, with interruptions between."""
         while True:
             sound_s = self._now()
             try:
