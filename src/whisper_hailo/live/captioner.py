@@ -217,12 +217,8 @@ class Captioner:
         )
         self._n_segments += 1
         start_s = self._running.start / SAMPLE_RATE_HZ
-        return Started(
-            self._running.segment_id,
-            start_s=start_s,
-            speaker=self._running.speaker,
-            **self._moment(start_s),
-        )
+        speaker = self._running.speaker
+        return Started(self._running.segment_id, start_s, speaker=speaker, **self._moment(start_s))
 
     def _is_due(self, running: RunningSegment) -> bool:
         new = self._segmenter.n_samples - running.shown
@@ -248,10 +244,10 @@ class Captioner:
         tentative = [one.word for one in running.text.tentative]
         event = Partial(
             running.segment_id,
-            start_s=start_s,
-            end_s=end_s,
-            committed=caption_words(running.text.committed, start_s, end_s),
-            tentative=caption_words(tentative, start_s, end_s),
+            start_s,
+            end_s,
+            caption_words(running.text.committed, start_s, end_s),
+            caption_words(tentative, start_s, end_s),
             n_skipped=running.n_skipped,
             language=result.language,
             speaker=running.speaker,
@@ -293,10 +289,10 @@ class Captioner:
         start_s, end_s = (at / SAMPLE_RATE_HZ for at in (running.start, running.start + n_samples))
         event = Completed(
             running.segment_id,
-            start_s=start_s,
-            end_s=end_s,
-            words=caption_words(words, start_s, end_s),
-            reason=reason,
+            start_s,
+            end_s,
+            caption_words(words, start_s, end_s),
+            reason,
             n_skipped=running.n_skipped,
             language=result.language,
             translation=result.translation,
@@ -370,4 +366,4 @@ class Captioner:
     @property
     def heard_s(self) -> float:
         """Return how far the stream has come, in seconds."""
-        return self._segmenter.heard_s
+        return self._segmenter.n_heard / SAMPLE_RATE_HZ

@@ -70,11 +70,7 @@ class RunningSegment:
 class FinishedSegment:
     """The segment before: who hears it too recognises the beginning of the next one better.
 
-    Attributes:
-        audio: `(n_samples,)` float32 at 16 kHz mono.
-        end: its end in the stream, in samples.
-        text: its final text; of an engine without tokens it is no context.
-        speaker: where channels are speakers.
+    It ends behind sample `end` of the stream. The text of an engine without tokens is no context.
     """
 
     audio: FloatArray

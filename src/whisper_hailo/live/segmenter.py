@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -83,6 +83,12 @@ class Signal(Enum):
     ENDED = auto()
 
 
+class _Frame(NamedTuple):
+    audio: FloatArray
+    probability: float
+    speaker: int | None
+
+
 class Segmenter:
     """Cuts a stream into segments of speech; no sample is lost or in two of them.
 
@@ -96,9 +102,8 @@ class Segmenter:
         self.set(options)
         self._min_speech = max(1, _frames(options.min_speech_s))
         n_before = self._min_speech + _frames(options.pre_roll_s)
-        self._before: deque[tuple[FloatArray, float, int | None]] = deque(maxlen=n_before)
-        self._frames: list[FloatArray] = []
-        self._probabilities: list[float] = []
+        self._before: deque[_Frame] = deque(maxlen=n_before)
+        self._frames: list[_Frame] = []
         self._offset = 0  # samples of the first frame that belong to the segment before
         self._run = 0  # frames of speech on end, or of silence within a segment
         self._n_quiet = 0  # frames of silence on end while no segment is running
@@ -117,11 +122,6 @@ class Segmenter:
     def n_samples(self) -> int:
         """Return the samples of the running segment."""
         return len(self._frames) * FRAME_SAMPLES - self._offset
-
-    @property
-    def heard_s(self) -> float:
-        """Return how far the stream has come, in seconds."""
-        return self.n_heard / SAMPLE_RATE_HZ
 
     @property
     def start(self) -> int:
@@ -143,15 +143,15 @@ class Segmenter:
         """Return `(n_samples,)` float32 of the running segment."""
         if not self._frames:
             return np.empty(0, np.float32)
-        return np.concatenate(self._frames)[self._offset :]
+        return np.concatenate([frame.audio for frame in self._frames])[self._offset :]
 
     def push(self, frame: FloatArray, speaker: int | None = None) -> Signal | None:
         """Take one frame, `(512,)` float32 at 16 kHz, and its speaker."""
         self.n_heard += FRAME_SAMPLES
         probability = self._detector.probability(frame)
         if self._speaking:
-            return self._go_on(frame, probability, speaker)
-        self._before.append((frame, probability, speaker))
+            return self._go_on(_Frame(frame, probability, speaker))
+        self._before.append(_Frame(frame, probability, speaker))
         self._run = self._run + 1 if probability >= self._threshold else 0
         self._n_quiet = self._n_quiet + 1 if probability < self._threshold - _HYSTERESIS else 0
         if self._n_quiet == _frames(_QUIET_S):
@@ -163,33 +163,27 @@ class Segmenter:
 
     def _begin(self) -> None:
         """Take the frames of speech and the pre-roll before them."""
-        kept = list(self._before)
+        self._frames = list(self._before)
         self._before.clear()
-        self._frames = [frame for frame, _, _ in kept]
-        self._probabilities = [probability for _, probability, _ in kept]
-        heard = [speaker for *_, speaker in kept[-self._run :]]
+        heard = [frame.speaker for frame in self._frames[-self._run :]]
         self.speaker = max(heard, key=heard.count)
         self._turn.clear()
         self._offset, self._run, self._n_quiet, self._speaking = 0, 0, 0, True
 
-    def _go_on(self, frame: FloatArray, probability: float, speaker: int | None) -> Signal | None:
+    def _go_on(self, frame: _Frame) -> Signal | None:
         self._frames.append(frame)
-        self._probabilities.append(probability)
-        is_speech = probability >= self._threshold - _HYSTERESIS
-        self._run = 0 if is_speech else self._run + 1
-        if is_speech:
-            self._listen(speaker)
+        if frame.probability < self._threshold - _HYSTERESIS:
+            self._run += 1
+        else:
+            self._run = 0
+            if frame.speaker != self._other:
+                self._turn.clear()
+            self._other = frame.speaker
+            if frame.speaker != self.speaker:
+                self._turn.append(len(self._frames) - 1)
         if len(self._turn) == _TURN:
             return Signal.TURNED
         return Signal.ENDED if self._run >= self._min_silence else None
-
-    def _listen(self, speaker: int | None) -> None:
-        """Note the speaker of the last frame."""
-        if speaker != self._other:
-            self._turn.clear()
-        self._other = speaker
-        if speaker != self.speaker:
-            self._turn.append(len(self._frames) - 1)
 
     def turn(self) -> int:
         """Return where another speaker begins in the running segment."""
@@ -199,8 +193,7 @@ class Segmenter:
 
     def end(self) -> None:
         """Drop the running segment and its audio."""
-        self._frames, self._probabilities, self._offset = [], [], 0
-        self._run, self._speaking = 0, False
+        self._frames, self._offset, self._run, self._speaking = [], 0, 0, False
 
     def skip(self, n_samples: int) -> None:
         """Skip `n_samples` of the stream while no segment is running.
@@ -216,7 +209,6 @@ class Segmenter:
         self._turn.clear()  # it counts frames
         n_gone, self._offset = divmod(self._offset + n_samples, FRAME_SAMPLES)
         del self._frames[:n_gone]
-        del self._probabilities[:n_gone]
 
     def quietest(self, begin: int, end: int) -> tuple[int, float]:
         """Return the quietest place between two samples of the running segment, and its loudness.
@@ -230,7 +222,7 @@ class Segmenter:
         high = np.minimum(places + _SMOOTHING // 2, audio.size)
         loudness = np.sqrt((power[high] - power[low]) / np.maximum(high - low, 1))
         frames = np.minimum((places + self._offset) // FRAME_SAMPLES, len(self._frames) - 1)
-        score = loudness * (0.5 + np.array(self._probabilities)[frames])
+        score = loudness * (0.5 + np.array([one.probability for one in self._frames])[frames])
         best = int(np.argmin(score))
         return int(places[best]), float(score[best])
 
@@ -257,13 +249,9 @@ def cut_place(segmenter: Segmenter, words: Sequence[BufferWord], settled_s: floa
     n_samples = segmenter.n_samples
     least = max(round(settled_s * SAMPLE_RATE_HZ), n_samples // 2)
     most = max(least + 1, n_samples - round(_LEAST_KEPT_S * SAMPLE_RATE_HZ))
-    quiet = [
-        segmenter.quietest(max(begin, least), min(end, most))
-        for begin, end in _gaps(words)
-        if max(begin, least) < min(end, most)
-    ]
-    if not quiet:
-        quiet = [segmenter.quietest(least, most)]
+    gaps = [(max(begin, least), min(end, most)) for begin, end in _gaps(words)]
+    gaps = [(begin, end) for begin, end in gaps if begin < end] or [(least, most)]
+    quiet = [segmenter.quietest(begin, end) for begin, end in gaps]
     place = min(quiet, key=lambda candidate: candidate[1])[0]
     return min(place, n_samples - 1)
 

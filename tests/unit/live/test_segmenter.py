@@ -12,7 +12,7 @@ from whisper_hailo.live.segmenter import Segmenter, Signal
 
 def test_before_anything_is_said_there_is_no_segment() -> None:
     cutter = segmenter()
-    assert (cutter.n_samples, cutter.n_heard, cutter.heard_s, cutter.start) == (0, 0, 0.0, 0)
+    assert (cutter.n_samples, cutter.n_heard, cutter.start) == (0, 0, 0)
     assert (cutter.last_speech, cutter.audio.size, cutter.audio.dtype) == (0, 0, np.float32)
     assert cutter.speaker is None
 

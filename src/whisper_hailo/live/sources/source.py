@@ -88,16 +88,16 @@ def nothing(interruption: Interruption | None = None) -> Block:
 
 
 class Pace(Enum):
-    """Whether a source waits for its reader."""
+    """Whether a source waits for its reader.
+
+    A `PULL` source gives a piece when it is asked: a recording, or a microphone that keeps what
+    comes. A thread reads a `BUFFERED` one ahead, and lets it wait when that is too much. A
+    `REAL_TIME` one does not wait: a thread takes all of it.
+    """
 
     PULL = auto()
-    """It gives a piece when it is asked: a recording, or a microphone that keeps what comes."""
-
     BUFFERED = auto()
-    """It is heard as it comes: a thread reads it ahead, and lets it wait when that is too much."""
-
     REAL_TIME = auto()
-    """It comes in real time and does not wait: a thread takes all of it."""
 
 
 class AudioQueue:
@@ -235,10 +235,8 @@ class AudioSource(Closeable, Protocol):
     def blocks(self) -> Iterator[Block]:
         """Yield the audio once, in order; it ends soon after `close`.
 
-        A block may be empty, where nothing comes for a while.
-
-        Raises:
-            AudioError, DeviceError: it cannot be read any more.
+        A block may be empty, where nothing comes for a while. `AudioError` or `DeviceError` is
+        raised where it cannot be read any more.
         """
         ...
 
