@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.transcribe_options import ModelOptions, tell_reasons
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.errors import OptionError, display_path
+from whisper_hailo.core.files import FileId, file_id
 from whisper_hailo.core.flags import (
     CHANNELS,
     ENGINE,
@@ -30,8 +34,10 @@ from whisper_hailo.live.outputs.growing_file import Rotation
 
 if TYPE_CHECKING:
     from whisper_hailo.live.engine import CaptionEngine
+    from whisper_hailo.live.outputs.files import CaptionFile, EventFile
     from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.live.outputs.retried import FlacRecording
+    from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.serve.routes.captions.view import PageAddress
     from whisper_hailo.text.subtitles import Layout
     from whisper_hailo.transcription.transcriber import Transcriber
@@ -90,6 +96,35 @@ class SourceOptions:
         if self.replay is not None and audio is not None:
             raise OptionError(f"--replay {self.replay} and {audio} are two sources; give one")
         return audio if self.replay is None else self.replay
+
+    def source(self, audio: str | None) -> AudioSource:
+        """Return the source, not open yet.
+
+        It is a file, `-` for raw PCM on standard input, an address such as `rtsp://...`, or the
+        microphone.
+        """
+        from whisper_hailo.live.sources.file import FileSource, PcmSource
+        from whisper_hailo.live.sources.wrappers import ADDRESS_PATIENCE_S, ReopenedSource
+
+        patience_s, split = self.wait_for_source, self.channels == "split"
+        if (audio is None) == (self.mic is None):
+            raise OptionError("give one of: a FILE, - for raw PCM, an address, or --mic DEVICE")
+        if self.mic is not None:
+            from whisper_hailo.live.sources.microphone import MicrophoneSource
+
+            wanted = "" if self.mic == "default" else self.mic
+            return ReopenedSource(MicrophoneSource(wanted, split=split), patience_s)
+        if audio == "-":
+            if sys.stdin is None or sys.stdin.isatty():
+                raise OptionError("standard input is a terminal; pipe raw 16-bit mono samples in")
+            return PcmSource(sys.stdin.fileno(), self.rate)
+        if "://" in str(audio):
+            from whisper_hailo.live.sources.network import NetworkSource
+
+            patience_s = ADDRESS_PATIENCE_S if patience_s is None else patience_s
+            return ReopenedSource(NetworkSource(str(audio)), patience_s)
+        real_time = self.real_time or self.replay is not None
+        return FileSource(str(audio), real_time=real_time, loops=self.loops, split=split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,15 +234,33 @@ class ShowOptions:
             return ""
         return ", ".join(filter(None, Replacements.read(self.replace).phrases.values()))
 
+    def files(self, audio: str | None, layout: Layout) -> list[EventFile | CaptionFile]:
+        """Return the files of events and of completed segments, not open yet."""
+        from whisper_hailo.live.outputs.files import CaptionFile, EventFile
+
+        files: list[EventFile | CaptionFile] = []
+        if self.events is not None:
+            files.append(EventFile(self.events, self.rotate))
+        files += [CaptionFile(output, self.rotate, layout) for output in self.output]
+        for file in files:
+            file.check(_captioned_file(audio))
+        named = [path for path in (self.events, *self.output) if path is not None]
+        for one, other in combinations(named, 2):
+            if os.path.realpath(one) == os.path.realpath(other):
+                first = "--events" if one is self.events else "--output"
+                raise OptionError(
+                    f"{first} and --output are both {display_path(other)}; name two files"
+                )
+        return files
+
     def recording(self, audio: str | None) -> FlacRecording | None:
         """Return the recording of the audio, not open yet."""
         if self.record is None:
             return None
-        from whisper_hailo.live.outputs.files import identity
         from whisper_hailo.live.outputs.retried import FlacRecording
 
         recording = FlacRecording(self.record, self.rotate)
-        recording.file.check(identity(audio))
+        recording.file.check(_captioned_file(audio))
         return recording
 
     def place(self) -> PageAddress | None:
@@ -224,6 +277,11 @@ class ShowOptions:
             token=self.web_token,
             tls=Tls(self.web_cert, self.web_key, ("web-cert", "web-key")),
         )
+
+
+def _captioned_file(audio: str | None) -> FileId | None:
+    """Return the identity of the captioned file, if `audio` names one."""
+    return None if audio is None else file_id(sys.stdin if audio == "-" else audio)
 
 
 logger = logging.getLogger(__name__)

@@ -56,7 +56,7 @@ def caption(
     """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.live.captioner import Captioner
-    from whisper_hailo.live.outputs.files import CUES, caption_files
+    from whisper_hailo.live.outputs.files import CUES
     from whisper_hailo.live.sources.wrappers import PausableSource
     from whisper_hailo.live.stream import CaptionStream, Controls
 
@@ -71,8 +71,8 @@ def caption(
     browser, place, replacements = _browser(source), show.place(), show.replacements()
     release_freed_memory()
     with contextlib.ExitStack() as stack:
-        files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
-        recording, heard = show.recording(audio), browser or make_source(source, audio)
+        files = show.files(audio, layout.on(CUES))
+        recording, heard = show.recording(audio), browser or source.source(audio)
         engine = caption_engine(model, decoding, options, show.hotwords(), stack)
         pausable = PausableSource(heard)
         stream_source, controls = _recorded(pausable, recording, stack), Controls(pausable)
@@ -116,21 +116,6 @@ def _expect_recording(audio: str | None) -> None:
     fault = find_fault(Path(audio), display_path(audio))
     if fault is not None:
         raise fault
-
-
-def make_source(source: SourceOptions, audio: str | None) -> AudioSource:
-    """Open the source, unless it is a browser's microphone."""
-    from whisper_hailo.live.sources import open_source
-
-    return open_source(
-        audio,
-        microphone=None if source.mic is None else source.mic.replace("default", ""),
-        real_time=source.real_time or source.replay is not None,
-        rate_hz=source.rate,
-        loops=source.loops,
-        patience_s=source.wait_for_source,
-        split=source.channels == "split",
-    )
 
 
 def _recorded(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError, display_path
-from whisper_hailo.core.files import FileId, file_id
 from whisper_hailo.core.types import Word
 from whisper_hailo.live.events import Completed, Event, as_json
 from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
@@ -89,40 +87,6 @@ class CaptionFile(GrowingFile):
 
 def _json_line(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, allow_nan=False).encode() + b"\n"
-
-
-def caption_files(
-    audio: str | None,
-    events: Path | None,
-    outputs: Sequence[Path],
-    rotation: Rotation | None = None,
-    layout: Layout = CUES,
-) -> list[EventFile | CaptionFile]:
-    """Return the files of all events and of completed segments, not open yet.
-
-    Raises:
-        OptionError: a file would replace the input `audio` or another one, or has another ending.
-        OutputError: a file would replace what captions did not write.
-    """
-    files: list[EventFile | CaptionFile] = []
-    if events is not None:
-        files.append(EventFile(events, rotation))
-    files += [CaptionFile(output, rotation, layout) for output in outputs]
-    for file in files:
-        file.check(identity(audio))
-    named = [path for path in (events, *outputs) if path is not None]
-    for one, other in combinations(named, 2):
-        if os.path.realpath(one) == os.path.realpath(other):
-            first = "--events" if one is events else "--output"
-            raise OptionError(
-                f"{first} and --output are both {display_path(other)}; name two files"
-            )
-    return files
-
-
-def identity(audio: str | None) -> FileId | None:
-    """Return the identity of the captioned file, if `audio` names one."""
-    return None if audio is None else file_id(sys.stdin if audio == "-" else audio)
 
 
 def cues_of(event: Completed, layout: Layout = CUES) -> Iterator[Cue]:

@@ -7,6 +7,7 @@ import os
 import socket
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -139,24 +140,45 @@ def test_a_service_manager_is_told_when_it_begins_and_ends(
     assert told == [b"READY=1\nSTATUS=listening to a.wav", b"WATCHDOG=1", b"STOPPING=1"]
 
 
-OPENED = {
-    "microphone": None, "real_time": False, "rate_hz": 16_000, "loops": 1, "patience_s": None,
-    "split": False,
-}  # fmt: skip
+PLAYED = {"real_time": False, "loops": 1, "split": False}
 
 
 @pytest.mark.parametrize(
-    ("words", "audio", "changed"),
+    ("words", "kind", "made_of"),
     [
-        ("a.wav --real-time", "a.wav", {"real_time": True}),
-        ("a.wav --channels split | loops = 3", "a.wav", {"loops": 3, "split": True}),
-        ("--replay a.wav", "a.wav", {"real_time": True}),
-        ("--replay a.wav | loops = 2", "a.wav", {"real_time": True, "loops": 2}),
-        ("- --rate 8000", "-", {"rate_hz": 8000}),
-        ("rtsp://a.b/c --wait-for-source 9", "rtsp://a.b/c", {"patience_s": 9.0}),
-        ("--mic default", None, {"microphone": ""}),
-        ("--mic 3 --wait-for-source 0", None, {"microphone": "3", "patience_s": 0.0}),
-        ("--mic Studio --channels split", None, {"microphone": "Studio", "split": True}),
+        ("a.wav --real-time", "file.FileSource", ["a.wav", PLAYED | {"real_time": True}]),
+        (
+            "a.wav --channels split | loops = 3",
+            "file.FileSource",
+            ["a.wav", PLAYED | {"loops": 3, "split": True}],
+        ),
+        ("--replay a.wav", "file.FileSource", ["a.wav", PLAYED | {"real_time": True}]),
+        (
+            "--replay a.wav | loops = 2",
+            "file.FileSource",
+            ["a.wav", PLAYED | {"real_time": True, "loops": 2}],
+        ),
+        ("- --rate 8000", "file.PcmSource", [0, 8000, {}]),
+        (
+            "rtsp://a.b/c --wait-for-source 9",
+            "network.NetworkSource",
+            ["rtsp://a.b/c", {}, "patience", 9.0],
+        ),
+        (
+            "--mic default",
+            "microphone.MicrophoneSource",
+            ["", {"split": False}, "patience", None],
+        ),
+        (
+            "--mic 3 --wait-for-source 0",
+            "microphone.MicrophoneSource",
+            ["3", {"split": False}, "patience", 0.0],
+        ),
+        (
+            "--mic Studio --channels split",
+            "microphone.MicrophoneSource",
+            ["Studio", {"split": True}, "patience", None],
+        ),
     ],
 )
 @pytest.mark.usefixtures("made")
@@ -164,19 +186,26 @@ def test_sources(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     words: str,
-    audio: str | None,
-    changed: dict[str, object],
+    kind: str,
+    made_of: list[object],
 ) -> None:
-    opened: list[tuple[object, dict[str, object]]] = []
+    noted: list[object] = []
 
-    def open_source(what: object, **named: object) -> Endless:
-        opened.append((what, named))
+    def make(*args: object, **named: object) -> Endless:
+        noted.extend([*args, named])
         return Endless()
 
-    monkeypatch.setattr("whisper_hailo.live.sources.open_source", open_source)
+    def reopened(source: Endless, patience_s: object) -> Endless:
+        noted.extend(["patience", patience_s])
+        return source
+
+    monkeypatch.setattr(f"whisper_hailo.live.sources.{kind}", make)
+    monkeypatch.setattr("whisper_hailo.live.sources.wrappers.ReopenedSource", reopened)
+    stdin = SimpleNamespace(isatty=lambda: False, fileno=lambda: 0)
+    monkeypatch.setattr("whisper_hailo.cli.caption_options.sys", SimpleNamespace(stdin=stdin))
     monkeypatch.setattr(module, "require_extra", lambda *_: None)
     assert run(["caption", *given(words, tmp_path)]) == 0
-    assert opened == [(audio, OPENED | changed)]
+    assert noted == made_of
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.unit.cli.commands.captioned import (
     made,
 )
 from whisper_hailo.cli.app import run
-from whisper_hailo.cli.commands import caption as module
+from whisper_hailo.cli.caption_options import SourceOptions
 from whisper_hailo.core.errors import AudioError, ExitCode
 
 __all__ = ["made"]
@@ -43,7 +43,7 @@ def test_ctrl_c_ends_a_microphone_well_and_interrupts_a_file(
     endless: bool, by: int,
 ) -> None:  # fmt: skip
     source = Endless(endless=endless, before=interrupts(50, by=by))
-    monkeypatch.setattr(module, "make_source", lambda *_: source)
+    monkeypatch.setattr(SourceOptions, "source", lambda *_: source)
     before = signal.getsignal(by)
     assert caption("--output a.txt") == (0 if endless else ExitCode.INTERRUPTED)
     assert signal.getsignal(by) is before
@@ -57,7 +57,7 @@ def test_ctrl_c_ends_a_microphone_well_and_interrupts_a_file(
 @pytest.mark.usefixtures("made")
 def test_a_microphone_that_ends_by_itself_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     for endless in (False, True):
-        monkeypatch.setattr(module, "make_source", lambda *_, e=endless: Endless(endless=e))
+        monkeypatch.setattr(SourceOptions, "source", lambda *_, e=endless: Endless(endless=e))
         assert caption() == 0
 
 
@@ -69,7 +69,7 @@ def test_ctrl_c_twice_ends_it_at_once(
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(module, "make_source", lambda *_: Endless(before=press))
+    monkeypatch.setattr(SourceOptions, "source", lambda *_: Endless(before=press))
     assert caption() == ExitCode.INTERRUPTED
     assert capsys.readouterr().out == ""
 
@@ -79,7 +79,7 @@ def test_source_that_fails_leaves_what_was_heard_and_its_figures(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = Endless(failure=AudioError("the cable is out"))
-    monkeypatch.setattr(module, "make_source", lambda *_: source)
+    monkeypatch.setattr(SourceOptions, "source", lambda *_: source)
     assert caption("--output a.txt") == ExitCode.AUDIO
     told = capsys.readouterr()
     assert told.out == Path("a.txt").read_text() == LINES

@@ -19,8 +19,7 @@ from whisper_hailo.live.events import (
     Partial,
     Started,
 )
-from whisper_hailo.live.outputs.files import CaptionFile, EventFile, caption_files
-from whisper_hailo.live.outputs.growing_file import Rotation
+from whisper_hailo.live.outputs.files import CaptionFile, EventFile
 from whisper_hailo.text.subtitles import Layout
 
 
@@ -183,56 +182,6 @@ def recording(folder: Path) -> Path:
     path = folder / "rec.flac"
     path.write_bytes(b"fLaC" + bytes(100))
     return path
-
-
-def test_captions_do_not_replace_what_they_are_of(tmp_path: Path) -> None:
-    path, other = recording(tmp_path), tmp_path / "rec.srt"
-    other.hardlink_to(path)
-    named = ((path, ()), (None, (other,)), (path, (tmp_path / "talk.srt",)))
-    for events, outputs in named:
-        with pytest.raises(OptionError, match="would replace the input"):
-            caption_files(str(path), events, outputs)
-    assert path.stat().st_size == 104
-    (tmp_path / "talk.srt").touch()
-    assert len(caption_files(str(path), tmp_path / "e.jsonl", (tmp_path / "talk.srt",))) == 2
-
-
-def test_captions_do_not_replace_standard_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = recording(tmp_path)
-    with path.open() as opened:
-        monkeypatch.setattr("sys.stdin", opened)
-        with pytest.raises(OptionError, match="would replace the input"):
-            caption_files("-", path, ())
-
-
-def test_two_files_of_captions_have_two_names(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path)
-    with pytest.raises(OptionError, match="--events and --output are both"):
-        caption_files(None, tmp_path / "link" / "a.txt", (tmp_path / "a.txt",))
-    with pytest.raises(OptionError, match="--output and --output are both"):
-        caption_files(None, None, (tmp_path / "a.srt", tmp_path / "a.vtt", tmp_path / "a.srt"))
-
-
-def test_what_is_said_goes_into_each_output(tmp_path: Path) -> None:
-    names = ("a.srt", "a.vtt", "b.txt")
-    files = caption_files(None, None, [tmp_path / name for name in names])
-    assert [file.name for file in files] == [str(tmp_path / name) for name in names]
-
-
-def test_what_is_said_of_files_holds_for_each_of_them(tmp_path: Path) -> None:
-    """Each segment is more than fifty bytes; a line has no room for two words."""
-    names = ["e.jsonl", "a.srt", "a.VTT"]
-    events, *outputs = (tmp_path / name for name in names)
-    rotation, layout = Rotation(most_bytes=50), Layout(max_line_width=5, max_line_count=1)
-    for file in caption_files(None, events, outputs, rotation, layout):
-        with file:
-            file.put(EVENTS[2])
-            file.put(EVENTS[-1])
-    assert all((tmp_path / name.replace(".", "-2.")).exists() for name in names)
-    lines = outputs[0].read_text().splitlines()
-    assert [line for line in lines if line.isalpha()] == ["One", "two"]
 
 
 @pytest.mark.parametrize("name", ["rec.srt", "rec.vtt", "rec.txt", "rec.jsonl"])

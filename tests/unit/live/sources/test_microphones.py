@@ -11,9 +11,9 @@ import pytest
 
 from tests.unit.live.sources.portaudio import DEVICES, FakeStream
 from tests.unit.sounds import similarity, tone
+from whisper_hailo.cli.caption_options import SourceOptions
 from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.sources import open_source
 from whisper_hailo.live.sources.microphone import MicrophoneSource, choose_device, input_devices
 from whisper_hailo.live.sources.source import Block, Pace
 
@@ -136,17 +136,17 @@ def test_one_channel_has_one_speaker(
     of_channels(monkeypatch, silent, 1)
     with (
         pytest.raises(OptionError, match="Desk has 1 channel, --channels split takes 2"),
-        open_source(None, microphone="desk", split=True),
+        SourceOptions(mic="desk", channels="split").source(None),
     ):
         pass
-    with open_source(None, microphone="desk") as source:
+    with SourceOptions(mic="desk").source(None) as source:
         assert source.name == "Desk"
 
 
 @pytest.mark.usefixtures("silent")
 def test_microphone_has_name_that_was_asked_for_until_it_is_open() -> None:
-    assert open_source(None, microphone="usb").name == "microphone usb"
-    assert open_source(None, microphone="").name == "microphone"
+    assert SourceOptions(mic="usb").source(None).name == "microphone usb"
+    assert SourceOptions(mic="default").source(None).name == "microphone"
     source = MicrophoneSource("camera")
     assert (source.pace, source.endless) == (Pace.PULL, True)
 

@@ -13,11 +13,11 @@ import pytest
 from tests.unit.live.scripted import Fickle, Loudness
 from tests.unit.live.sources.radio import Radio
 from tests.unit.sounds import similarity, tone
+from whisper_hailo.cli.caption_options import SourceOptions
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed
-from whisper_hailo.live.sources import open_source
 from whisper_hailo.live.sources.network import AudioWatchdog, NetworkSource
 from whisper_hailo.live.sources.source import Block, Pace
 from whisper_hailo.live.sources.wrappers import ReopenedSource
@@ -203,7 +203,7 @@ def test_address_is_not_waited_for_forever_unless_asked(
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.wrappers.ADDRESS_PATIENCE_S", 0.0)
     with (
-        open_source(f"{radio}/dying") as source,
+        SourceOptions().source(f"{radio}/dying") as source,
         pytest.raises(AudioError, match="dying broke off"),
     ):
         assert all(block.interruption is None for block in source.blocks())

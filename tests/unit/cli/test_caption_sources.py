@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +14,11 @@ import soundfile
 
 from tests.unit.live.sources.listening import heard
 from tests.unit.sounds import similarity, tone, write
+from whisper_hailo.cli.caption_options import SourceOptions
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources import open_source
 from whisper_hailo.live.sources.file import FileSource, PcmSource
 from whisper_hailo.live.sources.network import NetworkSource
 from whisper_hailo.live.sources.source import Block, Interruption, Pace
@@ -27,15 +26,15 @@ from whisper_hailo.live.sources.wrappers import ReopenedSource
 
 
 def test_nothing_is_no_file_and_not_the_current_folder() -> None:
-    with pytest.raises(AudioError, match="'' does not exist"), open_source(""):
+    with pytest.raises(AudioError, match="'' does not exist"), SourceOptions().source(""):
         pass
 
 
 def test_a_file_of_speakers_has_more_than_one_channel(tmp_path: Path) -> None:
     path = str(write(tmp_path / "a.wav", tone(16_000, 0.1)))
-    with open_source(path) as source:
+    with SourceOptions().source(path) as source:
         assert source.name == path
-    with pytest.raises(AudioError, match="1 channel"), open_source(path, split=True):
+    with pytest.raises(AudioError, match="1 channel"), SourceOptions(channels="split").source(path):
         pass
 
 
@@ -68,11 +67,14 @@ def test_an_address_without_an_answer() -> None:
 
 def test_the_command_line_names_exactly_one_source(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="give one of"):
-        open_source(None)
+        SourceOptions().source(None)
     with pytest.raises(OptionError, match="give one of"):
-        open_source("a.wav", microphone="")
-    assert isinstance(open_source(str(tmp_path / "a.wav")), FileSource)
-    for source in (open_source("rtsp://camera/1"), open_source(None, microphone="usb")):
+        SourceOptions(mic="default").source("a.wav")
+    assert isinstance(SourceOptions().source(str(tmp_path / "a.wav")), FileSource)
+    for source in (
+        SourceOptions().source("rtsp://camera/1"),
+        SourceOptions(mic="usb").source(None),
+    ):
         assert isinstance(source, ReopenedSource)
     with pytest.raises(OptionError, match="--rate is 5 Hz"):
         PcmSource(0, 5)
@@ -96,22 +98,22 @@ class Stdin:
 def test_a_terminal_is_no_pipe(monkeypatch: pytest.MonkeyPatch, stdin: object) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)
     with pytest.raises(OptionError, match="standard input is a terminal; pipe raw 16-bit"):
-        open_source("-")
+        SourceOptions().source("-")
 
 
 def test_pipe_goes_on_until_listener_has_enough_and_file_ends(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Stdin(terminal=False))
-    pipe = open_source("-", rate_hz=8_000)
+    pipe = SourceOptions(rate=8_000).source("-")
     assert isinstance(pipe, PcmSource)
     assert (pipe.endless, pipe.pace) == (True, Pace.BUFFERED)
     file = write(tmp_path / "a.wav", tone(SAMPLE_RATE_HZ, 0.1), SAMPLE_RATE_HZ)
-    played = open_source(str(file))
+    played = SourceOptions().source(str(file))
     assert (played.endless, played.pace) == (False, Pace.PULL)
     assert heard(played).size == 1600, "once, where nothing else is asked for"
-    assert heard(open_source(str(file), loops=3)).size == 4800
-    assert open_source(str(file), real_time=True).pace is Pace.BUFFERED
+    assert heard(SourceOptions(loops=3).source(str(file))).size == 4800
+    assert SourceOptions(real_time=True).source(str(file)).pace is Pace.BUFFERED
 
 
 def test_samples_of_standard_input_have_the_rate_that_was_said(
@@ -122,7 +124,7 @@ def test_samples_of_standard_input_have_the_rate_that_was_said(
     os.write(writing, bytes(8_000))
     os.close(writing)
     with os.fdopen(reading):
-        assert heard(open_source("-", rate_hz=8_000)).size == pytest.approx(8_000, abs=2)
+        assert heard(SourceOptions(rate=8_000).source("-")).size == pytest.approx(8_000, abs=2)
 
 
 class Gone(Closing):
@@ -139,13 +141,14 @@ class Gone(Closing):
     def close(self) -> None: ...
 
 
-@pytest.mark.parametrize("named", [{"what": "rtsp://camera/1"}, {"what": None, "microphone": ""}])
+@pytest.mark.parametrize(("mic", "audio"), [(None, "rtsp://camera/1"), ("default", None)])
 def test_who_does_not_want_to_wait_for_a_source_does_not(
-    named: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    mic: str | None, audio: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.MicrophoneSource", Gone)
     monkeypatch.setattr("whisper_hailo.live.sources.network.NetworkSource", Gone)
-    with open_source(**named, patience_s=0.0) as source, pytest.raises(DeviceError, match="gone"):
+    impatient = SourceOptions(mic=mic, wait_for_source=0.0).source(audio)
+    with impatient as source, pytest.raises(DeviceError, match="gone"):
         next(source.blocks())
-    with open_source(**named) as source:
+    with SourceOptions(mic=mic).source(audio) as source:
         assert next(source.blocks()).interruption == Interruption("it is gone")

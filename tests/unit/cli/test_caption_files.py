@@ -1,0 +1,85 @@
+"""Files that the command line names: no two of one name, and none that replaces the input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.cli.caption_options import ShowOptions
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.live.events import CaptionWord, Completed
+from whisper_hailo.live.outputs.files import CUES, CaptionFile, EventFile
+from whisper_hailo.live.outputs.growing_file import Rotation
+from whisper_hailo.text.subtitles import Layout
+
+SEGMENT = Completed(
+    *(0, 0.0, 1.25, (CaptionWord(" One", 0.1), CaptionWord(" two")), "silence", 1, 1.5, 0.3)
+)
+
+
+def files(
+    audio: str | None,
+    events: Path | None,
+    outputs: tuple[Path, ...],
+    rotation: Rotation | None = None,
+    layout: Layout = CUES,
+) -> list[EventFile | CaptionFile]:
+    return ShowOptions(events=events, output=outputs, rotate=rotation).files(audio, layout)
+
+
+def recording(folder: Path) -> Path:
+    path = folder / "rec.flac"
+    path.write_bytes(b"fLaC" + bytes(100))
+    return path
+
+
+def test_captions_do_not_replace_what_they_are_of(tmp_path: Path) -> None:
+    path, other = recording(tmp_path), tmp_path / "rec.srt"
+    other.hardlink_to(path)
+    named = ((path, ()), (None, (other,)), (path, (tmp_path / "talk.srt",)))
+    for events, outputs in named:
+        with pytest.raises(OptionError, match="would replace the input"):
+            files(str(path), events, outputs)
+    assert path.stat().st_size == 104
+    (tmp_path / "talk.srt").touch()
+    assert len(files(str(path), tmp_path / "e.jsonl", (tmp_path / "talk.srt",))) == 2
+
+
+def test_captions_do_not_replace_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = recording(tmp_path)
+    with path.open() as opened:
+        monkeypatch.setattr("sys.stdin", opened)
+        with pytest.raises(OptionError, match="would replace the input"):
+            files("-", path, ())
+
+
+def test_two_files_of_captions_have_two_names(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(OptionError, match="--events and --output are both"):
+        files(None, tmp_path / "link" / "a.txt", (tmp_path / "a.txt",))
+    with pytest.raises(OptionError, match="--output and --output are both"):
+        files(None, None, (tmp_path / "a.srt", tmp_path / "a.vtt", tmp_path / "a.srt"))
+
+
+def test_what_is_said_goes_into_each_output(tmp_path: Path) -> None:
+    names = ("a.srt", "a.vtt", "b.txt")
+    made = files(None, None, tuple(tmp_path / name for name in names))
+    assert [file.name for file in made] == [str(tmp_path / name) for name in names]
+
+
+def test_what_is_said_of_files_holds_for_each_of_them(tmp_path: Path) -> None:
+    """Each segment is more than fifty bytes; a line has no room for two words."""
+    names = ["e.jsonl", "a.srt", "a.VTT"]
+    events, *outputs = (tmp_path / name for name in names)
+    rotation, layout = Rotation(most_bytes=50), Layout(max_line_width=5, max_line_count=1)
+    for file in files(None, events, tuple(outputs), rotation, layout):
+        with file:
+            file.put(SEGMENT)
+            file.put(replace(SEGMENT, segment_id=1))
+    assert all((tmp_path / name.replace(".", "-2.")).exists() for name in names)
+    lines = outputs[0].read_text().splitlines()
+    assert [line for line in lines if line.isalpha()] == ["One", "two"]
