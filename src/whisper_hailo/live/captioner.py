@@ -300,8 +300,9 @@ class Captioner:
             **self._moment(start_s),
         )
         self._note_first_text(running, event.text)
-        if reason in ("silence", "end"):  # others are no end of speech
-            self.statistics.final_latency_s.add(self._clock.since(self._segmenter.last_speech))
+        latency_s = self._clock.since(self._segmenter.last_speech)
+        if latency_s is not None and reason in ("silence", "end"):  # others are no end of speech
+            self.statistics.final_latency_s.append(latency_s)
         since_s = self._clock.since(running.start + n_samples)
         self.statistics.note_delay(since_s, event.at_s - event.heard_s)
         self.statistics.note_segment(
@@ -346,8 +347,9 @@ class Captioner:
     def _note_first_text(self, running: RunningSegment, text: str) -> None:
         if text and not running.first_text:
             running.first_text = True
-            if running.carried is None:
-                self.statistics.first_latency_s.add(self._clock.since(running.start))
+            latency_s = self._clock.since(running.start)
+            if latency_s is not None and running.carried is None:
+                self.statistics.first_latency_s.append(latency_s)
 
     def _moment(self, start_s: float) -> Moment:
         """Return the times of an event that begins at `start_s` of the stream."""

@@ -61,8 +61,7 @@ class Partial:
 
     Attributes:
         end_s: end of the audio that was transcribed.
-        committed: words that stay.
-        tentative: words that may still change.
+        committed: words that stay; `tentative` ones may still change.
         n_skipped: partials of this segment that were due but skipped for lack of time.
         language: code, as far as it was heard.
     """

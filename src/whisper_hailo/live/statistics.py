@@ -13,22 +13,6 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 
 @dataclass(slots=True)
-class Latencies:
-    """Seconds from audio to its text; only live audio has any."""
-
-    seconds: list[float] = field(default_factory=list)
-
-    def add(self, seconds: float | None) -> None:
-        """Add a latency, unless the audio is not live."""
-        if seconds is not None:
-            self.seconds.append(seconds)
-
-    def percentile(self, percent: float) -> float | None:
-        """Return a percentile; `None` without any."""
-        return float(np.percentile(self.seconds, percent)) if self.seconds else None
-
-
-@dataclass(slots=True)
 class CaptionStatistics:
     """Adds up over a stream, whose audio is counted in samples.
 
@@ -46,8 +30,8 @@ class CaptionStatistics:
         n_away_samples: for which the source was away, `n_away` times.
         n_faults: gaps that the source reported, such as overruns of a sound card.
         n_engine_faults: calls in which the device failed.
-        first_latency_s: from the start of a segment to its first text.
-        final_latency_s: from the end of speech to the final text.
+        first_latency_s: of live audio, from the start of a segment to its first text.
+        final_latency_s: of live audio, from the end of speech to the final text.
         behind_s: how late captions are, as of the last segment; 0 where the audio is not live, or
             comes faster than it is said.
     """
@@ -72,8 +56,8 @@ class CaptionStatistics:
     n_paused_samples: int = 0
     n_faults: int = 0
     n_engine_faults: int = 0
-    first_latency_s: Latencies = field(default_factory=Latencies)
-    final_latency_s: Latencies = field(default_factory=Latencies)
+    first_latency_s: list[float] = field(default_factory=list)
+    final_latency_s: list[float] = field(default_factory=list)
     behind_s: float = 0.0
 
     def note_delay(self, since_s: float | None, late_s: float) -> None:
@@ -114,10 +98,10 @@ class CaptionStatistics:
             "rtfx": _ratio(segment_s, self.compute_s),
             "segment_s": segment_s,
             "stream_s": self.n_stream_samples / SAMPLE_RATE_HZ,
-            "first_partial_latency_s_median": self.first_latency_s.percentile(50),
-            "first_partial_latency_s_p95": self.first_latency_s.percentile(95),
-            "final_latency_s_median": self.final_latency_s.percentile(50),
-            "final_latency_s_p95": self.final_latency_s.percentile(95),
+            "first_partial_latency_s_median": _percentile(self.first_latency_s, 50),
+            "first_partial_latency_s_p95": _percentile(self.first_latency_s, 95),
+            "final_latency_s_median": _percentile(self.final_latency_s, 50),
+            "final_latency_s_p95": _percentile(self.final_latency_s, 95),
             "passes_per_partial": _ratio(self.partial_passes, self.n_partials),
             "decode_ms_per_partial": _ratio(self.partial_decode_ms, self.n_partials),
             "skipped_partials": self.n_skipped,
@@ -135,6 +119,10 @@ class CaptionStatistics:
             name: round(value, 4) if isinstance(value, float) else value
             for name, value in figures.items()
         }
+
+
+def _percentile(seconds: list[float], percent: float) -> float | None:
+    return float(np.percentile(seconds, percent)) if seconds else None
 
 
 def _ratio(part: float, whole: float) -> float | None:

@@ -26,8 +26,8 @@ def test_three_lines_say_what_was_heard_its_cost_and_delay() -> None:
 
 def test_live_captions_tell_latencies_and_what_was_not_heard() -> None:
     figures = CaptionStatistics(n_lost_samples=16_000, n_away=1, n_away_samples=80_000)
-    figures.first_latency_s.add(0.7)
-    figures.final_latency_s.add(0.25)
+    figures.first_latency_s.append(0.7)
+    figures.final_latency_s.append(0.25)
     *_, felt = summary(figures.as_json(), Counter())
     assert felt == (
         "first text after 0.70 s, final text 0.25 s after the end of speech (medians); "
@@ -74,7 +74,7 @@ def test_machines_are_told_in_json_whatever_else_is_told(
 
 def test_paused_is_told_and_never_shown_has_no_time() -> None:
     figures = CaptionStatistics(n_paused_samples=24_000)
-    figures.final_latency_s.add(0.5)
+    figures.final_latency_s.append(0.5)
     *_, felt = summary(figures.as_json(), Counter())
     assert felt == ("final text 0.50 s after the end of speech (medians); it was paused 1.5 s")
 

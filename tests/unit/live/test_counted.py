@@ -124,8 +124,8 @@ def test_latencies_run_from_the_sound_to_the_text() -> None:
     list(told.feed(audio, captured_s=10.0))
     figures = told.statistics
     # The segment starts 0.096 s + 0.032 s before the end of the first frames of speech.
-    (first,) = figures.first_latency_s.seconds
-    (final,) = figures.final_latency_s.seconds
+    (first,) = figures.first_latency_s
+    (final,) = figures.final_latency_s
     assert final == pytest.approx(0.3 + 0.128, abs=0.033)
     assert first == pytest.approx(0.3 + 0.128 + 0.512 + 0.128, abs=0.033)
 
@@ -151,8 +151,8 @@ def test_only_an_end_of_speech_has_a_final_text_that_can_be_late(
     told = Captioner(Speller(), Loudness(), quick(max_segment_s=1.5), now=lambda: 10.0)
     list(told.feed(speech(range(4)), captured_s=9.0))
     assert Completed in map(type, list(ending(told)))
-    assert told.statistics.final_latency_s.seconds == pytest.approx(finals_s)
-    assert told.statistics.first_latency_s.seconds == pytest.approx(firsts_s)
+    assert told.statistics.final_latency_s == pytest.approx(finals_s)
+    assert told.statistics.first_latency_s == pytest.approx(firsts_s)
 
 
 class Late(Speller):
@@ -170,7 +170,7 @@ def test_the_first_text_is_the_first_that_says_something() -> None:
     for _ in range(4):
         clock[0] += 0.256
         list(told.feed(spoken(0, 0.256), captured_s=clock[0]))
-    (first,) = told.statistics.first_latency_s.seconds
+    (first,) = told.statistics.first_latency_s
     assert first == pytest.approx(0.512)
 
 

@@ -6,11 +6,10 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from itertools import count
 from pathlib import Path
 from typing import Final, Self
 
@@ -196,7 +195,11 @@ class GrowingFile(Closing):
     def _begin(self) -> None:
         """Open the next free file."""
         self._day = self._rotation.day
-        path, descriptor = next(filter(None, map(self._free, self._names())))
+        stem, ending = f"{self._path.stem}{self._day}", self._path.suffix
+        descriptor, number = None, 1
+        while descriptor is None:
+            path = self._path.with_name(f"{stem}-{number}{ending}" if number > 1 else stem + ending)
+            descriptor, number = self._open_free(path), number + 1
         self._descriptor, self._part, self.name = descriptor, path, display_path(path)
         self._regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._size, self._n_records = _size(descriptor), 0
@@ -206,23 +209,17 @@ class GrowingFile(Closing):
             self.begin_anew()
             raise
 
-    def _names(self) -> Iterator[Path]:
-        stem, ending = f"{self._path.stem}{self._day}", self._path.suffix
-        yield self._path.with_name(stem + ending)
-        for number in count(2):
-            yield self._path.with_name(f"{stem}-{number}{ending}")
-
-    def _free(self, path: Path) -> tuple[Path, int] | None:
+    def _open_free(self, path: Path) -> int | None:
         """Open a file, unless it is another run's."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         with suppress(FileNotFoundError):
             mode = path.stat().st_mode
             if not stat.S_ISREG(mode):
                 # Without it, opening a pipe would wait for a reader.
-                return path, os.open(path, flags | os.O_NONBLOCK * stat.S_ISFIFO(mode))
+                return os.open(path, flags | os.O_NONBLOCK * stat.S_ISFIFO(mode))
         descriptor = os.open(path, (flags & ~os.O_WRONLY) | os.O_RDWR | os.O_CREAT, 0o666)
         if _is_ours(descriptor) and (_size(descriptor) == 0 or self._goes_on(descriptor)):
-            return path, descriptor
+            return descriptor
         os.close(descriptor)
         return None
 

@@ -96,11 +96,6 @@ class RetriedSink(_RetriedOutput):
         self._n_dropped = 0
 
     def open(self) -> Self:
-        """Open the sink.
-
-        Raises:
-            OutputError: it cannot be opened at all.
-        """
         self._sink.open()
         return self
 
@@ -116,11 +111,7 @@ class RetriedSink(_RetriedOutput):
             self._n_dropped += 1
 
     def close(self) -> None:
-        """Write what waits, for the last time.
-
-        Raises:
-            OutputError: that failed; the message counts the missing events.
-        """
+        """Write what waits, for the last time; raise an error that counts the missing events."""
         why = f"{self._sink.name} could not be written for too long"
         try:
             self._write()
@@ -195,11 +186,7 @@ class FlacRecording(_RetriedOutput):
             self._add(np.zeros(block.n_lost + away, np.int16))
 
     def close(self) -> None:
-        """Write the rest.
-
-        Raises:
-            OutputError: some of the audio could not be written; the message says how much.
-        """
+        """Write the rest; raise an error that says how much could not be written."""
         try:
             self._write()
             self._finish_part()

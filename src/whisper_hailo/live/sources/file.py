@@ -141,9 +141,6 @@ class PcmSource(Closing):
         self._resampler = Resampler(rate_hz)
         self._closed = False
 
-    def open(self) -> Self:
-        return self
-
     def blocks(self) -> Iterator[Block]:
         """Yield samples as soon as they come."""
         odd, begun = b"", False

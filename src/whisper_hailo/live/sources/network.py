@@ -173,10 +173,6 @@ class BrowserSource(Closing):
     def __init__(self) -> None:
         self._queue = AudioQueue()
 
-    def open(self) -> Self:
-        """Do nothing: the page asks for the microphone."""
-        return self
-
     def push(self, raw: bytes) -> float:
         """Take whole samples, on the server's thread; return the seconds without room."""
         samples = np.frombuffer(raw[: len(raw) & ~1], dtype="<i2").astype(np.float32) / 32768.0

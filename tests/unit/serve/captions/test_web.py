@@ -179,7 +179,7 @@ def test_pages_see_how_fast_and_how_late_captions_are() -> None:
     view = WebView(lambda: statistics, PageAddress.of())
     assert view.figures() == {"final_latency_s": None, "rtfx": 4.0, "behind_s": 1.3}
     for seconds in (9.0, 5.0, 0.123456):
-        statistics.final_latency_s.add(seconds)
+        statistics.final_latency_s.append(seconds)
     assert view.figures()["final_latency_s"] == 0.1235
 
 

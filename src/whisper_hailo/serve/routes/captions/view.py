@@ -261,7 +261,7 @@ class WebView(Closing):
     def figures(self) -> Message:
         """Return the newest point of the page's graphs."""
         statistics = self._statistics()
-        latencies, figures = statistics.final_latency_s.seconds, statistics.as_json()
+        latencies, figures = statistics.final_latency_s, statistics.as_json()
         return {
             "final_latency_s": round(latencies[-1], 4) if latencies else None,
             "rtfx": figures["rtfx"],
