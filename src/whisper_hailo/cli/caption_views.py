@@ -7,7 +7,8 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import replace
 from shutil import get_terminal_size
 from typing import Any, Final
 
@@ -194,47 +195,31 @@ def summary(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
     yield "; ".join(felt) or "no sound was lost"
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """Totals of the statistics at an event."""
-
-    heard_s: float
-    compute_s: float
-    passes: int
-
-    @classmethod
-    def of(cls, statistics: CaptionStatistics) -> _Sums:
-        heard_s = statistics.n_heard_samples / SAMPLE_RATE_HZ
-        return cls(heard_s, statistics.compute_s, statistics.partial_passes)
-
-
 class VerboseView:
     """Writes a line for each event, with the cost since the event before."""
 
     def __init__(self, statistics: CaptionStatistics) -> None:
         self._statistics = statistics
-        self._before = _Sums.of(statistics)
+        self._before = copy(statistics)
         self._erase = _ERASE if sys.stderr.isatty() else ""  # the running line stands there
 
     def put(self, event: Event) -> None:
-        now = _Sums.of(self._statistics)
-        print(self._erase + self._told(event, now), file=sys.stderr)
-        self._before = now
+        print(self._erase + self._told(event), file=sys.stderr)
+        self._before = copy(self._statistics)
 
-    def _told(self, event: Event, now: _Sums) -> str:
+    def _told(self, event: Event) -> str:
         if isinstance(event, Lost | Away | Back | Control):
             return _between(event)
         segment = f"segment {event.segment_id}"
         if isinstance(event, Started):
             return f"{segment} starts at {event.start_s:.2f} s"
-        cost = (
-            f"{now.heard_s - self._before.heard_s:.2f} s heard in "
-            f"{1000 * (now.compute_s - self._before.compute_s):.0f} ms"
-        )
+        now, before = self._statistics, self._before
+        heard_s = (now.n_heard_samples - before.n_heard_samples) / SAMPLE_RATE_HZ
+        cost = f"{heard_s:.2f} s heard in {1000 * (now.compute_s - before.compute_s):.0f} ms"
         skipped = f", partials skipped: {event.n_skipped}" if event.n_skipped else ""
         if isinstance(event, Partial):
             return (
-                f"{segment}: {cost}, decoder passes: {now.passes - self._before.passes}; "
+                f"{segment}: {cost}, decoder passes: {now.partial_passes - before.partial_passes}; "
                 f"words that stay: {len(event.committed)}, "
                 f"that may change: {len(event.tentative)}{skipped}"
             )

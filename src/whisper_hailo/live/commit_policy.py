@@ -21,10 +21,9 @@ MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-"
 
 @dataclass(frozen=True, slots=True)
 class Tentative:
-    """A word that may still change.
+    """A word that may still change, as recognised last.
 
     Attributes:
-        word: as recognised last.
         since_s: length of the buffer in which it was first heard at this place.
         times: consecutive hypotheses that have it.
     """

@@ -64,11 +64,7 @@ class CaptionEngine(Protocol):
         ...
 
     def in_language(self, language: str) -> CaptionEngine:
-        """Return the same engine for another language: a code, a name or `auto`.
-
-        Raises:
-            OptionError: the language is not supported.
-        """
+        """Return the same engine for another language that it knows: a code, a name or `auto`."""
         ...
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
@@ -83,10 +79,8 @@ class CaptionEngine(Protocol):
 class TranscriberEngine:
     """Our own engine, with any pair of encoder and decoder; the command's and the server's.
 
-    Args:
-        transcriber: open while it transcribes.
-        options: language, cures, prompts; task `translate` gives the English beside the text.
-        trim_window: encode only as much of the window as the audio fills; `None`: if it can be.
+    The transcriber is open while it transcribes. The task `translate` gives the English beside the
+    text.
 
     Raises:
         OptionError: the model does not support the options, or they need several passes.
@@ -127,10 +121,8 @@ class TranscriberEngine:
         return self._options.language
 
     def in_language(self, language: str) -> TranscriberEngine:
-        options = options_in(self._options, language)
-        if self._translates:
-            options = replace(options, task="translate")
-        return self._with(options)
+        task = "translate" if self._translates else "transcribe"
+        return self._with(replace(options_in(self._options, language), task=task))
 
     def _with(self, options: DecodingOptions) -> TranscriberEngine:
         return TranscriberEngine(self._transcriber, options, trim_window=self._trim_window)
@@ -166,9 +158,7 @@ LONGEST_S: Final = 9.0
 class MoonshineEngine(Closing):
     """Moonshine: no drafts, no word times, no probabilities, English only.
 
-    Args:
-        source: a size, such as `tiny-streaming`, or a folder with the weights.
-        content_s: seconds of the longest buffer.
+    Its source is a size, such as `tiny-streaming`, or a folder with the weights.
     """
 
     def __init__(self, source: str = SIZES[0], content_s: float = LONGEST_S) -> None:

@@ -61,12 +61,9 @@ class CaptionStatistics:
     behind_s: float = 0.0
 
     def note_delay(self, since_s: float | None, late_s: float) -> None:
-        """Note how late a completed segment is.
+        """Note how late a completed segment is, `since_s` after its end was captured.
 
-        Args:
-            since_s: seconds since its end was captured; `None`: the audio is not live.
-            late_s: how much longer the program has run than the stream, which a pipe may be ahead
-                of.
+        The program has run for `late_s` longer than the stream, which a pipe may be ahead of.
         """
         self.behind_s = 0.0 if since_s is None else max(0.0, min(since_s, late_s))
 

@@ -29,7 +29,6 @@ from whisper_hailo.transcription.transcriber import Transcriber
 END_WAIT_S: Final = 2.0
 """Wait this long for a source that has to end."""
 
-
 Command: TypeAlias = Callable[[Captioner], Control]
 """Changes running captions; the reply is an event."""
 
@@ -264,12 +263,7 @@ class BlockCaptions:
 
 
 def stream(blocks: Iterable[Samples], captions: BlockCaptions) -> Iterator[Event]:
-    """Yield the events of blocks of a microphone, a socket, a file, as soon as they are known.
-
-    Args:
-        blocks: of any length.
-        captions: new ones for each stream.
-    """
+    """Yield the events of blocks as soon as they are known; each stream has its own captions."""
     for block in blocks:
         yield from captions.feed(block)
     yield from captions.finish()
@@ -287,11 +281,7 @@ async def stream_async(
 
 
 def to_float32(block: Samples) -> FloatArray:
-    """Convert samples of any width to float32 in [-1, 1].
-
-    Raises:
-        AudioError: they are not mono, or of another type.
-    """
+    """Convert mono samples of any width to float32 in [-1, 1]."""
     if block.ndim != 1 or block.dtype.kind not in "fi" or block.dtype.itemsize == 1:
         raise AudioError(
             f"a block has shape {block.shape} and type {block.dtype}, expected (n_samples,) mono "

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from whisper_hailo.cli.caption_options import (
     DECODING,
@@ -57,6 +57,7 @@ def caption(
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.outputs.files import CUES
+    from whisper_hailo.live.sources.network import BrowserSource
     from whisper_hailo.live.sources.wrappers import PausableSource
     from whisper_hailo.live.stream import CaptionStream, Controls
 
@@ -68,7 +69,8 @@ def caption(
     model.expect_language(decoding_of(decoding, AntiRepetition()))
     _expect_recording(audio)
     detector = SileroDetector()  # where it is missing, before a model is fetched
-    browser, place, replacements = _browser(source), show.place(), show.replacements()
+    browser = BrowserSource() if source.mic == "browser" else None
+    place, replacements = show.place(), show.replacements()
     release_freed_memory()
     with contextlib.ExitStack() as stack:
         files = show.files(audio, layout.on(CUES))
@@ -145,13 +147,6 @@ def _sinks(
     return [*verbose, *retried, _view(show, stack), LatencyWarning(statistics)]
 
 
-def _browser(source: SourceOptions) -> BrowserSource | None:
-    """Return a browser's microphone, if `--mic browser` asks for it."""
-    from whisper_hailo.live.sources.network import BrowserSource
-
-    return BrowserSource() if source.mic == "browser" else None
-
-
 def _web(
     captioner: Captioner,
     place: PageAddress,
@@ -184,7 +179,10 @@ def _follow(view: WebView, stream: CaptionStream, place: PageAddress) -> None:
 
 
 def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSink]) -> bool:
-    """Show all events; return whether the user ended the stream."""
+    """Show all events; return whether the user ended the stream.
+
+    Ctrl-C or SIGTERM stops it; the second signal ends the program.
+    """
     interrupted = False
 
     def stop(_signal: int, _frame: object) -> None:
@@ -194,22 +192,15 @@ def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSin
         interrupted = True
         stream.stop()
 
-    with _handling(stop):
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
         for event in map(replacements.apply, stream.events()):
             for sink in sinks:
                 sink.put(event)
-    return interrupted
-
-
-@contextlib.contextmanager
-def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
-    """Stop the stream on Ctrl-C or SIGTERM; the second signal ends the program."""
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    return interrupted
 
 
 def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:

@@ -43,12 +43,7 @@ _LOOK_MS: Final = 100
 class FileSource(Closing):
     """A recording, as fast as possible or at the speed of speech.
 
-    Args:
-        path: an audio file of any format and rate.
-        real_time: play it in real time.
-        loops: how often it is played.
-        split: each channel is a speaker.
-        now: clock; `sleep` waits on it.
+    Where its channels are `split`, each is a speaker.
     """
 
     endless = False

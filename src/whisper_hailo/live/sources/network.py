@@ -121,10 +121,7 @@ class NetworkSource(Closing):
             raise AudioError(f"{self.name} broke off: its sender ended the stream; see why it did")
 
     def close(self) -> None:
-        """Disconnect at the next block.
-
-        The reader closes the connection: FFmpeg would use freed memory.
-        """
+        """Disconnect at the next block, where the reader does: FFmpeg would use freed memory."""
         with self._ending:
             self._closed = True
             if self._reading or self._container is None:
@@ -150,7 +147,7 @@ class AudioWatchdog:
         return packet
 
     def is_in_vain(self) -> bool:
-        """Return whether too little came; FFmpeg calls it repeatedly."""
+        """Return whether too little came while it was waited for `MAX_WAIT_S`."""
         if self.waited_s <= MAX_WAIT_S:
             return False
         too_little = self.n_samples < _LEAST_SOUND_S * SAMPLE_RATE_HZ

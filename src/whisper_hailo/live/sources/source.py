@@ -105,9 +105,6 @@ class AudioQueue:
 
     Without room, audio waits or is dropped. A gap always lies behind a block, never inside: a block
     ends at the next gap.
-
-    Args:
-        limit_s: room, in seconds.
     """
 
     def __init__(self, limit_s: float = LIMIT_S) -> None:

@@ -64,13 +64,8 @@ class SourceAround(Closing):
 class ReopenedSource(SourceAround):
     """Reopens an endless source whenever it fails; a finite one fails as it does.
 
-    The first time it has to be there.
-
-    Args:
-        source: can be opened again after it was closed.
-        patience_s: give up after this long; `None` is never.
-        now: a monotonic clock in seconds, on which `sleep` waits.
-        sleep: waits some seconds.
+    The first time it has to be there. It is given up when it was away for `patience_s`; `None` is
+    never.
     """
 
     def __init__(
