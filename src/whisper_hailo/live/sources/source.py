@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final, Protocol, TypeAlias
@@ -119,9 +119,12 @@ class AudioQueue:
         with self._changed:
             if self._ended:  # a stream that hangs may go on
                 return block.audio.size
-            first, rest = _split(block, self._room)
-            self._append(replace(first, n_lost=rest.audio.size, interruption=block.interruption))
-            return rest.audio.size
+            n_lost = max(0, block.audio.size - self._room)
+            if n_lost:
+                first, _ = _split(block, self._room)
+                block = replace(first, n_lost=n_lost, interruption=block.interruption)
+            self._append(block)
+            return n_lost
 
     def put_all(self, block: Block) -> None:
         """Add everything, waiting for room if necessary."""
@@ -130,7 +133,9 @@ class AudioQueue:
                 first, block = _split(block, self._room)
                 self._append(first)
                 self._changed.wait()
-            self._append(replace(_split(block, self._room)[0], interruption=block.interruption))
+            if block.audio.size > self._room:
+                block, _ = _split(block, self._room)
+            self._append(block)
 
     def end(self, failure: BaseException | None = None) -> None:
         """End the queue, once; a failure is raised behind the waiting audio."""
@@ -159,17 +164,17 @@ class AudioQueue:
         """Append a block that there is room for, or join it to the last one if that is small."""
         self._room -= block.audio.size
         if self._waiting and _goes_on(self._waiting[-1], block):
-            block = _joined([self._waiting.pop(), block])
+            block = _joined(deque((self._waiting.pop(), block)))
         if block.audio.size or block.n_faults or block.ends_at_gap:
             self._waiting.append(block)
         self._changed.notify_all()
 
     def _take(self) -> Block:
         """Remove what waits up to the first gap."""
-        taken: list[Block] = []
+        taken: deque[Block] = deque()
         while self._waiting and not (taken and taken[-1].ends_at_gap):
             taken.append(self._waiting.popleft())
-        block = _joined(taken) if taken else nothing()
+        block = _joined(taken)
         self._room += block.audio.size
         self._changed.notify_all()
         return block
@@ -191,26 +196,27 @@ def _split(block: Block, n_samples: int) -> tuple[Block, Block]:
     return first, rest
 
 
-def _joined(blocks: Sequence[Block]) -> Block:
-    """Join blocks of which only the last may end at a gap."""
-    captured_s = recorded_s = None
-    n_samples = 0
-    for block in blocks:
+def _joined(blocks: deque[Block]) -> Block:
+    """Join blocks of which only the last may end at a gap; each is let go when it is copied."""
+    audio = np.empty(sum(block.audio.size for block in blocks), np.float32)
+    heard: list[Voices] = []
+    captured_s = recorded_s = interruption = None
+    n_samples = n_faults = n_lost = 0
+    while blocks:
+        block = blocks.popleft()
         if block.recorded_s is not None:
             recorded_s = block.recorded_s - n_samples / SAMPLE_RATE_HZ
         if block.audio.size:
             captured_s = block.captured_s
+        if block.voices is not None:
+            heard.append(block.voices)
+        audio[n_samples : n_samples + block.audio.size] = block.audio
         n_samples += block.audio.size
-    heard = [block.voices for block in blocks if block.voices is not None]
-    return Block(
-        np.concatenate([block.audio for block in blocks]),
-        captured_s,
-        sum(block.n_faults for block in blocks),
-        sum(block.n_lost for block in blocks),
-        blocks[-1].interruption,
-        recorded_s,
-        np.concatenate(heard) if heard else None,
-    )
+        n_faults += block.n_faults
+        n_lost += block.n_lost
+        interruption = block.interruption
+    voices = np.concatenate(heard) if heard else None
+    return Block(audio, captured_s, n_faults, n_lost, interruption, recorded_s, voices)
 
 
 class AudioSource(Closeable, Protocol):
