@@ -48,7 +48,7 @@ class FrameBuffer:
         self, audio: FloatArray, voices: Voices | None = None
     ) -> Iterator[tuple[FloatArray, int | None]]:
         """Take `(n_samples,)` float32; yield whole frames, with speakers if channels are those."""
-        pending = np.concatenate([self._audio, audio])
+        pending = np.concatenate([self._audio, audio]) if self._audio.size else audio
         heard = None if voices is None else np.concatenate([self._voices, voices])
         n_whole = pending.size // FRAME_SAMPLES * FRAME_SAMPLES
         self._audio = pending[n_whole:].copy()
