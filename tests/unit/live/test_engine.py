@@ -150,6 +150,7 @@ def test_trimming_is_checked_before_hearing() -> None:
     assert [long.trim_window for long in transcriber.checked] == [True, False, None, None]
 
 
+@pytest.mark.slow
 def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hotwords, "START_BONUS", 30.0)  # micro is as sure as that of its words
     sound = load_audio(DATA / "micro" / "phrases" / "phrases-029.ogg")  # says it twice

@@ -66,11 +66,11 @@ def test_a_timer_rings_once_after_seconds_and_their_parts(
     """`timer_settime` takes an interval, which is none, and a time, each in two numbers."""
     asked: list[object] = []
 
-    def create(clock: int, _event: object, start_timer: object) -> int:
+    def create(clock: int, _event: object, timer_id: object) -> int:
         asked.append(clock)
         return int(fails)
 
-    def settime(start_timer: object, flags: int, times: Any, before: object) -> None:
+    def settime(timer_id: object, flags: int, times: Any, before: object) -> None:
         asked.extend([flags, list(times)[:4], before])
 
     library = SimpleNamespace(
