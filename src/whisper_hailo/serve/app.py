@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from html import escape
 from importlib import resources
 from typing import Annotated, Any, Final, Literal
@@ -26,15 +25,13 @@ from whisper_hailo.serve.access import (
     body_of,
 )
 from whisper_hailo.serve.metrics import CONTENT_TYPE
-from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
+from whisper_hailo.serve.options import Address, SafetyOptions
 from whisper_hailo.serve.request import Choices
-from whisper_hailo.serve.routes import media, openai
-from whisper_hailo.serve.routes.realtime import session as realtime
+from whisper_hailo.serve.routes import realtime, recordings
 from whisper_hailo.serve.service import Ticket, TranscriptionService
 from whisper_hailo.serve.uploads import (
     RESPONSES,
     TEXT,
-    Events,
     UploadHandler,
     UploadRoute,
     answers,
@@ -56,7 +53,6 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
 def make_app(
     service: TranscriptionService,
     address: Address,
-    limits: LimitOptions,
     safety: SafetyOptions,
     keys: ApiKeys | None = None,
 ) -> ASGIApp:
@@ -77,7 +73,8 @@ def make_app(
     app.state.metrics, app.state.keys = service.metrics, keys
     answer_failures(app)
     for router in (
-        health_router, openai.router, realtime.router, media.router, page_router,
+        health_router, recordings.openai_router, realtime.router, recordings.media_router,
+        page_router,
     ):  # fmt: skip
         app.include_router(router(service))
     served: ASGIApp = AccessMiddleware(
@@ -86,7 +83,7 @@ def make_app(
         origins=safety.allow_origin,
         keys=keys,
         open_to_all=OPEN_TO_ALL,
-        max_bytes=limits.max_upload_mib << 20,
+        max_bytes=service.limits.max_upload_bytes,
         quota=service.quota,
         admit=service.admit,
         on_refusal=service.metrics.failed,
@@ -112,7 +109,7 @@ def health_router(service: TranscriptionService) -> APIRouter:
     @routes.get("/ready", summary="Whether requests are taken")
     async def ready() -> JSONResponse:
         is_ready = service.state in (State.READY, State.RELEASED)
-        models = {name: state.value for name, state in service.models.states.items()}
+        models = {model.name: model.worker.state.value for model in service.models.models}
         body = {"status": service.state.value, "models": models}
         return JSONResponse(body, 200 if is_ready else 503)
 
@@ -172,7 +169,7 @@ def page_router(service: TranscriptionService) -> APIRouter:
             "models": [model.name for model in models.models],
             "languages": [(code, name) for name, code in names],
             "key": bool(request.app.state.keys),
-            "seconds": min(limits.seconds, limits.bytes / _BYTES_PER_SECOND - 1),
+            "seconds": min(limits.max_audio_s, limits.max_upload_bytes / _BYTES_PER_SECOND - 1),
         }
 
     @routes.post("/page/transcripts", response_model=None)
@@ -185,10 +182,7 @@ def page_router(service: TranscriptionService) -> APIRouter:
         task: Annotated[Literal["transcribe", "translate"], Form()] = "transcribe",
     ) -> Response:
         choices = Choices(model=model, language=language or None, task=task)
-        async with AsyncExitStack() as stack:
-            ticket = await stack.enter_async_context(uploads.ticket(request, file, choices))
-            return Events(_page_events(ticket), stack.pop_all())
-        raise AssertionError  # what the block raises is not kept back
+        return await uploads.stream(request, file, choices, _page_events)
 
     @routes.get("/docs")
     async def docs(request: Request) -> HTMLResponse:

@@ -1,4 +1,4 @@
-"""Audio that clients send, decoded before it waits for its turn, and no longer than allowed."""
+"""Audio that clients send: uploads, decoded no further than allowed, and samples of streams."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import asyncio
 import io
 import os
 import wave
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePath
-from typing import Any, BinaryIO, Final, cast
+from typing import BinaryIO, Final, cast
 
 import numpy as np
 
 from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.copies import append, new_copy, pieces
+from whisper_hailo.audio.stream import MAX_RATE_HZ, MIN_RATE_HZ, Resampler
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.serve.errors import (
@@ -24,9 +25,12 @@ from whisper_hailo.serve.errors import (
     TooLargeError,
     translate_full_storage,
 )
-from whisper_hailo.serve.options import AudioLimits
+from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.service import on_thread
+
+FULL_SCALE: Final = np.float32(32_768)
+"""Of samples of 16 bits."""
 
 _BLOCK_SAMPLES: Final = 30 * SAMPLE_RATE_HZ
 _SMALL_BYTES: Final = 4 << 20
@@ -44,41 +48,74 @@ class PcmForm:
     width: int = 2
     n_channels: int = 1
 
+    @property
+    def can_stream(self) -> bool:
+        """Whether `SampleStream` decodes it."""
+        return self.width == 2 and MIN_RATE_HZ <= self.rate_hz <= MAX_RATE_HZ
+
+
+class SampleStream:
+    """Decodes bare samples as they come, in pieces of any size.
+
+    Samples have 16 bits, or are bytes whose values are in `table`, `(256,)` float32.
+    """
+
+    def __init__(self, rate_hz: int, n_channels: int = 1, table: FloatArray | None = None) -> None:
+        self._table = table
+        self._n_channels = n_channels
+        self._frame_bytes = n_channels * (2 if table is None else 1)
+        self._rate_hz = rate_hz
+        self._resampler = Resampler(rate_hz)
+        self._rest = b""
+
+    def push(self, raw: bytes) -> FloatArray:
+        """Return `(n_samples,)` at 16 kHz mono; a part of a frame at the end is kept."""
+        raw = self._rest + raw
+        n_bytes = len(raw) // self._frame_bytes * self._frame_bytes
+        self._rest = raw[n_bytes:]
+        if self._table is not None:
+            samples = self._table[np.frombuffer(raw, np.uint8)]
+        else:
+            samples = np.frombuffer(raw[:n_bytes], "<i2").astype(np.float32) / FULL_SCALE
+        if self._n_channels > 1:
+            samples = samples.reshape(-1, self._n_channels).mean(axis=1)
+        return self._resampler.push(samples)
+
+    def finish(self) -> FloatArray:
+        """Return what the resampler has kept back."""
+        return self._resampler.finish()
+
+    def seconds(self, n_bytes: int) -> float:
+        return n_bytes / (self._frame_bytes * self._rate_hz)
+
 
 class Decoders:
     """Decodes uploads, a few at a time, off the event loop."""
 
-    def __init__(self, limits: AudioLimits) -> None:
-        self._limits = limits
+    def __init__(self, limits: LimitOptions) -> None:
+        self._max_s = limits.max_audio_s
         self._free = asyncio.Semaphore(_DECODERS)
 
     async def decode(
-        self, file: BinaryIO, name: str | None, stored: Reservation, heard_s: float | None = None
+        self,
+        file: BinaryIO,
+        name: str | None,
+        stored: Reservation,
+        form: PcmForm | None = None,
+        heard_s: float | None = None,
     ) -> FloatArray:
-        """Decode audio of any format, as the command does.
+        """Decode audio of any format, as the command does; bare samples have a `form`.
 
         Only the first `heard_s` are wanted, unless it is `None`. The samples, `(n_samples,)`
         float32 at 16 kHz mono, lie on the disk where they are many; `stored` has room for them.
         """
-        label = PurePath(name or "").name or "the file"
-        return await self._run(stored, _decoded, file, label, heard_s)
-
-    async def decode_pcm(
-        self, data: BinaryIO, form: PcmForm, stored: Reservation, heard_s: float | None = None
-    ) -> FloatArray:
-        """Decode bare samples, as the command does in a WAV file; see `decode` and `pcm_file`."""
-        return await self._run(stored, _decoded_pcm, data, form, heard_s)
-
-    async def _run(
-        self,
-        stored: Reservation,
-        decode: Callable[..., FloatArray],
-        *arguments: Any,  # noqa: ANN401 - the function's own
-    ) -> FloatArray:
-        bounds = _Bounds(self._limits.seconds, stored)
+        label = "the samples" if form is not None else PurePath(name or "").name or "the file"
+        bounds = _Bounds(self._max_s, stored)
         async with self._free:
             with translate_full_storage():
-                return await on_thread(decode, *arguments, bounds, on_cancel=bounds.cancel)
+                return await on_thread(
+                    _decode, file, label, form, heard_s, bounds, on_cancel=bounds.cancel
+                )
 
 
 @dataclass(slots=True)
@@ -104,15 +141,12 @@ class _Bounds:
             yield block
 
 
-def _decoded_pcm(
-    data: BinaryIO, form: PcmForm, heard_s: float | None, bounds: _Bounds
+def _decode(
+    file: BinaryIO, name: str, form: PcmForm | None, heard_s: float | None, bounds: _Bounds
 ) -> FloatArray:
     with ExitStack() as resources:
-        return _decoded(pcm_file(data, form, resources), "the samples", heard_s, bounds)
-
-
-def _decoded(file: BinaryIO, name: str, heard_s: float | None, bounds: _Bounds) -> FloatArray:
-    with ExitStack() as resources:
+        if form is not None:
+            file = _wave_file(file, form, resources)
         stream = resources.enter_context(open_audio(file, name))
         if stream.duration_s is not None:
             expect_seconds(stream.duration_s, bounds.max_s)
@@ -135,15 +169,8 @@ def expect_seconds(seconds: float, max_s: float) -> None:
         )
 
 
-def pcm_file(data: BinaryIO, form: PcmForm, resources: ExitStack) -> BinaryIO:
-    """Return bare samples as a WAV file, which `resources` keeps.
-
-    `data` is little-endian, the samples of a frame side by side; a part of a frame at its end is
-    dropped.
-
-    Raises:
-        AudioError: no sound has this form.
-    """
+def _wave_file(data: BinaryIO, form: PcmForm, resources: ExitStack) -> BinaryIO:
+    """Return little-endian samples as a WAV file; a part of a frame at the end is dropped."""
     frame = form.width * form.n_channels
     fits = form.width in (1, 2, 3, 4) and 1 <= form.n_channels <= 64 and 0 < form.rate_hz < 2**20
     if not fits:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from whisper_hailo.core.types import BufferText, Segment, Transcript
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
@@ -29,18 +29,19 @@ class Job(Recording):
     Attributes:
         asked_s: when it was asked for, by `time.monotonic`.
         begun_s: when its first window was taken up; 0 before.
-        is_partial: it is one look of a live stream, which holds a place of its own.
+        is_partial: it is a partial of a live stream, which holds a place of its own, or of a
+            command that may not be over yet.
     """
 
     caller: Caller
     emit: EventCallback
-    is_partial: ClassVar[bool] = False
+    is_partial = False
 
     def __init__(self, *of_recording: Any, **named: Any) -> None:  # noqa: ANN401 - those of `Recording`
         super().__init__(*of_recording, **named)
         self.asked_s = time.monotonic()
         self.begun_s = 0.0
-        self._n_told = 0
+        self._n_emitted = 0
 
     def outcome(self, run: TranscriptionRun) -> Outcome:
         """Return the transcript or text, once the job is done."""
@@ -55,15 +56,14 @@ class Job(Recording):
         return super().next()
 
     def take(self, result: WindowResult) -> None:
-        """Take a result, and tell of what is final with it."""
         self._expect_wanted()
         super().take(result)
-        self._tell_segments()
+        self._emit_segments()
 
     def finish(self) -> None:
         super().finish()
         if self.failure is None:
-            self._tell_segments()
+            self._emit_segments()
 
     def _begin_window(self) -> None:
         self._expect_wanted()
@@ -73,29 +73,18 @@ class Job(Recording):
         if self.abandoned is not None:
             raise self.abandoned
 
-    def _tell_segments(self) -> None:
-        new, self._n_told = self.segments[self._n_told :], len(self.segments)
+    def _emit_segments(self) -> None:
+        new, self._n_emitted = self.segments[self._n_emitted :], len(self.segments)
         for segment in new:
             self.emit(segment)
 
 
-class EarlyJob(Job):
-    """A command that may not be over yet; it counts once its text is used."""
-
-    is_partial: ClassVar[bool] = True
-
-
 class PartialJob(Job):
-    """A recording of one window, which is there already."""
+    """A recording of one window, which is there already: `request`."""
 
-    is_partial: ClassVar[bool] = True
-
-    _request: WindowRequest
+    is_partial = True
+    request: WindowRequest
     _result: WindowResult
-
-    def set_window(self, request: WindowRequest) -> None:
-        """Take this as its only window."""
-        self._request = request
 
     def open(self) -> Self:
         self.name = "running"
@@ -110,7 +99,7 @@ class PartialJob(Job):
         if self._exhausted:
             return None
         self._exhausted, self._n_waiting = True, 1
-        return self._request
+        return self.request
 
     def take(self, result: WindowResult) -> None:
         self._expect_wanted()
@@ -171,22 +160,17 @@ class JobQueue:
             self._changed.notify_all()
             return True
 
-    def _expect_open(self) -> None:
-        if self._closed:
-            raise BusyError("the server is about to end; try again when it is back")
-
-    def _client(self, name: str) -> _Client:
-        if name not in self._clients:
-            had = [other.share.n_windows for other in self._clients.values()]
-            self._clients[name] = _Client(FairShare(min(had, default=0)))
-        return self._clients[name]
-
     def put(self, job: Job) -> None:
-        """Let a job wait for its turn; a look of a live stream has its place already."""
+        """Let a job wait for its turn; a partial of a live stream has its place already."""
         with self._changed:
-            if not job.is_partial or self._is_over:
-                self._expect_open()
-            client = self._client(job.caller.client)
+            is_refused = self._is_over if job.is_partial else self._closed
+            if is_refused:
+                raise BusyError("the server is about to end; try again when it is back")
+            name = job.caller.client
+            if name not in self._clients:
+                had = [other.share.n_windows for other in self._clients.values()]
+                self._clients[name] = _Client(FairShare(min(had, default=0)))
+            client = self._clients[name]
             job.share = client.share
             client.jobs.add(job)
             self._new.append(job)
@@ -215,28 +199,26 @@ class JobQueue:
         del n_free  # whose turn it is is decided window by window
         with self._changed:
             while not self._new or self._releasing:
-                waits = idle and not (self._is_over or self._releasing)
-                if not waits or not self._wait_for_job():
+                if not idle or self._is_over or self._releasing:
+                    return None
+                has_changed = self._changed.wait(self._rest_s)
+                if not (has_changed or self.n_live):  # idle for too long
                     return None
             return self._new.pop(0)
 
-    def _wait_for_job(self) -> bool:
-        """Wait until something changes; return whether the source has not been idle too long."""
-        return self._changed.wait(self._rest_s) or self.n_live > 0
-
     def rows(self, most: int) -> int:
-        """See `WindowSource`; as long as live streams are heard none waits for more than one."""
+        """See `WindowSource`; a live stream waits for no more than one window."""
         return 1 if self.n_live else most
 
     def wait(self, coming: Future[Any]) -> bool:
-        coming.add_done_callback(lambda _: self._tell_of_change())
+        def wake(_: Future[Any]) -> None:
+            with self._changed:
+                self._changed.notify_all()
+
+        coming.add_done_callback(wake)
         with self._changed:
             self._changed.wait_for(lambda: self._new or coming.done())
             return bool(self._new)
-
-    def _tell_of_change(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
 
     def wait_for_more(self) -> bool:
         """Wait until there is a job; false where there will be none."""
@@ -256,17 +238,13 @@ class JobQueue:
         """Whether nothing comes any more; live streams under way still ask for partial texts."""
         return self._ended or (self._closed and not self.n_live)
 
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
-
     def wait_until_empty(self, timeout_s: float) -> bool:
         """Return whether all jobs and live streams end in time."""
         with self._changed:
             return self._changed.wait_for(lambda: not (self._clients or self.n_live), timeout_s)
 
     def leave_all(self, why: Exception) -> None:
-        """Give up all jobs; live streams look no more."""
+        """Give up all jobs, partials of live streams included."""
         with self._changed:
             self._closed = self._ended = True
             for job in self.unfinished:

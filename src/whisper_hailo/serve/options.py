@@ -53,19 +53,13 @@ class ListenOptions:
     """What is served, and where; HTTP on this machine unless told otherwise."""
 
     model: tuple[str, ...] = flag(
-        ("tiny",),
-        "Model name, hub id or directory; again for further models.",
-        short="-m",
-        metavar="NAME",
-        shown="tiny",
-    )
+        ("tiny",), "Model name, hub id or directory; again for further models.",
+        short="-m", metavar="NAME", shown="tiny",
+    )  # fmt: skip
     http: Address | None = flag(
-        None,
-        "Serve OpenAI's API and others by HTTP.",
-        metavar="HOST:PORT",
-        shown=DEFAULT_HTTP,
-        parse=Address.of,
-    )
+        None, "Serve OpenAI's API and others by HTTP.",
+        metavar="HOST:PORT", shown=DEFAULT_HTTP, parse=Address.of,
+    )  # fmt: skip
     wyoming: Address | None = flag(
         None, "Serve Home Assistant's Wyoming.", metavar="tcp://HOST:PORT", parse=Address.of
     )
@@ -75,12 +69,9 @@ class ListenOptions:
     zeroconf: str | None = flag(None, "Announce Wyoming by this name (mDNS).", metavar="NAME")
     alias: tuple[str, ...] = flag((), "Further name of the first model.", metavar="NAME")
     drain_s: float = flag(
-        30.0,
-        "Seconds to finish requests at the end.",
-        name="--drain",
-        metavar="S",
+        30.0, "Seconds to finish requests at the end.", name="--drain", metavar="S",
         settings_only=True,
-    )
+    )  # fmt: skip
     log_json: bool = flag(False, "Log lines as JSON.")
     log_text: bool = flag(False, "Log transcripts, too.")
 
@@ -103,13 +94,9 @@ class LimitOptions:
         512, "Size of a request.", LIMITS, name="--max-upload", metavar="MIB"
     )
     max_stored_mib: int = flag(
-        4096,
-        "Size of all requests together.",
-        LIMITS,
-        name="--max-stored",
-        metavar="MIB",
+        4096, "Size of all requests together.", LIMITS, name="--max-stored", metavar="MIB",
         settings_only=True,
-    )
+    )  # fmt: skip
     max_audio_s: float = flag(
         4 * 3600.0, "Length of a recording.", LIMITS, name="--max-audio", metavar="S"
     )
@@ -129,13 +116,8 @@ class LimitOptions:
 
     def __post_init__(self) -> None:
         for name in (
-            "queue",
-            "queue_each",
-            "live",
-            "max_upload_mib",
-            "max_stored_mib",
-            "connections",
-        ):
+            "queue", "queue_each", "live", "max_upload_mib", "max_stored_mib", "connections",
+        ):  # fmt: skip
             require_valid(self, name, 1 <= getattr(self, name) <= 1 << 20, "1 or more")
         most = self.max_memory_mib
         require_valid(self, "max_memory_mib", most is None or most >= 1, "MiB, 1 or more")
@@ -146,13 +128,9 @@ class LimitOptions:
         rest_s = self.release_after_s
         require_valid(self, "release_after_s", rest_s is None or rest_s > 0, "seconds, more than 0")
 
-
-@dataclass(frozen=True, slots=True)
-class AudioLimits:
-    """How much audio one request may have: bytes as sent, seconds as heard."""
-
-    bytes: int = 512 << 20
-    seconds: float = 4 * 3600.0
+    @property
+    def max_upload_bytes(self) -> int:
+        return self.max_upload_mib << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Requests to the engine, and the options that a client may choose."""
+"""Clients, how urgent they are, and the options that they may choose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from enum import IntEnum
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import (
     FALLBACK_STEP,
     DecodingOptions,
@@ -63,25 +62,6 @@ class StreamItemResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One recording to transcribe.
-
-    Attributes:
-        audio: `(n_samples,)` float32 at 16 kHz mono.
-        deadline_s: most seconds from asking to the last word; `None` is the server's.
-        is_early: it may not be over yet, and its text not be wanted.
-    """
-
-    audio: FloatArray
-    options: DecodingOptions
-    long: LongOptions
-    caller: Caller
-    model: str
-    deadline_s: float | None = None
-    is_early: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class SpeechChoices:
     """How speech is separated from silence; `None` is as the server is set; see `LongOptions`."""
 
@@ -90,7 +70,7 @@ class SpeechChoices:
     pad_s: float | None = None
 
     def on(self, long: LongOptions) -> LongOptions:
-        """The same recording, only its speech."""
+        """Return the options to transcribe only speech."""
         given = {
             "vad_threshold": self.threshold,
             "min_silence_s": self.min_silence_s,

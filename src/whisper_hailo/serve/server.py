@@ -21,7 +21,7 @@ from whisper_hailo.core.process import Supervisor
 from whisper_hailo.http.addresses import bind, is_loopback
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.serve.logs import rate_limited_network_log
-from whisper_hailo.serve.options import Address, LimitOptions, ListenOptions, SafetyOptions
+from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
 from whisper_hailo.serve.service import TranscriptionService
 
 if TYPE_CHECKING:
@@ -52,14 +52,13 @@ class Server:
     listeners: Listeners
     _: KW_ONLY
     listen: ListenOptions
-    limits: LimitOptions
     safety: SafetyOptions
     serving: Callable[[str], None]
 
     def __post_init__(self) -> None:
         self._keys: ApiKeys | None = None
         self._supervisor = Supervisor()
-        self._connections = ConnectionLimiter(self.limits.connections, self.safety.proxies)
+        self._connections = ConnectionLimiter(self.service.limits.connections, self.safety.proxies)
 
     async def run(self) -> None:
         """Serve until a signal; then drain within the time-out."""
@@ -122,10 +121,10 @@ class Server:
         from whisper_hailo.http.server import HttpServer
         from whisper_hailo.serve.access import ApiKeys
         from whisper_hailo.serve.app import make_app
-        from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
+        from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
 
         keys = self._keys = ApiKeys(self.safety)
-        app = make_app(self.service, listener.address, self.limits, self.safety, keys)
+        app = make_app(self.service, listener.address, self.safety, keys)
         if not keys and not is_loopback(listener.address.host):
             logger.warning(
                 "%s is open to the network without an API key: everyone who reaches it may use it; "
@@ -150,7 +149,7 @@ class Server:
         self.serving(str(listener))
 
     async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
-        from whisper_hailo.serve.routes.wyoming.session import WyomingServer
+        from whisper_hailo.serve.routes.wyoming import WyomingServer
 
         wyoming = WyomingServer(self.service, self._connections, finds_end=self.listen.endpointing)
         server = await wyoming.serve(listener.socket)

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from starlette.datastructures import FormData
 from starlette.types import Receive, Scope, Send
 
+from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.access import CLIENT, STORED, SUBMITTED
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.request import Caller, Choices, Priority
@@ -97,36 +98,52 @@ class UploadHandler:
         """Transcribe an upload, or its first `heard_s`; bare samples have a `form`."""
         self._service.models.find(choices.model)  # refused before its recording is decoded
         caller = Caller(request.scope[CLIENT], self._api, priority)
-        stored, raw = request.scope[STORED], file.file
-        if form is not None:
-            decoding = self._decoders.decode_pcm(raw, form, stored, heard_s)
-        else:
-            decoding = self._decoders.decode(raw, file.filename, stored, heard_s)
+        stored = request.scope[STORED]
+        decoding = self._decoders.decode(file.file, file.filename, stored, form, heard_s)
         audio = await run_until_disconnect(request, decoding)
-        asked = self._service.request(audio, choices, caller)
-        async with self._service.submit(asked) as ticket:
+        async with self._service.submit(audio, choices, caller) as ticket:
             request.scope[SUBMITTED] = True
             yield ticket
+
+    async def stream(
+        self,
+        request: Request,
+        file: UploadFile,
+        choices: Choices,
+        events: Callable[[Ticket], AsyncIterator[str]],
+    ) -> Response:
+        """Answer with the events of a transcription."""
+        stack = AsyncExitStack()
+        ticket = await stack.enter_async_context(self.ticket(request, file, choices))
+        return Events(events(ticket), stack)
+
+    async def transcript(
+        self,
+        request: Request,
+        file: UploadFile,
+        choices: Choices,
+        **how: Any,  # noqa: ANN401 - see `ticket`
+    ) -> Transcript:
+        async with self.ticket(request, file, choices, **how) as ticket:
+            return await run_until_disconnect(request, ticket.result())
 
 
 async def run_until_disconnect(request: Request, work: Awaitable[T]) -> T:
     """Return the result of some work, which is cancelled when the client disconnects."""
-    return await run_until(_left(request), work)
 
+    async def disconnect() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
 
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-_UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    return await run_until(disconnect(), work)
 
 
 class Events(StreamingResponse):
-    """Yield events as they come, until the client stops reading."""
+    """Sends events as they come until the client stops reading, then closes the stack."""
 
     def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack) -> None:
-        super().__init__(events, media_type="text/event-stream", headers=_UNBUFFERED)
+        unbuffered = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(events, media_type=EVENTS, headers=unbuffered)
         self._stack = stack
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

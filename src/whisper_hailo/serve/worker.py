@@ -15,7 +15,7 @@ import numpy as np
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, Segment, Transcript
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.engine import TranscriberEngine
 from whisper_hailo.serve.errors import (
@@ -24,16 +24,17 @@ from whisper_hailo.serve.errors import (
     DeadlineExceededError,
     RejectedError,
 )
-from whisper_hailo.serve.jobs import EarlyJob, EventCallback, Job, JobQueue, Outcome, PartialJob
+from whisper_hailo.serve.jobs import EventCallback, Job, JobQueue, Outcome, PartialJob
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.request import Caller, Priority, Request, RequestDefaults, StreamItemResult
+from whisper_hailo.serve.request import Caller, Priority, RequestDefaults, StreamItemResult
+from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
 
 if TYPE_CHECKING:
-    from whisper_hailo.serve.models import ModelMemory
+    from whisper_hailo.serve.service import ModelMemory
 
 logger = logging.getLogger(__name__)
 
@@ -77,10 +78,7 @@ JobT = TypeVar("JobT", bound=Job)
 class Worker(Closing):
     """Loads and warms a model, and decodes what is put into its queue, on a thread of its own.
 
-    Args:
-        transcriber: not open; the thread opens and closes it.
-        defaults: options of requests that choose nothing; whether windows are trimmed is the same
-            for all requests.
+    The thread opens and closes the transcriber.
     """
 
     def __init__(
@@ -127,13 +125,22 @@ class Worker(Closing):
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
-    def submit(self, request: Request, emit: EventCallback) -> Job:
-        """Let a request wait for its turn."""
-        run = self.transcriber.run(request.options, request.long, self._options.batch_size)
-        priority = request.caller.priority.of_length(request.audio.size / SAMPLE_RATE_HZ)
-        kind = EarlyJob if request.is_early else Job
-        job = run.recording_of(kind, request.audio, priority=priority)
-        return self._put(job, run, request.caller, emit)
+    def submit(
+        self,
+        audio: FloatArray,
+        options: DecodingOptions,
+        long: LongOptions,
+        caller: Caller,
+        emit: EventCallback,
+        *,
+        is_early: bool = False,
+    ) -> Job:
+        """Let a recording wait for its turn; an early one, which may go on, goes behind others."""
+        run = self.transcriber.run(options, long, self._options.batch_size)
+        priority = caller.priority.of_length(audio.size / SAMPLE_RATE_HZ)
+        job = run.recording_of(Job, audio, priority=Priority.BATCH if is_early else priority)
+        job.is_partial = is_early
+        return self._put(job, run, caller, emit)
 
     def transcribe_partial(
         self, running: PartialBuffer, options: DecodingOptions, caller: Caller, emit: EventCallback
@@ -141,7 +148,7 @@ class Worker(Closing):
         """Transcribe live audio, before all that is not live."""
         run = self.transcriber.run(options, self.defaults.long, self._options.batch_size)
         job = run.recording_of(PartialJob, running.audio, priority=Priority.LIVE)
-        job.set_window(run.request(running))
+        job.request = run.request(running)
         return self._put(job, run, caller, emit)
 
     def _put(self, job: JobT, run: TranscriptionRun, caller: Caller, emit: EventCallback) -> JobT:
@@ -169,7 +176,7 @@ class Worker(Closing):
         self.queue.leave_all(BusyError("the server ends; try again when it is back"))
 
     def close(self) -> None:
-        """Give up what is not done, and give the model back."""
+        """Give up what is not done, and release the model."""
         self.give_up()
         if self._thread.is_alive():
             self._thread.join(_CLOSED_S)
@@ -206,7 +213,7 @@ class Worker(Closing):
         self.metrics.state(self.name, state.value)
 
     def _warm_up(self) -> None:
-        """Hear some quiet noise, so that the first request does not wait for memory."""
+        """Transcribe quiet noise, so that the first request does not wait for memory."""
         noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
         begin_s = time.monotonic()
         for _ in range(_WARM_UPS):
@@ -221,7 +228,7 @@ class Worker(Closing):
             self._end(cast(Job, job))  # the queue holds no others
 
     def _end(self, job: Job) -> None:
-        """Tell the client, and free its place."""
+        """Report a job that is over, and free its place."""
         run = self._runs.pop(job, None)
         if run is None:  # reported when the schedule broke
             return
@@ -237,9 +244,9 @@ class Worker(Closing):
         job.emit(outcome or job.failure)  # type: ignore[arg-type]  # it is one of these
 
     def _break(self, error: Exception) -> None:
-        """The model cannot be loaded, or the schedule broke: report it to all waiting clients."""
+        """Report that the model cannot be loaded, or that the schedule broke, to all clients."""
         if not self._settled.is_set():
-            self._failure = error  # who opened it tells
+            self._failure = error  # `open` raises it
             self.queue.close()
         elif isinstance(error, WhisperHailoError):
             logger.error("%s", error)

@@ -94,16 +94,16 @@ class Deaf:
     def __init__(self) -> None:
         from whisper_hailo.decoding.options import DecodingOptions
         from whisper_hailo.serve.metrics import Metrics
-        from whisper_hailo.serve.models import ModelRegistry, ServedModel
-        from whisper_hailo.serve.options import AudioLimits, LimitOptions
+        from whisper_hailo.serve.options import LimitOptions
         from whisper_hailo.serve.quota import Quota
         from whisper_hailo.serve.request import RequestDefaults
+        from whisper_hailo.serve.service import ModelRegistry, ServedModel
         from whisper_hailo.serve.worker import State
 
         self.models = ModelRegistry([ServedModel(DeafWorker(), ("en", "de"))])
         self.ending = asyncio.Event()
-        self.limits = AudioLimits(1 << 20, 10.0)
-        self.quota = Quota(LimitOptions(max_stored_mib=64))
+        self.limits = LimitOptions(max_upload_mib=1, max_audio_s=10.0, max_stored_mib=64)
+        self.quota = Quota(self.limits)
         self.metrics = Metrics()
         self.state = State.READY
         self._defaults = RequestDefaults(DecodingOptions())
@@ -111,20 +111,16 @@ class Deaf:
     def admit(self, client: str) -> Any:
         return self.quota.request(client)
 
-    def request(self, audio: Any, choices: Any, caller: Any) -> Any:
-        from whisper_hailo.serve.request import Request
-
-        name = self.models.find(choices.model).name
-        return Request(audio, *self._defaults.with_choices(choices), caller, name)
-
     @asynccontextmanager
-    async def submit(self, request: Any) -> AsyncIterator[Any]:
+    async def submit(self, audio: Any, choices: Any, caller: Any) -> AsyncIterator[Any]:
         from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
         from whisper_hailo.serve.service import Ticket
 
+        self.models.find(choices.model)
+        self._defaults.with_choices(choices)
         segment = Segment(0.0, 1.0, "Nothing.", (1,), 0.0, 0.0, language="en")
         settings = Settings("toy", "-", "-", 10.0, 1.0, 0, 1.0, 0.0, "none", 0)
-        seconds = request.audio.size / 16_000
+        seconds = audio.size / 16_000
         ticket = Ticket(seconds, PATIENCE_S)
         ticket.emit(segment)
         ticket.emit(
@@ -195,17 +191,15 @@ class Fuzzed:
         from whisper_hailo.http.connections import ConnectionLimiter
         from whisper_hailo.http.server import HttpServer
         from whisper_hailo.serve.app import make_app
-        from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
-        from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
-        from whisper_hailo.serve.routes.wyoming.session import WyomingServer
+        from whisper_hailo.serve.options import Address, SafetyOptions
+        from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
+        from whisper_hailo.serve.routes.wyoming import WyomingServer
 
         limiter = ConnectionLimiter()
         listener, other = (listen("127.0.0.1", 0, "here", "") for _ in range(2))
         await WyomingServer(self._engine, limiter).serve(other)
         self._ports = {"wyoming": other.getsockname()[1], "http": listener.getsockname()[1]}
-        limits = LimitOptions(max_upload_mib=1)
-        safety = SafetyOptions()
-        app = make_app(self._engine, Address("127.0.0.1", 1), limits, safety)
+        app = make_app(self._engine, Address("127.0.0.1", 1), SafetyOptions())
         opened.set()
         server = HttpServer(app, limiter, None, message_bytes=MOST_BYTES)
         await server.serve([listener])

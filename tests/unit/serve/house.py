@@ -10,11 +10,14 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, rising_temperatures
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.models import ModelMemory, ModelRegistry, ServedModel
-from whisper_hailo.serve.options import AudioLimits
-from whisper_hailo.serve.quota import Quota
+from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.request import Caller, Choices, RequestDefaults
-from whisper_hailo.serve.service import TranscriptionService
+from whisper_hailo.serve.service import (
+    ModelMemory,
+    ModelRegistry,
+    ServedModel,
+    TranscriptionService,
+)
 from whisper_hailo.serve.worker import Worker, WorkerOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
@@ -39,8 +42,7 @@ class House(Closing):
         self,
         options: WorkerOptions | None = None,
         long: LongOptions | None = None,
-        quota: Quota | None = None,
-        **of_service: Any,
+        limits: LimitOptions | None = None,
     ) -> None:
         self.metrics = Metrics()
         transcriber = Transcriber.from_model("micro", threads=1)
@@ -52,10 +54,7 @@ class House(Closing):
             ModelMemory(),
         )
         models = ModelRegistry([ServedModel(self.worker, ("en", "de"))])
-        given = {"limits": AudioLimits(), "deadline_s": 600.0, **of_service}
-        self.service = TranscriptionService(
-            models, quota=quota or Quota(), metrics=self.metrics, **given
-        )
+        self.service = TranscriptionService(models, self.metrics, limits or LimitOptions())
 
     def open(self) -> Self:
         self.worker.open()
@@ -66,8 +65,8 @@ class House(Closing):
 
     async def text(self, audio: FloatArray, client: str = "me", **choices: Any) -> str:
         """What the service makes of audio."""
-        request = self.service.request(audio, Choices(**choices), caller(client))
-        async with self.service.submit(request) as ticket:
+        chosen = Choices(**choices)
+        async with self.service.submit(audio, chosen, caller(client)) as ticket:
             return (await ticket.result()).text
 
 

@@ -13,8 +13,8 @@ from whisper_hailo.http.addresses import listen
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.server import HttpServer
 from whisper_hailo.serve.app import make_app
-from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
-from whisper_hailo.serve.routes.realtime.protocol import MOST_BYTES
+from whisper_hailo.serve.options import Address, SafetyOptions
+from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
 
 
 @dataclass
@@ -32,16 +32,16 @@ class Running:
 
 @contextmanager
 def running(
-    house: House, limits: LimitOptions | None = None, safety: SafetyOptions | None = None
+    house: House, connections: int | None = None, safety: SafetyOptions | None = None
 ) -> Iterator[Running]:
     """Serve, until the block ends."""
-    limits, safety = limits or LimitOptions(), safety or SafetyOptions()
+    safety = safety or SafetyOptions()
     listener = listen("127.0.0.1", 0, "a test", "try again")
     port = listener.getsockname()[1]
-    app = make_app(house.service, Address("127.0.0.1", port), limits, safety)
+    app = make_app(house.service, Address("127.0.0.1", port), safety)
     server = HttpServer(
         app,
-        ConnectionLimiter(limits.connections),
+        ConnectionLimiter(connections),
         safety.tls.context(),
         message_bytes=MOST_BYTES,
         pong_s=300.0,

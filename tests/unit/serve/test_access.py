@@ -25,8 +25,8 @@ from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.http import connections
 from whisper_hailo.serve import access
-from whisper_hailo.serve.options import AudioLimits, LimitOptions, SafetyOptions
-from whisper_hailo.serve.quota import Quota
+from whisper_hailo.serve.options import LimitOptions, SafetyOptions
+from whisper_hailo.serve.service import TranscriptionService
 
 
 def test_a_key_is_needed_where_there_are_some(house: House) -> None:
@@ -132,8 +132,11 @@ def test_pages_that_are_listed_may(house: House) -> None:
     assert transcribe(web, headers={"Origin": "http://evil.example"}).status_code == 403
 
 
-def test_an_upload_has_a_size_at_most(house: House) -> None:
-    web = client(house, LimitOptions(max_upload_mib=1))
+def test_an_upload_has_a_size_at_most(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = LimitOptions(max_upload_mib=1)
+    limited = TranscriptionService(house.service.models, house.metrics, limits)
+    monkeypatch.setattr(house, "service", limited)
+    web = client(house)
     files = {"file": ("a.wav", bytes(2 << 20))}
     answer = web.post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
     assert answer.status_code == 413
@@ -157,7 +160,7 @@ def test_a_small_file_that_is_a_long_recording_is_stopped(honest: bool) -> None:
     if not honest:  # the number of samples in its header: unknown
         data[21] &= 0xF0
         data[22:26] = bytes(4)
-    with House(limits=AudioLimits(seconds=20.0)) as small:
+    with House(limits=LimitOptions(max_audio_s=20.0)) as small:
         files = {"file": ("a.flac", bytes(data))}
         answer = client(small).post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
         assert answer.status_code == 413
@@ -229,7 +232,7 @@ def test_client_that_sends_drop_by_drop_is_sent_away_in_end(
 
 
 def test_what_all_clients_send_has_room_or_is_refused() -> None:
-    with House(quota=Quota(LimitOptions(max_stored_mib=3))) as house:
+    with House(limits=LimitOptions(max_stored_mib=3)) as house:
         web = client(house)
         files = {"file": ("a.wav", bytes(4 << 20))}
         answer = web.post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
@@ -284,7 +287,7 @@ def test_websocket_upgrade_with_a_body_is_400(house: House, body: bytes) -> None
 
 def test_idle_sockets_make_room_for_requests(house: House) -> None:
     whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with running(house, LimitOptions(connections=4)) as web, ExitStack() as held:
+    with running(house, connections=4) as web, ExitStack() as held:
         for _ in range(40):
             held.enter_context(socket.create_connection(("127.0.0.1", web.port), 30))
         with socket.create_connection(("127.0.0.1", web.port), 30) as talk:
@@ -306,7 +309,7 @@ def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:
 
 
 def test_who_only_reads_needs_no_place() -> None:
-    with House(quota=Quota(LimitOptions(queue=1, queue_each=1))) as house:
+    with House(limits=LimitOptions(queue=1, queue_each=1)) as house:
         _only_readers_are_answered(client(house))
 
 

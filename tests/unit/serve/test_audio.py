@@ -19,7 +19,7 @@ from whisper_hailo.audio import AudioStream, load_audio, open_audio
 from whisper_hailo.serve import audio
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.errors import BusyError
-from whisper_hailo.serve.options import AudioLimits, LimitOptions
+from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
 
 
@@ -30,14 +30,14 @@ def stored(quota: Quota | None = None) -> Reservation:
 
 def test_a_file_is_decoded_as_the_command_does() -> None:
     with DEMO.open("rb") as file:
-        heard = asyncio.run(Decoders(AudioLimits()).decode(file, "demo.flac", stored()))
+        heard = asyncio.run(Decoders(LimitOptions()).decode(file, "demo.flac", stored()))
     assert np.array_equal(heard, load_audio(DEMO))
 
 
 def test_what_is_long_lies_on_the_disk() -> None:
     sound = io.BytesIO()
     soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
-    heard = asyncio.run(Decoders(AudioLimits()).decode(sound, "long.flac", stored()))
+    heard = asyncio.run(Decoders(LimitOptions()).decode(sound, "long.flac", stored()))
     assert isinstance(heard, np.memmap)
     sound.seek(0)
     assert np.array_equal(heard, load_audio(sound))
@@ -45,7 +45,7 @@ def test_what_is_long_lies_on_the_disk() -> None:
 
 def test_only_beginning_is_decoded_where_no_more_is_asked_for() -> None:
     data = io.BytesIO(bytes(32_000 * 100))
-    heard = asyncio.run(Decoders(AudioLimits()).decode_pcm(data, PcmForm(), stored(), 10.0))
+    heard = asyncio.run(Decoders(LimitOptions()).decode(data, None, stored(), PcmForm(), 10.0))
     assert heard.size == 160_000
 
 
@@ -74,7 +74,7 @@ def test_who_leaves_ends_the_decoding_before_the_file_is_closed(
         sound = io.BytesIO()
         soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
         task = asyncio.create_task(
-            Decoders(AudioLimits()).decode(sound, "long.flac", Slow(Quota()))
+            Decoders(LimitOptions()).decode(sound, "long.flac", Slow(Quota()))
         )
         await asyncio.to_thread(begun.wait)
         task.cancel()
@@ -97,7 +97,7 @@ def test_foreign_formats_are_decoded_from_uploads_of_any_size(times: int) -> Non
         upload.write(content.getvalue())
         upload.seek(0)
         heard = asyncio.run(
-            Decoders(AudioLimits()).decode(cast(BinaryIO, upload), "a.caf", stored())
+            Decoders(LimitOptions()).decode(cast(BinaryIO, upload), "a.caf", stored())
         )
     assert np.allclose(heard, sound, atol=1e-4)
 
@@ -107,10 +107,10 @@ def test_what_is_decoded_has_room_or_is_refused() -> None:
     quota = Quota(LimitOptions(max_stored_mib=3))
     with quota.reserve() as first, quota.reserve() as second:
         with DEMO.open("rb") as file:
-            asyncio.run(Decoders(AudioLimits()).decode(file, "demo.flac", first))
+            asyncio.run(Decoders(LimitOptions()).decode(file, "demo.flac", first))
         assert first.n_bytes == quota.n_bytes == round(seconds * 16_000) * 4
         sound = io.BytesIO()
         soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
         with pytest.raises(BusyError, match="try again soon"):
-            asyncio.run(Decoders(AudioLimits()).decode(sound, "long.flac", second))
+            asyncio.run(Decoders(LimitOptions()).decode(sound, "long.flac", second))
     assert quota.n_bytes == 0

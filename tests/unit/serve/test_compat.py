@@ -13,9 +13,9 @@ from tests.unit.serve.house import GERMAN, OPTIONS, SHORT, House
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo.serve.access import ApiKeys
 from whisper_hailo.serve.errors import BadKeyError, UnknownModelError
-from whisper_hailo.serve.models import ModelRegistry
 from whisper_hailo.serve.options import SafetyOptions
 from whisper_hailo.serve.request import Choices, RequestDefaults
+from whisper_hailo.serve.service import ModelRegistry
 
 
 @pytest.fixture(scope="module")

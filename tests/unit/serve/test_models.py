@@ -23,10 +23,9 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.convert.model_cache import find_model
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.errors import BusyError, UnknownModelError
-from whisper_hailo.serve.models import ModelRegistry, estimate_loaded_mib
 from whisper_hailo.serve.options import LimitOptions, ListenOptions
 from whisper_hailo.serve.request import RequestDefaults
-from whisper_hailo.serve.service import make_service
+from whisper_hailo.serve.service import ModelRegistry, estimate_loaded_mib, make_service
 from whisper_hailo.serve.worker import State
 
 pytestmark = pytest.mark.slow
@@ -64,7 +63,7 @@ class Two(House):
         self.service.models.close()
 
     def state(self, name: str) -> State:
-        return self.service.models.states[name]
+        return self.service.models.find(name).worker.state
 
 
 @pytest.fixture(scope="module")

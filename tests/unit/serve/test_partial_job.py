@@ -50,8 +50,9 @@ def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
     with House(WorkerOptions(batch_size=8)) as house, house.worker.queue.live():
 
         def ask(number: int) -> Any:
-            asked = house.service.request(long, Choices(), caller(f"archive {number}"))
-            return house.worker.submit(asked, lambda _event: None)
+            options = house.service.models.default.options(Choices())
+            client = caller(f"archive {number}")
+            return house.worker.submit(long, *options, client, lambda _event: None)
 
         archive = [ask(number) for number in range(4)]
         captions = house.service.captions(Choices(language="en"), caller("live"))

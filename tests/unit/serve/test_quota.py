@@ -24,7 +24,7 @@ from whisper_hailo.serve.quota import Quota
 
 
 def test_rate_above_the_limit_is_429() -> None:
-    with House(quota=Quota(LimitOptions(rate=2))) as house:
+    with House(limits=LimitOptions(rate=2)) as house:
         web = client(house)
         statuses = [web.get("/v1/models").status_code for _ in range(3)]
         assert statuses == [200, 200, 429]
@@ -119,7 +119,7 @@ def test_form_fields_are_few_and_small(house: House, fields: dict[str, str]) -> 
 
 def test_realtime_append_without_room_is_refused() -> None:
     with (
-        House(quota=Quota(LimitOptions(max_stored_mib=1))) as house,
+        House(limits=LimitOptions(max_stored_mib=1)) as house,
         running(house) as web,
         talk(web) as said,
     ):

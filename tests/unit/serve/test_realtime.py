@@ -26,10 +26,9 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.serve.errors import BusyError
-from whisper_hailo.serve.options import AudioLimits, LimitOptions, SafetyOptions
-from whisper_hailo.serve.quota import Quota
-from whisper_hailo.serve.routes.realtime.protocol import PCM, PCMA, PCMU, Sound
-from whisper_hailo.serve.routes.realtime.session import RealtimeSession
+from whisper_hailo.serve.options import LimitOptions, SafetyOptions
+from whisper_hailo.serve.routes.realtime import RealtimeSession
+from whisper_hailo.serve.routes.realtime_protocol import PCM, PCMA, PCMU, sample_stream
 
 pytestmark = pytest.mark.slow
 
@@ -175,7 +174,7 @@ def test_the_end_of_the_server_completes_what_is_being_said(
 def test_a_client_that_is_silent_is_sent_away(
     web: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.serve.routes.realtime.session.IDLE_S", 0.05)
+    monkeypatch.setattr("whisper_hailo.serve.routes.realtime.IDLE_S", 0.05)
     with talk(web) as said:
         with pytest.raises(ConnectionClosed) as left:
             said.next()
@@ -275,7 +274,11 @@ def test_frames_that_are_none_end_the_session_and_nothing_else(
 
 
 def test_a_recording_that_is_not_committed_is_so_long_at_most() -> None:
-    with House(limits=AudioLimits(seconds=2.0)) as house, running(house) as web, talk(web) as said:
+    with (
+        House(limits=LimitOptions(max_audio_s=2.0)) as house,
+        running(house) as web,
+        talk(web) as said,
+    ):
         said.update()
         said.append(pcm(load_audio(DEMO)[: 3 * 16_000]))
         error = said.until("error")["error"]
@@ -367,7 +370,7 @@ def test_what_is_not_served_is_refused_before_it_begins(
 
 
 def test_there_are_so_many_streams_and_others_keep_their_places() -> None:
-    with House(quota=Quota(LimitOptions(live=2, queue=1))) as house, running(house) as web:
+    with House(limits=LimitOptions(live=2, queue=1)) as house, running(house) as web:
         with talk(web) as said:
             with pytest.raises(InvalidStatus) as denied, talk(web):
                 pass
@@ -423,7 +426,7 @@ def test_the_laws_of_telephones_are_those_of_libsndfile(kind: str, subtype: str)
     soundfile.write(file, np.zeros(256), 8_000, subtype=subtype, format="WAV")
     raw = file.getvalue()[:-256] + codes
     expected, _ = soundfile.read(io.BytesIO(raw), dtype="float32")
-    sound, resampler = Sound(kind), Resampler(8_000)
+    sound, resampler = sample_stream(kind), Resampler(8_000)
     heard = np.concatenate([sound.push(codes), sound.finish()])
     wanted = np.concatenate([resampler.push(expected), resampler.finish()])
     assert np.array_equal(heard, wanted)
@@ -432,7 +435,7 @@ def test_the_laws_of_telephones_are_those_of_libsndfile(kind: str, subtype: str)
 
 def test_pieces_may_be_cut_anywhere() -> None:
     raw = pcm(load_audio(DEMO)[:16_000])
-    whole, torn = Sound(PCM), Sound(PCM)
+    whole, torn = sample_stream(PCM), sample_stream(PCM)
     expected = np.concatenate([whole.push(raw), whole.finish()])
     pieces = [torn.push(raw[at : at + 777]) for at in range(0, len(raw), 777)]
     assert np.allclose(np.concatenate([*pieces, torn.finish()]), expected, atol=1e-6)

@@ -20,7 +20,7 @@ _LARGE: Final = ("fastapi", "starlette", "uvicorn", "pydantic", "zeroconf", "onn
 _PROGRAM: Final = f"""
 import sys
 import whisper_hailo.serve.service, whisper_hailo.serve.server
-import whisper_hailo.serve.routes.wyoming.session
+import whisper_hailo.serve.routes.wyoming
 from whisper_hailo.cli.commands import serve
 
 print(*({{*sys.modules}} & {{*{_LARGE}}}))

@@ -21,10 +21,9 @@ from whisper_hailo.decoding.options import PromptOptions
 from whisper_hailo.serve.errors import ClientDisconnectedError, DeadlineExceededError
 from whisper_hailo.serve.jobs import Job
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.models import ModelMemory
 from whisper_hailo.serve.options import LimitOptions
-from whisper_hailo.serve.quota import Quota
 from whisper_hailo.serve.request import Choices, RequestDefaults
+from whisper_hailo.serve.service import ModelMemory, TranscriptionService
 from whisper_hailo.serve.worker import State, Worker, WorkerOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
@@ -55,8 +54,7 @@ def test_segments_come_before_the_end(house: House, transcriber: Transcriber) ->
     audio = load_audio(LONG[0])
 
     async def ask() -> list[str]:
-        request = house.service.request(audio, Choices(), caller())
-        async with house.service.submit(request) as ticket:
+        async with house.service.submit(audio, Choices(), caller()) as ticket:
             texts = []
             async for segment in ticket.segments():
                 assert not texts or not hasattr(ticket, "transcript")
@@ -74,8 +72,7 @@ def test_who_leaves_frees_the_place_and_stops_the_work() -> None:
     endless = np.tile(load_audio(DEMO), 200)
 
     async def ask(house: House) -> None:
-        request = house.service.request(endless, Choices(), caller())
-        async with house.service.submit(request) as ticket:
+        async with house.service.submit(endless, Choices(), caller()) as ticket:
             async for _ in ticket.segments():
                 (job,) = house.worker.queue.unfinished
                 break
@@ -84,7 +81,7 @@ def test_who_leaves_frees_the_place_and_stops_the_work() -> None:
         assert isinstance(job.failure, ClientDisconnectedError)
         assert job.share.n_windows < 100
 
-    with House(quota=Quota(LimitOptions(queue=1))) as house:
+    with House(limits=LimitOptions(queue=1)) as house:
         asyncio.run(ask(house))
 
 
@@ -92,8 +89,9 @@ def test_a_request_that_is_late_is_given_up(house: House) -> None:
     endless = np.tile(load_audio(DEMO), 200)
 
     async def ask() -> None:
-        request = house.service.request(endless, Choices(), caller())
-        async with house.service.submit(replace(request, deadline_s=0.2)) as ticket:
+        limits = LimitOptions(deadline_s=0.2)
+        late = TranscriptionService(house.service.models, house.metrics, limits)
+        async with late.submit(endless, Choices(), caller()) as ticket:
             await ticket.result()
 
     with pytest.raises(DeadlineExceededError, match=r"0\.2 s deadline"):
@@ -182,8 +180,8 @@ def test_clients_have_equal_shares() -> None:
     with House(WorkerOptions(batch_size=1)) as house:
 
         def ask(client: str, told: Any) -> Job:
-            asked = house.service.request(load_audio(DEMO), Choices(), caller(client))
-            return house.worker.submit(asked, told)
+            audio, options = load_audio(DEMO), house.service.models.default.options(Choices())
+            return house.worker.submit(audio, *options, caller(client), told)
 
         greedy = [ask("greedy", lambda _event: None) for _ in range(16)]
         modest = ask("modest", tell)

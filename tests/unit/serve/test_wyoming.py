@@ -18,6 +18,7 @@ from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, OPTIONS, House
 from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
+from whisper_hailo.serve.request import Choices
 
 pytestmark = pytest.mark.slow
 
@@ -123,18 +124,11 @@ def test_names_to_expect_become_hotwords(house: House) -> None:
 
     many = [f"lamp {n}" for n in range(2000)]
     odd = ["lamp", "a\ud800", "<|endoftext|>", "attic\nheater"]
-    request = house.service.request(load_audio(DEMO), *_choices(many))
-    assert request.options.prompts.hotwords == ", ".join(many[:1000])
-    request = house.service.request(load_audio(DEMO), *_choices(odd))
-    assert request.options.prompts.hotwords == "lamp"
+    model = house.service.models.default
+    for names, expected in ((many, ", ".join(many[:1000])), (odd, "lamp")):
+        options, _ = model.options(Choices(hints=tuple(names)))
+        assert options.prompts.hotwords == expected
     assert asyncio.run(ask(many[:3])) == asyncio.run(ask(many)) == asyncio.run(ask([]))
-
-
-def _choices(names: list[str]) -> tuple[Any, Any]:
-    from tests.unit.serve.house import caller
-    from whisper_hailo.serve.request import Choices
-
-    return Choices(hints=tuple(names)), caller()
 
 
 def test_one_connection_asks_again_and_again(house: House) -> None:

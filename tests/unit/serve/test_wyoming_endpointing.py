@@ -17,10 +17,10 @@ from tests.unit.serve.house import DEMO, DEMO_TEXT, PHRASES, House, caller
 from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.serve.audio import PcmForm
+from whisper_hailo.serve.audio import PcmForm, SampleStream
 from whisper_hailo.serve.request import Choices, Priority
-from whisper_hailo.serve.routes.wyoming import endpointing
-from whisper_hailo.serve.routes.wyoming.endpointing import EndOfSpeechDetector, LiveSamples
+from whisper_hailo.serve.routes import wyoming_audio
+from whisper_hailo.serve.routes.wyoming_audio import EndOfSpeechDetector
 
 CHUNK = 1024
 PAUSE = bytes(3 * 2 * SAMPLE_RATE_HZ)
@@ -135,7 +135,7 @@ def test_pause_is_told_before_it_ends_the_command() -> None:
     for begin in range(0, audio.size, CHUNK):
         clock.now_s += CHUNK / SAMPLE_RATE_HZ
         assert not detector.push(audio[begin : begin + CHUNK])
-        told.append((detector.pause is not None, detector.bounds()))
+        told.append((detector.is_pausing, detector.bounds()))
     pauses = [bounds for is_pausing, bounds in told if is_pausing]
     ends = sorted({end / SAMPLE_RATE_HZ for _, end in pauses})
     assert ends == pytest.approx([1.3, 2.3], abs=0.1)
@@ -164,11 +164,11 @@ def test_recording_without_speech_is_no_lone_command() -> None:
 
 
 def test_live_samples_are_mono_at_16_khz() -> None:
-    assert not LiveSamples.can_decode(PcmForm(16_000, 3, 1))
+    assert not PcmForm(16_000, 3, 1).can_stream
     stereo = np.stack([tone(1, 0.2), tone(1, 0.4)], axis=1)
     data = (stereo * 32768).astype("<i2").tobytes()
-    assert np.allclose(LiveSamples(PcmForm(16_000, 2, 2)).push(data), tone(1, 0.3), atol=1e-3)
-    samples = LiveSamples(PcmForm(32_000, 2, 2))
+    assert np.allclose(SampleStream(16_000, 2).push(data), tone(1, 0.3), atol=1e-3)
+    samples = SampleStream(32_000, 2)
     halved = np.concatenate([samples.push(data) for _ in range(10)])
     assert halved.size == pytest.approx(5 * SAMPLE_RATE_HZ, rel=0.1)
 
@@ -194,7 +194,7 @@ async def answer(client: AsyncTcpClient) -> list[Event]:
 @pytest.fixture
 def live(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audio counts as live however fast it comes."""
-    monkeypatch.setattr(endpointing, "LIVE_SHARE", 1e-9)
+    monkeypatch.setattr(wyoming_audio, "LIVE_SHARE", 1e-9)
 
 
 @pytest.mark.slow

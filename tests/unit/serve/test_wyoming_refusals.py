@@ -16,8 +16,7 @@ from wyoming.ping import Ping
 
 from tests.unit.serve.house import DEMO, DEMO_TEXT, LONG, House
 from tests.unit.serve.wyoming_client import heard, pcm, say, wyoming_server
-from whisper_hailo.serve.options import AudioLimits, LimitOptions
-from whisper_hailo.serve.quota import Quota
+from whisper_hailo.serve.options import LimitOptions
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +37,7 @@ def test_who_hangs_up_frees_the_place() -> None:
             async with AsyncTcpClient("127.0.0.1", port) as client:
                 assert heard(await say(client, pcm(DEMO))) == DEMO_TEXT
 
-    with House(quota=Quota(LimitOptions(queue=1))) as house:
+    with House(limits=LimitOptions(queue=1)) as house:
         asyncio.run(ask(house))
 
 
@@ -110,7 +109,7 @@ def test_a_recording_without_an_end_is_stopped() -> None:
             (event,) = await say(client, pcm(DEMO))
             return event
 
-    with House(limits=AudioLimits(seconds=5.0)) as house:
+    with House(limits=LimitOptions(max_audio_s=5.0)) as house:
         event = asyncio.run(ask(house))
     assert event.data["code"] == "too_large"
     assert "expected 5 s at most" in event.data["text"]
@@ -133,7 +132,7 @@ def test_recordings_of_all_connections_have_room_or_are_refused() -> None:
             await asyncio.sleep(0.01)
         return refused
 
-    with House(quota=Quota(LimitOptions(max_stored_mib=4))) as house:
+    with House(limits=LimitOptions(max_stored_mib=4)) as house:
         event = asyncio.run(ask(house))
     assert event is not None
     assert event.data["code"] == "busy"
@@ -156,7 +155,7 @@ def test_half_sent_payloads_count_against_the_quota() -> None:
                 writer.close()
         assert house.service.quota.n_bytes == 0
 
-    with House(quota=Quota(LimitOptions(max_stored_mib=5))) as house:
+    with House(limits=LimitOptions(max_stored_mib=5)) as house:
         asyncio.run(ask(house))
 
 

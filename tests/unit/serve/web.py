@@ -9,17 +9,15 @@ from starlette.testclient import TestClient
 
 from tests.unit.serve.house import SHORT, House
 from whisper_hailo.serve.app import make_app
-from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
+from whisper_hailo.serve.options import Address, SafetyOptions
 
 TRANSCRIPTIONS = "/v1/audio/transcriptions"
 
 
-def client(
-    house: House, limits: LimitOptions | None = None, safety: SafetyOptions | None = None
-) -> TestClient:
+def client(house: House, safety: SafetyOptions | None = None) -> TestClient:
     """Somebody who asks."""
     address = Address("127.0.0.1", 8000)
-    app = make_app(house.service, address, limits or LimitOptions(), safety or SafetyOptions())
+    app = make_app(house.service, address, safety or SafetyOptions())
     return TestClient(app, "http://127.0.0.1:8000", raise_server_exceptions=False)
 
 

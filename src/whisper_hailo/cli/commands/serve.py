@@ -72,9 +72,7 @@ def serve(
             tell_engine(transcriber)
             models.append((transcriber, RequestDefaults(options, long, step)))
         service = make_service(models, listen, limits)
-        server = Server(
-            service, listeners, listen=listen, limits=limits, safety=safety, serving=_tell
-        )
+        server = Server(service, listeners, listen=listen, safety=safety, serving=_tell)
         if listen.log_json:
             log_as(JsonLines())
         with service.models:

@@ -11,13 +11,13 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.audio.vad import SileroDetector, SpeechDetector
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.core.strict_json import MismatchError, parse_json
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.serve.access import body_of
+from whisper_hailo.serve.audio import FULL_SCALE, SampleStream
 from whisper_hailo.serve.request import Choices, only_language
 
 MOST_BYTES: Final = 21 << 20
@@ -58,46 +58,38 @@ class ClientMessage:
 def parse_message(text: str | None) -> ClientMessage:
     """Parse a message; `None` is one that is no text."""
     size = len(text or "") + _OVERHEAD_BYTES
-    content: object = None
+    event_id: str | None = None
     try:
         content = parse_json((text or "").encode(errors="surrogatepass"))
         if not isinstance(content, dict):
             raise SessionError("a message is no object, expected an event", None)
-        return _parse(content, size)
+        given = content.get("event_id")
+        event_id = given[:_MOST_ID] if isinstance(given, str) else None
+        kind = content.get("type")
+        if kind == UPDATE:
+            return ClientMessage(kind, event_id, size, changes=_changes(content, size))
+        if kind == APPEND:
+            sound = _sound(content.get("audio"))
+            return ClientMessage(kind, event_id, len(sound) + _OVERHEAD_BYTES, sound)
+        if kind in (COMMIT, CLEAR):
+            return ClientMessage(kind, event_id, size)
+        known = ", ".join((UPDATE, APPEND, COMMIT, CLEAR))
+        raise SessionError(f"type is {str(kind)[:60]!r}, expected {known}", "type")
     except MismatchError as error:
         wrong = SessionError(f"a message is {error}, expected an event as text", None)
     except SessionError as error:
         wrong = error
-    return ClientMessage("", _id(content), size, wrong=wrong)
+    return ClientMessage("", event_id, size, wrong=wrong)
 
 
-def _parse(content: dict[str, Any], size: int) -> ClientMessage:
-    kind = content.get("type")
-    if kind == UPDATE:
-        return ClientMessage(
-            kind, _id(content), size, changes=_changes(content.get("session"), size)
-        )
-    if kind == APPEND:
-        sound = _sound(content.get("audio"))
-        return ClientMessage(kind, _id(content), len(sound) + _OVERHEAD_BYTES, sound)
-    if kind in (COMMIT, CLEAR):
-        return ClientMessage(kind, _id(content), size)
-    known = ", ".join((UPDATE, APPEND, COMMIT, CLEAR))
-    raise SessionError(f"type is {str(kind)[:60]!r}, expected {known}", "type")
-
-
-def _id(content: object) -> str | None:
-    given = content.get("event_id") if isinstance(content, dict) else None
-    return given[:_MOST_ID] if isinstance(given, str) else None
-
-
-def _changes(session: object, size: int) -> dict[str, Any]:
+def _changes(content: Mapping[str, Any], size: int) -> dict[str, Any]:
+    session = content.get("session")
     if not isinstance(session, dict):
         raise SessionError("session is no object, expected settings", "session")
     if size > _MOST_SETTINGS:
         raise SessionError(f"session has more than {_MOST_SETTINGS >> 10} KiB", "session")
     try:
-        json.dumps(session, ensure_ascii=False).encode()  # half a character is no text
+        json.dumps(session, ensure_ascii=False).encode()
     except ValueError:
         raise SessionError("session has half a character in it", "session") from None
     return session
@@ -105,7 +97,7 @@ def _changes(session: object, size: int) -> dict[str, Any]:
 
 def _sound(audio: object) -> bytes:
     try:
-        return base64.b64decode(audio, validate=True)  # type: ignore[arg-type]  # told here
+        return base64.b64decode(audio, validate=True)  # type: ignore[arg-type]  # a TypeError
     except (TypeError, ValueError):
         raise SessionError("audio is no text in base 64", "audio") from None
 
@@ -121,44 +113,17 @@ def error_event(error: WhisperHailoError, event_id: str | None) -> dict[str, Any
 
 PCM, PCMU, PCMA = "audio/pcm", "audio/pcmu", "audio/pcma"
 
-_RATE_HZ: Final = {PCM: 24_000, PCMU: 8_000, PCMA: 8_000}
-_FULL: Final = np.float32(1 / 32_768)
 
-
-class Sound:
-    """A stream of one format, piece by piece."""
-
-    def __init__(self, kind: str) -> None:
-        self._table = _TABLES.get(kind)
-        self._width = 1 if self._table is not None else 2
-        self._rate_hz = _RATE_HZ[kind]
-        self._resampler = Resampler(self._rate_hz)
-        self._rest = b""
-
-    def push(self, raw: bytes) -> FloatArray:
-        """`(n_samples,)` at 16 kHz of a piece; half a sample at its end goes with the next."""
-        raw = self._rest + raw
-        n_whole = len(raw) // self._width * self._width
-        self._rest = raw[n_whole:]
-        if self._table is not None:
-            samples = self._table[np.frombuffer(raw, np.uint8)]
-        else:
-            samples = np.frombuffer(raw[:n_whole], "<i2").astype(np.float32) * _FULL
-        return self._resampler.push(samples)
-
-    def finish(self) -> FloatArray:
-        """Return what the resampler has kept back."""
-        return self._resampler.finish()
-
-    def seconds(self, n_bytes: int) -> float:
-        return n_bytes / (self._width * self._rate_hz)
+def sample_stream(kind: str) -> SampleStream:
+    """Return the decoder of a format."""
+    return SampleStream(24_000 if kind == PCM else 8_000, table=_TABLES.get(kind))
 
 
 def _mu_law() -> FloatArray:
     """Return the samples of all bytes (ITU-T G.711, table 2a)."""
     code = ~np.arange(256) & 0xFF
     size = ((((code & 15) << 3) + 132) << ((code >> 4) & 7)) - 132
-    return np.where(code & 128, -size, size).astype(np.float32) * _FULL
+    return np.where(code & 128, -size, size).astype(np.float32) / FULL_SCALE
 
 
 def _a_law() -> FloatArray:
@@ -167,11 +132,10 @@ def _a_law() -> FloatArray:
     exponent, mantissa = (code >> 4) & 7, code & 15
     size = np.where(exponent == 0, (mantissa << 4) + 8, (mantissa << 4) + 264)
     size <<= np.maximum(exponent - 1, 0)
-    return np.where(code & 128, size, -size).astype(np.float32) * _FULL
+    return np.where(code & 128, size, -size).astype(np.float32) / FULL_SCALE
 
 
 _TABLES: Final = {PCMU: _mu_law(), PCMA: _a_law()}
-
 
 LOGPROBS: Final = "item.input_audio_transcription.logprobs"
 
@@ -242,13 +206,14 @@ class RealtimeSettings(_Part):
         """Return the settings with a client's changes; what is not among them stays."""
         try:
             new = type(self).model_validate(_merged(self.model_dump(), changes))
-        except (ValidationError, RecursionError) as error:
-            if not isinstance(error, ValidationError):
-                raise SessionError("the session is nested too deeply", "session") from None
+        except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
             param = ".".join(["session", *map(str, first["loc"])])
             raise SessionError(f"{param}: {first['msg']}", param) from None
-        return new.model_copy(update={"audio": _effective(new.audio)})
+        # Noise is not reduced, and PCM has its rate.
+        form = Format(rate=24_000) if new.input.format.type == PCM else new.input.format
+        effective = new.input.model_copy(update={"noise_reduction": None, "format": form})
+        return new.model_copy(update={"audio": _Audio(input=effective)})
 
     @property
     def input(self) -> AudioInput:
@@ -309,12 +274,3 @@ def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
         both = isinstance(before, dict) and isinstance(new, Mapping) and name != "format"
         merged[name] = _merged(before, new) if both else new  # type: ignore[arg-type]
     return merged
-
-
-def _effective(audio: _Audio) -> _Audio:
-    """Return the settings in effect: noise is not reduced, and PCM has its rate."""
-    form = audio.input.format
-    if form.type == PCM:
-        form = Format(rate=24_000)
-    changes = {"noise_reduction": None, "format": form}
-    return _Audio(input=audio.input.model_copy(update=changes))

@@ -1,12 +1,11 @@
-"""Home Assistant's protocol: a recording in pieces, its text in pieces and whole."""
+"""Wyoming, Home Assistant's protocol: a recording in pieces, its text in pieces and whole."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from wyoming.asr import (
@@ -24,28 +23,28 @@ from wyoming.ping import Ping, Pong
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.core.types import Transcript as WholeTranscript
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import address_of
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
-from whisper_hailo.serve.audio import Decoders, PcmForm
+from whisper_hailo.serve.audio import Decoders, PcmForm, SampleStream
 from whisper_hailo.serve.errors import ClientDisconnectedError, kind_of, sanitize_error
 from whisper_hailo.serve.logs import log_refusal
-from whisper_hailo.serve.models import ModelRegistry
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.request import Caller, Choices, StreamItemResult
-from whisper_hailo.serve.routes.wyoming.endpointing import (
+from whisper_hailo.serve.routes.wyoming_audio import (
+    LINE_BYTES,
     SILENCE_S,
     EndOfSpeechDetector,
-    LiveSamples,
-)
-from whisper_hailo.serve.routes.wyoming.events import (
-    LINE_BYTES,
     MalformedError,
     RecordingChunks,
     read_event,
 )
-from whisper_hailo.serve.service import EarlyTranscript, TranscriptionService, run_until
+from whisper_hailo.serve.service import (
+    EarlyTranscript,
+    ModelRegistry,
+    TranscriptionService,
+    run_until,
+)
 
 _API: Final = "wyoming"
 _IDLE_S: Final = 600.0
@@ -63,16 +62,9 @@ _GAP_S: Final = 0.01
 _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 1 << 16
 
-T = TypeVar("T")
-
 
 def info(models: ModelRegistry, *, finds_end: bool) -> Info:
-    """Return what a client can choose, the default model first.
-
-    Args:
-        models: of the server.
-        finds_end: the server finds the end of a command, so that the client need not.
-    """
+    """Return what a client can choose, the default model first."""
     attribution = Attribution("whisper-hailo", "https://github.com/openai/whisper")
     offered = [
         AsrModel(
@@ -107,31 +99,8 @@ def _is_plain(data: dict[str, Any]) -> bool:
     return all(isinstance(text, str) for text in texts)
 
 
-@dataclass(frozen=True, slots=True)
-class _EarlyText:
-    """The text of a command that may be over.
-
-    Attributes:
-        pause: frame after which it pauses.
-        bounds: the samples that it is the text of.
-        text: under way or done.
-    """
-
-    pause: int
-    bounds: tuple[int, int]
-    text: EarlyTranscript
-
-
 class WyomingSession:
-    """One connection.
-
-    Args:
-        service: transcribes the commands.
-        decoders: make samples of what comes.
-        reader: of the connection.
-        writer: of the connection.
-        finds_end: the end of a command is found here.
-    """
+    """One connection; `finds_end` of a command, or leaves that to the client."""
 
     def __init__(
         self,
@@ -140,7 +109,7 @@ class WyomingSession:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         *,
-        finds_end: bool = True,
+        finds_end: bool,
     ) -> None:
         self._service = service
         self._decoders = decoders
@@ -152,9 +121,9 @@ class WyomingSession:
         self._finds_end = finds_end
         self._silence_s = SILENCE_S["default"]
         self._end: EndOfSpeechDetector | None = None
-        self._samples: tuple[PcmForm, LiveSamples] | None = None
+        self._samples: tuple[PcmForm, SampleStream] | None = None
         self._heard: list[FloatArray] = []
-        self._early: _EarlyText | None = None
+        self._early: tuple[tuple[int, int], EarlyTranscript] | None = None  # of which samples
         self._is_answered = False
         self._chunks = RecordingChunks(service.limits, service.quota)
         self._next: asyncio.Task[Event | None] | None = None
@@ -164,7 +133,7 @@ class WyomingSession:
 
     async def run(self) -> None:
         """Answer events until the client leaves, or does what it may not."""
-        refused = False
+        is_refused = False
         self._connection.set_idle(_IDLE_S + _WRITE_S)
         try:
             while (event := await self._read()) is not None:
@@ -173,7 +142,7 @@ class WyomingSession:
         except ClientDisconnectedError:
             pass
         except Exception as error:
-            refused = True
+            is_refused = True
             await self._refuse(error)
         finally:
             self._chunks.stack.close()
@@ -182,27 +151,24 @@ class WyomingSession:
                 self._next.cancel()
                 await asyncio.gather(self._next, return_exceptions=True)
             self._incoming.release()
-        if refused:
-            await self._linger()
-
-    async def _linger(self) -> None:
-        """Let what the client still sends go by, for a while.
-
-        Unread bytes would reset the connection before the client has read the error.
-        """
-        with suppress(OSError):  # a time-out is one
-            async with asyncio.timeout(_LINGER_S):
-                self._writer.write_eof()
-                while await self._reader.read(_LINGER_BYTES):
-                    pass
+        if is_refused:
+            # Unread bytes would reset the connection before the client has read the error.
+            with suppress(OSError):  # a time-out is one
+                async with asyncio.timeout(_LINGER_S):
+                    self._writer.write_eof()
+                    while await self._reader.read(_LINGER_BYTES):
+                        pass
 
     async def _read(self) -> Event | None:
-        task, self._next = self._next or self._read_ahead(), None
+        task, self._next = self._read_ahead(), None
         async with asyncio.timeout(self._patience_s):
             return await task
 
     def _read_ahead(self) -> asyncio.Task[Event | None]:
-        return asyncio.ensure_future(read_event(self._reader, self._incoming))
+        """Return the task that reads the next event."""
+        if self._next is None:
+            self._next = asyncio.create_task(read_event(self._reader, self._incoming))
+        return self._next
 
     async def _take(self, event: Event) -> None:
         if AudioChunk.is_type(event.type):
@@ -210,7 +176,10 @@ class WyomingSession:
                 return
             if not self._is_over(event):
                 self._transcribe_early()
-            elif not await self._has_more():
+                return
+            # One that sends a file has sent more already.
+            await asyncio.wait({next_event := self._read_ahead()}, timeout=_GAP_S)
+            if not next_event.done():
                 await self._answer()
                 self._is_answered = True
         elif Describe.is_type(event.type):
@@ -235,8 +204,8 @@ class WyomingSession:
     def _is_over(self, event: Event) -> bool:
         """Keep a chunk; return whether it ends the command."""
         form = self._chunks.add(event)
-        if self._samples is None and self._finds_end and LiveSamples.can_decode(form):
-            self._samples = form, LiveSamples(form)
+        if self._samples is None and self._finds_end and form.can_stream:
+            self._samples = form, SampleStream(form.rate_hz, form.n_channels)
             self._end = EndOfSpeechDetector(self._silence_s)
         if self._samples is None or self._samples[0] != form:
             self._end = None
@@ -253,28 +222,18 @@ class WyomingSession:
 
     def _transcribe_early(self) -> None:
         """Begin with the text in a pause, once, so that it is there if the command ends with it."""
-        pause = None if self._end is None else self._end.pause
-        if self._early is not None and self._early.pause != pause:
+        bounds = self._end.bounds() if self._end is not None and self._end.is_pausing else None
+        if self._early is not None and self._early[0] != bounds:
             self._drop_early()
-        if self._end is None or pause is None or self._early is not None:
-            return
-        if self._service.is_idle():
-            bounds = self._end.bounds()
+        if bounds is not None and self._early is None and self._service.is_idle():
             audio = np.concatenate(self._heard)[slice(*bounds)]
-            text = self._service.begin_early(audio, self._choices, self._caller)
-            self._early = _EarlyText(pause, bounds, text)
+            self._early = bounds, self._service.begin_early(audio, self._choices, self._caller)
 
     def _drop_early(self) -> None:
         """Give up an early text: more was said, or the client has left."""
         if self._early is not None:
-            self._early.text.leave()
+            self._early[1].leave()
         self._early = None
-
-    async def _has_more(self) -> bool:
-        """Return whether the client has sent more already, as one that sends a file has."""
-        self._next = self._next or self._read_ahead()
-        await asyncio.wait({self._next}, timeout=_GAP_S)
-        return self._next.done()
 
     async def _answer(self) -> None:
         """Transcribe what came, and be ready for the next recording."""
@@ -296,7 +255,7 @@ class WyomingSession:
         self._chunks = RecordingChunks(self._service.limits, self._service.quota)
 
     def _chosen(self, event: Event) -> Choices:
-        """What a client wants; names and terms are hints, the names first."""
+        """Return what a client wants; names and terms are hints, the names first."""
         if not _is_plain(event.data):
             raise MalformedError("transcribe has a value that is no text, or no list of texts")
         asked = Transcribe.from_event(event)
@@ -313,34 +272,28 @@ class WyomingSession:
             bounds = self._end.bounds()
             audio = np.concatenate(self._heard)[slice(*bounds)]
             if not audio.size:
-                nothing = Transcript("", language=self._choices.language)
-                await self._write_all(start, nothing, TranscriptStop())
+                await self._write(start)
+                await self._write_transcript("", self._choices.language)
                 return
-            if self._early is not None and self._early.bounds == bounds:
-                await self._write_early(start, await self._early.text.result(), audio)
+            if self._early is not None and self._early[0] == bounds:
+                heard = await self._early[1].result()
+                seconds = audio.size / SAMPLE_RATE_HZ
+                item = StreamItemResult(self._caller, seconds, heard.language, heard.text)
+                self._service.record_item(self._choices, item)
+                await self._write(start)
+                await self._write(TranscriptChunk(heard.text))
+                await self._write_transcript(heard.text, heard.language)
                 return
         self._drop_early()
-        request = self._service.request(audio, self._choices, self._caller)
-        async with self._service.submit(request) as ticket:
+        async with self._service.submit(audio, self._choices, self._caller) as ticket:
             await self._write(start)
             async for delta, _ in ticket.deltas():
                 await self._write(TranscriptChunk(delta))
-        heard = ticket.transcript
-        await self._write_all(Transcript(heard.text, language=heard.language), TranscriptStop())
+        await self._write_transcript(ticket.transcript.text, ticket.transcript.language)
 
-    async def _write_early(
-        self, start: TranscriptStart, heard: WholeTranscript, audio: FloatArray
-    ) -> None:
-        """Answer with the text of the pause that ended the command."""
-        seconds = audio.size / SAMPLE_RATE_HZ
-        item = StreamItemResult(self._caller, seconds, heard.language, heard.text)
-        self._service.record_item(self._choices, item)
-        text = Transcript(heard.text, language=heard.language)
-        await self._write_all(start, TranscriptChunk(heard.text), text, TranscriptStop())
-
-    async def _write_all(self, *events: Eventable) -> None:
-        for event in events:
-            await self._write(event)
+    async def _write_transcript(self, text: str, language: str | None) -> None:
+        await self._write(Transcript(text, language=language))
+        await self._write(TranscriptStop())
 
     async def _left(self) -> None:
         """Wait until the client has left; what it sends meanwhile is read later.
@@ -349,8 +302,7 @@ class WyomingSession:
         """
         with suppress(Exception):
             while True:
-                self._next = self._next or self._read_ahead()
-                event = await asyncio.shield(self._next)
+                event = await asyncio.shield(self._read_ahead())
                 if event is None:
                     return
                 if self._end is None or not AudioChunk.is_type(event.type):
@@ -367,28 +319,17 @@ class WyomingSession:
             raise ClientDisconnectedError("the client left") from error
 
     async def _refuse(self, error: Exception) -> None:
-        """Tell what is wrong, and end the connection."""
+        """Send what is wrong, before the connection ends."""
         self._service.metrics.failed(error)
-        is_known = isinstance(error, WhisperHailoError | TimeoutError)
-        log_refusal(
-            _API,
-            self._caller.client,
-            error,
-            sanitize_error(error),
-            status=400 if is_known else 500,
-        )
+        status = 400 if isinstance(error, WhisperHailoError | TimeoutError) else 500
+        why = sanitize_error(error)
+        log_refusal(_API, self._caller.client, error, why, status=status)
         with suppress(ClientDisconnectedError):
-            await self._write(Error(text=sanitize_error(error), code=kind_of(error)))
+            await self._write(Error(text=why, code=kind_of(error)))
 
 
 class WyomingServer:
-    """Answers connections.
-
-    Args:
-        service: transcribes the commands.
-        limiter: of connections.
-        finds_end: the end of commands is found here.
-    """
+    """Answers connections; see `WyomingSession`."""
 
     def __init__(
         self,

@@ -1,0 +1,479 @@
+"""Realtime sessions: `/v1/realtime` of OpenAI's API, sound in and text out by WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+
+from whisper_hailo.core.errors import OptionError, WhisperHailoError
+from whisper_hailo.core.types import UNSPACED_LANGUAGES
+from whisper_hailo.http.connections import Connection
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
+from whisper_hailo.serve.access import CLIENT, body_of, log_refused_request, response_of
+from whisper_hailo.serve.audio import expect_seconds
+from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
+from whisper_hailo.serve.quota import Reservation
+from whisper_hailo.serve.request import Caller, Priority, StreamItemResult
+from whisper_hailo.serve.routes.realtime_protocol import (
+    APPEND,
+    COMMIT,
+    UPDATE,
+    ClientMessage,
+    RealtimeSettings,
+    SessionError,
+    error_event,
+    parse_message,
+    sample_stream,
+)
+from whisper_hailo.serve.routes.recordings import word_logprobs
+from whisper_hailo.serve.service import TranscriptionService, each_on_thread
+from whisper_hailo.serve.worker import EngineCaptions
+
+logger = logging.getLogger(__name__)
+
+_LEAST_S: Final = 0.1
+"""Less is no recording."""
+
+_PIECE_BYTES: Final = 256 << 10
+"""Sound is heard in pieces of about this size; in between text comes, and clients leave."""
+
+_WAITING_BYTES: Final = 4 << 20
+"""When so much is not heard yet, the next message is not read."""
+
+_POLL_S: Final = 1.0
+"""Interval of checks that a client is still there while nothing is read from it."""
+
+IDLE_S: Final = 600.0
+"""So long a client may be silent."""
+
+_WRITE_S: Final = 30.0
+"""How long it may leave messages unread."""
+
+_MOST_THREADS: Final = 1 << 10
+"""One for each stream that is heard; how many those are is the engine's to say."""
+
+_API: Final = "realtime"
+"""Also the subprotocol that a browser asks for beside its key: it can send no headers."""
+
+_GONE, _INTERNAL, _RESTART = 1001, 1011, 1012
+_BUFFER: Final = "input_audio_buffer."
+_TRANSCRIPTION: Final = "conversation.item.input_audio_transcription."
+_FINISH: Final = ClientMessage("finish")
+
+ServerEvent: TypeAlias = dict[str, Any]
+"""An event of the API, but for its id."""
+
+
+def router(service: TranscriptionService) -> APIRouter:
+    """Return `/v1/realtime`, a WebSocket, as OpenAI has it for live text."""
+    routes = APIRouter()
+    threads = ThreadPoolExecutor(_MOST_THREADS, "live")
+
+    @routes.websocket("/v1/realtime")
+    async def realtime(websocket: WebSocket) -> None:
+        """Serve a connection to its end; one that is refused gets an answer of HTTP."""
+        caller = Caller(websocket.scope[CLIENT], _API, Priority.LIVE)
+        query = websocket.query_params
+        try:
+            intent = query.get("intent", "transcription")
+            if intent != "transcription":
+                raise OptionError(f"intent is {intent[:40]!r}, expected transcription")
+            model = query.get("model") or service.models.default.name
+            service.models.find(model)
+            with service.live(caller.client):
+                session = RealtimeSession(service, caller, websocket, threads, model)
+                offered = _API in websocket.scope["subprotocols"]
+                await websocket.accept(_API if offered else None)
+                await session.run()
+        except WhisperHailoError as error:
+            service.metrics.failed(error)
+            log_refused_request(websocket.scope, error)
+            await websocket.send_denial_response(response_of(error))
+        except WebSocketDisconnect:
+            pass  # before it was answered
+
+    return routes
+
+
+class RealtimeSession:
+    """One connection that was accepted."""
+
+    def __init__(
+        self,
+        service: TranscriptionService,
+        caller: Caller,
+        websocket: WebSocket,
+        threads: Executor,
+        model: str,
+    ) -> None:
+        self._service = service
+        self._websocket = websocket
+        self._threads = threads
+        self._id = new_id("sess")
+        self._items = Items(service, caller, RealtimeSettings.of(model))
+        self._model_in_use = ExitStack()
+        self._orders: deque[ClientMessage] = deque()
+        self._stored = Reservation(service.quota)  # for what waits
+        self._changed = asyncio.Condition()
+
+    async def run(self) -> None:
+        """Answer until the client leaves, or the server ends."""
+        speaking = asyncio.create_task(self._process_messages())
+        reading = asyncio.create_task(self._read())
+        ending = asyncio.create_task(self._service.ending.wait())
+        code: int | None = None
+        self._use_model()
+        try:
+            await asyncio.wait({speaking, reading, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done() and not (reading.done() or speaking.done()):
+                reading.cancel()
+                await self._put(_FINISH)
+                await speaking
+                code = _RESTART
+            elif speaking.done():
+                speaking.result()
+            elif reading.result():
+                code = _GONE
+        except (ClientDisconnectedError, WebSocketDisconnect, OSError):  # a time-out is one
+            pass
+        except Exception as error:
+            code = _INTERNAL
+            self._service.metrics.failed(error)
+            logger.exception("a realtime session failed")
+        finally:
+            self._items.leave()
+            for task in (speaking, reading, ending):
+                task.cancel()
+            await asyncio.gather(speaking, reading, ending, return_exceptions=True)
+            self._orders.clear()
+            self._stored.release()
+            self._model_in_use.close()
+        if code is not None:
+            with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it has left meanwhile
+                async with asyncio.timeout(_WRITE_S):
+                    await self._websocket.close(code)
+
+    async def _read(self) -> bool:
+        """Queue messages; return whether the client is still there, and silent."""
+        while True:
+            try:
+                async with asyncio.timeout(IDLE_S):
+                    message = await self._websocket.receive()
+            except TimeoutError:
+                return True
+            if message["type"] != "websocket.receive":
+                return False
+            order = parse_message(message.get("text"))
+            try:
+                self._stored.take(order.n_bytes)
+            except BusyError as error:
+                order = ClientMessage("", order.event_id, wrong=error)
+            await self._put(order)
+            del message, order
+            if not await self._wait_until_heard():
+                return False
+
+    async def _put(self, order: ClientMessage) -> None:
+        async with self._changed:
+            self._orders.append(order)
+            self._changed.notify_all()
+
+    async def _wait_until_heard(self) -> bool:
+        """Wait until less is waiting; return whether the client is still there.
+
+        uvicorn reads nothing from the connection meanwhile, so its end would not be noticed.
+        """
+        connection: Connection | None = getattr(self._websocket.state, "connection", None)
+        while self._stored.n_bytes >= _WAITING_BYTES:
+            if connection is not None and connection.is_closed_by_peer:
+                return False
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_POLL_S), self._changed:
+                    await self._changed.wait_for(lambda: self._stored.n_bytes < _WAITING_BYTES)
+        return True
+
+    async def _next(self) -> ClientMessage:
+        """Return the next message, joining sound that waits."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._orders)
+            order = self._orders.popleft()
+            sound, n_bytes = bytearray(order.sound), order.n_bytes
+            while order.kind == APPEND and len(sound) < _PIECE_BYTES:
+                if not self._orders or self._orders[0].kind != APPEND:
+                    break
+                more = self._orders.popleft()
+                sound += more.sound
+                n_bytes += more.n_bytes
+        return replace(order, sound=bytes(sound), n_bytes=n_bytes)
+
+    async def _process_messages(self) -> None:
+        """Process messages and send the events that they cause."""
+        await self._send({"type": "session.created", "session": self._session()})
+        while (order := await self._next()).kind != _FINISH.kind:
+            try:
+                await self._process(order)
+            except ClientDisconnectedError:
+                raise
+            except WhisperHailoError as error:
+                self._service.metrics.failed(error)
+                await self._send(error_event(error, order.event_id))
+            async with self._changed:
+                self._stored.take(-order.n_bytes)
+                self._changed.notify_all()
+        await self._send_all(self._items.finish())
+
+    async def _process(self, order: ClientMessage) -> None:
+        if order.wrong is not None:
+            raise order.wrong
+        if order.kind == APPEND:
+            await self._send_all(self._items.hear(order.sound))
+        elif order.kind == COMMIT:
+            await self._send_all(self._items.commit())
+        elif order.kind == UPDATE:
+            settings = self._items.settings.updated(order.changes or {})
+            await self._send_all(self._items.update(settings))
+            self._use_model()
+            await self._send({"type": "session.updated", "session": self._session()})
+        else:
+            await self._send_all(self._items.clear())
+
+    def _use_model(self) -> None:
+        """Keep the model of the session loaded as long as the session uses it."""
+        self._model_in_use.close()
+        model = self._service.models.find(self._items.settings.input.transcription.model)
+        self._model_in_use.enter_context(model.worker.queue.live())
+
+    async def _send_all(self, events: Iterator[ServerEvent]) -> None:
+        async for event in each_on_thread(events, self._items.leave, self._threads):
+            await self._send(event)
+
+    async def _send(self, event: ServerEvent) -> None:
+        async with asyncio.timeout(_WRITE_S):
+            await self._websocket.send_text(json.dumps({"event_id": new_id("event"), **event}))
+
+    def _session(self) -> dict[str, Any]:
+        head = {"id": self._id, "object": "realtime.transcription_session"}
+        return head | self._items.settings.model_dump()
+
+
+def new_id(kind: str) -> str:
+    """Return a unique id."""
+    return f"{kind}_{secrets.token_hex(10)}"
+
+
+@dataclass(slots=True)
+class _Item:
+    """What was said in one go.
+
+    Attributes:
+        text: of its segments that are over.
+        told: as much of its text as was sent.
+        language: code of the last of them.
+    """
+
+    item_id: str = field(default_factory=lambda: new_id("item"))
+    text: str = ""
+    told: str = ""
+    words: list[CaptionWord] = field(default_factory=list)
+    seconds: float = 0.0
+    language: str = ""
+    blank: str = ""
+
+
+class Items:
+    """Transcribes one session; each call's events come as soon as they are known.
+
+    With turns found by the server each segment of speech is an item; otherwise all that comes
+    between two commits is one. All but `leave` is called on one thread at a time.
+    """
+
+    def __init__(
+        self, service: TranscriptionService, caller: Caller, settings: RealtimeSettings
+    ) -> None:
+        self._service = service
+        self._caller = caller
+        self._captions: EngineCaptions | None = None
+        self._item: _Item | None = None
+        self._left = False
+        self._previous: str | None = None
+        self._sound_s = 0.0  # of the whole session, up to the last sample that came,
+        self._begin_s = 0.0  # and where the captioner began
+        self._use(settings)
+
+    def hear(self, sound: bytes) -> Iterator[ServerEvent]:
+        """Take some sound, in pieces."""
+        for begin in range(0, len(sound), _PIECE_BYTES):
+            if self._left:
+                raise ClientDisconnectedError("the client left")
+            piece = sound[begin : begin + _PIECE_BYTES]
+            sound_s = self._sound_s + self._sound.seconds(len(piece))
+            if not self.settings.detects_turns:
+                expect_seconds(sound_s - self._begin_s, self._service.limits.max_audio_s)
+                self._item = self._item or _Item()
+            self._sound_s = sound_s
+            yield from self._guarded(self._captioner.feed(self._sound.push(piece)))
+
+    def commit(self) -> Iterator[ServerEvent]:
+        """End what is being said."""
+        seconds = 0.0 if self._item is None else self._sound_s - self._begin_s
+        if seconds < _LEAST_S:
+            raise SessionError(
+                f"the buffer holds {seconds * 1000:.0f} ms of sound, expected "
+                f"{_LEAST_S * 1000:g} ms or more; append some before you commit",
+                code="input_audio_buffer_commit_empty",
+            )
+        yield from self._end()
+
+    def clear(self) -> Iterator[ServerEvent]:
+        """Forget what is being said."""
+        self._begin()
+        yield {"type": _BUFFER + "cleared"}
+
+    def update(self, settings: RealtimeSettings) -> Iterator[ServerEvent]:
+        """Change the settings; what is being said ends under the old ones."""
+        before = self.settings
+        yield from self.finish()
+        try:
+            self._use(settings)
+        except WhisperHailoError:
+            self._use(before)
+            raise
+
+    def finish(self) -> Iterator[ServerEvent]:
+        """End what is being said: no more sound follows."""
+        if self._item is not None:
+            yield from self._end()
+
+    def leave(self) -> None:
+        """Give up the running work: the client has gone. From any thread."""
+        self._left = True
+        if self._captions is not None:
+            self._captions.leave()
+
+    def _use(self, settings: RealtimeSettings) -> None:
+        captions = self._service.captions(settings.choices, self._caller)
+        self.settings, self._captions = settings, captions
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin a new captioner."""
+        if self._captions is None or self._left:
+            raise ClientDisconnectedError("the client left")
+        self._sound = sample_stream(self.settings.input.format.type)
+        self._captioner = Captioner(
+            self._captions, self.settings.detector(), self.settings.captions
+        )
+        self._begin_s = self._sound_s
+        self._item = None
+
+    def _end(self) -> Iterator[ServerEvent]:
+        """End what is being said, and begin a new captioner."""
+        if not self.settings.detects_turns and self._item is not None:
+            yield from self._committed(self._item)
+        yield from self._guarded(self._captioner.feed(self._sound.finish()))
+        yield from self._guarded(self._captioner.finish())
+        if not self.settings.detects_turns and self._item is not None:
+            yield self._completed(self._item)
+        self._begin()
+
+    def _guarded(self, events: Iterator[Event]) -> Iterator[ServerEvent]:
+        """Send the captioner's events; its failure is that of the item."""
+        try:
+            for event in events:
+                yield from self._send(event)
+        except ClientDisconnectedError:
+            raise
+        except WhisperHailoError as error:
+            self._service.metrics.failed(error)
+            item = self._item
+            if item is None:  # it was completed with what is known
+                yield error_event(error, None)
+            else:
+                if self.settings.detects_turns:
+                    yield from self._stopped(item, self._sound_s)
+                failure = body_of(error)["error"]
+                self._note(item, error)
+                yield _item_event(item, _TRANSCRIPTION + "failed", content_index=0, error=failure)
+            self._begin()
+
+    def _send(self, event: Event) -> Iterator[ServerEvent]:
+        if isinstance(event, Started) and self.settings.detects_turns:
+            self._item = _Item()
+            start_ms = round((self._begin_s + event.start_s) * 1000)
+            yield _item_event(self._item, _BUFFER + "speech_started", audio_start_ms=start_ms)
+        elif isinstance(event, Partial) and self._item is not None:
+            yield from self._delta(self._item, event.committed_text)
+        elif isinstance(event, Completed) and self._item is not None:
+            yield from self._segment(self._item, event)
+
+    def _segment(self, item: _Item, event: Completed) -> Iterator[ServerEvent]:
+        """End a segment, and its item where the server finds the turns."""
+        turns = self.settings.detects_turns
+        if turns:
+            yield from self._stopped(item, self._begin_s + event.end_s)
+        yield from self._delta(item, event.text)
+        item.text = item.told
+        item.words += event.words
+        item.seconds += event.end_s - event.start_s
+        item.language = event.language
+        item.blank = "" if event.language in UNSPACED_LANGUAGES or not item.text else " "
+        if turns:
+            yield self._completed(item)
+            self._item = None
+
+    def _stopped(self, item: _Item, end_s: float) -> Iterator[ServerEvent]:
+        yield _item_event(item, _BUFFER + "speech_stopped", audio_end_ms=round(end_s * 1000))
+        yield from self._committed(item)
+
+    def _committed(self, item: _Item) -> Iterator[ServerEvent]:
+        """Announce an item, before its text."""
+        before = {"previous_item_id": self._previous}
+        whole = {
+            "id": item.item_id,
+            "object": "realtime.item",
+            "type": "message",
+            "status": "completed",
+            "role": "user",
+            "content": [{"type": "input_audio", "transcript": None}],
+        }
+        yield _item_event(item, _BUFFER + "committed", **before)
+        for kind in ("added", "done"):
+            yield {"type": f"conversation.item.{kind}", **before, "item": whole}
+        self._previous = item.item_id
+
+    def _delta(self, item: _Item, text: str) -> Iterator[ServerEvent]:
+        """Send what is new in an item's text, whose last segment is this one."""
+        whole = item.text + item.blank + text if text else item.told
+        new, item.told = whole[len(item.told) :], whole
+        if new:
+            yield _item_event(item, _TRANSCRIPTION + "delta", content_index=0, delta=new)
+
+    def _completed(self, item: _Item) -> ServerEvent:
+        self._note(item)
+        told = {
+            "content_index": 0,
+            "transcript": item.told,
+            "usage": {"type": "duration", "seconds": round(item.seconds, 3)},
+        }
+        if self.settings.logprobs:
+            told["logprobs"] = word_logprobs(item.words)
+        return _item_event(item, _TRANSCRIPTION + "completed", **told)
+
+    def _note(self, item: _Item, failure: Exception | None = None) -> None:
+        heard = StreamItemResult(self._caller, item.seconds, item.language, item.told, failure)
+        self._service.record_item(self.settings.choices, heard)
+
+
+def _item_event(item: _Item, kind: str, **fields: Any) -> ServerEvent:  # noqa: ANN401 - of JSON
+    return {"type": kind, "item_id": item.item_id, **fields}

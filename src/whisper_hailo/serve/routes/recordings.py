@@ -1,0 +1,307 @@
+"""Routes of recordings: OpenAI's API, whisper-asr-webservice's, and whisper.cpp's `/inference`.
+
+Bazarr's Whisper provider calls `/asr` and `/detect-language`, with bare samples and `encode=false`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Form, Query, Request, Response, UploadFile
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import BaseModel, ValidationError
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import language_name
+from whisper_hailo.core.strict_json import parse_json
+from whisper_hailo.core.types import Segment, Transcript, Word
+from whisper_hailo.live.events import CaptionWord
+from whisper_hailo.serve.access import body_of
+from whisper_hailo.serve.audio import PcmForm
+from whisper_hailo.serve.request import Choices, Priority, SpeechChoices, only_language
+from whisper_hailo.serve.service import ServedModel, Ticket, TranscriptionService
+from whisper_hailo.serve.uploads import EVENTS, TEXT, UploadHandler, UploadRoute, answers, sse
+from whisper_hailo.text.outputs import openai_json, render, verbose_json
+
+Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
+Granularity = Literal["word", "segment"]
+Encode = Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")]
+
+_LEAST_PROBABILITY: Final = 1e-9
+"""A probability has a logarithm."""
+
+_HEARD_S: Final = 30.0
+"""A language is detected by the beginning."""
+
+
+def openai_router(service: TranscriptionService) -> APIRouter:
+    """Return the routes of recordings and models."""
+    routes = APIRouter(route_class=UploadRoute, prefix="/v1", tags=["OpenAI"])
+    uploads = UploadHandler(service, "openai")
+
+    @routes.post(
+        "/audio/transcriptions", summary="Text of a recording", response_model=None,
+        responses=answers(TEXT, EVENTS),
+    )  # fmt: skip
+    async def transcriptions(
+        *,
+        request: Request,
+        file: UploadFile,
+        model: Annotated[str | None, Form()] = None,
+        language: Annotated[str | None, Form()] = None,
+        prompt: Annotated[str | None, Form()] = None,
+        response_format: Annotated[Layout, Form()] = "json",
+        temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
+        timestamp_granularities: Annotated[
+            list[Granularity] | None, Form(alias="timestamp_granularities[]")
+        ] = None,
+        stream: Annotated[bool, Form()] = False,
+        include: Annotated[list[Literal["logprobs"]] | None, Form(alias="include[]")] = None,
+        hotwords: Annotated[str | None, Form()] = None,
+    ) -> Response:
+        """A recording in its own language."""
+        granularities, logprobs = timestamp_granularities or ["segment"], bool(include)
+        if timestamp_granularities and response_format != "verbose_json":
+            raise OptionError("timestamp_granularities needs response_format verbose_json")
+        choices = Choices(
+            model=model,
+            language=language or only_language(await _listed(request, "languages[]")),
+            prompt=prompt,
+            hotwords=hotwords or ", ".join(await _listed(request, "keywords[]")),
+            temperature=temperature,
+            words=logprobs or "word" in granularities,
+            speech=_speech(dict(await request.form())),
+        )
+        if stream:
+            events = partial(_events, logprobs=logprobs)
+            return await uploads.stream(request, file, choices, events)
+        transcript = await uploads.transcript(request, file, choices)
+        return _answer(transcript, response_format, granularities, logprobs=logprobs)
+
+    @routes.post(
+        "/audio/translations", summary="The same in English", response_model=None,
+        responses=answers(TEXT),
+    )  # fmt: skip
+    async def translations(
+        *,
+        request: Request,
+        file: UploadFile,
+        model: Annotated[str | None, Form()] = None,
+        prompt: Annotated[str | None, Form()] = None,
+        response_format: Annotated[Layout, Form()] = "json",
+        temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
+    ) -> Response:
+        """A recording in English, whatever is spoken."""
+        choices = Choices(model=model, task="translate", prompt=prompt, temperature=temperature)
+        return _answer(await uploads.transcript(request, file, choices), response_format)
+
+    @routes.get("/models", summary="What is served")
+    async def models() -> dict[str, Any]:
+        """All names of all models."""
+        data = [_model(model, name) for name, model in service.models.listed.items()]
+        return {"object": "list", "data": data}
+
+    @routes.get("/models/{name:path}", summary="One of them")
+    async def model(name: str) -> dict[str, Any]:
+        """A model by one of its names."""
+        return _model(service.models.find(name), name)
+
+    return routes
+
+
+def _model(model: ServedModel, name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": model.created_s, "owned_by": "whisper-hailo"}
+
+
+async def _listed(request: Request, name: str) -> list[str]:
+    return [value for value in (await request.form()).getlist(name) if isinstance(value, str)]
+
+
+class _ServerVad(BaseModel):
+    """`chunking_strategy` as an object."""
+
+    type: Literal["server_vad"]
+    threshold: float | None = None
+    silence_duration_ms: float | None = None
+    prefix_padding_ms: float | None = None
+
+
+def _speech(form: Mapping[str, Any]) -> SpeechChoices | None:
+    """Return how speech is detected: `chunking_strategy`, in either spelling."""
+    given, prefix = form.get("chunking_strategy") or "", "chunking_strategy["
+    fields: Any = {
+        name[len(prefix) : -1]: value for name, value in form.items() if name.startswith(prefix)
+    }
+    try:
+        if isinstance(given, str) and given.lstrip().startswith("{"):
+            fields = parse_json(given.encode())
+        elif given not in ("", "auto"):
+            raise ValueError("unknown")
+        if not fields:
+            return SpeechChoices() if given else None
+        vad = _ServerVad.model_validate(fields)
+    except ValueError as error:  # of pydantic, too
+        why = f"wrong ({error.errors()[0]['msg']})" if isinstance(error, ValidationError) else error
+        raise OptionError(f"chunking_strategy is {why}, expected auto or server_vad") from None
+    silence, padding = (
+        None if ms is None else ms / 1000 for ms in (vad.silence_duration_ms, vad.prefix_padding_ms)
+    )
+    return SpeechChoices(vad.threshold, silence, padding)
+
+
+def _answer(
+    transcript: Transcript,
+    layout: Layout,
+    granularities: Sequence[Granularity] = ("segment",),
+    *,
+    logprobs: bool = False,
+) -> Response:
+    if layout == "text":
+        return PlainTextResponse(transcript.text + "\n")
+    if layout in ("srt", "vtt"):
+        return PlainTextResponse(render(transcript, layout))
+    usage = {"type": "duration", "seconds": math.ceil(transcript.duration_s)}
+    if layout == "json":
+        body: dict[str, Any] = {"text": transcript.text, "usage": usage}
+        if logprobs:
+            body["logprobs"] = word_logprobs(_words(transcript.segments))
+        return JSONResponse(body)
+    body = openai_json(transcript)
+    if "word" in granularities:
+        body["words"] = [
+            {"word": word.text.strip(), "start": word.start_s, "end": word.end_s}
+            for word in _words(transcript.segments)
+        ]
+    if "segment" not in granularities:
+        del body["segments"]
+    return JSONResponse(body | {"usage": usage})
+
+
+async def _events(ticket: Ticket, *, logprobs: bool) -> AsyncIterator[str]:
+    def event(kind: str, key: str, text: str, words: Iterable[Word]) -> str:
+        content = {"type": f"transcript.text.{kind}", key: text}
+        return sse(content | {"logprobs": word_logprobs(words)} if logprobs else content)
+
+    try:
+        async for text, segment in ticket.deltas():
+            yield event("delta", "delta", text, segment.words)
+        transcript = ticket.transcript
+        yield event("done", "text", transcript.text, _words(transcript.segments))
+    except Exception as error:  # the status is sent already
+        yield sse({"type": "error", **body_of(error)})
+
+
+def _words(segments: Iterable[Segment]) -> list[Word]:
+    return [word for segment in segments for word in segment.words]
+
+
+def word_logprobs(words: Iterable[Word | CaptionWord]) -> list[dict[str, Any]]:
+    """Return the log of the mean token probability of each word, if it is known."""
+    return [
+        {
+            "token": word.text,
+            "bytes": list(word.text.encode()),
+            "logprob": math.log(max(word.probability, _LEAST_PROBABILITY)),
+        }
+        for word in words
+        if word.probability is not None
+    ]
+
+
+def media_router(service: TranscriptionService) -> APIRouter:
+    """Return `/asr`, `/detect-language` and `/inference`."""
+    routes = APIRouter(route_class=UploadRoute, tags=["media servers"])
+    uploads, inferences = UploadHandler(service, "media"), UploadHandler(service, "inference")
+
+    @routes.post(
+        "/inference", summary="Text of a recording", response_model=None, responses=answers(TEXT)
+    )
+    async def inference(
+        *,
+        request: Request,
+        file: UploadFile,
+        response_format: Annotated[Layout, Form()] = "json",
+        temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
+        language: Annotated[str | None, Form()] = None,
+        prompt: Annotated[str | None, Form()] = None,
+        translate: Annotated[bool, Form()] = False,
+    ) -> Response:
+        """A recording as whisper.cpp's server answers it."""
+        choices = Choices(
+            language=language or None,
+            task="translate" if translate else None,
+            prompt=prompt,
+            temperature=temperature,
+        )
+        transcript = await inferences.transcript(request, file, choices)
+        if response_format == "json":
+            return JSONResponse({"text": transcript.text})
+        if response_format == "verbose_json":
+            return JSONResponse(openai_json(transcript))
+        layout = "txt" if response_format == "text" else response_format
+        return PlainTextResponse(render(transcript, layout))
+
+    @routes.post(
+        "/asr", summary="Text or subtitles of a recording", response_model=None,
+        responses=answers(TEXT),
+    )  # fmt: skip
+    async def asr(
+        *,
+        request: Request,
+        audio_file: UploadFile,
+        encode: Encode = True,
+        task: Annotated[Literal["transcribe", "translate"], Query()] = "transcribe",
+        language: Annotated[str | None, Query()] = None,
+        initial_prompt: Annotated[str | None, Query()] = None,
+        vad_filter: Annotated[bool, Query()] = False,
+        word_timestamps: Annotated[bool, Query()] = False,
+        output: Annotated[Literal["txt", "vtt", "srt", "tsv", "json"], Query()] = "txt",
+    ) -> Response:
+        """A recording as a file of some format."""
+        choices = Choices(
+            language=language or None,
+            task=task,
+            prompt=initial_prompt,
+            words=word_timestamps,
+            speech=SpeechChoices() if vad_filter else None,
+        )
+        transcript = await uploads.transcript(
+            request, audio_file, choices, form=_form(encode=encode), priority=Priority.BATCH
+        )
+        if output == "json":  # without what OpenAI Whisper's own file does not have
+            content = json.dumps(verbose_json(transcript), ensure_ascii=False)
+        else:
+            content = render(transcript, output)
+        name = quote(f"{audio_file.filename or 'audio'}.{output}", safe="")
+        headers = {
+            "Asr-Engine": "whisper-hailo",
+            "Content-Disposition": f'attachment; filename="{name}"',
+        }
+        return Response(content, media_type="text/plain; charset=utf-8", headers=headers)
+
+    @routes.post("/detect-language", summary="Spoken language")
+    async def detect_language(
+        *, request: Request, audio_file: UploadFile, encode: Encode = True
+    ) -> dict[str, Any]:
+        """The language of a recording, by its beginning."""
+        choices = Choices(language="auto", max_new_tokens=1)
+        transcript = await uploads.transcript(
+            request, audio_file, choices, form=_form(encode=encode), heard_s=_HEARD_S
+        )
+        code = transcript.language
+        return {
+            "detected_language": language_name(code).lower(),
+            "language_code": code,
+            "confidence": transcript.language_probs.get(code, 1.0),
+        }
+
+    return routes
+
+
+def _form(*, encode: bool) -> PcmForm | None:
+    return None if encode else PcmForm()

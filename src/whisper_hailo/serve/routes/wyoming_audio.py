@@ -1,0 +1,297 @@
+"""What Wyoming clients send: events, read with bounds; recordings; the end of a spoken command."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import InitVar, dataclass, field
+from typing import Any, BinaryIO, Final, cast
+
+import numpy as np
+from wyoming.event import Event
+
+from whisper_hailo.audio.vad import FRAME_SAMPLES, SileroDetector, SpeechDetector
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.strict_json import MismatchError, parse_json_object
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.serve.audio import Decoders, PcmForm, expect_seconds
+from whisper_hailo.serve.errors import RejectedError, TooLargeError, translate_full_storage
+from whisper_hailo.serve.options import LimitOptions
+from whisper_hailo.serve.quota import Quota, Reservation
+
+LINE_BYTES: Final = 64 << 10
+_DATA_BYTES: Final = 1 << 20
+_PAYLOAD_BYTES: Final = 4 << 20
+"""Two minutes of sound; clients send fractions of a second."""
+
+_PIECE_BYTES: Final = 64 << 10
+
+
+class MalformedError(RejectedError):
+    """Bytes that are no event."""
+
+    kind, status = "malformed", 400
+
+
+async def read_event(reader: asyncio.StreamReader, stored: Reservation) -> Event | None:
+    """Return the next event; `None` at the end of the connection.
+
+    Wyoming's own function takes as many bytes as a client says, and ends at a line that is none as
+    if the connection had.
+    """
+    try:
+        line = await reader.readline()
+    except ConnectionError:
+        return None
+    except ValueError as error:
+        raise MalformedError(f"a header has more than {LINE_BYTES} bytes") from error
+    if not line.endswith(b"\n"):
+        return None
+    head = _object(line)
+    kind = head.get("type")
+    if not isinstance(kind, str):
+        raise MalformedError("a header has no type")
+    data = head.get("data") or {}
+    if not isinstance(data, dict):
+        raise MalformedError("the data of an event is no object")
+    try:
+        length = _length(head, "data_length", _DATA_BYTES)
+        data |= _object(await reader.readexactly(length) or b"{}")
+        payload = bytearray()
+        n_payload = _length(head, "payload_length", _PAYLOAD_BYTES)
+        while left := n_payload - len(payload):
+            piece = await reader.readexactly(min(left, _PIECE_BYTES))
+            stored.take(len(piece))
+            payload += piece
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+    return Event(kind, data, bytes(payload) or None)
+
+
+def _length(head: dict[str, Any], name: str, most: int) -> int:
+    length = head.get(name) or 0
+    if not isinstance(length, int) or not 0 <= length <= most:
+        raise MalformedError(f"{name} is {str(length)[:40]}, expected 0 to {most}")
+    return length
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        return parse_json_object(text)
+    except MismatchError as error:
+        raise MalformedError(f"what came is {error}; this server speaks Wyoming") from error
+
+
+_IN_MEMORY_BYTES: Final = 4 << 20
+_MOST_FORMS: Final = 64
+"""More changes of the sample format in one recording are an attack."""
+
+
+@dataclass(slots=True)
+class RecordingChunks:
+    """A recording that comes in chunks, each of any size and form.
+
+    Attributes:
+        runs: consecutive chunks of one form, with that form.
+        stack: holds their files.
+        stored: bytes of the quota.
+    """
+
+    limits: LimitOptions
+    quota: InitVar[Quota]
+    runs: list[tuple[PcmForm, BinaryIO]] = field(default_factory=list)
+    stack: ExitStack = field(default_factory=ExitStack)
+    n_bytes: int = 0
+    seconds: float = 0.0
+    stored: Reservation = field(init=False)
+
+    def __post_init__(self, quota: Quota) -> None:
+        self.stored = self.stack.enter_context(quota.reserve())
+
+    def add(self, event: Event) -> PcmForm:
+        """Keep a chunk; return its form."""
+        values = [event.data.get(name) for name in ("rate", "width", "channels")]
+        if not all(isinstance(value, int) and 0 < value < 1 << 20 for value in values):
+            raise MalformedError("a chunk has no rate, width and channels that are whole numbers")
+        form, data = PcmForm(*cast("list[int]", values)), event.payload or b""
+        frame_rate = form.rate_hz * form.width * form.n_channels
+        self.n_bytes += len(data)
+        self.seconds += len(data) / frame_rate
+        expect_seconds(self.seconds, self.limits.max_audio_s)
+        if self.n_bytes > self.limits.max_upload_bytes:
+            raise TooLargeError(
+                f"more than {self.limits.max_upload_bytes} bytes came; send less at once"
+            )
+        self.stored.take(len(data))
+        if not self.runs or self.runs[-1][0] != form:
+            if len(self.runs) == _MOST_FORMS:
+                raise MalformedError(f"the form of the samples changed {_MOST_FORMS} times")
+            spool = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - the stack is one
+            self.stack.enter_context(spool)
+            self.runs.append((form, cast(BinaryIO, spool)))
+        with translate_full_storage():
+            self.runs[-1][1].write(data)
+        return form
+
+    async def audio(self, decoders: Decoders) -> FloatArray:
+        """Return `(n_samples,)` at 16 kHz of the whole."""
+        if not self.n_bytes:
+            raise AudioError("no sound came between audio-start and audio-stop; send some")
+        parts = [await decoders.decode(data, None, self.stored, form) for form, data in self.runs]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+SILENCE_S: Final = {"aggressive": 0.25, "default": 0.7, "relaxed": 1.25}
+"""Silence that ends a command, by Wyoming's `vad_sensitivity`; the values are Home Assistant's."""
+
+_THRESHOLD: Final = 0.4
+_MIN_SPEECH_FRAMES: Final = 3
+"""Less than a tenth of a second is a click."""
+
+_PRE_ROLL_S: Final = 0.4
+_TAIL_S: Final = 0.3
+"""Audio that is kept before and after a command."""
+
+_BACKGROUND_DB: Final = 12.0
+_COMMAND_PERCENTILE: Final = 85.0
+"""Speech that is so far below the loud part of the command is a television's."""
+
+_LEVEL_FRAMES: Final = 8
+"""Levels are the highest of a quarter of a second: soft syllables belong to their word."""
+
+_NO_SPEECH_S: Final = 10.0
+_MAX_COMMAND_S: Final = 30.0
+
+LIVE_SHARE: Final = 0.9
+"""Share of its length that live audio takes to arrive; that of a file comes at once."""
+
+_BUFFER_S: Final = 3.0
+"""A client may have kept so much, spoken before it connected."""
+
+_MAX_AHEAD_S: Final = 30.0
+"""A client that is so far ahead of the clock sends a file."""
+
+_SILENCE_DB: Final = -90.0
+
+
+class EndOfSpeechDetector:
+    """Finds the end of a command as it is spoken.
+
+    Speech is what the detector takes for it and is not much quieter than the command, so that
+    neither noise nor a television in the background keeps a command from ending. Audio that comes
+    faster than it is spoken is a file: it ends where the client says. `silence_s` of silence end
+    the command.
+    """
+
+    def __init__(
+        self,
+        silence_s: float,
+        detector: SpeechDetector | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._silence_s = silence_s
+        self._detector = detector or SileroDetector()
+        self._clock = clock
+        self._start_s = clock()
+        self._rest = np.empty(0, np.float32)
+        self._recent_db: deque[float] = deque(maxlen=_LEVEL_FRAMES)
+        self._levels_db: list[float] = []
+        self._is_speech: list[bool] = []
+        self._run = 0
+        self._last: int | None = None
+        self._last_came_s = self._start_s
+        self.is_file = False  # audio has come too fast to be spoken
+
+    def push(self, audio: FloatArray) -> bool:
+        """Take `(n_samples,)` at 16 kHz; return whether the command is over."""
+        samples = np.concatenate([self._rest, audio])
+        frames = samples[: samples.size // FRAME_SAMPLES * FRAME_SAMPLES]
+        self._rest = samples[frames.size :]
+        came_s = (frames.size + self._n_frames * FRAME_SAMPLES) / SAMPLE_RATE_HZ
+        self.is_file |= came_s > self._clock() - self._start_s + _MAX_AHEAD_S
+        if self.is_file:
+            return False
+        for frame in frames.reshape(-1, FRAME_SAMPLES):
+            self._take(frame)
+        return self._is_over()
+
+    @property
+    def _n_frames(self) -> int:
+        return len(self._is_speech)
+
+    def _take(self, frame: FloatArray) -> None:
+        self._recent_db.append(_level_db(frame))
+        self._levels_db.append(max(self._recent_db))
+        self._is_speech.append(self._detector.probability(frame) >= _THRESHOLD)
+        is_command = self._is_command(self._n_frames - 1, self._command_db())
+        self._run = self._run + 1 if is_command else 0
+        if self._run >= _MIN_SPEECH_FRAMES:
+            self._last, self._last_came_s = self._n_frames, self._clock()
+
+    def _is_command(self, index: int, command_db: float) -> bool:
+        """Return whether a frame is speech, and about as loud as the command."""
+        return self._is_speech[index] and self._levels_db[index] >= command_db - _BACKGROUND_DB
+
+    def _command_db(self) -> float:
+        """Return the level of the loud part of all speech."""
+        levels = np.array(self._levels_db)[np.array(self._is_speech)]
+        return float(np.percentile(levels, _COMMAND_PERCENTILE)) if levels.size else _SILENCE_DB
+
+    def _is_over(self) -> bool:
+        now_s, heard_s = self._clock(), _seconds(self._n_frames)
+        if now_s - self._start_s < LIVE_SHARE * (heard_s - _BUFFER_S):
+            return False
+        if self._last is None:
+            return heard_s >= _NO_SPEECH_S
+        silence_s = min(heard_s - _seconds(self._last), (now_s - self._last_came_s) / LIVE_SHARE)
+        return silence_s >= self._silence_s or heard_s >= _MAX_COMMAND_S
+
+    @property
+    def is_pausing(self) -> bool:
+        """Whether the speaker pauses, and all silence that is kept has come."""
+        if self._last is None or self.is_file:
+            return False
+        return _seconds(self._n_frames - self._last) >= _TAIL_S
+
+    def is_lone_command(self) -> bool:
+        """Return whether audio came no faster than it was spoken, and all speech is the command's.
+
+        What is outside of the bounds is then silence or noise.
+        """
+        is_live = self._clock() - self._start_s >= LIVE_SHARE * _seconds(self._n_frames)
+        if self._last is None or self.is_file or not is_live:
+            return False
+        begin, end = (samples / FRAME_SAMPLES for samples in self.bounds())
+        return not any(self._is_speech[: int(begin)] + self._is_speech[math.ceil(end) :])
+
+    def bounds(self) -> tuple[int, int]:
+        """Return the samples where the command begins and ends, with a little around it.
+
+        A sound before it, such as that of a satellite that was woken, is left out.
+        """
+        if self._last is None:
+            return 0, 0
+        command_db, run, first = self._command_db(), 0, 0
+        for index in range(self._last):
+            run = run + 1 if self._is_command(index, command_db) else 0
+            if run == _MIN_SPEECH_FRAMES:
+                first = index + 1 - run
+                break
+        begin_s = max(0.0, _seconds(first) - _PRE_ROLL_S)
+        end_s = _seconds(self._last) + _TAIL_S
+        return round(begin_s * SAMPLE_RATE_HZ), round(end_s * SAMPLE_RATE_HZ)
+
+
+def _seconds(n_frames: int) -> float:
+    return n_frames * FRAME_SAMPLES / SAMPLE_RATE_HZ
+
+
+def _level_db(frame: FloatArray) -> float:
+    """Return the root mean square in dB below full scale."""
+    power = float(np.dot(frame, frame)) / frame.size
+    return max(_SILENCE_DB, 10 * float(np.log10(power))) if power > 0 else _SILENCE_DB
