@@ -110,6 +110,6 @@ def stage(
     **options: Any,
 ) -> Iterator[WebView]:
     """The page's server, at a place with options."""
-    place = PageAddress.of(port=port, **options)
+    place = PageAddress(port=port, **options)
     with WebView(statistics, place, browser=browser, controls=controls) as view:
         yield view

@@ -269,7 +269,7 @@ class ShowOptions:
 
         if not self.web:
             return None
-        return PageAddress.of(
+        return PageAddress(
             self.web_host,
             self.web_port,
             names=self.web_allow_host,

@@ -1,4 +1,4 @@
-"""Where a server listens, with which certificate, and the names by which it may be asked for.
+"""Where a server listens, with which certificate, and its names.
 
 A foreign page can open a WebSocket to this server, or have its own name point at this machine (DNS
 rebinding). So requests use an address of the server or a name that is listed, and only pages of the
@@ -55,19 +55,16 @@ def own_address(host: str) -> str | None:
 
 
 class _Listener(socket.socket):
-    """A socket whose backlog is longer than what asyncio accepts in one go."""
-
     shown: str
     advice: str
 
     def listen(self, _at_once: int = 0, /) -> None:
-        """Queue many connections: a client that finds no room tries again after a second only."""
+        """Queue more connections than asyncio accepts at once: others retry after a second."""
         with self.translate_errors():
             super().listen(_BACKLOG)
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Raise `OptionError` if an address cannot be listened at."""
         try:
             yield
         except (OSError, ValueError, TypeError) as error:  # others: no name at all
@@ -90,10 +87,6 @@ class Tls:
     def __post_init__(self) -> None:
         if (self.cert is None) != (self.key is None):
             raise OptionError(f"{' and '.join(self.options)} need each other; give both")
-
-    @property
-    def scheme(self) -> str:
-        return "http" if self.cert is None else "https"
 
     def context(self) -> ssl.SSLContext | None:
         """Return the TLS context of a server; `None` for HTTP."""
@@ -133,11 +126,7 @@ class Authority:
 
     @classmethod
     def of(cls, authority: str) -> Self:
-        """Parse a `Host` header or what follows the `//` of an address.
-
-        Raises:
-            ValueError: nothing that a browser would send.
-        """
+        """Parse a `Host` header, or what follows the `//` of an address, as browsers send it."""
         found = _AUTHORITY.fullmatch(authority)
         if found is None:
             raise ValueError(f"{authority!r} is no host")
@@ -159,6 +148,16 @@ def address_of(host: str) -> str:
         return host
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(mapped or address)
+
+
+def is_origin(text: str) -> bool:
+    """Return whether a text is the origin of a page, such as `https://home.example:8443`."""
+    scheme, _, authority = text.partition("://")
+    try:
+        Authority.of(authority)
+    except ValueError:
+        return False
+    return scheme.lower() in _PORTS
 
 
 def is_loopback(host: str) -> bool:
@@ -192,10 +191,23 @@ class Hosts:
             )
         own = socket.gethostname().lower()
         names = {*_LOOPBACK, own, own.split(".")[0] + ".local", address_of(listens_at.lower())}
-        listed = tuple(listed)
-        wild = tuple("." + _listed(name[2:], option) for name in listed if name[:2] == "*.")
-        names |= {_listed(name, option) for name in listed if name[:2] != "*."}
-        return cls(frozenset(names), wild, option)
+        suffixes: list[str] = []
+        for given in listed:
+            name = given.removeprefix("*.")
+            try:
+                place = Authority.of(f"[{name}]" if name.count(":") > 1 else name)
+            except ValueError:
+                place = None
+            if place is None or place.port is not None:
+                raise OptionError(
+                    f"{option} is {given!r}, expected a name or an address without a port, such as "
+                    "captions.local"
+                )
+            if name == given:
+                names.add(place.host)
+            else:
+                suffixes.append("." + place.host)
+        return cls(frozenset(names), tuple(suffixes), option)
 
     def refusal(
         self, scope: Mapping[str, Any], *, any_page: bool | None = None
@@ -209,7 +221,9 @@ class Hosts:
         if not scope["path"].startswith("/"):
             return BAD_REQUEST, "a request begins with the path, such as GET /events"
         reached_at = address_of((scope.get("server") or ("", None))[0])
-        if not self._has(asked_for.host) and asked_for.host != reached_at:
+        if asked_for.host not in (*self.names, reached_at) and not asked_for.host.endswith(
+            self.suffixes
+        ):
             return MISDIRECTED, (
                 f"this server does not answer to the name {asked_for.host!r}; start it with "
                 f"{self.option} {asked_for.host}, or use the address of its machine"
@@ -219,22 +233,6 @@ class Hosts:
         if not any_page and not _is_own(_values(scope, b"origin"), asked_for):
             return FORBIDDEN, "only the page of this very server may connect"
         return None
-
-    def _has(self, host: str) -> bool:
-        return host in self.names or host.endswith(self.suffixes or ("\n",))
-
-
-def _listed(name: str, option: str) -> str:
-    try:
-        place = Authority.of(f"[{name}]" if name.count(":") > 1 else name)
-    except ValueError:
-        place = None
-    if place is None or place.port is not None:
-        raise OptionError(
-            f"{option} is {name!r}, expected a name or an address without a port, such as "
-            "captions.local"
-        )
-    return place.host
 
 
 def _values(scope: Mapping[str, Any], name: bytes) -> list[str]:

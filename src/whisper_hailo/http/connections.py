@@ -45,20 +45,18 @@ _PEER_CLOSED: Final = frozenset({7, 8, 9, 11})
 
 
 class ConnectionLimiter:
-    """Counts connections, in all and per client.
-
-    Attributes:
-        backlog: how many connections may be accepted in one go.
-    """
+    """Counts connections, in all and per client."""
 
     def __init__(self, most: int | None = None, proxies: Collection[Network] = ()) -> None:
-        self._most = max(1, min(most or MOST, _affordable_connections()))
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most = most or MOST
+        if descriptors != resource.RLIM_INFINITY:
+            self._most = max(1, min(self._most, descriptors // _DESCRIPTORS_EACH))
         self._proxies = proxies
-        self.backlog = max(1, self._most // 4)
+        self.backlog = max(1, self._most // 4)  # connections that may be accepted in one go
         self._clients: dict[Connection, str | None] = {}  # those idle longest first
 
     def __len__(self) -> int:
-        """Return how many connections there are."""
         return len(self._clients)
 
     def admit(self, connection: Connection, peer: str) -> bool:
@@ -114,13 +112,20 @@ class Connection(asyncio.Protocol):
         inner: speaks HTTP, WebSocket or Wyoming; set by the maker.
         is_idle: no request is under way, and it may be closed for a newcomer.
         is_stuck: the client does not read what it is sent.
+        refusal: is sent where all places are taken.
     """
 
     inner: asyncio.Protocol
 
-    def __init__(self, limiter: ConnectionLimiter, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        limiter: ConnectionLimiter,
+        tls: ssl.SSLContext | None = None,
+        refusal: bytes = _FULL,
+    ) -> None:
         self.is_idle = True
         self.is_stuck = False
+        self.refusal = refusal
         self._limiter = limiter
         self._tls = tls
         self._transport: Any = None
@@ -162,7 +167,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         if not self._limiter.admit(self, transport.get_extra_info("peername")[0]):
             if self._tls is None:
-                self._transport.write(self.refusal())
+                self._transport.write(self.refusal)
             self.close()
             return
         self.set_idle()
@@ -170,10 +175,6 @@ class Connection(asyncio.Protocol):
             self._start(transport)
         else:
             self._handshake = asyncio.ensure_future(self._start_tls(transport, self._tls))
-
-    def refusal(self) -> bytes:
-        """Return what a connection is answered that has no place."""
-        return _FULL
 
     async def _start_tls(self, transport: Any, tls: ssl.SSLContext) -> None:  # noqa: ANN401 - any of asyncio's
         loop = asyncio.get_running_loop()
@@ -190,9 +191,9 @@ class Connection(asyncio.Protocol):
         self._transport, self._has_inner = transport, True
         proxy: Any = TransportProxy(transport, self)
         self.inner.connection_made(proxy)
-        early, self._early = self._early, b""
-        if early:
-            self.data_received(early)
+        if self._early:
+            self.data_received(self._early)
+            self._early = b""
 
     def close(self) -> None:
         """Close the connection when what was written is sent, or in time."""
@@ -268,10 +269,3 @@ class TransportProxy:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the transport
         return getattr(self._transport, name)
-
-
-def _affordable_connections() -> int:
-    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if descriptors == resource.RLIM_INFINITY:
-        return 1 << 20
-    return descriptors // _DESCRIPTORS_EACH

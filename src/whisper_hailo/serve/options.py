@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.files import read_text
 from whisper_hailo.core.flags import flag, require_valid
-from whisper_hailo.http.addresses import Network, Tls
+from whisper_hailo.http.addresses import Network, Tls, is_origin
 
 LIMITS: Final = "Limits"
 SAFETY: Final = "Safety"
@@ -160,8 +160,7 @@ class SafetyOptions:
         self.tls  # noqa: B018 - refuses one without the other
         self.proxies  # noqa: B018 - refuses what is no address
         for origin in self.allow_origin:
-            parts = urlsplit(origin)
-            if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path:
+            if not is_origin(origin):
                 raise OptionError(
                     f"--allow-origin is {origin!r}, expected one such as https://home.example"
                 )

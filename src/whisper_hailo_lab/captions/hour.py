@@ -195,7 +195,7 @@ def hour(path: Path, engine: CaptionEngine, *, loops: int, seed: int = 0) -> dic
     begin_s, begin_wall_s, cpu_s = clock.now(), time.perf_counter(), time.process_time()
     with (
         Overrunning(path, loops, clock) as source,
-        WebView(lambda: captioner.statistics, PageAddress.of(port=0)) as page,
+        WebView(lambda: captioner.statistics, PageAddress(port=0)) as page,
         Browser(page.address, seed) as browser,
     ):
         for event in CaptionStream(source, captioner).events():

@@ -76,7 +76,7 @@ class Fuzzed:
         from whisper_hailo.live.statistics import CaptionStatistics
         from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-        view = WebView(CaptionStatistics, PageAddress.of(port=0), browser=BrowserSource()).open()
+        view = WebView(CaptionStatistics, PageAddress(port=0), browser=BrowserSource()).open()
         self._port = int(view.address.rsplit(":", 1)[1].strip("/"))
         for path in ("/events", "/audio"):
             with socket.create_connection(("127.0.0.1", self._port)) as talk:

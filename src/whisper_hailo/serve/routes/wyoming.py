@@ -352,7 +352,7 @@ class WyomingServer:
 
     def _connection(self) -> Connection:
         reader = asyncio.StreamReader(LINE_BYTES)
-        connection = _WyomingConnection(self._limiter)
+        connection = Connection(self._limiter, refusal=b"")  # its clients read no HTTP
         connection.inner = asyncio.StreamReaderProtocol(reader, self._answer)
         return connection
 
@@ -376,9 +376,3 @@ class WyomingServer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-class _WyomingConnection(Connection):
-    def refusal(self) -> bytes:
-        """Return nothing: a client of Wyoming reads no HTTP."""
-        return b""

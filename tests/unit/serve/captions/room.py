@@ -97,7 +97,7 @@ def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> 
     controls = Controls(pausable)
     captioner = Captioner(InAnyLanguage(), Loudness(), quick())
     stream = CaptionStream(pausable, captioner, controls=controls)
-    place, events = PageAddress.of(host, 0, token=token), []
+    place, events = PageAddress(host, 0, token=token), []
     with WebView(
         lambda: captioner.statistics,
         place,

@@ -38,7 +38,7 @@ def serve(host: str = "127.0.0.1", tls: Tls | None = None, **options: Any) -> It
     needs_web()
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-    with WebView(CaptionStatistics, PageAddress.of(host, 0, tls=tls), **options) as view:
+    with WebView(CaptionStatistics, PageAddress(host, 0, tls=tls), **options) as view:
         yield view
 
 

@@ -83,13 +83,13 @@ def test_without_token_all_look_and_the_printed_one_controls() -> None:
     ],
 )
 def test_who_reaches_it_from_elsewhere_needs_a_token_to_be_heard(host: str, *, free: bool) -> None:
-    access = Access.of(None, host)
+    access = Access(None, host)
     assert access.rights(None) == (("look", "record") if free else ("look",))
     assert access.rights(access.token) == ("look", "record", "control")
     assert access.rights("guessed") is None
-    assert Access.of(None, host).token != access.token
+    assert Access(None, host).token != access.token
     assert access.is_generated
-    given = Access.of(TOKEN, host)
+    given = Access(TOKEN, host)
     assert (given.token, given.rights(None), given.is_generated) == (TOKEN, (), False)
 
 
@@ -166,7 +166,7 @@ def letters(n: int, **message: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("token", ["", "short", "with blanks in it", "x" * 129, "größer-als"])
 def test_guessable_or_unfit_token_is_refused(token: str) -> None:
     with pytest.raises(OptionError, match="8 to 128") as refused:
-        Access.of(token, "127.0.0.1")
+        Access(token, "127.0.0.1")
     assert not token or f" {token} " not in f" {refused.value} ".replace("too short", "")
 
 

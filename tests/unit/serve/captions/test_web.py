@@ -75,7 +75,7 @@ def test_addresses_are_such_that_can_be_opened(
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.own_address", lambda _: own)
-    view = WebView(CaptionStatistics, PageAddress.of(host))
+    view = WebView(CaptionStatistics, PageAddress(host))
     assert view.address == here
     assert view.address_for_others == others
 
@@ -83,8 +83,8 @@ def test_addresses_are_such_that_can_be_opened(
 def test_who_may_come_follows_from_the_address() -> None:
     from whisper_hailo.serve.routes.captions.view import PageAddress
 
-    here = PageAddress.of()
-    everywhere = PageAddress.of("0.0.0.0", names=["captions.example"])  # noqa: S104 - nothing listens
+    here = PageAddress()
+    everywhere = PageAddress("0.0.0.0", names=["captions.example"])  # noqa: S104 - nothing listens
     assert here.access.rights(None) == ("look", "record")
     assert everywhere.access.rights(None) == ("look",)
     assert "captions.example" in everywhere.hosts.names - here.hosts.names
@@ -96,7 +96,7 @@ def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
 
     origins = ("http://homeassistant.local:8123", "HTTPS://Wall.example/")
     with (
-        WebView(CaptionStatistics, PageAddress.of(port=0, framed_by=origins)) as view,
+        WebView(CaptionStatistics, PageAddress(port=0, framed_by=origins)) as view,
         urllib.request.urlopen(view.address, timeout=PATIENCE_S) as response,  # noqa: S310
     ):
         policy = response.headers["Content-Security-Policy"]
@@ -176,7 +176,7 @@ def test_pages_see_how_fast_and_how_late_captions_are() -> None:
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     statistics = CaptionStatistics(n_segment_samples=32_000, compute_s=0.5, behind_s=1.26)
-    view = WebView(lambda: statistics, PageAddress.of())
+    view = WebView(lambda: statistics, PageAddress())
     assert view.figures() == {"final_latency_s": None, "rtfx": 4.0, "behind_s": 1.3}
     for seconds in (9.0, 5.0, 0.123456):
         statistics.final_latency_s.append(seconds)
@@ -189,7 +189,7 @@ def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
 
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-    with WebView(CaptionStatistics, PageAddress.of(port=0)) as view:
+    with WebView(CaptionStatistics, PageAddress(port=0)) as view:
         with pytest.raises(InvalidStatus, match="403"), connect(view, "audio"):
             pass
         token = view.address_to_control.partition("?")[2]
@@ -204,7 +204,7 @@ def test_players_hear_of_silence_once_for_each_piece(monkeypatch: pytest.MonkeyP
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     told: list[float] = []
-    with WebView(CaptionStatistics, PageAddress.of(port=0)) as view:
+    with WebView(CaptionStatistics, PageAddress(port=0)) as view:
         monkeypatch.setattr(view.pieces, "come_to", told.append)
         for heard_s in (0.5, 3.9, 4.0, 4.5, 7.9, 8.5, 12.4, 12.5):
             view.come_to(heard_s)
@@ -229,7 +229,7 @@ def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPat
 
     names = SimpleNamespace(Event=Ready, Thread=Late)
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.threading", names)
-    with WebView(CaptionStatistics, PageAddress.of(port=0)) as view:
+    with WebView(CaptionStatistics, PageAddress(port=0)) as view:
         view.put(completed(0))
         waited_for.set()
     assert [event["text"] for event in view.broadcast.summary()[0]["completed"]] == ["said0"]
@@ -238,7 +238,7 @@ def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPat
 def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
-    view = WebView(CaptionStatistics, PageAddress.of(port=0))
+    view = WebView(CaptionStatistics, PageAddress(port=0))
     view.put(completed(0))
     view.come_to(9.0)
     view.hear(np.full(4000, 0.5, np.float32))
@@ -256,7 +256,7 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
 
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.END_LOOKS", 200 * PATIENCE_S)
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.CLOSE_TIMEOUT_S", PATIENCE_S)
-    view = WebView(CaptionStatistics, PageAddress.of(port=0)).open()
+    view = WebView(CaptionStatistics, PageAddress(port=0)).open()
     with connect(view, "events") as page:
         assert [json.loads(page.recv())["event"] for _ in range(2)] == ["hello", "snapshot"]
         view.put(completed(0))
@@ -289,6 +289,6 @@ def test_an_address_in_use_is_told(served: tuple[Any, BrowserSource]) -> None:
     port = int(view.address.rsplit(":", 1)[1].strip("/"))
     with (
         pytest.raises(OptionError, match="give another --web-port"),
-        WebView(CaptionStatistics, PageAddress.of(port=port)),
+        WebView(CaptionStatistics, PageAddress(port=port)),
     ):
         pass

@@ -9,7 +9,7 @@ import math
 import secrets
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
@@ -98,7 +98,7 @@ class Broadcast:
         self._clients: dict[Client, Callable[[], None]] = {}
 
     def join(self, wake: Callable[[], None]) -> Client:
-        """A new client; `wake` is called whenever something waits for it."""
+        """Return a new client; `wake` is called whenever something waits for it."""
         client = Client(self)
         self._clients[client] = wake
         return client
@@ -183,19 +183,7 @@ N_PIECES: Final = 45
 _LATE_S: Final = 1.0
 """Longest time from the start of speech to its first event."""
 
-
-@dataclass(frozen=True, slots=True)
-class MediaSegment:
-    """A media segment, counted from 0, and all cues that are shown in its time, as a whole."""
-
-    number: int
-    cues: tuple[Cue, ...]
-
-    def text(self) -> str:
-        """Return the WebVTT file; times are those of the stream."""
-        return "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n\n" + "".join(
-            map(vtt_cue, self.cues)
-        )
+_VTT_HEAD: Final = "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n\n"
 
 
 class MediaSegments:
@@ -211,7 +199,7 @@ class MediaSegments:
         self._cues: deque[Cue] = deque()
         self._running_s = math.inf  # where the segment begins that is under way
         self._wall_s: float | None = None  # when the stream began, in seconds since 1970
-        self._pieces: deque[MediaSegment] = deque(maxlen=N_PIECES)
+        self._pieces: deque[str] = deque(maxlen=N_PIECES)  # WebVTT files, the last of all
         self._n_pieces = 0
         self._ended = False
 
@@ -224,7 +212,11 @@ class MediaSegments:
         elif isinstance(event, Completed):
             self._running_s = math.inf
             shown_from_s = self._n_pieces * PIECE_S
-            self._cues += (_not_before(shown_from_s, cue) for cue in cues_of(event, self._layout))
+            for cue in cues_of(event, self._layout):
+                if cue.start_s < shown_from_s:  # too late for its piece
+                    end_s = max(cue.end_s, shown_from_s + 1.0)
+                    cue = replace(cue, start_s=shown_from_s, end_s=end_s)  # noqa: PLW2901
+                self._cues.append(cue)
 
     def come_to(self, heard_s: float) -> None:
         """Advance the stream."""
@@ -238,7 +230,7 @@ class MediaSegments:
 
     def playlist(self, suffix: str = "") -> str:
         """Return the playlist of the pieces."""
-        first = self._pieces[0].number if self._pieces else 0
+        first = self._n_pieces - len(self._pieces)
         lines = [
             "#EXTM3U",
             "#EXT-X-VERSION:3",
@@ -248,15 +240,19 @@ class MediaSegments:
         if self._wall_s is not None and self._pieces:
             began = datetime.fromtimestamp(self._wall_s + first * PIECE_S, UTC)
             lines.append(f"#EXT-X-PROGRAM-DATE-TIME:{began.isoformat(timespec='milliseconds')}")
-        for piece in self._pieces:
-            lines += [f"#EXTINF:{PIECE_S:.3f},", f"captions/{piece.number}.vtt{suffix}"]
+        for number in range(first, self._n_pieces):
+            lines += [f"#EXTINF:{PIECE_S:.3f},", f"captions/{number}.vtt{suffix}"]
         if self._ended:
             lines.append("#EXT-X-ENDLIST")
         return "\n".join(lines) + "\n"
 
-    def piece(self, number: int) -> MediaSegment | None:
-        """Return a piece; `None` if it is not there yet, or not any more."""
-        return next((piece for piece in self._pieces if piece.number == number), None)
+    def piece(self, number: int) -> str | None:
+        """Return the WebVTT file of a piece; `None` if it is not there yet, or not any more.
+
+        It has all cues that are shown in its time, as a whole; times are those of the stream.
+        """
+        index = number - (self._n_pieces - len(self._pieces))
+        return self._pieces[index] if 0 <= index < len(self._pieces) else None
 
     def _advance(self) -> None:
         """Make the pieces that nothing changes any more."""
@@ -268,13 +264,6 @@ class MediaSegments:
             begin_s = self._n_pieces * PIECE_S
             while self._cues and self._cues[0].end_s <= begin_s:
                 self._cues.popleft()
-            shown = tuple(cue for cue in self._cues if cue.start_s < begin_s + PIECE_S)
-            self._pieces.append(MediaSegment(self._n_pieces, shown))
+            shown = (vtt_cue(cue) for cue in self._cues if cue.start_s < begin_s + PIECE_S)
+            self._pieces.append(_VTT_HEAD + "".join(shown))
             self._n_pieces += 1
-
-
-def _not_before(start_s: float, cue: Cue) -> Cue:
-    """Move a cue into a piece that is still to come."""
-    if cue.start_s >= start_s:
-        return cue
-    return replace(cue, start_s=start_s, end_s=max(cue.end_s, start_s + 1.0))

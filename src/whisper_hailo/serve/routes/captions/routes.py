@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from importlib import resources
 from pathlib import PurePosixPath
@@ -54,10 +54,10 @@ _BUSY: Final = 1013
 _LONGEST_NAME: Final = 64
 
 QUIET_TIMEOUT_S: Final = 10.0
-"""Who sends no sound for so long does not record and makes room for another."""
+"""A page that sends no sound for so long makes room for another."""
 
 PROTOCOL: Final = 1
-"""Counts up when a message changes its meaning; additions leave it as it is."""
+"""Raised when a message changes its meaning; additions leave it as it is."""
 
 MOST_LETTERS: Final = 4096
 """Of a message of a page."""
@@ -67,7 +67,7 @@ NOT_UNDERSTOOD, NOT_ALLOWED, TOO_LONG = 1003, 1008, 1009
 
 _LONGEST_LABEL: Final = 200
 STILL_S: Final = 10.0
-"""After so long without an event, a page is sent that the connection lives."""
+"""Without an event for so long, a page is sent that the connection lives."""
 
 
 def make_caption_app(pages: CaptionRoutes, hosts: Hosts) -> ASGIApp:
@@ -84,12 +84,7 @@ def make_caption_app(pages: CaptionRoutes, hosts: Hosts) -> ASGIApp:
 
 @dataclass(eq=False)
 class CaptionRoutes:
-    """Answers requests for captions.
-
-    Args:
-        browser: where a browser's microphone goes, if it may be used.
-        framed_by: whose pages may show it in theirs, as `frame_ancestors` says it.
-    """
+    """Answers requests for captions; see `PageAddress` and `WebView`."""
 
     broadcast: Broadcast
     _: KW_ONLY
@@ -100,8 +95,8 @@ class CaptionRoutes:
     framed_by: str
 
     def __post_init__(self) -> None:
-        self._recording = False
-        self._recorded = ""  # what the page calls the recording that was heard last
+        self._is_recording = False
+        self._recording = ""  # the page's name of the last one
         self._folder = resources.files("whisper_hailo.serve.routes.captions").joinpath("page")
 
     def routes(self) -> list[BaseRoute]:
@@ -135,16 +130,13 @@ class CaptionRoutes:
         piece = self.pieces.piece(request.path_params["number"])
         if not self._may_look(request) or piece is None:
             return PlainTextResponse("not there, not any more, or not without the token", 404)
-        return PlainTextResponse(piece.text(), media_type="text/vtt", headers=_HEADERS)
+        return PlainTextResponse(piece, media_type="text/vtt", headers=_HEADERS)
 
     def _may_look(self, request: Request) -> bool:
         return "look" in (self.access.rights(request.query_params.get("token")) or ())
 
     async def _events(self, websocket: WebSocket) -> None:
-        has_microphone = self.browser is not None
-        await Watcher(
-            websocket, self.broadcast, self.access, self.controls, has_microphone=has_microphone
-        ).run()
+        await EventSocket(self, websocket).run()
 
     async def _audio(self, websocket: WebSocket) -> None:
         """Take a browser's microphone; one at a time."""
@@ -152,16 +144,16 @@ class CaptionRoutes:
         if rights is None or "record" not in rights:
             await websocket.close(NOT_ALLOWED)
             return
-        if self.browser is None or self._recording:
+        if self.browser is None or self._is_recording:
             await websocket.close(_BUSY)
             return
-        self._recording = True  # before anything is waited for, or two would come in
+        self._is_recording = True  # before anything is waited for, or two would come in
         try:
             code = await self._record(websocket, self.browser)
         except WebSocketDisconnect:
             return
         finally:
-            self._recording = False  # whether or not the other side agrees to the end
+            self._is_recording = False  # whether or not the other side agrees to the end
             self.broadcast.put_recording(False)
         await websocket.close(code)
 
@@ -173,9 +165,8 @@ class CaptionRoutes:
         """
         await websocket.accept()
         name = websocket.query_params.get("recording", "")[:_LONGEST_NAME]
-        again = bool(name) and name == self._recorded
-        self._recorded = name
-        await websocket.send_text("again" if again else "new")
+        await websocket.send_text("again" if name and name == self._recording else "new")
+        self._recording = name
         self.broadcast.put_recording(True)
         while True:
             try:
@@ -190,37 +181,31 @@ class CaptionRoutes:
                 await asyncio.sleep(lost_s)  # no faster than it is spoken
 
 
-@dataclass(eq=False)
-class Watcher:
+class EventSocket:
     """Sends events to a page as long as it is open, and processes its commands.
 
     docs/captions.md has every message.
     """
 
-    websocket: WebSocket
-    broadcast: Broadcast
-    access: Access
-    controls: Controls
-    _: KW_ONLY
-    has_microphone: bool
-
-    def __post_init__(self) -> None:
+    def __init__(self, pages: CaptionRoutes, websocket: WebSocket) -> None:
+        self._pages = pages
+        self._websocket = websocket
         self._may: tuple[Right, ...] = ()
         self._looks = asyncio.Event()
 
     async def run(self) -> None:
-        await self.websocket.accept()
-        self.websocket.state.connection.set_idle()  # until it may look
+        await self._websocket.accept()
+        self._websocket.state.connection.set_idle()  # until it may look
         sides: set[asyncio.Task[int | None]] = set()
         try:
-            if not await self._admit(self.websocket.query_params.get("token")):
-                await self.websocket.close(NOT_ALLOWED, "the token is wrong")
+            if not await self._admit(self._websocket.query_params.get("token")):
+                await self._websocket.close(NOT_ALLOWED, "the token is wrong")
                 return
             sides = {asyncio.ensure_future(side()) for side in (self._send_events, self._read)}
             done, _ = await asyncio.wait(sides, return_when=asyncio.FIRST_COMPLETED)
             for code in (side.result() for side in done):
                 if code is not None:
-                    await self.websocket.close(code)
+                    await self._websocket.close(code)
                     return
         except (WebSocketDisconnect, RuntimeError):
             pass  # it went away while something was sent
@@ -231,14 +216,15 @@ class Watcher:
 
     async def _admit(self, token: str | None) -> bool:
         """Send the rights that a token gives; return whether it is right, or none."""
-        may = self.access.rights(token)
+        may = self._pages.access.rights(token)
         if may is None:
             return False
-        self._may = tuple(right for right in may if right != "record" or self.has_microphone)
+        has_microphone = self._pages.browser is not None
+        self._may = tuple(right for right in may if right != "record" or has_microphone)
         hello = {"event": "hello", "protocol": PROTOCOL, "version": __version__}
-        await self.websocket.send_json({**hello, "may": list(self._may)})
+        await self._websocket.send_json({**hello, "may": list(self._may)})
         if "look" in self._may and not self._looks.is_set():
-            self.websocket.state.connection.set_busy()
+            self._websocket.state.connection.set_busy()
             self._looks.set()
         return True
 
@@ -246,11 +232,11 @@ class Watcher:
         """Send events until the last; return the code to close with."""
         await self._looks.wait()
         wake = asyncio.Event()
-        client = self.broadcast.join(wake.set)
+        client = self._pages.broadcast.join(wake.set)
         try:
             while True:
                 while (message := client.take()) is not None:
-                    await self.websocket.send_json(message)
+                    await self._websocket.send_json(message)
                     if message["event"] == "end":
                         return 1000
                 wake.clear()
@@ -258,14 +244,14 @@ class Watcher:
                     async with asyncio.timeout(STILL_S):
                         await wake.wait()
                 except TimeoutError:
-                    await self.websocket.send_json(STILL)
+                    await self._websocket.send_json(STILL)
         finally:
-            self.broadcast.leave(client)
+            self._pages.broadcast.leave(client)
 
     async def _read(self) -> int | None:
         """Process messages; return the code to close with, `None` if the page has left."""
         while True:
-            received = await self.websocket.receive()
+            received = await self._websocket.receive()
             if received["type"] == "websocket.disconnect":
                 return None
             text = received.get("text") or ""
@@ -284,59 +270,41 @@ class Watcher:
 
     async def _process(self, message: Mapping[str, Any]) -> None:
         answer = {"event": "answer", "id": message.get("id"), "action": message.get("action")}
+        action, controls = str(message.get("action")), self._pages.controls
         try:
             if "control" not in self._may:
                 raise OptionError("controls need the token that was printed at the start")
-            await process_command(message, self.controls)
+            if action in ("pause", "resume"):
+                controls.pause(action == "pause")
+            else:
+                await controls.asked(_command(action, message))
         except OptionError as error:
-            await self.websocket.send_json({**answer, "ok": False, "error": str(error)})
+            await self._websocket.send_json({**answer, "ok": False, "error": str(error)})
         else:
-            await self.websocket.send_json({**answer, "ok": True})
+            await self._websocket.send_json({**answer, "ok": True})
 
 
-async def process_command(message: Mapping[str, Any], controls: Controls) -> None:
-    """Execute a page's command, and wait until it is done."""
-    action = str(message.get("action"))
-    if action in ("pause", "resume"):
-        controls.pause(action == "pause")
-    elif action in _COMMANDS:
-        await controls.asked(_COMMANDS[action](message))
+def _command(action: str, message: Mapping[str, Any]) -> Command:
+    """Return the command of a page's message."""
+    if action == "clear":
+        return lambda live: live.clear()
+    if action == "marker":
+        label = _text(message, "label") if "label" in message else ""
+        if len(label) > _LONGEST_LABEL:
+            raise OptionError(f"label has {len(label)} letters, expected {_LONGEST_LABEL} at most")
+        return lambda live: live.mark(label)
+    if action == "language":
+        settings: Any = {"language": message.get("language")}
+    elif action == "settings":
+        settings = message.get("settings")
     else:
-        known = ", ".join(("pause", "resume", *_COMMANDS))
+        known = "pause, resume, language, settings, marker, clear"
         raise OptionError(f"action is {action!r}, expected one of: {known}")
-
-
-def _set_language(message: Mapping[str, Any]) -> Command:
-    language = _text(message, "language")
-    return lambda live: live.change({"language": language})
-
-
-def _change_settings(message: Mapping[str, Any]) -> Command:
-    settings = message.get("settings")
     if not isinstance(settings, dict) or not settings:
         raise OptionError("settings is missing or empty, expected an object of names and values")
     if "language" in settings:
         _text(settings, "language")
     return lambda live: live.change(settings)
-
-
-def _mark(message: Mapping[str, Any]) -> Command:
-    label = _text(message, "label") if "label" in message else ""
-    if len(label) > _LONGEST_LABEL:
-        raise OptionError(f"label has {len(label)} letters, expected {_LONGEST_LABEL} at most")
-    return lambda live: live.mark(label)
-
-
-def _clear(_message: Mapping[str, Any]) -> Command:
-    return lambda live: live.clear()
-
-
-_COMMANDS: Final[dict[str, Callable[[Mapping[str, Any]], Command]]] = {
-    "language": _set_language,
-    "settings": _change_settings,
-    "marker": _mark,
-    "clear": _clear,
-}
 
 
 def _text(message: Mapping[str, Any], name: str) -> str:

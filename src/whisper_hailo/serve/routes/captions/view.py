@@ -8,10 +8,8 @@ import math
 import re
 import secrets
 import socket
-import ssl
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
@@ -20,7 +18,14 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.http.addresses import Authority, Hosts, Tls, is_loopback, listen, own_address
+from whisper_hailo.http.addresses import (
+    Hosts,
+    Tls,
+    is_loopback,
+    is_origin,
+    listen,
+    own_address,
+)
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.outputs.files import CUES
@@ -38,35 +43,24 @@ _ALL: Final[tuple[Right, ...]] = ("look", "record", "control")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~-]{8,128}")
 
 
-@dataclass(frozen=True, slots=True)
 class Access:
-    """What is free, and what needs the token.
+    """What everybody may do who reaches a page at an address, and what needs the token.
 
-    Attributes:
-        free: what everybody may do who reaches the page.
-        is_generated: it holds for this run only, and has to be told.
+    A token that was given is needed for everything. Without one everybody may look, and record
+    where only this machine reaches the page; controls need one that is generated for this run.
     """
 
-    token: str
-    free: tuple[Right, ...]
-    is_generated: bool = False
-
-    @classmethod
-    def of(cls, given: str | None, host: str) -> Self:
-        """Return the access to a page that is served at an address.
-
-        A token that was given is needed for everything. Without one everybody may look, and record
-        where only this machine reaches the page; controls need one that is generated.
-        """
-        if given is not None:
-            if not _TOKEN.fullmatch(given):
-                raise OptionError(
-                    "--web-token is too short, too long or has other letters, expected 8 to 128 "
-                    "of A-Z a-z 0-9 . _ ~ -"
-                )
-            return cls(given, ())
-        free: tuple[Right, ...] = ("look", "record") if is_loopback(host) else ("look",)
-        return cls(secrets.token_urlsafe(16), free, is_generated=True)
+    def __init__(self, given: str | None, host: str) -> None:
+        if given is not None and not _TOKEN.fullmatch(given):
+            raise OptionError(
+                "--web-token is too short, too long or has other letters, expected 8 to 128 "
+                "of A-Z a-z 0-9 . _ ~ -"
+            )
+        self.is_generated = given is None
+        self.token = given or secrets.token_urlsafe(16)
+        self.free: tuple[Right, ...] = ()
+        if given is None:
+            self.free = ("look", "record") if is_loopback(host) else ("look",)
 
     def rights(self, token: str | None) -> tuple[Right, ...] | None:
         """Return the rights of a token; `None` if it is wrong."""
@@ -76,23 +70,15 @@ class Access:
         return _ALL if is_right else None
 
 
-def frame_ancestors(origins: Iterable[str]) -> str:
+def frame_ancestors(origins: Sequence[str]) -> str:
     """Return origins as a Content Security Policy takes them; `'none'` without any."""
-    return " ".join(map(_origin, origins)) or "'none'"
-
-
-def _origin(given: str) -> str:
-    scheme, _, authority = given.rstrip("/").partition("://")
-    try:
-        Authority.of(authority)
-    except ValueError:
-        authority = ""
-    if scheme.lower() not in ("http", "https") or not authority:
-        raise OptionError(
-            f"web-frame is {given!r}, expected the origin of a page, such as "
-            "http://homeassistant.local:8123"
-        )
-    return f"{scheme}://{authority}".lower()
+    for origin in origins:
+        if not is_origin(origin.rstrip("/")):
+            raise OptionError(
+                f"web-frame is {origin!r}, expected the origin of a page, such as "
+                "http://homeassistant.local:8123"
+            )
+    return " ".join(origin.rstrip("/").lower() for origin in origins) or "'none'"
 
 
 _HERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what users type
@@ -105,49 +91,39 @@ CLOSE_TIMEOUT_S: Final = 60.0
 """No wait is so long; a server that hangs does not keep the program."""
 
 
-@dataclass(frozen=True, slots=True)
 class PageAddress:
-    """Where the page is served, and to whom; see `frame_ancestors` for `framed_by`."""
+    """Where the page is served, and to whom; by default to this machine only.
 
-    host: str
-    port: int
-    hosts: Hosts
-    access: Access
-    framed_by: str = frame_ancestors(())
-    tls: ssl.SSLContext | None = None
+    Args:
+        names: further names of the server.
+        framed_by: origins whose pages may show it in theirs.
+        token: what `Access` needs; `None` has one generated.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         host: str = "127.0.0.1",
         port: int = 8765,
         *,
         names: Iterable[str] = (),
-        framed_by: Iterable[str] = (),
+        framed_by: Sequence[str] = (),
         token: str | None = None,
         tls: Tls | None = None,
-    ) -> Self:
-        """Parse what is typed; the default is reached from this machine only."""
-        return cls(
-            host,
-            port,
-            Hosts.of(host, names),
-            Access.of(token, host),
-            frame_ancestors(framed_by),
-            None if tls is None else tls.context(),
-        )
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.hosts = Hosts.of(host, names)
+        self.access = Access(token, host)
+        self.framed_by = frame_ancestors(framed_by)
+        self.tls = None if tls is None else tls.context()
 
 
 class WebView(Closing):
     """Serves the page on a thread of its own; an event sink for the captioner's thread.
 
     Args:
-        browser: where a browser's microphone is to go, if it may be used.
+        browser: source that a browser's microphone feeds, if it may be used.
         settings: what may be changed while they run, as it is at first.
-
-    Attributes:
-        broadcast: events for pages; used by the server's thread.
-        pieces: captions for players; used by the server's thread.
     """
 
     def __init__(
@@ -165,10 +141,11 @@ class WebView(Closing):
         self._port = place.port
         self._browser = browser
         self._controls = controls or Controls()
+        # Both are used by the server's thread only.
         self.broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
         self.pieces = MediaSegments(layout)
         self._meter = LevelMeter()
-        self._told_s = 0.0
+        self._sent_s = 0.0
         self._server: Any = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -180,7 +157,7 @@ class WebView(Closing):
 
     @property
     def address_for_others(self) -> str:
-        """Address for other machines; empty if it is served to this one only."""
+        """Address for other machines; empty without a network."""
         own = own_address(self._place.host) if self._place.host in _HERE else None
         return "" if own is None else self._at(own)
 
@@ -190,7 +167,7 @@ class WebView(Closing):
 
     @property
     def address_to_control(self) -> str:
-        """Return the address with the token, which grants all rights."""
+        """Address with the token, which grants all rights."""
         return f"{self.address}?token={self._place.access.token}"
 
     def open(self) -> Self:
@@ -223,12 +200,8 @@ class WebView(Closing):
             pieces=self.pieces,
             framed_by=place.framed_by,
         )
-        return HttpServer(
-            routes.make_caption_app(pages, place.hosts),
-            ConnectionLimiter(),
-            place.tls,
-            message_bytes=routes.MOST_BYTES,
-        )
+        app = routes.make_caption_app(pages, place.hosts)
+        return HttpServer(app, ConnectionLimiter(), place.tls, message_bytes=routes.MOST_BYTES)
 
     def close(self) -> None:
         loop, self._loop = self._loop, None
@@ -240,20 +213,17 @@ class WebView(Closing):
         """Hand an event to the server's thread."""
         if self._loop is not None:
             figures = self.figures() if isinstance(event, Completed) else None
-            self._loop.call_soon_threadsafe(self._take, event, figures)
+            self._loop.call_soon_threadsafe(self.broadcast.put, event, figures)
+            self._loop.call_soon_threadsafe(self.pieces.put, event)
 
     def come_to(self, heard_s: float) -> None:
         """Advance the stream, whether anything was said or not."""
-        if self._loop is not None and heard_s >= self._told_s + PIECE_S:
-            self._told_s = heard_s
+        if self._loop is not None and heard_s >= self._sent_s + PIECE_S:
+            self._sent_s = heard_s
             self._loop.call_soon_threadsafe(self.pieces.come_to, heard_s)
 
-    def _take(self, event: Event, figures: Message | None) -> None:
-        self.broadcast.put(event, figures)
-        self.pieces.put(event)
-
     def hear(self, audio: FloatArray) -> None:
-        """Show how loud `(n_samples,)` of the stream are."""
+        """Show the level of `(n_samples,)` of the stream."""
         level_db = self._meter.level_db(audio)
         if self._loop is not None and level_db is not None:
             self._loop.call_soon_threadsafe(self.broadcast.put_level, level_db)
@@ -279,7 +249,7 @@ class WebView(Closing):
         listener.close()
 
     async def _end(self) -> None:
-        """Pages that read are told; sockets of those that do not are cut."""
+        """Send the end to pages that read; cut the sockets of others."""
         self.pieces.end()
         self.broadcast.end()
         for _ in range(END_LOOKS):
