@@ -31,7 +31,7 @@ _BAD: Final = (
 
 
 class HttpProtocol(H11Protocol):
-    """Answers each request once, and tells its `Connection` whether a request is under way."""
+    """Answers each request once, and marks its `Connection` as busy or idle."""
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -44,7 +44,7 @@ class HttpProtocol(H11Protocol):
             self.transport.connection.set_idle()  # type: ignore[attr-defined]
 
     def handle_websocket_upgrade(self, event: Any) -> None:  # noqa: ANN401 - h11's
-        """Hand over to WebSocket; refuse what is no handshake, such as one with a body."""
+        """Hand over to WebSocket; refuse a request that is no handshake, such as one with a body."""
         super().handle_websocket_upgrade(event)
         websocket = self.transport.connection.inner  # type: ignore[attr-defined]
         if not websocket.handshake_initiated:
@@ -52,18 +52,17 @@ class HttpProtocol(H11Protocol):
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request; abort the answer to its head if one has begun.
+        """Refuse bytes that are no request; abort an answer that has begun.
 
         uvicorn would send a second answer, which is an error in the task or in the connection.
         """
         del msg
-        cycle, has_begun = self.cycle, False
+        cycle = self.cycle
+        if cycle is None or not cycle.response_started or cycle.response_complete:
+            self.transport.write(_BAD)
         if cycle is not None:
-            has_begun = cycle.response_started and not cycle.response_complete
             cycle.disconnected = True  # the application sees it, and what it sends is dropped
             cycle.message_event.set()
-        if not has_begun:
-            self.transport.write(_BAD)
         self.transport.close()
 
 
@@ -95,9 +94,7 @@ class WebSocket(WebSocketsSansIOProtocol):
 class HttpServer(uvicorn.Server):
     """Serves an ASGI application; signals are the program's.
 
-    Args:
-        message_bytes: most bytes of a WebSocket message.
-        pong_s: for a client's answer to a ping.
+    A WebSocket message has `message_bytes` at most; a client has `pong_s` to answer a ping.
     """
 
     def __init__(

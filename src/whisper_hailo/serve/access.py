@@ -1,26 +1,25 @@
-"""Access by HTTP: who may ask, how often and how much, and what refused clients are answered."""
+"""Access by HTTP: keys, hosts and limits of requests, and the answers to refused ones."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import hmac
-import ipaddress
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, WhisperHailoError
-from whisper_hailo.http.addresses import Hosts, Network, address_of
+from whisper_hailo.http.addresses import Hosts, address_of
 from whisper_hailo.serve.errors import (
     BadKeyError,
     BusyError,
@@ -39,7 +38,6 @@ from whisper_hailo.serve.quota import Quota, Reservation
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from fastapi.exceptions import RequestValidationError
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +54,10 @@ _FOR_WATCHERS: Final = frozenset({"/health", "/ready"})
 """Answered without a key and by any name: what watches over the server knows neither."""
 
 STALL_S: Final = 30.0
-"""So long a client may be silent in the middle of what it sends, or late in all."""
+"""Longest silence in a request's body, and longest delay behind the slowest rate."""
 
 _SLOWEST: Final = 4096
-"""Bytes a second; a client that sends less holds a place for no good."""
+"""Bytes a second."""
 
 _KEY_PROTOCOL: Final = "openai-insecure-api-key."
 """Before the key in what a browser calls a protocol; its own name for it is OpenAI's."""
@@ -68,7 +66,7 @@ _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class ApiKeys:
-    """The keys of `--api-key` and `--api-key-file`; without any, everyone may ask."""
+    """The keys of `--api-key` and `--api-key-file`; without any, no request needs one."""
 
     def __init__(self, safety: SafetyOptions) -> None:
         self._safety = safety
@@ -107,11 +105,10 @@ class AccessMiddleware:
     """ASGI middleware that refuses requests before they are read.
 
     Args:
-        hosts: names by which the server may be asked for.
         admit: holds a place for a request that sends something, and for what it stores.
         on_refusal: is called with the error of each refusal.
-        origins: pages of others that may ask.
-        keys: API keys; `None`: everyone may ask.
+        origins: pages of other servers that may call this one.
+        keys: API keys; `None` needs none.
         open_to_all: paths that need none, beside those for programs that watch over the server.
     """
 
@@ -136,7 +133,7 @@ class AccessMiddleware:
                 self._check(scope)
                 sends = scope.get("method") == "POST"
                 holder = self.admit(scope[CLIENT]) if sends else self.quota.reserve()
-                scope[STORED] = place.enter_context(holder)
+                stored = scope[STORED] = place.enter_context(holder)
             except (WhisperHailoError, HTTPException) as error:
                 self.on_refusal(error)
                 log_refused_request(scope, error)
@@ -144,19 +141,16 @@ class AccessMiddleware:
                 return
             if scope.get("method") == "HEAD":  # uvicorn leaves out the body of the answer
                 scope = {**scope, "method": "GET"}
-            body = _Body(receive, self.max_bytes, scope[STORED])
-            await self.app(scope, body.receive, send)
+            await self.app(scope, _limit_body(receive, self.max_bytes, stored), send)
 
     def _check(self, scope: Scope) -> None:
         """Refuse a request, or note its client."""
-        headers = {
-            key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]
-        }
+        headers = Headers(scope=scope)
         listed = headers.get("origin") in self.origins
         refusal = self.hosts.refusal(scope, any_page=listed or scope.get("method") in _READS)
         if refusal is not None and scope["path"] not in _FOR_WATCHERS:
             raise HTTPException(*refusal)
-        client = address_of((scope.get("client") or ("", 0))[0])
+        client = _peer(scope)
         if scope["path"] not in (*_FOR_WATCHERS, *self.open_to_all):
             if self.keys is not None:
                 client = self.keys.client(_sent_key(scope, headers)) or client
@@ -167,7 +161,11 @@ class AccessMiddleware:
             raise _too_large(self.max_bytes)
 
 
-def _sent_key(scope: Scope, headers: Mapping[str, str]) -> str:
+def _peer(scope: Scope) -> str:
+    return address_of((scope.get("client") or ("", 0))[0])
+
+
+def _sent_key(scope: Scope, headers: Headers) -> str:
     """Return the key of a request; a page's WebSocket has only its subprotocols to say it in."""
     for offered in scope.get("subprotocols", ()):
         if offered.startswith(_KEY_PROTOCOL):
@@ -176,68 +174,38 @@ def _sent_key(scope: Scope, headers: Mapping[str, str]) -> str:
     return key.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
 
 
-class _Body:
-    """What a client sends, within its limits."""
+def _limit_body(receive: Receive, max_bytes: int, stored: Reservation) -> Receive:
+    """Return a `receive` of ASGI that limits size and time of the body."""
+    begin_s, n_bytes, is_complete = time.monotonic(), 0, False
 
-    def __init__(self, receive: Receive, max_bytes: int, stored: Reservation) -> None:
-        self._receive = receive
-        self._max_bytes = max_bytes
-        self._stored = stored
-        self._begin_s = time.monotonic()
-        self._n_bytes = 0
-        self._done = False
-
-    async def receive(self) -> Message:
-        """Return the next message of ASGI."""
-        if self._done:
-            return await self._receive()
-        spent_s = time.monotonic() - self._begin_s - self._n_bytes / _SLOWEST
+    async def receive_limited() -> Message:
+        nonlocal n_bytes, is_complete
+        if is_complete:
+            return await receive()
+        spent_s = time.monotonic() - begin_s - n_bytes / _SLOWEST
         try:
             async with asyncio.timeout(max(0.0, STALL_S - max(0.0, spent_s))):
-                message: dict[str, Any] = dict(await self._receive())
+                message: dict[str, Any] = dict(await receive())
         except TimeoutError:
             raise HTTPException(408, f"too little came for {STALL_S:g} s; send it again") from None
-        self._n_bytes += len(message.get("body", b""))
-        self._done = not message.get("more_body", False)
-        if self._n_bytes > self._max_bytes:
-            raise HTTPException(413, str(_too_large(self._max_bytes)))
+        length = len(message.get("body", b""))
+        n_bytes += length
+        is_complete = not message.get("more_body", False)
+        if n_bytes > max_bytes:
+            raise HTTPException(413, str(_too_large(max_bytes)))
         try:
-            self._stored.take(len(message.get("body", b"")))
+            stored.take(length)
         except BusyError as error:
             raise HTTPException(503, str(error), {"Retry-After": str(error.retry_s)}) from None
         return message
+
+    return receive_limited
 
 
 def _too_large(max_bytes: int) -> TooLargeError:
     return TooLargeError(
         f"the request is larger than {max_bytes >> 20} MiB; send less, or a compressed format"
     )
-
-
-class TrustedProxies:
-    """ASGI middleware: `X-Forwarded-For` and `-Proto` (uvicorn's), `-Host` of trusted proxies."""
-
-    def __init__(self, app: ASGIApp, proxies: Collection[Network]) -> None:
-        self._proxies = proxies
-        trusted = [str(network) for network in proxies]
-        self._app = ProxyHeadersMiddleware(app, trusted)  # type: ignore[arg-type]  # its own types
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on as if its client had sent it to this server."""
-        if scope["type"] != "lifespan" and self._is_trusted(scope):
-            headers = dict(scope["headers"])
-            host = headers.get(b"x-forwarded-host", b"").split(b",")[0].strip()
-            if host:
-                others = [header for header in scope["headers"] if header[0] != b"host"]
-                scope = {**scope, "headers": [*others, (b"host", host)]}
-        await self._app(scope, receive, send)  # type: ignore[arg-type]
-
-    def _is_trusted(self, scope: Scope) -> bool:
-        try:
-            peer = ipaddress.ip_address(address_of((scope.get("client") or ("", 0))[0]))
-        except ValueError:
-            return False
-        return any(peer in network for network in self._proxies)
 
 
 _CODES: Final[dict[type[Exception], str]] = {
@@ -284,7 +252,7 @@ def log_refused_request(scope: Scope, error: Exception) -> None:
     """Log a request that failed before the engine took it, which logs all others itself."""
     if scope.get(SUBMITTED) or isinstance(error, ClientDisconnectedError):
         return
-    client = scope.get(CLIENT) or address_of((scope.get("client") or ("", 0))[0])
+    client = scope.get(CLIENT) or _peer(scope)
     why, method = body_of(error)["error"]["message"], scope.get("method", "WEBSOCKET")
     status, path = status_of(error), scope["path"]
     log_refusal("http", client, error, why, status=status, method=method, path=path)
@@ -300,18 +268,11 @@ def answer_failures(app: FastAPI) -> None:
             error = StorageFullError()
         request.app.state.metrics.failed(error)
         if isinstance(error, RequestValidationError):
-            param, message = _first_complaint(error)
-            error = HTTPException(400, message)
+            first = error.errors()[0]
+            param = next((str(part) for part in first["loc"][1:]), None)
+            error = HTTPException(400, f"{param or 'the request'}: {first['msg']}")
         log_refused_request(request.scope, error)
         return response_of(error, param)
 
     for kind in (WhisperHailoError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, failed)
-
-
-def _first_complaint(error: RequestValidationError) -> tuple[str | None, str]:
-    """Return the first parameter that is wrong, and what is wrong with it."""
-    first = error.errors()[0]
-    place = [str(part) for part in first["loc"][1:]]
-    param = place[0] if place else None
-    return param, f"{param or 'the request'}: {first['msg']}"

@@ -12,18 +12,13 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import Hosts
-from whisper_hailo.serve.access import (
-    AccessMiddleware,
-    ApiKeys,
-    TrustedProxies,
-    answer_failures,
-    body_of,
-)
+from whisper_hailo.serve.access import AccessMiddleware, ApiKeys, answer_failures, body_of
 from whisper_hailo.serve.metrics import CONTENT_TYPE
 from whisper_hailo.serve.options import Address, SafetyOptions
 from whisper_hailo.serve.request import Choices
@@ -41,12 +36,9 @@ from whisper_hailo.serve.worker import State
 from whisper_hailo.text.outputs import render
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {
-    "tracing": False,
-    "metrics": False,
-    "logs": False,
-    "operation_spans": False,
+    "tracing": False, "metrics": False, "logs": False, "operation_spans": False,
     "auto_configure": False,
-}
+}  # fmt: skip
 """Nothing is sent anywhere, whatever the environment says."""
 
 
@@ -72,11 +64,11 @@ def make_app(
     keys = ApiKeys(safety) if keys is None else keys
     app.state.metrics, app.state.keys = service.metrics, keys
     answer_failures(app)
-    for router in (
-        health_router, recordings.openai_router, realtime.router, recordings.media_router,
-        page_router,
-    ):  # fmt: skip
-        app.include_router(router(service))
+    app.include_router(health_router(service))
+    app.include_router(recordings.openai_router(service))
+    app.include_router(realtime.router(service))
+    app.include_router(recordings.media_router(service))
+    app.include_router(page_router(service))
     served: ASGIApp = AccessMiddleware(
         app,
         hosts=Hosts.of(address.host, safety.allow_host, "--allow-host"),
@@ -95,11 +87,14 @@ def make_app(
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
-    return TrustedProxies(served, safety.proxies) if safety.proxies else served
+    if safety.proxies:
+        trusted = [str(network) for network in safety.proxies]
+        served = ProxyHeadersMiddleware(served, trusted)  # type: ignore[arg-type,assignment]
+    return served
 
 
 def health_router(service: TranscriptionService) -> APIRouter:
-    """Return `/health`, `/ready` and `/metrics`, for programs that watch over the server."""
+    """Return `/health`, `/ready` and `/metrics`."""
     routes = APIRouter(tags=["operations"])
 
     @routes.get("/health", summary="Whether the program lives")
@@ -120,15 +115,10 @@ def health_router(service: TranscriptionService) -> APIRouter:
     return routes
 
 
-_SCRIPT: Final = "text/javascript"
-_FILES: Final = {
-    "/": ("index.html", "text/html"),
-    "/page/page.css": ("page.css", "text/css"),
-    "/page/page.js": ("page.js", _SCRIPT),
-    "/page/events.js": ("events.js", _SCRIPT),
-    "/page/result.js": ("result.js", _SCRIPT),
-    "/page/microphone.js": ("microphone.js", _SCRIPT),
-    "/page/recorder.js": ("recorder.js", _SCRIPT),
+_FOLDER: Final = resources.files("whisper_hailo.serve").joinpath("page")
+_TYPES: Final = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+_FILES: Final = {f"/page/{file.name}": file.name for file in _FOLDER.iterdir()} | {
+    "/": "index.html"
 }
 _ABOUT: Final = "/page/about.json"
 _HEADERS: Final = {
@@ -141,7 +131,7 @@ _HEADERS: Final = {
 }
 _SAVED_AS: Final = ("txt", "srt", "vtt", "json")
 _BYTES_PER_SECOND: Final = 2 * SAMPLE_RATE_HZ
-"""Of what the page records."""
+"""Of the page's recordings."""
 
 OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})
 """Where a user types an API key."""
@@ -153,8 +143,8 @@ def page_router(service: TranscriptionService) -> APIRouter:
     uploads = UploadHandler(service, "page")
 
     async def file(request: Request) -> Response:
-        name, kind = _FILES[request.scope["path"]]
-        content = resources.files("whisper_hailo.serve").joinpath("page", name).read_bytes()
+        name = _FILES[request.scope["path"]]
+        content, kind = _FOLDER.joinpath(name).read_bytes(), _TYPES[name.rpartition(".")[2]]
         return Response(content, media_type=kind, headers=_HEADERS)
 
     for path in _FILES:

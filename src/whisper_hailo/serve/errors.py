@@ -1,4 +1,4 @@
-"""Why a server turns a request away; nothing of it ends the program."""
+"""Errors of requests; none of them ends the program."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from typing import Final
 
 from whisper_hailo.core.errors import WhisperHailoError
 
-RETRY_S: Final = 1
-"""When to try again where there is no place now."""
-
 
 class RejectedError(WhisperHailoError):
-    """A request that is not taken up, or given up.
+    """A request that is refused, or given up.
 
     Attributes:
         kind: in one word, for the metrics.
-        retry_s: when it may be tried again; `None` where that is of no use.
+        retry_s: of `Retry-After`; `None` where a retry is of no use.
     """
 
     kind: str = "turned_away"
@@ -30,13 +27,13 @@ class RejectedError(WhisperHailoError):
 class BusyError(RejectedError):
     """The queue is full, or the server is about to end."""
 
-    kind, status, retry_s = "busy", 503, RETRY_S
+    kind, status, retry_s = "busy", 503, 1
 
 
 class TooManyError(RejectedError):
     """One client asks for too much at once, or too often."""
 
-    kind, status, retry_s = "too_many", 429, RETRY_S
+    kind, status, retry_s = "too_many", 429, 1
 
 
 class TooLargeError(RejectedError):

@@ -1,4 +1,4 @@
-"""What the server logs: a line per request, and so many lines of each kind."""
+"""Logs of the server: a line per request, and limits on lines that strangers cause."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,13 +16,13 @@ from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.errors import kind_of, outcome_of
 
 if TYPE_CHECKING:
-    from whisper_hailo.serve.jobs import Job
+    from whisper_hailo.serve.jobs import Job, Outcome
     from whisper_hailo.serve.request import Caller, StreamItemResult
 
 logger = logging.getLogger(__name__)
 _network = logging.getLogger(__name__ + ".network")
 
-_IGNORED: Final = ("ASGI callable returned without completing handshake.",)
+_IGNORED: Final = "ASGI callable returned without completing handshake."
 """uvicorn says this of every WebSocket that is refused."""
 
 _NETWORK_LOGGERS: Final = (
@@ -31,14 +30,6 @@ _NETWORK_LOGGERS: Final = (
 )  # fmt: skip
 
 PERIOD_S: Final = 60.0
-
-
-@dataclass(slots=True)
-class _Count:
-    """Messages of one kind within a period that began at `since_s`."""
-
-    since_s: float
-    n_messages: int = 0
 
 
 class RateLimit(logging.Filter):
@@ -58,39 +49,39 @@ class RateLimit(logging.Filter):
         self._most = most
         self._keep_traceback = keep_traceback
         self._now = now
-        self._counts: dict[tuple[str, type[BaseException | None]], _Count] = {}
+        # When the period of a kind began, and its messages since.
+        self._counts: dict[tuple[str, type[BaseException | None]], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a message passes; the first after some that did not says how many."""
-        if record.msg in _IGNORED:
+        if record.msg == _IGNORED:
             return False
         error = record.exc_info[1] if record.exc_info else None
         kind, now_s = (str(record.msg), type(error)), self._now()
-        count = self._counts.setdefault(kind, _Count(now_s))
-        n_dropped = 0
-        if now_s - count.since_s >= PERIOD_S:
-            n_dropped = max(0, count.n_messages - self._most)
-            count = self._counts[kind] = _Count(now_s)
-        count.n_messages += 1
-        if count.n_messages > self._most:
-            return False
-        what = (
-            "" if error is None or self._keep_traceback else f" ({type(error).__name__}: {error})"
-        )
-        more = f" ({n_dropped} more of the kind were not logged)" if n_dropped else ""
-        text = " ".join(f"{record.getMessage()}{what}{more}".split())
-        record.msg, record.args = "%s", (text,)
-        if not self._keep_traceback:
+        begin_s, n_messages = self._counts.get(kind, (now_s, 0))
+        text = record.getMessage()
+        if error is not None and not self._keep_traceback:
+            text += f" ({type(error).__name__}: {error})"
             record.exc_info = None
-        return True
+        if now_s - begin_s >= PERIOD_S:
+            if n_messages > self._most:
+                text += f" ({n_messages - self._most} more of the kind were not logged)"
+            begin_s, n_messages = now_s, 0
+        self._counts[kind] = begin_s, n_messages + 1
+        record.msg, record.args = "%s", (" ".join(text.split()),)
+        return n_messages < self._most
 
 
 @contextmanager
 def rate_limited_network_log() -> Iterator[None]:
-    """Limit what the event loop and its servers log of connections: strangers decide how much."""
+    """Limit what the event loop and its servers log of connections."""
+
+    def log_exception(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        _network.error(context["message"], exc_info=context.get("exception"))
+
     loop = asyncio.get_running_loop()
     handler = loop.get_exception_handler()
-    loop.set_exception_handler(_log_exception)
+    loop.set_exception_handler(log_exception)
     limit, loggers = RateLimit(), [logging.getLogger(name) for name in _NETWORK_LOGGERS]
     for limited in loggers:
         limited.addFilter(limit)
@@ -100,11 +91,6 @@ def rate_limited_network_log() -> Iterator[None]:
         loop.set_exception_handler(handler)
         for limited in loggers:
             limited.removeFilter(limit)
-
-
-def _log_exception(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what no task takes care of."""
-    _network.error(context["message"], exc_info=context.get("exception"))
 
 
 _MOST_REFUSALS: Final = 60
@@ -126,37 +112,32 @@ class RequestLog:
         self._model = model
         self._log_text = log_text
 
-    def done(self, job: Job, transcript: Transcript | None, now_s: float) -> None:
-        """A job is over; `transcript` is `None` where it failed, and of looks of live streams."""
+    def done(self, job: Job, outcome: Outcome | None, now_s: float) -> None:
+        """Log a job that is over; `outcome` is `None` where it failed."""
         fields: dict[str, Any] = {"took_s": round(now_s - job.asked_s, 3)}
-        if transcript is not None:
+        if isinstance(outcome, Transcript):
             fields |= {
-                "audio_s": round(transcript.duration_s, 3),
-                "language": transcript.language,
-                "segments": len(transcript.segments),
+                "audio_s": round(outcome.duration_s, 3),
+                "language": outcome.language,
+                "segments": len(outcome.segments),
+                "text": outcome.text,
             }
-        text = None if transcript is None else transcript.text
-        # Looks come several times a second.
+        # Partials come several times a second.
         level = logging.DEBUG if job.is_partial else logging.INFO
-        self._tell(level, job.caller, job.failure, fields, text)
+        self._log(level, job.caller, job.failure, fields)
 
     def heard(self, item: StreamItemResult) -> None:
-        """An item of a live stream is over."""
-        fields = {"audio_s": round(item.seconds, 3), "language": item.language}
-        self._tell(logging.INFO, item.caller, item.failure, fields, item.text)
+        """Log an item of a live stream that is over."""
+        fields = {"audio_s": round(item.seconds, 3), "language": item.language, "text": item.text}
+        self._log(logging.INFO, item.caller, item.failure, fields)
 
-    def _tell(
-        self,
-        level: int,
-        caller: Caller,
-        failure: Exception | None,
-        fields: dict[str, Any],
-        text: str | None,
+    def _log(
+        self, level: int, caller: Caller, failure: Exception | None, fields: dict[str, Any]
     ) -> None:
         head = {"api": caller.api, "client": caller.client, "outcome": outcome_of(failure)}
         fields = head | {"model": self._model} | fields
-        if self._log_text and text is not None:
-            fields["text"] = text
+        if not self._log_text:
+            fields.pop("text", None)
         fault = isinstance(failure, DeviceError) or not isinstance(
             failure, WhisperHailoError | None
         )
@@ -170,17 +151,12 @@ def log_refusal(api: str, client: str, error: BaseException, why: str, **fields:
     `why` is the message that the client gets; faults of ours have a traceback.
     """
     named = {"api": api, "client": client, "outcome": kind_of(error), **fields, "why": why}
-    level = logging.ERROR if fields.get("status") == 500 else logging.INFO
-    content = {name: _printable(value) for name, value in named.items()}
+    # Short and in one line: strangers decide what is in it.
+    content = {name: ascii(str(value))[1:-1][:_LONGEST_VALUE] for name, value in named.items()}
+    is_fault = fields.get("status") == 500
+    level = logging.ERROR if is_fault else logging.INFO
     extra = {_FIELDS: content}
-    refusals.log(
-        level, "%s", _line(content), extra=extra, exc_info=level == logging.ERROR and error
-    )
-
-
-def _printable(value: object) -> str:
-    """Return a value as one short line: strangers decide what is in it."""
-    return ascii(str(value))[1:-1][:_LONGEST_VALUE]
+    refusals.log(level, "%s", _line(content), extra=extra, exc_info=is_fault and error)
 
 
 def _line(fields: dict[str, Any]) -> str:

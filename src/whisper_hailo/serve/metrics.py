@@ -71,25 +71,25 @@ class Metrics:
             return
         self._celsius.append(celsius)
         if len(self._celsius) == 1:
-            gauge = self._make(Gauge, "chip_celsius", "Temperature of the chip.")
-            gauge.set_function(self._chip_celsius)
 
-    def _chip_celsius(self) -> float:
-        """Return the temperature by the first model that is loaded; NaN without one."""
-        known = (celsius() for celsius in self._celsius)
-        return next((now for now in known if now is not None), nan)
+            def chip_celsius() -> float:
+                """Return the temperature by the first model that is loaded."""
+                known = (celsius() for celsius in self._celsius)
+                return next((now for now in known if now is not None), nan)
+
+            gauge = self._make(Gauge, "chip_celsius", "Temperature of the chip.")
+            gauge.set_function(chip_celsius)
 
     def state(self, model: str, state: str) -> None:
-        """A model is in another state now."""
         for other in _STATES:
             self._state.labels(model, other).set(other == state)
 
     def failed(self, error: BaseException) -> None:
-        """A request failed; counted by the kind of its error."""
+        """Count a request that failed by the kind of its error."""
         self._errors.labels(kind_of(error)).inc()
 
     def done(self, job: Job, outcome: Outcome | None, now_s: float) -> None:
-        """A job is over; `outcome` is `None` where it failed."""
+        """Count a job that is over; `outcome` is `None` where it failed."""
         became = outcome_of(job.failure)
         if job.is_partial:
             self._looks.labels(became).inc()
@@ -109,10 +109,10 @@ class Metrics:
             self._rtfx.set(outcome.duration_s / max(took_s, 1e-6))
 
     def heard(self, item: StreamItemResult) -> None:
-        """An item of a live stream is over."""
+        """Count an item of a live stream that is over."""
         self._requests.labels(item.caller.api, outcome_of(item.failure)).inc()
         self._audio.inc(item.seconds)
 
     def page(self) -> bytes:
-        """All of it, in Prometheus's own format."""
+        """Return all metrics in Prometheus's own format."""
         return generate_latest(self.registry)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from whisper_hailo.serve.errors import BusyError, TooManyError
@@ -17,9 +17,9 @@ _MAX_CLIENTS: Final = 4096
 
 
 class Quota:
-    """What all clients take of a server: requests a minute and at once, live streams, bytes.
+    """Requests a minute and at once, live streams, and bytes of all clients; thread-safe.
 
-    Thread-safe: recordings are decoded on threads. Bytes are those of uploads and their samples.
+    Bytes are those of uploads and their samples.
     """
 
     def __init__(
@@ -59,12 +59,10 @@ class Quota:
         with self._slot(self._requests, client, most, each, "requests"), self.reserve() as stored:
             yield stored
 
-    @contextmanager
-    def live(self, client: str) -> Iterator[None]:
+    def live(self, client: str) -> AbstractContextManager[None]:
         """Hold a place for a live stream as long as the block lasts; one client has half."""
         most = self._limits.live
-        with self._slot(self._live, client, most, (most + 1) // 2, "live streams"):
-            yield
+        return self._slot(self._live, client, most, (most + 1) // 2, "live streams")
 
     @contextmanager
     def _slot(

@@ -13,8 +13,8 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import Supervisor
@@ -41,24 +41,29 @@ WYOMING_SERVICE: Final = "_wyoming._tcp.local."
 _ADVICE: Final = "give another port, or an address that this machine has"
 
 
-@dataclass(eq=False)
 class Server:
     """Serves HTTP and Wyoming for a service with open models, which `run` closes.
 
     `serving` is called once with each address that is served.
     """
 
-    service: TranscriptionService
-    listeners: Listeners
-    _: KW_ONLY
-    listen: ListenOptions
-    safety: SafetyOptions
-    serving: Callable[[str], None]
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        service: TranscriptionService,
+        listeners: Listeners,
+        *,
+        listen: ListenOptions,
+        safety: SafetyOptions,
+        serving: Callable[[str], None],
+    ) -> None:
+        self._service = service
+        self._http, self._wyoming = listeners
+        self._listen = listen
+        self._safety = safety
+        self._serving = serving
         self._keys: ApiKeys | None = None
         self._supervisor = Supervisor()
-        self._connections = ConnectionLimiter(self.service.limits.connections, self.safety.proxies)
+        self._connections = ConnectionLimiter(service.limits.connections, safety.proxies)
 
     async def run(self) -> None:
         """Serve until a signal; then drain within the time-out."""
@@ -73,33 +78,36 @@ class Server:
         try:
             async with AsyncExitStack() as stack:
                 stack.enter_context(rate_limited_network_log())
-                if self.listeners.http is not None:
-                    await self._open_http(self.listeners.http, stack)
+                if self._http is not None:
+                    await self._open_http(self._http, stack)
                 else:
                     logger.info("only Wyoming is served; --http HOST:PORT adds OpenAI's API")
-                if self.listeners.wyoming is not None:
-                    await self._open_wyoming(self.listeners.wyoming, stack)
+                if self._wyoming is not None:
+                    await self._open_wyoming(self._wyoming, stack)
                 watchdog = asyncio.create_task(self._watch())
                 stack.callback(watchdog.cancel)
-                await self.service.ending.wait()
+                await self._service.ending.wait()
                 self._supervisor.stopping()
-                await self._drain()
+                models = self._service.models
+                self._service.close()
+                if not await asyncio.to_thread(models.wait_until_empty, self._listen.drain_s):
+                    logger.warning("%d requests were given up", models.n_unfinished)
         finally:
             for number in handlers:
                 loop.remove_signal_handler(number)
-            await asyncio.to_thread(self.service.models.close)
+            await asyncio.to_thread(self._service.models.close)
 
     def _end(self) -> None:
         """End; asked a second time, without waiting for anything."""
-        if self.service.ending.is_set():
+        if self._service.ending.is_set():
             raise KeyboardInterrupt
-        logger.info("ending: requests under way have %g s", self.listen.drain_s)
-        self.service.ending.set()
+        logger.info("ending: requests under way have %g s", self._listen.drain_s)
+        self._service.ending.set()
 
     async def _watch(self) -> None:
         """Tell the service manager that the server is ready, then that it is alive."""
         self._supervisor.ready("serving")
-        while self.service.models.is_alive:
+        while self._service.models.is_alive:
             self._supervisor.alive()
             await asyncio.sleep(_ALIVE_S)
 
@@ -110,34 +118,22 @@ class Server:
         else:
             self._end()
 
-    async def _drain(self) -> None:
-        """Take no new request, and wait for those under way."""
-        models = self.service.models
-        self.service.close()
-        if not await asyncio.to_thread(models.wait_until_empty, self.listen.drain_s):
-            logger.warning("%d requests were given up", models.n_unfinished)
-
     async def _open_http(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.http.server import HttpServer
         from whisper_hailo.serve.access import ApiKeys
         from whisper_hailo.serve.app import make_app
         from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
 
-        keys = self._keys = ApiKeys(self.safety)
-        app = make_app(self.service, listener.address, self.safety, keys)
+        keys = self._keys = ApiKeys(self._safety)
+        app = make_app(self._service, listener.address, self._safety, keys)
         if not keys and not is_loopback(listener.address.host):
             logger.warning(
                 "%s is open to the network without an API key: everyone who reaches it may use it; "
                 "give --api-key-file, or listen at 127.0.0.1",
                 listener,
             )
-        server = HttpServer(
-            app,
-            self._connections,
-            self.safety.tls.context(),
-            message_bytes=MOST_BYTES,
-            pong_s=PONG_S,
-        )
+        tls = self._safety.tls.context()
+        server = HttpServer(app, self._connections, tls, message_bytes=MOST_BYTES, pong_s=PONG_S)
         listener.socket.listen()
         task = asyncio.create_task(server.serve(sockets=[listener.socket]))
 
@@ -146,19 +142,21 @@ class Server:
             await task
 
         stack.push_async_callback(close)
-        self.serving(str(listener))
+        self._serving(str(listener))
 
     async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.serve.routes.wyoming import WyomingServer
 
-        wyoming = WyomingServer(self.service, self._connections, finds_end=self.listen.endpointing)
+        wyoming = WyomingServer(
+            self._service, self._connections, finds_end=self._listen.endpointing
+        )
         server = await wyoming.serve(listener.socket)
         stack.push_async_callback(wyoming.close)
         stack.callback(server.close)
-        self.serving(str(listener))
-        if self.listen.zeroconf is not None:
+        self._serving(str(listener))
+        if self._listen.zeroconf is not None:
             port = listener.socket.getsockname()[1]
-            announced = announce(self.listen.zeroconf, listener.address.host, port)
+            announced = announce(self._listen.zeroconf, listener.address.host, port)
             await stack.enter_async_context(announced)
 
 
@@ -175,12 +173,8 @@ class Listener:
         return f"{self.scheme}://{Address(self.address.host, port)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Listeners:
-    """The open sockets of HTTP and Wyoming."""
-
-    http: Listener | None
-    wyoming: Listener | None
+Listeners: TypeAlias = tuple[Listener | None, Listener | None]
+"""Of HTTP and of Wyoming."""
 
 
 @contextmanager
@@ -195,7 +189,7 @@ def bound(listen: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
             return Listener(address, stack.enter_context(taken), scheme)
 
         http = open_socket(listen.http, "https" if tls else "http")
-        yield Listeners(http, open_socket(listen.wyoming, "tcp"))
+        yield http, open_socket(listen.wyoming, "tcp")
 
 
 @asynccontextmanager
@@ -221,7 +215,7 @@ async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
     service = AsyncServiceInfo(
         WYOMING_SERVICE,
         f"{name}.{WYOMING_SERVICE}",
-        parsed_addresses=given or sorted(await _own_addresses(zeroconf)),
+        parsed_addresses=given or await _own_addresses(zeroconf),
         port=port,
         server=f"{socket.gethostname()}.local.",
     )
@@ -234,10 +228,11 @@ async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
         await zeroconf.async_close()
 
 
-async def _own_addresses(zeroconf: AsyncZeroconf) -> set[str]:
+async def _own_addresses(zeroconf: AsyncZeroconf) -> list[str]:
     """Return the addresses of the network cards."""
     await zeroconf.zeroconf.async_wait_for_start()
     senders = zeroconf.zeroconf.engine.senders
     found = {str(sender.sock_name[0]) for sender in senders}
     addresses = {each for each in found if not ipaddress.ip_address(each).is_unspecified}
-    return {each for each in addresses if not ipaddress.ip_address(each).is_loopback} or addresses
+    outside = {each for each in addresses if not ipaddress.ip_address(each).is_loopback}
+    return sorted(outside or addresses)

@@ -15,7 +15,7 @@ import numpy as np
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray, Segment, Transcript
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.engine import TranscriberEngine
 from whisper_hailo.serve.errors import (
@@ -40,14 +40,14 @@ logger = logging.getLogger(__name__)
 
 _WARM_UPS: Final = 3
 _CHIP: Final = "temperature_c"
-"""What an encoder on a chip can tell."""
+"""Attribute of an encoder on a chip."""
 
 _CLOSED_S: Final = 60.0
-"""No wait is so long; an engine that hangs does not keep the program."""
+"""An engine that hangs does not keep the program for longer."""
 
 
 class State(Enum):
-    """How far the engine is."""
+    """State of a model."""
 
     LOADING = "loading"
     READY = "ready"
@@ -59,11 +59,11 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How much the engine takes on.
+    """How a worker loads and runs its model.
 
     Attributes:
-        release_after_s: so long without a request gives the model's memory back; `None` never does.
-        loads_at_once: the model is loaded when the worker opens, not when it is first asked for.
+        release_after_s: idle time after which the model is released; `None` never does.
+        loads_at_once: load the model when the worker opens, not with its first request.
     """
 
     batch_size: int = 8
@@ -145,7 +145,7 @@ class Worker(Closing):
     def transcribe_partial(
         self, running: PartialBuffer, options: DecodingOptions, caller: Caller, emit: EventCallback
     ) -> PartialJob:
-        """Transcribe live audio, before all that is not live."""
+        """Transcribe live audio, before all other requests."""
         run = self.transcriber.run(options, self.defaults.long, self._options.batch_size)
         job = run.recording_of(PartialJob, running.audio, priority=Priority.LIVE)
         job.request = run.request(running)
@@ -162,12 +162,12 @@ class Worker(Closing):
         return job
 
     def record_item(self, item: StreamItemResult) -> None:
-        """An item of a live stream is over. From any thread."""
+        """Count and log an item of a live stream that is over. From any thread."""
         self.metrics.heard(item)
         self._log.heard(item)
 
     def leave(self, job: Job) -> None:
-        """Release the place of a job whose client has gone. From any thread."""
+        """Cancel a job, and free its place. From any thread."""
         job.leave()
         self.queue.done(job)
 
@@ -202,11 +202,9 @@ class Worker(Closing):
             wanted = self.queue.wait_for_more()
 
     def _celsius(self) -> float | None:
-        """Temperature of the chip that the encoder runs on; `None` while it is not open."""
-        if self.state is not State.READY:
-            return None
-        celsius: float | None = getattr(self.transcriber.encoder, _CHIP)
-        return celsius
+        """Return the temperature of the encoder's chip; `None` while it is not open."""
+        is_ready = self.state is State.READY
+        return getattr(self.transcriber.encoder, _CHIP) if is_ready else None
 
     def _set(self, state: State) -> None:
         self.state = state
@@ -232,11 +230,10 @@ class Worker(Closing):
         run = self._runs.pop(job, None)
         if run is None:  # reported when the schedule broke
             return
-        outcome = None if job.failure else job.outcome(run)
+        outcome, now_s = None if job.failure else job.outcome(run), time.monotonic()
         self.queue.done(job)
-        transcript, now_s = outcome if isinstance(outcome, Transcript) else None, time.monotonic()
         self.metrics.done(job, outcome, now_s)
-        self._log.done(job, transcript, now_s)
+        self._log.done(job, outcome, now_s)
         job.free_audio()
         if job.failure is not None:
             # Its frames hold the job, which holds the audio, until the cyclic collector runs.
@@ -267,7 +264,7 @@ class Worker(Closing):
 class EngineCaptions(TranscriberEngine):
     """A `TranscriberEngine` whose buffers are decoded by a worker, together with other requests.
 
-    `transcribe` waits for the worker, so it is called on a thread of its own.
+    `transcribe` blocks until the worker is done.
     """
 
     def __init__(
@@ -295,7 +292,7 @@ class EngineCaptions(TranscriberEngine):
 
         job = self._job = self._worker.transcribe_partial(buffer, options, self._caller, emit)
         try:
-            if self._left:  # before there was a job to leave
+            if self._left:  # before there was a job to cancel
                 raise ClientDisconnectedError("the client left")
             return result.result(self._deadline_s)
         except TimeoutError:
@@ -306,7 +303,7 @@ class EngineCaptions(TranscriberEngine):
             self._worker.leave(job)
 
     def leave(self) -> None:
-        """Cancel the running buffer: the client has disconnected. From any thread."""
+        """Cancel the running buffer. From any thread."""
         self._left = True
         if self._job is not None:
             self._job.leave()
