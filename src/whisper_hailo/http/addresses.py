@@ -19,8 +19,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
 
-_BACKLOG: Final = 1024
-"""Connections that the system keeps until they are accepted."""
+_BACKLOG: Final = 1024  # connections that the system keeps until they are accepted
 
 
 def listen(host: str, port: int, shown: str, advice: str) -> socket.socket:

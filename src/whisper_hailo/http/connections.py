@@ -149,7 +149,6 @@ class Connection(asyncio.Protocol):
             self._set_timer(IDLE_S if seconds is None else seconds)
 
     def abort(self) -> None:
-        """Close the connection at once."""
         self._limiter.release(self)
         self._transport.abort()
 
@@ -163,7 +162,6 @@ class Connection(asyncio.Protocol):
             return True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a place, or refuse the connection."""
         self._transport = transport
         if not self._limiter.admit(self, transport.get_extra_info("peername")[0]):
             if self._tls is None:
@@ -202,7 +200,6 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def pause_reading(self) -> None:
-        """Read no more until `resume_reading`."""
         self._reading_paused = True
         self._transport.pause_reading()
 

@@ -21,8 +21,7 @@ from whisper_hailo.http.connections import Connection, ConnectionLimiter
 
 _KEEP_ALIVE_S: Final = 5
 PING_S: Final = 20.0
-_CLOSED_S: Final = 5
-"""For answers under way when the server ends."""
+_CLOSED_S: Final = 5  # for answers under way when the server ends
 
 _BAD: Final = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
@@ -44,7 +43,7 @@ class HttpProtocol(H11Protocol):
             self.transport.connection.set_idle()  # type: ignore[attr-defined]
 
     def handle_websocket_upgrade(self, event: Any) -> None:  # noqa: ANN401 - h11's
-        """Hand over to WebSocket; refuse a request that is no handshake, such as one with a body."""
+        """Hand over to WebSocket; refuse what is no handshake, such as a request with a body."""
         super().handle_websocket_upgrade(event)
         websocket = self.transport.connection.inner  # type: ignore[attr-defined]
         if not websocket.handshake_initiated:

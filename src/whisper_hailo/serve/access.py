@@ -56,8 +56,7 @@ _FOR_WATCHERS: Final = frozenset({"/health", "/ready"})
 STALL_S: Final = 30.0
 """Longest silence in a request's body, and longest delay behind the slowest rate."""
 
-_SLOWEST: Final = 4096
-"""Bytes a second."""
+_SLOWEST: Final = 4096  # bytes a second
 
 _KEY_PROTOCOL: Final = "openai-insecure-api-key."
 """Before the key in what a browser calls a protocol; its own name for it is OpenAI's."""
@@ -124,7 +123,6 @@ class AccessMiddleware:
     max_bytes: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return

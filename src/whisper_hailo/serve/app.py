@@ -130,8 +130,7 @@ _HEADERS: Final = {
     "Cache-Control": "no-cache",
 }
 _SAVED_AS: Final = ("txt", "srt", "vtt", "json")
-_BYTES_PER_SECOND: Final = 2 * SAMPLE_RATE_HZ
-"""Of the page's recordings."""
+_BYTES_PER_SECOND: Final = 2 * SAMPLE_RATE_HZ  # of the page's recordings
 
 OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})
 """Where a user types an API key."""

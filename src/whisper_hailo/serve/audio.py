@@ -33,11 +33,8 @@ FULL_SCALE: Final = np.float32(32_768)
 """Of samples of 16 bits."""
 
 _BLOCK_SAMPLES: Final = 30 * SAMPLE_RATE_HZ
-_SMALL_BYTES: Final = 4 << 20
-"""So much needs no disk, which may be full."""
-
-_DECODERS: Final = 2
-"""Recordings decoded at once; each may need a process."""
+_SMALL_BYTES: Final = 4 << 20  # so much needs no disk, which may be full
+_DECODERS: Final = 2  # recordings decoded at once; each may need a process
 
 
 @dataclass(frozen=True, slots=True)

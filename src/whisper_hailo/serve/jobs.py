@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 from whisper_hailo.core.types import BufferText, Segment, Transcript
@@ -35,16 +34,12 @@ class Job(Recording):
 
     caller: Caller
     emit: EventCallback
+    asked_s: float
+    begun_s = 0.0
     is_partial = False
-
-    def __init__(self, *of_recording: Any, **named: Any) -> None:  # noqa: ANN401 - those of `Recording`
-        super().__init__(*of_recording, **named)
-        self.asked_s = time.monotonic()
-        self.begun_s = 0.0
-        self._n_emitted = 0
+    _n_emitted = 0
 
     def outcome(self, run: TranscriptionRun) -> Outcome:
-        """Return the transcript or text, once the job is done."""
         return run.transcript(self)
 
     def leave(self, why: Exception | None = None) -> None:
@@ -112,14 +107,6 @@ class PartialJob(Job):
         return run.text(self._result)
 
 
-@dataclass(slots=True)
-class _Client:
-    """One client: what it has had, and the jobs that it waits for."""
-
-    share: FairShare
-    jobs: set[Job] = field(default_factory=set)
-
-
 class JobQueue:
     """The jobs of all clients: the `WindowSource` of the engine's schedule.
 
@@ -132,7 +119,7 @@ class JobQueue:
     def __init__(self, rest_s: float | None = None) -> None:
         self._rest_s = rest_s
         self._new: list[Job] = []
-        self._clients: dict[str, _Client] = {}
+        self._clients: dict[str, set[Job]] = {}  # those that have unfinished jobs
         self._changed = threading.Condition()
         self._closed = self._ended = self._releasing = False
         self.n_live = 0
@@ -166,25 +153,25 @@ class JobQueue:
             is_refused = self._is_over if job.is_partial else self._closed
             if is_refused:
                 raise BusyError("the server is about to end; try again when it is back")
-            name = job.caller.client
-            if name not in self._clients:
-                had = [other.share.n_windows for other in self._clients.values()]
-                self._clients[name] = _Client(FairShare(min(had, default=0)))
-            client = self._clients[name]
-            job.share = client.share
-            client.jobs.add(job)
+            own = self._clients.get(job.caller.client)
+            if own:
+                job.share = next(iter(own)).share
+            else:
+                had = [other.share.n_windows for other in self.unfinished]
+                job.share = FairShare(min(had, default=0))
+            self._clients.setdefault(job.caller.client, set()).add(job)
             self._new.append(job)
             self.used_s = time.monotonic()
             self._changed.notify_all()
 
     def done(self, job: Job) -> None:
-        """A job is over, or left, and its place is free."""
+        """Free the place of a job that is over, or left."""
         with self._changed:
-            client = self._clients.get(job.caller.client)
-            if client is None or job not in client.jobs:
+            own = self._clients.get(job.caller.client, set())
+            if job not in own:
                 return
-            client.jobs.remove(job)
-            if not client.jobs:
+            own.remove(job)
+            if not own:
                 del self._clients[job.caller.client]
             self.used_s = time.monotonic()
             self._changed.notify_all()
@@ -239,7 +226,6 @@ class JobQueue:
         return self._ended or (self._closed and not self.n_live)
 
     def wait_until_empty(self, timeout_s: float) -> bool:
-        """Return whether all jobs and live streams end in time."""
         with self._changed:
             return self._changed.wait_for(lambda: not (self._clients or self.n_live), timeout_s)
 
@@ -254,7 +240,7 @@ class JobQueue:
     @property
     def unfinished(self) -> list[Job]:
         with self._changed:
-            return [job for client in self._clients.values() for job in client.jobs]
+            return [job for jobs in self._clients.values() for job in jobs]
 
     @property
     def n_unfinished(self) -> int:

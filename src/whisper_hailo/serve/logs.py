@@ -93,8 +93,7 @@ def rate_limited_network_log() -> Iterator[None]:
             limited.removeFilter(limit)
 
 
-_MOST_REFUSALS: Final = 60
-"""Lines a minute of requests that were refused."""
+_MOST_REFUSALS: Final = 60  # lines a minute of requests that were refused
 
 _LONGEST_VALUE: Final = 240
 

@@ -109,10 +109,8 @@ class Metrics:
             self._rtfx.set(outcome.duration_s / max(took_s, 1e-6))
 
     def heard(self, item: StreamItemResult) -> None:
-        """Count an item of a live stream that is over."""
         self._requests.labels(item.caller.api, outcome_of(item.failure)).inc()
         self._audio.inc(item.seconds)
 
     def page(self) -> bytes:
-        """Return all metrics in Prometheus's own format."""
         return generate_latest(self.registry)

@@ -12,8 +12,7 @@ from typing import Final
 from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.options import LimitOptions
 
-_MAX_CLIENTS: Final = 4096
-"""Whose rates are remembered."""
+_MAX_CLIENTS: Final = 4096  # whose rates are remembered
 
 
 class Quota:
@@ -35,7 +34,6 @@ class Quota:
 
     @property
     def n_live(self) -> int:
-        """Live streams under way."""
         return self._live.total()
 
     def count_request(self, client: str) -> None:

@@ -23,8 +23,7 @@ MAX_HOTWORDS_LETTERS: Final = 32 << 10
 """A thousand names."""
 
 _LEAST_TEMPERATURE: Final = 1e-3
-_SHORT_S: Final = 30.0
-"""A command, a message: what Whisper itself hears at once."""
+_SHORT_S: Final = 30.0  # A command, a message: what Whisper itself hears at once
 
 
 class Priority(IntEnum):
@@ -124,7 +123,6 @@ class RequestDefaults:
     fallback: float = FALLBACK_STEP
 
     def with_choices(self, choices: Choices) -> tuple[DecodingOptions, LongOptions]:
-        """Return the options of one request."""
         options, long = self.options, self.long
         prompts = options.prompts
         if choices.prompt and choices.prompt.strip():

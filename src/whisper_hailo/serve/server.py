@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_ALIVE_S: Final = 0.1
-"""Interval of watchdog notifications."""
+_ALIVE_S: Final = 0.1  # interval of watchdog notifications
 
 PONG_S: Final = 300.0
 """A client that sends faster than it is heard is not read for a while, nor are its pongs."""
@@ -229,7 +228,6 @@ async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
 
 
 async def _own_addresses(zeroconf: AsyncZeroconf) -> list[str]:
-    """Return the addresses of the network cards."""
     await zeroconf.zeroconf.async_wait_for_start()
     senders = zeroconf.zeroconf.engine.senders
     found = {str(sender.sock_name[0]) for sender in senders}

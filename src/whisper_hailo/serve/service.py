@@ -51,8 +51,7 @@ from whisper_hailo.transcription.transcriber import Transcriber
 WHISPER_1: Final = "whisper-1"
 _OPENAI_MODEL: Final = re.compile(r"gpt-4o(-mini)?-transcribe(-\d{4}-\d\d-\d\d)?")
 
-_MAX_HINTS: Final = 1000
-"""More do not fit in any model's prompt."""
+_MAX_HINTS: Final = 1000  # more do not fit in any model's prompt
 
 _LOADED_PER_WEIGHT: Final = 1.3
 """Memory of a loaded model per byte of its weights: base takes 167 MiB, its weights 128."""
@@ -156,7 +155,6 @@ class ModelRegistry(Closing):
         return all(model.worker.is_alive for model in self.models)
 
     def wait_until_empty(self, timeout_s: float) -> bool:
-        """Return whether all requests and live streams end in time."""
         deadline_s = time.monotonic() + timeout_s
         return all(
             model.worker.queue.wait_until_empty(max(0.0, deadline_s - time.monotonic()))
@@ -229,6 +227,8 @@ class Ticket:
     """A request that was taken up: its segments as they are final, then its transcript."""
 
     transcript: Transcript
+    worker: Worker
+    job: Job
 
     def __init__(self, duration_s: float, deadline_s: float) -> None:
         self.duration_s = duration_s
@@ -269,28 +269,16 @@ class Ticket:
                 yield blank + segment.text, segment
                 blank = "" if segment.language in UNSPACED_LANGUAGES else " "
 
-    async def result(self) -> Transcript:
+    async def result(self, priority: Priority | None = None) -> Transcript:
+        """Return the transcript, which may be more urgent now."""
+        if priority is not None:
+            self.job.priority = priority
         async for _ in self.segments():
             pass
         return self.transcript
 
-
-@dataclass(frozen=True, slots=True)
-class EarlyTranscript:
-    """The text of a command that may not be over yet, under way or done."""
-
-    worker: Worker
-    ticket: Ticket
-    job: Job
-    priority: Priority
-
-    async def result(self) -> Transcript:
-        """Return the transcript, now as urgent as any command's."""
-        self.job.priority = self.priority
-        return await self.ticket.result()
-
     def leave(self) -> None:
-        """Give it up: more was said, or the client has left."""
+        """Cancel the job, unless it is done."""
         self.worker.leave(self.job)
 
 
@@ -339,32 +327,33 @@ class TranscriptionService:
         self.models.find(choices.model).worker.record_item(item)
 
     def is_idle(self) -> bool:
-        """Return whether no model has anything to do."""
         return not any(model.worker.queue.unfinished for model in self.models.models)
 
-    def begin_early(self, audio: FloatArray, choices: Choices, caller: Caller) -> EarlyTranscript:
+    def begin_early(self, audio: FloatArray, choices: Choices, caller: Caller) -> Ticket:
         """Begin with a command that may not be over yet; everything else goes first."""
-        return EarlyTranscript(*self._begin(audio, choices, caller, is_early=True), caller.priority)
+        return self._begin(audio, choices, caller, is_early=True)
 
     @asynccontextmanager
     async def submit(
         self, audio: FloatArray, choices: Choices, caller: Caller
     ) -> AsyncIterator[Ticket]:
         """Transcribe `(n_samples,)` at 16 kHz; what is not done when the block ends is given up."""
-        worker, ticket, job = self._begin(audio, choices, caller)
+        ticket = self._begin(audio, choices, caller)
         try:
             yield ticket
         finally:
-            worker.leave(job)
+            ticket.leave()
 
     def _begin(
         self, audio: FloatArray, choices: Choices, caller: Caller, *, is_early: bool = False
-    ) -> tuple[Worker, Ticket, Job]:
+    ) -> Ticket:
         model = self.models.find(choices.model)
         ticket = Ticket(audio.size / SAMPLE_RATE_HZ, self.limits.deadline_s)
-        options, long = model.options(choices)
-        job = model.worker.submit(audio, options, long, caller, ticket.emit, is_early=is_early)
-        return model.worker, ticket, job
+        ticket.worker, (options, long) = model.worker, model.options(choices)
+        ticket.job = model.worker.submit(
+            audio, options, long, caller, ticket.emit, is_early=is_early
+        )
+        return ticket
 
 
 def make_service(

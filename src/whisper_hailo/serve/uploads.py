@@ -112,7 +112,6 @@ class UploadHandler:
         choices: Choices,
         events: Callable[[Ticket], AsyncIterator[str]],
     ) -> Response:
-        """Answer with the events of a transcription."""
         stack = AsyncExitStack()
         ticket = await stack.enter_async_context(self.ticket(request, file, choices))
         return Events(events(ticket), stack)

@@ -42,8 +42,7 @@ _WARM_UPS: Final = 3
 _CHIP: Final = "temperature_c"
 """Attribute of an encoder on a chip."""
 
-_CLOSED_S: Final = 60.0
-"""An engine that hangs does not keep the program for longer."""
+_CLOSED_S: Final = 60.0  # an engine that hangs does not keep the program for longer
 
 
 class State(Enum):
@@ -152,7 +151,7 @@ class Worker(Closing):
         return self._put(job, run, caller, emit)
 
     def _put(self, job: JobT, run: TranscriptionRun, caller: Caller, emit: EventCallback) -> JobT:
-        job.caller, job.emit = caller, emit
+        job.caller, job.emit, job.asked_s = caller, emit, time.monotonic()
         self._runs[job] = run
         try:
             self.queue.put(job)
@@ -162,7 +161,6 @@ class Worker(Closing):
         return job
 
     def record_item(self, item: StreamItemResult) -> None:
-        """Count and log an item of a live stream that is over. From any thread."""
         self.metrics.heard(item)
         self._log.heard(item)
 
@@ -281,7 +279,6 @@ class EngineCaptions(TranscriberEngine):
         return EngineCaptions(self._worker, options, self._caller, self._deadline_s)
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
-        """Have the worker decode a buffer."""
         result: Future[BufferText] = Future()
 
         def emit(event: Segment | Outcome | Exception) -> None:

@@ -291,7 +291,7 @@ def test_early_text_goes_behind_all_else_until_it_is_wanted(house: House) -> Non
     async def ask() -> tuple[bool, str, Priority, Priority]:
         early = house.service.begin_early(load_audio(PHRASES[0]), Choices(), caller("early"))
         is_idle, before = house.service.is_idle(), early.job.priority
-        text = (await early.result()).text
+        text = (await early.result(Priority.INTERACTIVE)).text
         return is_idle, text, Priority(before), Priority(early.job.priority)
 
     is_idle, text, before, after = asyncio.run(ask())

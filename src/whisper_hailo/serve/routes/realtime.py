@@ -42,14 +42,12 @@ from whisper_hailo.serve.worker import EngineCaptions
 
 logger = logging.getLogger(__name__)
 
-_LEAST_S: Final = 0.1
-"""Less is no recording."""
+_LEAST_S: Final = 0.1  # less is no recording
 
 _PIECE_BYTES: Final = 256 << 10
 """Sound is heard in pieces of about this size; in between text comes, and clients leave."""
 
-_WAITING_BYTES: Final = 4 << 20
-"""When so much is not heard yet, the next message is not read."""
+_WAITING_BYTES: Final = 4 << 20  # when so much is not heard yet, the next message is not read
 
 _POLL_S: Final = 1.0
 """Interval of checks that a client is still there while nothing is read from it."""
@@ -57,8 +55,7 @@ _POLL_S: Final = 1.0
 IDLE_S: Final = 600.0
 """So long a client may be silent."""
 
-_WRITE_S: Final = 30.0
-"""How long it may leave messages unread."""
+_WRITE_S: Final = 30.0  # how long it may leave messages unread
 
 _MOST_THREADS: Final = 1 << 10
 """One for each stream that is heard; how many those are is the engine's to say."""
@@ -218,7 +215,6 @@ class RealtimeSession:
         return replace(order, sound=bytes(sound), n_bytes=n_bytes)
 
     async def _process_messages(self) -> None:
-        """Process messages and send the events that they cause."""
         await self._send({"type": "session.created", "session": self._session()})
         while (order := await self._next()).kind != _FINISH.kind:
             try:
@@ -312,7 +308,6 @@ class Items:
         self._use(settings)
 
     def hear(self, sound: bytes) -> Iterator[ServerEvent]:
-        """Take some sound, in pieces."""
         for begin in range(0, len(sound), _PIECE_BYTES):
             if self._left:
                 raise ClientDisconnectedError("the client left")
@@ -367,7 +362,6 @@ class Items:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin a new captioner."""
         if self._captions is None or self._left:
             raise ClientDisconnectedError("the client left")
         self._sound = sample_stream(self.settings.input.format.type)

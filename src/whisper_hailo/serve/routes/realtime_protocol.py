@@ -25,8 +25,7 @@ MOST_BYTES: Final = 21 << 20
 
 _MOST_SETTINGS: Final = 64 << 10
 _MOST_ID: Final = 128
-_OVERHEAD_BYTES: Final = 256
-"""Of a message that waits, however short it is."""
+_OVERHEAD_BYTES: Final = 256  # of a message that waits, however short it is
 
 APPEND, COMMIT = "input_audio_buffer.append", "input_audio_buffer.commit"
 CLEAR, UPDATE = "input_audio_buffer.clear", "session.update"

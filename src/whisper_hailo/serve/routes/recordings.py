@@ -32,11 +32,8 @@ Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
 Granularity = Literal["word", "segment"]
 Encode = Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")]
 
-_LEAST_PROBABILITY: Final = 1e-9
-"""A probability has a logarithm."""
-
-_HEARD_S: Final = 30.0
-"""A language is detected by the beginning."""
+_LEAST_PROBABILITY: Final = 1e-9  # A probability has a logarithm
+_HEARD_S: Final = 30.0  # A language is detected by the beginning
 
 
 def openai_router(service: TranscriptionService) -> APIRouter:

@@ -39,25 +39,15 @@ from whisper_hailo.serve.routes.wyoming_audio import (
     RecordingChunks,
     read_event,
 )
-from whisper_hailo.serve.service import (
-    EarlyTranscript,
-    ModelRegistry,
-    TranscriptionService,
-    run_until,
-)
+from whisper_hailo.serve.service import ModelRegistry, Ticket, TranscriptionService, run_until
 
 _API: Final = "wyoming"
 _IDLE_S: Final = 600.0
 """For a client to begin a recording; until then its connection makes room for newcomers."""
 
-_STALL_S: Final = 60.0
-"""For a client to continue a recording."""
-
-_WRITE_S: Final = 30.0
-"""How long it may leave messages unread."""
-
-_GAP_S: Final = 0.01
-"""Chunks of a microphone are further apart."""
+_STALL_S: Final = 60.0  # for a client to continue a recording
+_WRITE_S: Final = 30.0  # how long it may leave messages unread
+_GAP_S: Final = 0.01  # chunks of a microphone are further apart
 
 _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 1 << 16
@@ -123,7 +113,7 @@ class WyomingSession:
         self._end: EndOfSpeechDetector | None = None
         self._samples: tuple[PcmForm, SampleStream] | None = None
         self._heard: list[FloatArray] = []
-        self._early: tuple[tuple[int, int], EarlyTranscript] | None = None  # of which samples
+        self._early: tuple[tuple[int, int], Ticket] | None = None  # of which samples
         self._is_answered = False
         self._chunks = RecordingChunks(service.limits, service.quota)
         self._next: asyncio.Task[Event | None] | None = None
@@ -276,7 +266,7 @@ class WyomingSession:
                 await self._write_transcript("", self._choices.language)
                 return
             if self._early is not None and self._early[0] == bounds:
-                heard = await self._early[1].result()
+                heard = await self._early[1].result(self._caller.priority)
                 seconds = audio.size / SAMPLE_RATE_HZ
                 item = StreamItemResult(self._caller, seconds, heard.language, heard.text)
                 self._service.record_item(self._choices, item)

@@ -26,8 +26,7 @@ from whisper_hailo.serve.quota import Quota, Reservation
 
 LINE_BYTES: Final = 64 << 10
 _DATA_BYTES: Final = 1 << 20
-_PAYLOAD_BYTES: Final = 4 << 20
-"""Two minutes of sound; clients send fractions of a second."""
+_PAYLOAD_BYTES: Final = 4 << 20  # two minutes of sound; clients send fractions of a second
 
 _PIECE_BYTES: Final = 64 << 10
 
@@ -88,8 +87,7 @@ def _object(text: bytes) -> dict[str, Any]:
 
 
 _IN_MEMORY_BYTES: Final = 4 << 20
-_MOST_FORMS: Final = 64
-"""More changes of the sample format in one recording are an attack."""
+_MOST_FORMS: Final = 64  # more changes of the sample format in one recording are an attack
 
 
 @dataclass(slots=True)
@@ -150,12 +148,10 @@ SILENCE_S: Final = {"aggressive": 0.25, "default": 0.7, "relaxed": 1.25}
 """Silence that ends a command, by Wyoming's `vad_sensitivity`; the values are Home Assistant's."""
 
 _THRESHOLD: Final = 0.4
-_MIN_SPEECH_FRAMES: Final = 3
-"""Less than a tenth of a second is a click."""
+_MIN_SPEECH_FRAMES: Final = 3  # less than a tenth of a second is a click
 
 _PRE_ROLL_S: Final = 0.4
-_TAIL_S: Final = 0.3
-"""Audio that is kept before and after a command."""
+_TAIL_S: Final = 0.3  # audio that is kept before and after a command
 
 _BACKGROUND_DB: Final = 12.0
 _COMMAND_PERCENTILE: Final = 85.0
@@ -170,11 +166,8 @@ _MAX_COMMAND_S: Final = 30.0
 LIVE_SHARE: Final = 0.9
 """Share of its length that live audio takes to arrive; that of a file comes at once."""
 
-_BUFFER_S: Final = 3.0
-"""A client may have kept so much, spoken before it connected."""
-
-_MAX_AHEAD_S: Final = 30.0
-"""A client that is so far ahead of the clock sends a file."""
+_BUFFER_S: Final = 3.0  # A client may have kept so much, spoken before it connected
+_MAX_AHEAD_S: Final = 30.0  # A client that is so far ahead of the clock sends a file
 
 _SILENCE_DB: Final = -90.0
 

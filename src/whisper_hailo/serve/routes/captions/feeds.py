@@ -34,11 +34,8 @@ Message: TypeAlias = dict[str, Any]
 HISTORY: Final = 200
 """Completed segments, and losses between them, that a browser gets when it comes or comes back."""
 
-_FIGURES: Final = 60
-"""Points of the page's graphs."""
-
-_LONGEST_QUEUE: Final = 64
-"""Messages that may wait for one browser."""
+_FIGURES: Final = 60  # points of the page's graphs
+_LONGEST_QUEUE: Final = 64  # messages that may wait for one browser
 
 STILL: Final[Message] = {"event": "still"}
 """The connection lives; a page that hears nothing for long connects again."""
@@ -111,7 +108,6 @@ class Broadcast:
         self._clients.pop(client, None)
 
     def put(self, event: Event, figures: Message | None = None) -> None:
-        """Send an event to all clients."""
         message = as_json(event)
         if isinstance(event, Completed):
             self._partial = None
@@ -180,8 +176,7 @@ PIECE_S: Final = 4.0
 N_PIECES: Final = 45
 """That a playlist has: three minutes."""
 
-_LATE_S: Final = 1.0
-"""Longest time from the start of speech to its first event."""
+_LATE_S: Final = 1.0  # longest time from the start of speech to its first event
 
 _VTT_HEAD: Final = "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n\n"
 
@@ -219,7 +214,6 @@ class MediaSegments:
                 self._cues.append(cue)
 
     def come_to(self, heard_s: float) -> None:
-        """Advance the stream."""
         self._heard_s = heard_s
         self._advance()
 
@@ -229,7 +223,6 @@ class MediaSegments:
         self._advance()
 
     def playlist(self, suffix: str = "") -> str:
-        """Return the playlist of the pieces."""
         first = self._n_pieces - len(self._pieces)
         lines = [
             "#EXTM3U",

@@ -285,7 +285,6 @@ class EventSocket:
 
 
 def _command(action: str, message: Mapping[str, Any]) -> Command:
-    """Return the command of a page's message."""
     if action == "clear":
         return lambda live: live.clear()
     if action == "marker":

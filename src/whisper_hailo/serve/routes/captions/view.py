@@ -152,7 +152,6 @@ class WebView(Closing):
 
     @property
     def address(self) -> str:
-        """Address for this machine."""
         return self._at(_HERE.get(self._place.host, self._place.host))
 
     @property
@@ -229,7 +228,6 @@ class WebView(Closing):
             self._loop.call_soon_threadsafe(self.broadcast.put_level, level_db)
 
     def figures(self) -> Message:
-        """Return the newest point of the page's graphs."""
         statistics = self._statistics()
         latencies, figures = statistics.final_latency_s, statistics.as_json()
         return {
@@ -264,8 +262,7 @@ class WebView(Closing):
 SILENCE_DB: Final = -90.0
 """The lowest level reported: one step of 16 bits."""
 
-_EACH: Final = SAMPLE_RATE_HZ // 8
-"""Samples of one reading."""
+_EACH: Final = SAMPLE_RATE_HZ // 8  # samples of one reading
 
 
 class LevelMeter:
