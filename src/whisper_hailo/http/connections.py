@@ -118,10 +118,7 @@ class Connection(asyncio.Protocol):
     inner: asyncio.Protocol
 
     def __init__(
-        self,
-        limiter: ConnectionLimiter,
-        tls: ssl.SSLContext | None = None,
-        refusal: bytes = _FULL,
+        self, limiter: ConnectionLimiter, tls: ssl.SSLContext | None = None, refusal: bytes = _FULL
     ) -> None:
         self.is_idle = True
         self.is_stuck = False

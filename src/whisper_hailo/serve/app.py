@@ -24,14 +24,7 @@ from whisper_hailo.serve.options import Address, SafetyOptions
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.routes import realtime, recordings
 from whisper_hailo.serve.service import Ticket, TranscriptionService
-from whisper_hailo.serve.uploads import (
-    RESPONSES,
-    TEXT,
-    UploadHandler,
-    UploadRoute,
-    answers,
-    sse,
-)
+from whisper_hailo.serve.uploads import RESPONSES, TEXT, UploadHandler, UploadRoute, answers, sse
 from whisper_hailo.serve.worker import State
 from whisper_hailo.text.outputs import render
 

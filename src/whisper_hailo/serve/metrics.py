@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from math import nan
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -24,45 +25,34 @@ _SECONDS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _STATES: Final = ("loading", "ready", "released", "broken", "closed")
 
 
-MetricT = TypeVar("MetricT", Counter, Gauge, Histogram)
-
-
 class Metrics:
     """Counters, gauges and histograms of one server."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        make = self._make
-        self._requests = make(Counter, "requests", "Requests by API and outcome.", "api", "outcome")
-        self._errors = make(Counter, "errors", "Failures by kind.", "kind")
-        self._audio = make(Counter, "audio_seconds", "Audio transcribed.")
-        self._stage = make(Counter, "stage_seconds", "Time of the stages.", "stage")
-        self._looks = make(Counter, "looks", "Looks of live streams, by outcome.", "outcome")
+        how: dict[str, Any] = {"namespace": "whisper_hailo", "registry": self.registry}
+        counter: Callable[..., Counter] = partial(Counter, **how)
+        gauge: Callable[..., Gauge] = partial(Gauge, **how)
+        histogram: Callable[..., Histogram] = partial(Histogram, buckets=_SECONDS, **how)
+        self._requests = counter("requests", "Requests by API and outcome.", ("api", "outcome"))
+        self._errors = counter("errors", "Failures by kind.", ("kind",))
+        self._audio = counter("audio_seconds", "Audio transcribed.")
+        self._stage = counter("stage_seconds", "Time of the stages.", ("stage",))
+        self._looks = counter("looks", "Looks of live streams, by outcome.", ("outcome",))
         text = "From asking to the first window."
-        self._wait = make(Histogram, "wait_seconds", text, "priority", buckets=_SECONDS)
-        text = "From asking to the last word."
-        self._took = make(Histogram, "request_seconds", text, buckets=_SECONDS)
-        self._rtfx = make(Gauge, "rtfx", "Audio seconds per second of the last request.")
-        self._state = make(Gauge, "state", "1 for the state of a model.", "model", "state")
-        self._unfinished = make(Gauge, "unfinished", "Requests not done.")
-        self._waiting = make(Gauge, "queue_depth", "Requests not begun.")
-        self._live = make(Gauge, "live_streams", "Live streams under way.")
-
+        self._wait = histogram("wait_seconds", text, ("priority",))
+        self._took = histogram("request_seconds", "From asking to the last word.")
+        self._rtfx = gauge("rtfx", "Audio seconds per second of the last request.")
+        self._state = gauge("state", "1 for the state of a model.", ("model", "state"))
         self._queues: list[JobQueue] = []
-        self._unfinished.set_function(lambda: sum(one.n_unfinished for one in self._queues))
-        self._waiting.set_function(lambda: sum(one.n_waiting for one in self._queues))
-        self._live.set_function(lambda: sum(one.n_live for one in self._queues))
+        unfinished = gauge("unfinished", "Requests not done.")
+        unfinished.set_function(lambda: sum(queue.n_unfinished for queue in self._queues))
+        waiting = gauge("queue_depth", "Requests not begun.")
+        waiting.set_function(lambda: sum(queue.n_waiting for queue in self._queues))
+        live = gauge("live_streams", "Live streams under way.")
+        live.set_function(lambda: sum(queue.n_live for queue in self._queues))
         self._celsius: list[Callable[[], float | None]] = []
-
-    def _make(
-        self,
-        kind: type[MetricT],
-        name: str,
-        text: str,
-        *labels: str,
-        **more: Any,  # noqa: ANN401 - the metric's own
-    ) -> MetricT:
-        return kind(f"whisper_hailo_{name}", text, labels, registry=self.registry, **more)
+        self._gauge = gauge
 
     def watch(self, queue: JobQueue, celsius: Callable[[], float | None] | None) -> None:
         """Report a model's queue, and the temperature of its chip, where there is one."""
@@ -71,14 +61,13 @@ class Metrics:
             return
         self._celsius.append(celsius)
         if len(self._celsius) == 1:
+            gauge = self._gauge("chip_celsius", "Temperature of the chip.")
+            gauge.set_function(self._chip_celsius)
 
-            def chip_celsius() -> float:
-                """Return the temperature by the first model that is loaded."""
-                known = (celsius() for celsius in self._celsius)
-                return next((now for now in known if now is not None), nan)
-
-            gauge = self._make(Gauge, "chip_celsius", "Temperature of the chip.")
-            gauge.set_function(chip_celsius)
+    def _chip_celsius(self) -> float:
+        """Return the temperature by the first model that is loaded."""
+        known = (celsius() for celsius in self._celsius)
+        return next((now for now in known if now is not None), nan)
 
     def state(self, model: str, state: str) -> None:
         for other in _STATES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final
@@ -61,25 +61,6 @@ class StreamItemResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SpeechChoices:
-    """How speech is separated from silence; `None` is as the server is set; see `LongOptions`."""
-
-    threshold: float | None = None
-    min_silence_s: float | None = None
-    pad_s: float | None = None
-
-    def on(self, long: LongOptions) -> LongOptions:
-        """Return the options to transcribe only speech."""
-        given = {
-            "vad_threshold": self.threshold,
-            "min_silence_s": self.min_silence_s,
-            "speech_pad_s": self.pad_s,
-        }
-        changes = {name: value for name, value in given.items() if value is not None}
-        return replace(long, strategy="vad", **changes)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, slots=True)
 class Choices:
     """What clients choose, whatever their protocol calls it; `None` is as the server is set.
 
@@ -89,7 +70,7 @@ class Choices:
         prompt: text as if said before the recording.
         hints: words to expect, as far as the model can make use of them.
         temperature: of the first try; above 0 tokens are sampled.
-        speech: only what a detector takes for speech is transcribed.
+        speech: transcribe only what a detector takes for speech; settings of `LongOptions`.
     """
 
     model: str | None = None
@@ -101,7 +82,7 @@ class Choices:
     temperature: float | None = None
     max_new_tokens: int | None = None
     words: bool = False
-    speech: SpeechChoices | None = None
+    speech: Mapping[str, float] | None = None
 
 
 def only_language(languages: Sequence[str]) -> str | None:
@@ -154,4 +135,6 @@ class RequestDefaults:
             search=search,
             detect_each_window=options.detect_each_window and not choices.language,
         )
-        return options, long if choices.speech is None else choices.speech.on(long)
+        if choices.speech is not None:
+            long = replace(long, strategy="vad", **choices.speech)  # type: ignore[arg-type]
+        return options, long

@@ -23,7 +23,7 @@ from whisper_hailo.core.types import Segment, Transcript, Word
 from whisper_hailo.live.events import CaptionWord
 from whisper_hailo.serve.access import body_of
 from whisper_hailo.serve.audio import PcmForm
-from whisper_hailo.serve.request import Choices, Priority, SpeechChoices, only_language
+from whisper_hailo.serve.request import Choices, Priority, only_language
 from whisper_hailo.serve.service import ServedModel, Ticket, TranscriptionService
 from whisper_hailo.serve.uploads import EVENTS, TEXT, UploadHandler, UploadRoute, answers, sse
 from whisper_hailo.text.outputs import openai_json, render, verbose_json
@@ -128,8 +128,8 @@ class _ServerVad(BaseModel):
     prefix_padding_ms: float | None = None
 
 
-def _speech(form: Mapping[str, Any]) -> SpeechChoices | None:
-    """Return how speech is detected: `chunking_strategy`, in either spelling."""
+def _speech(form: Mapping[str, Any]) -> dict[str, float] | None:
+    """Return settings of the speech detector: `chunking_strategy`, in either spelling."""
     given, prefix = form.get("chunking_strategy") or "", "chunking_strategy["
     fields: Any = {
         name[len(prefix) : -1]: value for name, value in form.items() if name.startswith(prefix)
@@ -140,15 +140,17 @@ def _speech(form: Mapping[str, Any]) -> SpeechChoices | None:
         elif given not in ("", "auto"):
             raise ValueError("unknown")
         if not fields:
-            return SpeechChoices() if given else None
+            return {} if given else None
         vad = _ServerVad.model_validate(fields)
     except ValueError as error:  # of pydantic, too
         why = f"wrong ({error.errors()[0]['msg']})" if isinstance(error, ValidationError) else error
         raise OptionError(f"chunking_strategy is {why}, expected auto or server_vad") from None
-    silence, padding = (
-        None if ms is None else ms / 1000 for ms in (vad.silence_duration_ms, vad.prefix_padding_ms)
-    )
-    return SpeechChoices(vad.threshold, silence, padding)
+    settings = {
+        "vad_threshold": (vad.threshold, 1),
+        "min_silence_s": (vad.silence_duration_ms, 1000),
+        "speech_pad_s": (vad.prefix_padding_ms, 1000),
+    }
+    return {name: value / unit for name, (value, unit) in settings.items() if value is not None}
 
 
 def _answer(
@@ -265,7 +267,7 @@ def media_router(service: TranscriptionService) -> APIRouter:
             task=task,
             prompt=initial_prompt,
             words=word_timestamps,
-            speech=SpeechChoices() if vad_filter else None,
+            speech={} if vad_filter else None,
         )
         transcript = await uploads.transcript(
             request, audio_file, choices, form=_form(encode=encode), priority=Priority.BATCH

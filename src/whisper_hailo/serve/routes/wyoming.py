@@ -8,13 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, cast
 
 import numpy as np
-from wyoming.asr import (
-    Transcribe,
-    Transcript,
-    TranscriptChunk,
-    TranscriptStart,
-    TranscriptStop,
-)
+from wyoming.asr import Transcribe, Transcript, TranscriptChunk, TranscriptStart, TranscriptStop
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.error import Error
 from wyoming.event import Event, Eventable, async_write_event
@@ -322,11 +316,7 @@ class WyomingServer:
     """Answers connections; see `WyomingSession`."""
 
     def __init__(
-        self,
-        service: TranscriptionService,
-        limiter: ConnectionLimiter,
-        *,
-        finds_end: bool = True,
+        self, service: TranscriptionService, limiter: ConnectionLimiter, *, finds_end: bool = True
     ) -> None:
         self._service = service
         self._finds_end = finds_end

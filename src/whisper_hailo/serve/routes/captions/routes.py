@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -19,13 +18,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.strict_json import parse_json_object
 from whisper_hailo.core.version import __version__
-from whisper_hailo.http.addresses import Hosts
 from whisper_hailo.live.sources.network import BrowserSource
-from whisper_hailo.live.stream import Command, Controls
+from whisper_hailo.live.stream import Command
 from whisper_hailo.serve.access import AccessMiddleware
 from whisper_hailo.serve.quota import Quota
-from whisper_hailo.serve.routes.captions.feeds import STILL, Broadcast, MediaSegments
-from whisper_hailo.serve.routes.captions.view import Access, Right
+from whisper_hailo.serve.routes.captions.feeds import STILL
+
+if TYPE_CHECKING:
+    from whisper_hailo.serve.routes.captions.view import Right, WebView
 
 MOST_BYTES: Final = 1 << 16
 """Of a message: two seconds of sound."""
@@ -70,31 +70,23 @@ STILL_S: Final = 10.0
 """Without an event for so long, a page is sent that the connection lives."""
 
 
-def make_caption_app(pages: CaptionRoutes, hosts: Hosts) -> ASGIApp:
+def make_caption_app(view: WebView) -> ASGIApp:
     """Return the application: its routes, with the limits of the server's."""
     quota = Quota()
     return AccessMiddleware(
-        Starlette(routes=pages.routes()),
-        hosts=hosts,
+        Starlette(routes=CaptionRoutes(view).routes()),
+        hosts=view.place.hosts,
         quota=quota,
         admit=quota.request,
         on_refusal=lambda _: None,
     )
 
 
-@dataclass(eq=False)
 class CaptionRoutes:
-    """Answers requests for captions; see `PageAddress` and `WebView`."""
+    """Answers requests for captions."""
 
-    broadcast: Broadcast
-    _: KW_ONLY
-    browser: BrowserSource | None
-    access: Access
-    controls: Controls
-    pieces: MediaSegments
-    framed_by: str
-
-    def __post_init__(self) -> None:
+    def __init__(self, view: WebView) -> None:
+        self._view = view
         self._is_recording = False
         self._recording = ""  # the page's name of the last one
         self._folder = resources.files("whisper_hailo.serve.routes.captions").joinpath("page")
@@ -115,7 +107,7 @@ class CaptionRoutes:
         content = self._folder.joinpath(name).read_bytes()
         kind = _TYPES[PurePosixPath(name).suffix]
         is_overlay = request.query_params.get("overlay") == "1"
-        policy = (_OVERLAY_POLICY if is_overlay else _POLICY) + self.framed_by
+        policy = (_OVERLAY_POLICY if is_overlay else _POLICY) + self._view.place.framed_by
         headers = {**_HEADERS, "Content-Security-Policy": policy}
         return Response(content, media_type=kind, headers=headers)
 
@@ -123,38 +115,38 @@ class CaptionRoutes:
         if not self._may_look(request):
             return PlainTextResponse("captions need the token: /captions.m3u8?token=...", 403)
         query = request.url.query
-        text = self.pieces.playlist(f"?{query}" if query else "")
+        text = self._view.pieces.playlist(f"?{query}" if query else "")
         return PlainTextResponse(text, media_type=_PLAYLIST, headers=_HEADERS)
 
     async def _piece(self, request: Request) -> Response:
-        piece = self.pieces.piece(request.path_params["number"])
+        piece = self._view.pieces.piece(request.path_params["number"])
         if not self._may_look(request) or piece is None:
             return PlainTextResponse("not there, not any more, or not without the token", 404)
         return PlainTextResponse(piece, media_type="text/vtt", headers=_HEADERS)
 
     def _may_look(self, request: Request) -> bool:
-        return "look" in (self.access.rights(request.query_params.get("token")) or ())
+        return "look" in (self._view.place.access.rights(request.query_params.get("token")) or ())
 
     async def _events(self, websocket: WebSocket) -> None:
-        await EventSocket(self, websocket).run()
+        await EventSocket(self._view, websocket).run()
 
     async def _audio(self, websocket: WebSocket) -> None:
         """Take a browser's microphone; one at a time."""
-        rights = self.access.rights(websocket.query_params.get("token"))
+        rights = self._view.place.access.rights(websocket.query_params.get("token"))
         if rights is None or "record" not in rights:
             await websocket.close(NOT_ALLOWED)
             return
-        if self.browser is None or self._is_recording:
+        if self._view.browser is None or self._is_recording:
             await websocket.close(_BUSY)
             return
         self._is_recording = True  # before anything is waited for, or two would come in
         try:
-            code = await self._record(websocket, self.browser)
+            code = await self._record(websocket, self._view.browser)
         except WebSocketDisconnect:
             return
         finally:
             self._is_recording = False  # whether or not the other side agrees to the end
-            self.broadcast.put_recording(False)
+            self._view.broadcast.put_recording(False)
         await websocket.close(code)
 
     async def _record(self, websocket: WebSocket, browser: BrowserSource) -> int:
@@ -167,7 +159,7 @@ class CaptionRoutes:
         name = websocket.query_params.get("recording", "")[:_LONGEST_NAME]
         await websocket.send_text("again" if name and name == self._recording else "new")
         self._recording = name
-        self.broadcast.put_recording(True)
+        self._view.broadcast.put_recording(True)
         while True:
             try:
                 async with asyncio.timeout(QUIET_TIMEOUT_S):
@@ -187,8 +179,8 @@ class EventSocket:
     docs/captions.md has every message.
     """
 
-    def __init__(self, pages: CaptionRoutes, websocket: WebSocket) -> None:
-        self._pages = pages
+    def __init__(self, view: WebView, websocket: WebSocket) -> None:
+        self._view = view
         self._websocket = websocket
         self._may: tuple[Right, ...] = ()
         self._looks = asyncio.Event()
@@ -216,10 +208,10 @@ class EventSocket:
 
     async def _admit(self, token: str | None) -> bool:
         """Send the rights that a token gives; return whether it is right, or none."""
-        may = self._pages.access.rights(token)
+        may = self._view.place.access.rights(token)
         if may is None:
             return False
-        has_microphone = self._pages.browser is not None
+        has_microphone = self._view.browser is not None
         self._may = tuple(right for right in may if right != "record" or has_microphone)
         hello = {"event": "hello", "protocol": PROTOCOL, "version": __version__}
         await self._websocket.send_json({**hello, "may": list(self._may)})
@@ -232,7 +224,7 @@ class EventSocket:
         """Send events until the last; return the code to close with."""
         await self._looks.wait()
         wake = asyncio.Event()
-        client = self._pages.broadcast.join(wake.set)
+        client = self._view.broadcast.join(wake.set)
         try:
             while True:
                 while (message := client.take()) is not None:
@@ -246,7 +238,7 @@ class EventSocket:
                 except TimeoutError:
                     await self._websocket.send_json(STILL)
         finally:
-            self._pages.broadcast.leave(client)
+            self._view.broadcast.leave(client)
 
     async def _read(self) -> int | None:
         """Process messages; return the code to close with, `None` if the page has left."""
@@ -270,7 +262,7 @@ class EventSocket:
 
     async def _process(self, message: Mapping[str, Any]) -> None:
         answer = {"event": "answer", "id": message.get("id"), "action": message.get("action")}
-        action, controls = str(message.get("action")), self._pages.controls
+        action, controls = str(message.get("action")), self._view.controls
         try:
             if "control" not in self._may:
                 raise OptionError("controls need the token that was printed at the start")

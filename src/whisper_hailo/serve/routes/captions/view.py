@@ -18,14 +18,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.http.addresses import (
-    Hosts,
-    Tls,
-    is_loopback,
-    is_origin,
-    listen,
-    own_address,
-)
+from whisper_hailo.http.addresses import Hosts, Tls, is_loopback, is_origin, listen, own_address
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.outputs.files import CUES
@@ -137,10 +130,10 @@ class WebView(Closing):
         layout: Layout = CUES,
     ) -> None:
         self._statistics = statistics
-        self._place = place
+        self.place = place
         self._port = place.port
-        self._browser = browser
-        self._controls = controls or Controls()
+        self.browser = browser
+        self.controls = controls or Controls()
         # Both are used by the server's thread only.
         self.broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
         self.pieces = MediaSegments(layout)
@@ -152,27 +145,27 @@ class WebView(Closing):
 
     @property
     def address(self) -> str:
-        return self._at(_HERE.get(self._place.host, self._place.host))
+        return self._at(_HERE.get(self.place.host, self.place.host))
 
     @property
     def address_for_others(self) -> str:
         """Address for other machines; empty without a network."""
-        own = own_address(self._place.host) if self._place.host in _HERE else None
+        own = own_address(self.place.host) if self.place.host in _HERE else None
         return "" if own is None else self._at(own)
 
     def _at(self, host: str) -> str:
-        scheme = "http" if self._place.tls is None else "https"
+        scheme = "http" if self.place.tls is None else "https"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._port}/"
 
     @property
     def address_to_control(self) -> str:
         """Address with the token, which grants all rights."""
-        return f"{self.address}?token={self._place.access.token}"
+        return f"{self.address}?token={self.place.access.token}"
 
     def open(self) -> Self:
         self._server = self._make_server()
         advice = "give another --web-port, or a --web-host that this machine has"
-        listener = listen(self._place.host, self._port, self._at(self._place.host), advice)
+        listener = listen(self.place.host, self._port, self._at(self.place.host), advice)
         self._port = listener.getsockname()[1]
         ready = threading.Event()
         self._thread = threading.Thread(
@@ -190,17 +183,12 @@ class WebView(Closing):
             raise OptionError(
                 f"--web needs starlette, uvicorn and websockets ({error}); {install_command('web')}"
             ) from error
-        place = self._place
-        pages = routes.CaptionRoutes(
-            self.broadcast,
-            browser=self._browser,
-            access=place.access,
-            controls=self._controls,
-            pieces=self.pieces,
-            framed_by=place.framed_by,
+        return HttpServer(
+            routes.make_caption_app(self),
+            ConnectionLimiter(),
+            self.place.tls,
+            message_bytes=routes.MOST_BYTES,
         )
-        app = routes.make_caption_app(pages, place.hosts)
-        return HttpServer(app, ConnectionLimiter(), place.tls, message_bytes=routes.MOST_BYTES)
 
     def close(self) -> None:
         loop, self._loop = self._loop, None
