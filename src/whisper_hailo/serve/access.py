@@ -74,10 +74,6 @@ class ApiKeys:
     def __bool__(self) -> bool:
         return bool(self._keys)
 
-    @property
-    def can_reload(self) -> bool:
-        return self._safety.api_key_file is not None
-
     def reload(self) -> None:
         """Read the file again; if it cannot be read, the keys stay as they are."""
         try:

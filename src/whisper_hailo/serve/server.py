@@ -112,7 +112,7 @@ class Server:
 
     def _reload(self) -> None:
         """Reload the key file; without one, a hang-up ends the server as `SIGTERM` does."""
-        if self._keys is not None and self._keys.can_reload:
+        if self._keys is not None and self._safety.api_key_file is not None:
             self._keys.reload()
         else:
             self._end()

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.client import AsyncTcpClient
 from wyoming.event import Event
 from wyoming.info import Describe, Info
@@ -75,27 +74,6 @@ def test_every_form_of_samples_is_heard(
             return heard(await say(client, data, form=form, sizes=(1000,)))
 
     assert asyncio.run(ask()) == transcriber.transcribe(file, OPTIONS).text
-
-
-def test_the_form_may_change_within_a_recording(house: House) -> None:
-    data = pcm(DEMO)
-    half = len(data) // 2
-
-    async def ask() -> str:
-        async with wyoming_server(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
-            await client.write_event(AudioStart(16_000, 2, 1).event())
-            await client.write_event(AudioChunk(16_000, 2, 1, data[:half]).event())
-            stereo = np.repeat(np.frombuffer(data[half:], "<i2"), 2).tobytes()
-            await client.write_event(AudioChunk(16_000, 2, 2, stereo).event())
-            await client.write_event(AudioStop().event())
-            events: list[Event] = []
-            while not events or events[-1].type != "transcript-stop":
-                event = await client.read_event()
-                assert event is not None
-                events.append(event)
-            return heard(events)
-
-    assert asyncio.run(ask()) == DEMO_TEXT
 
 
 def test_language_and_names_are_honoured(house: House, transcriber: Transcriber) -> None:

@@ -65,6 +65,11 @@ def test_who_hangs_up_frees_the_place() -> None:
             b'"payload_length": 7}\nsamples{"type": "audio-stop"}\n',
             "samples of 7 bytes",
         ),
+        (
+            b'{"type": "audio-chunk", "data": {"rate": 16000, "width": 2, "channels": 1}}\n'
+            b'{"type": "audio-chunk", "data": {"rate": 16000, "width": 2, "channels": 2}}\n',
+            "send each recording in one form",
+        ),
     ],
 )
 def test_what_is_no_event_is_told_and_ends_the_connection(

@@ -20,7 +20,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import address_of
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
-from whisper_hailo.serve.audio import Decoders, PcmForm, SampleStream
+from whisper_hailo.serve.audio import Decoders, SampleStream
 from whisper_hailo.serve.errors import ClientDisconnectedError, kind_of, sanitize_error
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.quota import Reservation
@@ -105,7 +105,7 @@ class WyomingSession:
         self._finds_end = finds_end
         self._silence_s = SILENCE_S["default"]
         self._end: EndOfSpeechDetector | None = None
-        self._samples: tuple[PcmForm, SampleStream] | None = None
+        self._samples: SampleStream | None = None
         self._heard: list[FloatArray] = []
         self._early: tuple[tuple[int, int], Ticket] | None = None  # of which samples
         self._is_answered = False
@@ -189,13 +189,11 @@ class WyomingSession:
         """Keep a chunk; return whether it ends the command."""
         form = self._chunks.add(event)
         if self._samples is None and self._finds_end and form.can_stream:
-            self._samples = form, SampleStream(form.rate_hz, form.n_channels)
+            self._samples = SampleStream(form.rate_hz, form.n_channels)
             self._end = EndOfSpeechDetector(self._silence_s)
-        if self._samples is None or self._samples[0] != form:
-            self._end = None
         if self._end is None or self._samples is None:
             return False
-        samples = self._samples[1].push(event.payload or b"")
+        samples = self._samples.push(event.payload or b"")
         is_over = self._end.push(samples)
         if self._end.is_file:
             self._heard = []

@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import InitVar, dataclass, field
 from typing import Any, BinaryIO, Final, cast
 
 import numpy as np
@@ -87,29 +86,19 @@ def _object(text: bytes) -> dict[str, Any]:
 
 
 _IN_MEMORY_BYTES: Final = 4 << 20
-_MOST_FORMS: Final = 64  # more changes of the sample format in one recording are an attack
 
 
-@dataclass(slots=True)
 class RecordingChunks:
-    """A recording that comes in chunks, each of any size and form.
+    """A recording that comes in chunks of any size; `stack` holds its file and its bytes."""
 
-    Attributes:
-        runs: consecutive chunks of one form, with that form.
-        stack: holds their files.
-        stored: bytes of the quota.
-    """
-
-    limits: LimitOptions
-    quota: InitVar[Quota]
-    runs: list[tuple[PcmForm, BinaryIO]] = field(default_factory=list)
-    stack: ExitStack = field(default_factory=ExitStack)
-    n_bytes: int = 0
-    seconds: float = 0.0
-    stored: Reservation = field(init=False)
-
-    def __post_init__(self, quota: Quota) -> None:
+    def __init__(self, limits: LimitOptions, quota: Quota) -> None:
+        self.stack = ExitStack()
         self.stored = self.stack.enter_context(quota.reserve())
+        self._limits = limits
+        self._form: PcmForm | None = None
+        self._n_bytes = 0
+        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - of the stack
+        self.stack.enter_context(self._file)
 
     def add(self, event: Event) -> PcmForm:
         """Keep a chunk; return its form."""
@@ -117,31 +106,25 @@ class RecordingChunks:
         if not all(isinstance(value, int) and 0 < value < 1 << 20 for value in values):
             raise MalformedError("a chunk has no rate, width and channels that are whole numbers")
         form, data = PcmForm(*cast("list[int]", values)), event.payload or b""
-        frame_rate = form.rate_hz * form.width * form.n_channels
-        self.n_bytes += len(data)
-        self.seconds += len(data) / frame_rate
-        expect_seconds(self.seconds, self.limits.max_audio_s)
-        if self.n_bytes > self.limits.max_upload_bytes:
-            raise TooLargeError(
-                f"more than {self.limits.max_upload_bytes} bytes came; send less at once"
-            )
+        if self._form not in (None, form):
+            raise MalformedError("the form of the samples changed; send each recording in one form")
+        self._form = form
+        self._n_bytes += len(data)
+        seconds = self._n_bytes / (form.rate_hz * form.width * form.n_channels)
+        expect_seconds(seconds, self._limits.max_audio_s)
+        most = self._limits.max_upload_bytes
+        if self._n_bytes > most:
+            raise TooLargeError(f"more than {most} bytes came; send less at once")
         self.stored.take(len(data))
-        if not self.runs or self.runs[-1][0] != form:
-            if len(self.runs) == _MOST_FORMS:
-                raise MalformedError(f"the form of the samples changed {_MOST_FORMS} times")
-            spool = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - the stack is one
-            self.stack.enter_context(spool)
-            self.runs.append((form, cast(BinaryIO, spool)))
         with translate_full_storage():
-            self.runs[-1][1].write(data)
+            self._file.write(data)
         return form
 
     async def audio(self, decoders: Decoders) -> FloatArray:
         """Return `(n_samples,)` at 16 kHz of the whole."""
-        if not self.n_bytes:
+        if not self._n_bytes:
             raise AudioError("no sound came between audio-start and audio-stop; send some")
-        parts = [await decoders.decode(data, None, self.stored, form) for form, data in self.runs]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return await decoders.decode(cast(BinaryIO, self._file), None, self.stored, self._form)
 
 
 SILENCE_S: Final = {"aggressive": 0.25, "default": 0.7, "relaxed": 1.25}
