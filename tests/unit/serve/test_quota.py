@@ -129,7 +129,7 @@ def test_realtime_append_without_room_is_refused() -> None:
         said.append(bytes(48_000))
         said.say(BUFFER + "clear")
         assert said.until(BUFFER + "cleared", "error")["type"] == BUFFER + "cleared"
-        assert house.service.quota.n_bytes == 0
+        assert wait_for(lambda: not house.service.quota.n_bytes)
 
 
 def test_live_place_is_freed_while_sound_waits() -> None:

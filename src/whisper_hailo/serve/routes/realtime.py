@@ -38,7 +38,6 @@ from whisper_hailo.serve.routes.realtime_protocol import (
 )
 from whisper_hailo.serve.routes.recordings import word_logprobs
 from whisper_hailo.serve.service import TranscriptionService, each_on_thread
-from whisper_hailo.serve.worker import EngineCaptions
 
 logger = logging.getLogger(__name__)
 
@@ -299,7 +298,6 @@ class Items:
     ) -> None:
         self._service = service
         self._caller = caller
-        self._captions: EngineCaptions | None = None
         self._item: _Item | None = None
         self._left = False
         self._previous: str | None = None
@@ -353,21 +351,19 @@ class Items:
     def leave(self) -> None:
         """Give up the running work: the client has gone. From any thread."""
         self._left = True
-        if self._captions is not None:
-            self._captions.leave()
+        self._captions.leave()
 
     def _use(self, settings: RealtimeSettings) -> None:
-        captions = self._service.captions(settings.choices, self._caller)
-        self.settings, self._captions = settings, captions
+        self._captions = self._service.captions(settings.choices, self._caller)
+        self.settings = settings
         self._begin()
 
     def _begin(self) -> None:
-        if self._captions is None or self._left:
+        if self._left:
             raise ClientDisconnectedError("the client left")
-        self._sound = sample_stream(self.settings.input.format.type)
-        self._captioner = Captioner(
-            self._captions, self.settings.detector(), self.settings.captions
-        )
+        settings = self.settings
+        self._sound = sample_stream(settings.input.format.type)
+        self._captioner = Captioner(self._captions, settings.detector(), settings.captions)
         self._begin_s = self._sound_s
         self._item = None
 
@@ -395,43 +391,37 @@ class Items:
                 yield error_event(error, None)
             else:
                 if self.settings.detects_turns:
-                    yield from self._stopped(item, self._sound_s)
+                    yield from self._committed(item, self._sound_s)
                 failure = body_of(error)["error"]
                 self._note(item, error)
                 yield _item_event(item, _TRANSCRIPTION + "failed", content_index=0, error=failure)
             self._begin()
 
     def _send(self, event: Event) -> Iterator[ServerEvent]:
-        if isinstance(event, Started) and self.settings.detects_turns:
+        item, detects_turns = self._item, self.settings.detects_turns
+        if isinstance(event, Started) and detects_turns:
             self._item = _Item()
             start_ms = round((self._begin_s + event.start_s) * 1000)
             yield _item_event(self._item, _BUFFER + "speech_started", audio_start_ms=start_ms)
-        elif isinstance(event, Partial) and self._item is not None:
-            yield from self._delta(self._item, event.committed_text)
-        elif isinstance(event, Completed) and self._item is not None:
-            yield from self._segment(self._item, event)
+        elif isinstance(event, Partial) and item is not None:
+            yield from self._delta(item, event.committed_text)
+        elif isinstance(event, Completed) and item is not None:
+            if detects_turns:
+                yield from self._committed(item, self._begin_s + event.end_s)
+            yield from self._delta(item, event.text)
+            item.text = item.told
+            item.words += event.words
+            item.seconds += event.end_s - event.start_s
+            item.language = event.language
+            item.blank = "" if event.language in UNSPACED_LANGUAGES or not item.text else " "
+            if detects_turns:
+                yield self._completed(item)
+                self._item = None
 
-    def _segment(self, item: _Item, event: Completed) -> Iterator[ServerEvent]:
-        """End a segment, and its item where the server finds the turns."""
-        turns = self.settings.detects_turns
-        if turns:
-            yield from self._stopped(item, self._begin_s + event.end_s)
-        yield from self._delta(item, event.text)
-        item.text = item.told
-        item.words += event.words
-        item.seconds += event.end_s - event.start_s
-        item.language = event.language
-        item.blank = "" if event.language in UNSPACED_LANGUAGES or not item.text else " "
-        if turns:
-            yield self._completed(item)
-            self._item = None
-
-    def _stopped(self, item: _Item, end_s: float) -> Iterator[ServerEvent]:
-        yield _item_event(item, _BUFFER + "speech_stopped", audio_end_ms=round(end_s * 1000))
-        yield from self._committed(item)
-
-    def _committed(self, item: _Item) -> Iterator[ServerEvent]:
-        """Announce an item, before its text."""
+    def _committed(self, item: _Item, end_s: float | None = None) -> Iterator[ServerEvent]:
+        """Announce an item before its text, and the end of its speech if the server found it."""
+        if end_s is not None:
+            yield _item_event(item, _BUFFER + "speech_stopped", audio_end_ms=round(end_s * 1000))
         before = {"previous_item_id": self._previous}
         whole = {
             "id": item.item_id,
