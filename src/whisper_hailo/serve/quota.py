@@ -32,10 +32,6 @@ class Quota:
         self._live: Counter[str] = Counter()
         self.n_bytes = 0
 
-    @property
-    def n_live(self) -> int:
-        return self._live.total()
-
     def count_request(self, client: str) -> None:
         """Count a request against the client's rate limit, a token bucket."""
         per_minute = self._limits.rate

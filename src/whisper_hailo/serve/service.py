@@ -44,7 +44,7 @@ from whisper_hailo.serve.request import (
     RequestDefaults,
     StreamItemResult,
 )
-from whisper_hailo.serve.worker import EngineCaptions, State, Worker, WorkerOptions
+from whisper_hailo.serve.worker import EngineCaptions, State, Worker
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -93,14 +93,6 @@ class ServedModel:
             else:
                 choices = replace(choices, hotwords=hotwords)
         return defaults.with_choices(choices)
-
-    def captions(self, choices: Choices, caller: Caller, deadline_s: float) -> EngineCaptions:
-        """Return the engine of a live stream: greedy and bounded, as the command `caption`."""
-        options, _ = self.options(choices)
-        limits = replace(options.limits, max_per_second=TOKENS_PER_SECOND)
-        search = SearchOptions()
-        options = replace(options, search=search, limits=limits, timestamps=False, words=None)
-        return EngineCaptions(self.worker, options, caller, deadline_s)
 
 
 class ModelRegistry(Closing):
@@ -319,12 +311,18 @@ class TranscriptionService:
             raise BusyError("the server is about to end; try again when it is back")
 
     def captions(self, choices: Choices, caller: Caller) -> EngineCaptions:
-        """Return the engine of a live stream; see `ServedModel.captions`."""
-        return self.models.find(choices.model).captions(choices, caller, self.limits.deadline_s)
+        """Return the engine of a live stream: greedy and bounded, as the command `caption`."""
+        model = self.models.find(choices.model)
+        options, _ = model.options(choices)
+        limits = replace(options.limits, max_per_second=TOKENS_PER_SECOND)
+        search = SearchOptions()
+        options = replace(options, search=search, limits=limits, timestamps=False, words=None)
+        return EngineCaptions(model.worker, options, caller, self.limits.deadline_s)
 
     def record_item(self, choices: Choices, item: StreamItemResult) -> None:
         """Count and log an item of a live stream that is over. From any thread."""
-        self.models.find(choices.model).worker.record_item(item)
+        self.metrics.heard(item)
+        self.models.find(choices.model).worker.log.heard(item)
 
     def is_idle(self) -> bool:
         return not any(model.worker.queue.unfinished for model in self.models.models)
@@ -366,13 +364,16 @@ def make_service(
     served: list[ServedModel] = []
     for typed, (transcriber, defaults) in zip(listen.model, models, strict=True):
         is_first = not served
-        options = WorkerOptions(
+        worker = Worker(
+            transcriber,
+            defaults,
+            metrics,
+            memory,
             batch_size=limits.batch_size,
             release_after_s=limits.release_after_s or (None if is_first else RELEASE_AFTER_S),
             log_text=listen.log_text,
             loads_at_once=is_first,
         )
-        worker = Worker(transcriber, defaults, options, metrics, memory)
         memory.check(worker)
         languages = tuple(transcriber.tokenizer.special.languages) or ("en",)
         served.append(ServedModel(worker, languages, (typed, worker.spec.source.name)))

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
@@ -27,7 +26,7 @@ from whisper_hailo.serve.errors import (
 from whisper_hailo.serve.jobs import EventCallback, Job, JobQueue, Outcome, PartialJob
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.request import Caller, Priority, RequestDefaults, StreamItemResult
+from whisper_hailo.serve.request import Caller, Priority, RequestDefaults
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.run import TranscriptionRun
@@ -56,21 +55,6 @@ class State(Enum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
-    """How a worker loads and runs its model.
-
-    Attributes:
-        release_after_s: idle time after which the model is released; `None` never does.
-        loads_at_once: load the model when the worker opens, not with its first request.
-    """
-
-    batch_size: int = 8
-    release_after_s: float | None = None
-    log_text: bool = False
-    loads_at_once: bool = True
-
-
 JobT = TypeVar("JobT", bound=Job)
 
 
@@ -78,24 +62,33 @@ class Worker(Closing):
     """Loads and warms a model, and decodes what is put into its queue, on a thread of its own.
 
     The thread opens and closes the transcriber.
+
+    Args:
+        release_after_s: idle time after which the model is released; `None` never does.
+        loads_at_once: load the model when the worker opens, not with its first request.
     """
 
     def __init__(
         self,
         transcriber: Transcriber,
         defaults: RequestDefaults,
-        options: WorkerOptions,
         metrics: Metrics,
         memory: ModelMemory,
+        *,
+        batch_size: int = 8,
+        release_after_s: float | None = None,
+        log_text: bool = False,
+        loads_at_once: bool = True,
     ) -> None:
         self.transcriber = transcriber
         self.defaults = defaults
         self.name = transcriber.settings(defaults.options).model
-        self._options = options
+        self._batch_size = batch_size
+        self._loads_at_once = loads_at_once
         self._memory = memory
         self.metrics = metrics
-        self._log = RequestLog(self.name, log_text=options.log_text)
-        self.queue = JobQueue(options.release_after_s)
+        self.log = RequestLog(self.name, log_text=log_text)
+        self.queue = JobQueue(release_after_s)
         metrics.watch(
             self.queue, self._celsius if hasattr(type(transcriber.encoder), _CHIP) else None
         )
@@ -111,7 +104,7 @@ class Worker(Closing):
 
     def open(self) -> Self:
         """Start the thread; where the model is loaded at once, wait until it is warm."""
-        if not self._options.loads_at_once:
+        if not self._loads_at_once:
             self._set(State.RELEASED)
             self._settled.set()
         self._thread.start()
@@ -135,7 +128,7 @@ class Worker(Closing):
         is_early: bool = False,
     ) -> Job:
         """Let a recording wait for its turn; an early one, which may go on, goes behind others."""
-        run = self.transcriber.run(options, long, self._options.batch_size)
+        run = self.transcriber.run(options, long, self._batch_size)
         priority = caller.priority.of_length(audio.size / SAMPLE_RATE_HZ)
         job = run.recording_of(Job, audio, priority=Priority.BATCH if is_early else priority)
         job.is_partial = is_early
@@ -145,7 +138,7 @@ class Worker(Closing):
         self, running: PartialBuffer, options: DecodingOptions, caller: Caller, emit: EventCallback
     ) -> PartialJob:
         """Transcribe live audio, before all other requests."""
-        run = self.transcriber.run(options, self.defaults.long, self._options.batch_size)
+        run = self.transcriber.run(options, self.defaults.long, self._batch_size)
         job = run.recording_of(PartialJob, running.audio, priority=Priority.LIVE)
         job.request = run.request(running)
         return self._put(job, run, caller, emit)
@@ -159,10 +152,6 @@ class Worker(Closing):
             del self._runs[job]
             raise
         return job
-
-    def record_item(self, item: StreamItemResult) -> None:
-        self.metrics.heard(item)
-        self._log.heard(item)
 
     def leave(self, job: Job) -> None:
         """Cancel a job, and free its place. From any thread."""
@@ -182,7 +171,7 @@ class Worker(Closing):
 
     def _work(self) -> None:
         """Load, decode until there is nothing for a while, release; again when there is more."""
-        wanted = self._options.loads_at_once or self.queue.wait_for_more()
+        wanted = self._loads_at_once or self.queue.wait_for_more()
         while wanted:
             try:
                 with self._memory.hold(self):
@@ -217,9 +206,7 @@ class Worker(Closing):
         logger.info("%s is warm after %.2f s", self.name, time.monotonic() - begin_s)
 
     def _decode(self) -> None:
-        run = self.transcriber.run(
-            self.defaults.options, self.defaults.long, self._options.batch_size
-        )
+        run = self.transcriber.run(self.defaults.options, self.defaults.long, self._batch_size)
         for job in run.schedule(self.queue).run():
             self._end(cast(Job, job))  # the queue holds no others
 
@@ -231,7 +218,7 @@ class Worker(Closing):
         outcome, now_s = None if job.failure else job.outcome(run), time.monotonic()
         self.queue.done(job)
         self.metrics.done(job, outcome, now_s)
-        self._log.done(job, outcome, now_s)
+        self.log.done(job, outcome, now_s)
         job.free_audio()
         if job.failure is not None:
             # Its frames hold the job, which holds the audio, until the cyclic collector runs.

@@ -18,7 +18,7 @@ from whisper_hailo.serve.service import (
     ServedModel,
     TranscriptionService,
 )
-from whisper_hailo.serve.worker import Worker, WorkerOptions
+from whisper_hailo.serve.worker import Worker
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 ROOT = Path(__file__).parents[3]
@@ -40,18 +40,18 @@ class House(Closing):
 
     def __init__(
         self,
-        options: WorkerOptions | None = None,
         long: LongOptions | None = None,
         limits: LimitOptions | None = None,
+        **of_worker: Any,
     ) -> None:
         self.metrics = Metrics()
         transcriber = Transcriber.from_model("micro", threads=1)
         self.worker = Worker(
             transcriber,
             RequestDefaults(OPTIONS, long or LongOptions()),
-            options or WorkerOptions(),
             self.metrics,
             ModelMemory(),
+            **of_worker,
         )
         models = ModelRegistry([ServedModel(self.worker, ("en", "de"))])
         self.service = TranscriptionService(models, self.metrics, limits or LimitOptions())

@@ -17,7 +17,6 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import TOKENS_PER_SECOND
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.request import Choices
-from whisper_hailo.serve.worker import WorkerOptions
 from whisper_hailo.transcription.partials import PartialBuffer
 
 pytestmark = pytest.mark.slow
@@ -47,7 +46,7 @@ def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Tran
 
 def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
     long = np.tile(load_audio(DEMO), 20)
-    with House(WorkerOptions(batch_size=8)) as house, house.worker.queue.live():
+    with House(batch_size=8) as house, house.worker.queue.live():
 
         def ask(number: int) -> Any:
             options = house.service.models.default.options(Choices())

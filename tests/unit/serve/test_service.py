@@ -24,7 +24,7 @@ from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.request import Choices, RequestDefaults
 from whisper_hailo.serve.service import ModelMemory, TranscriptionService
-from whisper_hailo.serve.worker import State, Worker, WorkerOptions
+from whisper_hailo.serve.worker import State, Worker
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 pytestmark = pytest.mark.slow
@@ -106,7 +106,7 @@ def test_unsupported_options_are_refused_before_they_wait(house: House) -> None:
 
 
 def test_a_model_that_rests_is_there_again_for_the_next() -> None:
-    with House(WorkerOptions(release_after_s=0.01)) as house:
+    with House(release_after_s=0.01) as house:
         for _ in range(2):
             while house.worker.state is not State.RELEASED:
                 time.sleep(0.01)
@@ -158,9 +158,7 @@ def test_the_temperature_of_a_chip_is_told_while_it_is_open() -> None:
     assert encoder is not None
     type(encoder).temperature_c = property(lambda _self: 41.5)  # type: ignore[attr-defined]
     try:
-        worker = Worker(
-            transcriber, RequestDefaults(OPTIONS), WorkerOptions(), Metrics(), ModelMemory()
-        )
+        worker = Worker(transcriber, RequestDefaults(OPTIONS), Metrics(), ModelMemory())
         assert b"chip_celsius NaN" in worker.metrics.page()
         with worker:
             assert b"chip_celsius 41.5" in worker.metrics.page()
@@ -177,7 +175,7 @@ def test_clients_have_equal_shares() -> None:
             shares.append((greedy[0].share.n_windows, modest.share.n_windows))
             done.set()
 
-    with House(WorkerOptions(batch_size=1)) as house:
+    with House(batch_size=1) as house:
 
         def ask(client: str, told: Any) -> Job:
             audio, options = load_audio(DEMO), house.service.models.default.options(Choices())
