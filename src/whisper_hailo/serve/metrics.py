@@ -57,12 +57,11 @@ class Metrics:
     def watch(self, queue: JobQueue, celsius: Callable[[], float | None] | None) -> None:
         """Report a model's queue, and the temperature of its chip, where there is one."""
         self._queues.append(queue)
-        if celsius is None:
-            return
-        self._celsius.append(celsius)
-        if len(self._celsius) == 1:
-            gauge = self._gauge("chip_celsius", "Temperature of the chip.")
-            gauge.set_function(self._chip_celsius)
+        if celsius is not None:
+            if not self._celsius:
+                gauge = self._gauge("chip_celsius", "Temperature of the chip.")
+                gauge.set_function(self._chip_celsius)
+            self._celsius.append(celsius)
 
     def _chip_celsius(self) -> float:
         """Return the temperature by the first model that is loaded."""

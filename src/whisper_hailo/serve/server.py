@@ -25,8 +25,6 @@ from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
 from whisper_hailo.serve.service import TranscriptionService
 
 if TYPE_CHECKING:
-    from zeroconf.asyncio import AsyncZeroconf
-
     from whisper_hailo.serve.access import ApiKeys
 
 logger = logging.getLogger(__name__)
@@ -228,6 +226,7 @@ async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
 
 
 async def _own_addresses(zeroconf: AsyncZeroconf) -> list[str]:
+    """Return the addresses of the network cards; loopback only where there is no other."""
     await zeroconf.zeroconf.async_wait_for_start()
     senders = zeroconf.zeroconf.engine.senders
     found = {str(sender.sock_name[0]) for sender in senders}

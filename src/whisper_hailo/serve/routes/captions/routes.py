@@ -32,16 +32,11 @@ MOST_BYTES: Final = 1 << 16
 
 _TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
-    "trusted-types 'none'; frame-ancestors "
+    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; style-src 'self'"
 )
-"""Nothing of others, and no text that becomes code."""
-
-_OVERLAY_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors "
-)
+_TRUSTED_TYPES: Final = "; require-trusted-types-for 'script'; trusted-types 'none'"
+_OVERLAY_STYLE: Final = " 'unsafe-inline'"
 """OBS puts a user's own CSS into the page as a style element, older ones by its `innerHTML`."""
 
 _HEADERS: Final = {
@@ -107,7 +102,8 @@ class CaptionRoutes:
         content = self._folder.joinpath(name).read_bytes()
         kind = _TYPES[PurePosixPath(name).suffix]
         is_overlay = request.query_params.get("overlay") == "1"
-        policy = (_OVERLAY_POLICY if is_overlay else _POLICY) + self._view.place.framed_by
+        policy = _POLICY + (_OVERLAY_STYLE if is_overlay else _TRUSTED_TYPES)
+        policy += f"; frame-ancestors {self._view.place.framed_by}"
         headers = {**_HEADERS, "Content-Security-Policy": policy}
         return Response(content, media_type=kind, headers=headers)
 
