@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.options import LimitOptions
 
@@ -76,14 +77,9 @@ class Quota:
                 if not taken[client]:
                     del taken[client]
 
-    @contextmanager
-    def reserve(self) -> Iterator[Reservation]:
-        """Reserve bytes, given back when the block ends."""
-        reservation = Reservation(self)
-        try:
-            yield reservation
-        finally:
-            reservation.release()
+    def reserve(self) -> Reservation:
+        """Return a reservation without bytes."""
+        return Reservation(self)
 
     def take(self, n_bytes: int) -> None:
         """Reserve bytes, or give them back where they are less than 0."""
@@ -97,8 +93,8 @@ class Quota:
             self.n_bytes += n_bytes
 
 
-class Reservation:
-    """Bytes that one request or stream has taken of a quota."""
+class Reservation(Closing):
+    """Bytes that one request or stream has taken of a quota, given back when it is closed."""
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota
@@ -109,5 +105,5 @@ class Reservation:
         self._quota.take(n_bytes)
         self.n_bytes += n_bytes
 
-    def release(self) -> None:
+    def close(self) -> None:
         self.take(-self.n_bytes)

@@ -153,7 +153,7 @@ class RealtimeSession:
                 task.cancel()
             await asyncio.gather(speaking, reading, ending, return_exceptions=True)
             self._orders.clear()
-            self._stored.release()
+            self._stored.close()
             self._model_in_use.close()
         if code is not None:
             with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it has left meanwhile

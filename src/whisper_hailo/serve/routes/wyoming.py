@@ -134,7 +134,7 @@ class WyomingSession:
             if self._next is not None:
                 self._next.cancel()
                 await asyncio.gather(self._next, return_exceptions=True)
-            self._incoming.release()
+            self._incoming.close()
         if is_refused:
             # Unread bytes would reset the connection before the client has read the error.
             with suppress(OSError):  # a time-out is one
