@@ -25,6 +25,8 @@ from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
 from whisper_hailo.serve.service import TranscriptionService
 
 if TYPE_CHECKING:
+    from zeroconf.asyncio import AsyncZeroconf
+
     from whisper_hailo.serve.access import ApiKeys
 
 logger = logging.getLogger(__name__)
