@@ -362,8 +362,9 @@ class CachedDecoder(Closing):
                 outputs[f"query_{layer}"] = shape
         session = _opened(self._decoder, self.name)
         binding = state.cache.bound(session, self._names, state.cross)
+        logits, logsumexp, *queries = binding.prepare(arrays, outputs)
         with running(DECODER_FILE):
-            logits, logsumexp, *queries = binding.run(arrays, outputs)
+            session.run_with_iobinding(binding.io)
         if not alignment:
             return StepOutput(logits, logsumexp)
         apart = (batch, n_new, dims.n_decoder_heads, dims.head_size)

@@ -62,7 +62,7 @@ class Binding:
 
     def __init__(self, session: onnxruntime.InferenceSession, kept: Named, in_place: Named) -> None:
         self.session = session
-        self._io = session.io_binding()
+        self.io = session.io_binding()
         self._in_place = in_place
         self._kept = kept
         self._fed: Named = {}
@@ -70,30 +70,29 @@ class Binding:
         self._wanted: dict[str, tuple[int, ...]] = {}
         self._outputs: list[FloatArray] = []
         for name, array in kept.items():
-            self._io.bind_cpu_input(name, array)
+            self.io.bind_cpu_input(name, array)
 
-    def run(self, inputs: Named, outputs: dict[str, tuple[int, ...]]) -> list[FloatArray]:
-        """One step.
+    def prepare(self, inputs: Named, outputs: dict[str, tuple[int, ...]]) -> list[FloatArray]:
+        """Bind what is new in one step.
 
         Returns:
-            these outputs, in arrays that are the caller's until the next run.
+            arrays that the run fills with these outputs, the caller's until the next step.
         """
         for name, array in inputs.items():
             if self._constants.get(name) is not array:
                 self._feed(name, array)
         if self._wanted != outputs:
             self._want(outputs)
-        self.session.run_with_iobinding(self._io)
         return self._outputs
 
     def _want(self, outputs: dict[str, tuple[int, ...]]) -> None:
         """New arrays for other outputs; the next steps mostly want the same ones."""
         self._wanted = outputs
         self._outputs = [np.empty(shape, np.float32) for shape in outputs.values()]
-        self._io.clear_binding_outputs()
+        self.io.clear_binding_outputs()
         wanted = dict(zip(outputs, self._outputs, strict=True))
         for name, array in (self._in_place | wanted).items():
-            bind_in_place(self._io, name, array)
+            bind_in_place(self.io, name, array)
 
     def _feed(self, name: str, array: AnyArray) -> None:
         """An array of the same size goes where the last one was, which needs no binding.
@@ -109,7 +108,7 @@ class Binding:
             held[...] = array
         else:
             self._fed[name] = held = array.copy()
-            self._io.bind_cpu_input(name, held)
+            self.io.bind_cpu_input(name, held)
 
 
 @dataclass(slots=True)

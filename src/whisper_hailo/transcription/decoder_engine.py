@@ -36,10 +36,8 @@ logger = logging.getLogger(__name__)
 class DecoderEngine:
     """Decodes windows: languages, prompts, the decoding loop, word times.
 
-    Decoder and draft model are open when `transcribe` is called.
-
-    Raises:
-        OptionError: prompts that the model cannot take, or word times without alignment.
+    Decoder and draft model are open when it does. Engines with the same `batch_key` decode each
+    other's windows alike, so that these may be one batch.
     """
 
     def __init__(
@@ -87,7 +85,10 @@ class DecoderEngine:
     def steps(
         self, encoded: Encoded, requests: Sequence[WindowRequest]
     ) -> Steps[list[WindowResult]]:
-        """Decode windows as one batch; see `WindowEngine`."""
+        """Decode windows as one batch; yield before each step, when others may be decoded.
+
+        Stage times are added to `encoded.clock`.
+        """
         audio_features, clock = encoded.features, encoded.clock
         if audio_features is None:
             raise OptionError(f"decoder {self._decoder.name} needs an encoder")

@@ -35,7 +35,7 @@ from whisper_hailo.transcription.draft_model import DraftModel, DraftTarget, why
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recording import strategy_of
 from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.window import Context, WindowEngine
+from whisper_hailo.transcription.window import Context
 
 MEMINFO: Final = Path("/proc/meminfo")
 _LINE: Final = "MemAvailable:"
@@ -205,11 +205,11 @@ class Pipeline:
         )
         self.tokenizer.prefix(language, options.task)
 
-    def window_engine(self, options: DecodingOptions, batch_size: int = 1) -> WindowEngine:
+    def window_engine(self, options: DecodingOptions, batch_size: int = 1) -> DecoderEngine:
         draft = self._draft(options, batch_size)
         return DecoderEngine(self.decoder, self.tokenizer, options, self.plan.window_s, draft)
 
-    def running_context(self, engine: WindowEngine) -> Context:
+    def running_context(self, engine: DecoderEngine) -> Context:
         """Return the context of live audio, which is transcribed again and again."""
         context = engine.context()
         if self.draft is not None:

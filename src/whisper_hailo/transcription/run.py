@@ -18,7 +18,7 @@ from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.schedule import Progress, RecordingList, Schedule, WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
-from whisper_hailo.transcription.window_cache import CachedStages, WindowCache
+from whisper_hailo.transcription.window_cache import WindowCache
 
 logger = logging.getLogger(__name__)
 
@@ -26,17 +26,7 @@ RecordingT = TypeVar("RecordingT", bound=Recording)
 
 
 class TranscriptionRun:
-    """What all recordings of one call share.
-
-    Args:
-        parts: the pipeline.
-        options: checked before.
-        long: how long recordings are cut.
-        batch_size: windows decoded together.
-        progress: called after each batch.
-        load_ms: time to load the model.
-        memory: cache of decoded windows.
-    """
+    """What all recordings of one call share; its options are checked before."""
 
     def __init__(
         self,
@@ -57,8 +47,9 @@ class TranscriptionRun:
         self._load_ms = load_ms
         if parts.draft is not None and (why := why_not_drafted(options, batch_size)):
             logger.info("draft model %s is left out: %s", parts.draft.name, why)
-        stages = parts.stages(options, trim_window=long.trim_window is True, batch_size=batch_size)
-        self._stages = stages if memory is None else CachedStages(stages, memory)
+        trims = long.trim_window is True
+        self._stages = parts.stages(options, trim_window=trims, batch_size=batch_size)
+        self._memory = memory
         self._share = FairShare()
         self._settings = parts.settings(options, long, batch_size)
 
@@ -96,8 +87,14 @@ class TranscriptionRun:
         return partial_text(result, self._parts.tokenizer)
 
     def schedule(self, source: WindowSource) -> Schedule:
-        ahead = self._parts.encode_ahead
-        return Schedule(source, self._stages, self._batch_size, self._progress, encode_ahead=ahead)
+        return Schedule(
+            source,
+            self._stages,
+            self._batch_size,
+            self._progress,
+            encode_ahead=self._parts.encode_ahead,
+            cache=self._memory,
+        )
 
     def transcript(self, recording: Recording) -> Transcript:
         """Return the transcript of a recording, complete or as far as it is."""
@@ -120,7 +117,7 @@ class Segments(Iterator[Segment]):
     def __init__(self, run: TranscriptionRun, recording: Recording) -> None:
         self._run = run
         self._recording = recording
-        self._segments = _steps(run, recording)
+        self._segments = _transcribe(run, recording)
 
     def __iter__(self) -> Iterator[Segment]:
         return self._segments
@@ -149,7 +146,7 @@ class Segments(Iterator[Segment]):
         return self._run.transcript(self._recording)
 
 
-def _steps(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
+def _transcribe(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
     n_given = 0
     for _ in run.schedule(RecordingList([recording])).steps():
         new = recording.segments[n_given:]

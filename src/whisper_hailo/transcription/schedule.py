@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import (
     Callable,
-    Collection,
     Generator,
     Hashable,
     Iterable,
@@ -13,15 +12,18 @@ from collections.abc import (
     Sequence,
 )
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.timing import StageClock
+from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.stages import LazyFuture, Prefetch, Stages
-from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import Encoded, WindowRequest
+from whisper_hailo.transcription.window_cache import CachedWindow, WindowCache, window_key
 
 PATIENCE: Final = 8
 """Consecutive batches after which waiting work goes before more urgent work."""
@@ -42,13 +44,10 @@ class PriorityScheduler:
     def __init__(self) -> None:
         self._passed: dict[int, int] = {}
 
-    def note(self, served: Iterable[Recording], waiting: Collection[Recording]) -> None:
+    def note(self, served: Iterable[Recording], waiting: Iterable[Recording]) -> None:
         """Count a decoded batch."""
-        had = {recording.priority for recording in served}
-        self._passed = {
-            priority: self._passed.get(priority, 0) + 1
-            for priority in {recording.priority for recording in waiting} - had
-        }
+        passed = {one.priority for one in waiting} - {one.priority for one in served}
+        self._passed = {priority: self._passed.get(priority, 0) + 1 for priority in passed}
 
     def is_due(self, priority: int) -> bool:
         """Return whether work of this priority was passed over for long enough."""
@@ -67,14 +66,10 @@ class WindowSource(Protocol):
     """Where recordings come from; more may come while others are transcribed."""
 
     def next(self, *, n_free: int, idle: bool) -> Recording | None:
-        """Return the next recording, not opened yet.
+        """Return the next recording, not opened yet; `None` when there is none now.
 
-        Args:
-            n_free: free rows of the batch; with 0, only urgent recordings should come.
-            idle: nothing is under way, so that it may block.
-
-        Returns:
-            `None` when there is none now; when idle, that there will be none.
+        With no free rows, only urgent recordings should come. When idle, it may block, and `None`
+        is the end.
         """
         ...
 
@@ -133,22 +128,29 @@ Members: TypeAlias = list[tuple[Recording, WindowRequest]]
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Windows that are decoded together, and their audio features, which may be pending."""
+    """Windows that are decoded together.
+
+    Attributes:
+        encoded: their audio features, which may be pending; `None` for cached windows.
+        cached: their results, if all of them are in the cache.
+    """
 
     members: Members
-    encoded: LazyFuture[Encoded]
+    encoded: LazyFuture[Encoded] | None
+    cached: Sequence[CachedWindow] = ()
+
+    @property
+    def recordings(self) -> list[Recording]:
+        return [recording for recording, _ in self.members]
 
     @property
     def sequential(self) -> bool:
         """Whether what comes next depends on it."""
-        return any(recording.sequential for recording, _ in self.members)
+        return any(recording.sequential for recording in self.recordings)
 
     @property
     def priority(self) -> int:
         return self.members[0][0].priority
-
-
-_Ahead: TypeAlias = Prefetch[Sequence[WindowRequest], Encoded]
 
 
 class Schedule:
@@ -161,11 +163,12 @@ class Schedule:
     the same `batch_key`.
 
     Args:
-        source: of the recordings.
-        stages: of windows; all engines share its encoder.
+        source: gives the recordings.
+        stages: all engines share their encoder.
         batch_size: most windows of a batch.
         progress: called after each batch.
         encode_ahead: encode while decoding.
+        cache: windows that are not decoded again.
     """
 
     def __init__(
@@ -176,12 +179,15 @@ class Schedule:
         progress: Progress | None = None,
         *,
         encode_ahead: bool = True,
+        cache: WindowCache | None = None,
     ) -> None:
         self._source = source
         self._stages = stages
         self._batch_size = batch_size
         self._progress = progress
         self._encode_ahead = encode_ahead
+        self._cache = cache
+        self._prefetch = Prefetch(stages.encode, stages.start, enabled=encode_ahead)
         self._active: list[Recording] = []
         self._row: list[_Batch] = []
         self._running: list[_Batch] = []
@@ -195,98 +201,93 @@ class Schedule:
 
     def steps(self) -> Iterator[list[Recording]]:
         """Yield the recordings that each batch completed, mostly none."""
-        stages = self._stages
+        row = self._row
         try:
-            with Prefetch(stages.encode, stages.start, enabled=self._encode_ahead) as ahead:
-                row = self._row
+            with self._prefetch:
                 while True:
-                    if not row and (batch := self._next_batch(ahead)):
+                    if not row and (batch := self._next_batch()):
                         row.append(batch)
                     if not (row or self._active):
                         break
                     if row:
-                        batch = self._first(row, ahead)
-                        self._turns.note((one for one, _ in batch.members), self._active)
+                        batch = self._first()
+                        self._turns.note(batch.recordings, self._active)
                         may_wait = self._encode_ahead and not (row or batch.sequential)
-                        if may_wait and (waiting := self._next_batch(ahead)):
+                        if may_wait and (waiting := self._next_batch()):
                             row.append(waiting)
-                        yield from self._transcribe(batch, ahead)
+                        yield from self._transcribe(batch)
                     yield self._done()
         finally:
             for recording in self._active:
                 recording.close()
 
-    def _first(self, row: list[_Batch], ahead: _Ahead) -> _Batch:
+    def _first(self) -> _Batch:
         """Return the batch to decode next: the first in the row, or one that overtakes it."""
-        while not self._turns.is_due(row[0].priority):
-            if urgent := self._next_batch(ahead, partial(_overtakes, row[0].priority, False)):
+        first = self._row[0]
+        while not self._turns.is_due(first.priority):
+            if urgent := self._next_batch(partial(_overtakes, first.priority, False)):
                 return urgent
-            coming = row[0].encoded.coming
+            coming = None if first.encoded is None else first.encoded.coming
             if coming is None or coming.done() or not self._source.wait(coming):
                 break
-        return row.pop(0)
+        return self._row.pop(0)
 
     def _overtake(
-        self, batch: _Batch, ahead: _Ahead, clock: StageClock, n_steps: int
+        self, batch: _Batch, clock: StageClock, n_steps: int
     ) -> Generator[list[Recording], None, int]:
-        """Decode what goes before the next step of a batch; the batch is not timed meanwhile.
+        """Decode what goes before the next step of a batch; its clock is paused meanwhile.
 
-        Args:
-            batch: is being decoded.
-            ahead: encodes.
-            clock: of the batch.
-            n_steps: of the batch since another one that is as urgent went first.
-
-        Returns:
-            that number from now on.
+        `n_steps` are those of the batch since another one that is as urgent went first; the new
+        number is returned.
         """
         for_equals = n_steps >= QUANTUM
         self._running.append(batch)
         with clock.paused("decode", "total"):
-            while (
-                other := self._next_overtaking(batch.priority, ahead, for_equals=for_equals)
-            ) is not None:
-                self._turns.note((one for one, _ in other.members), self._active)
-                yield from self._transcribe(other, ahead)
-                self._look_ahead(other.members)
+            while (other := self._next_overtaking(batch.priority, for_equals)) is not None:
+                self._turns.note(other.recordings, self._active)
+                yield from self._transcribe(other)
+                self._look_ahead(other.recordings)
                 yield self._done()
                 if other.priority == batch.priority:
                     n_steps, for_equals = 0, False
         self._running.pop()
         return n_steps + 1
 
-    def _next_overtaking(self, priority: int, ahead: _Ahead, *, for_equals: bool) -> _Batch | None:
+    def _next_overtaking(self, priority: int, for_equals: bool) -> _Batch | None:
         """Return what goes before a batch of this priority that is being decoded."""
         if self._turns.is_due(priority):
             return None
-        if self._row and self._may_overtake(self._row[0], priority - (not for_equals)):
-            return self._row.pop(0)
-        return self._next_batch(ahead, partial(_overtakes, priority, for_equals))
+        if self._row and self._row[0].priority <= priority - (not for_equals):
+            # No window follows one that is under way.
+            under_way = {one for batch in self._running for one in batch.recordings}
+            if under_way.isdisjoint(self._row[0].recordings):
+                return self._row.pop(0)
+        return self._next_batch(partial(_overtakes, priority, for_equals))
 
-    def _may_overtake(self, waiting: _Batch, most: int) -> bool:
-        """Return whether a batch is urgent enough, and no window of it follows one under way."""
-        under_way = {one for batch in self._running for one, _ in batch.members}
-        return waiting.priority <= most and under_way.isdisjoint(one for one, _ in waiting.members)
-
-    def _next_batch(
-        self, ahead: _Ahead, goes_first: Callable[[Recording], bool] | None = None
-    ) -> _Batch | None:
+    def _next_batch(self, goes_first: Callable[[Recording], bool] | None = None) -> _Batch | None:
         """Return a new batch; where one waits already, only a more urgent one."""
         members = self._fill(goes_first)
-        if not members:
-            return None
+        return self._begin(members, apart=goes_first is not None) if members else None
+
+    def _begin(self, members: Members, *, apart: bool) -> _Batch:
+        """Look windows up in the cache, or start to encode them."""
         requests = [request for _, request in members]
-        encoded = ahead.begin(requests, now=len(requests) > 1, apart=goes_first is not None)
+        if self._cache is not None:
+            found = [self._cache.recall(window_key(request)) for request in requests]
+            cached = [window for window in found if window is not None]
+            if len(cached) == len(requests):
+                return _Batch(members, None, cached)
+        encoded = self._prefetch.begin(requests, now=len(requests) > 1, apart=apart)
         return _Batch(members, encoded)
 
     def _fill(self, goes_first: Callable[[Recording], bool] | None) -> Members:
         """Take windows of the open recordings in turns, then of new ones."""
         batch: Members = []
-        while self._begin(n_free=0) is not None:
+        while self._open_next(n_free=0) is not None:
             pass
         ready = [one for one in self._active if goes_first is None or goes_first(one)]
         while (n_free := self._source.rows(self._batch_size) - len(batch)) > 0:
-            if not ready and goes_first is None and (new := self._begin(n_free)):
+            if not ready and goes_first is None and (new := self._open_next(n_free)):
                 ready.append(new)
             if not ready:
                 break
@@ -296,28 +297,26 @@ class Schedule:
                 ready.remove(recording)
         return batch
 
-    def _engine(self, recording: Recording) -> WindowEngine:
-        return self._stages.engine_of(recording.engine)
+    def _engine(self, recording: Recording) -> DecoderEngine:
+        return recording.engine or self._stages.engine
 
     def _kind(self, recording: Recording) -> Hashable:
         """Return the key of windows that may be decoded together."""
         return recording.priority, self._engine(recording).batch_key
 
-    def _begin(self, n_free: int) -> Recording | None:
+    def _open_next(self, n_free: int) -> Recording | None:
         """Open the next recording, if there is one."""
         idle = n_free > 0 and not self._active
         recording = self._source.next(n_free=n_free, idle=idle)
         if recording is not None:
             self._active.append(recording)
-            try:
+            with _failing(recording):
                 recording.open()
-            except Exception as error:
-                recording.fail(error)
         return recording
 
     def _draw(self, recording: Recording, batch: Members) -> bool:
         """Add the recording's next window to the batch; return whether there was one."""
-        request = self._drawn.pop(recording, None) or self._next_window(recording)
+        request = self._drawn.pop(recording, None) or _next_window(recording)
         if recording.failure:
             batch[:] = [member for member in batch if member[0] is not recording]
             return False
@@ -327,18 +326,10 @@ class Schedule:
             batch.append((recording, request))
         return request is not None
 
-    def _next_window(self, recording: Recording) -> WindowRequest | None:
-        """Return the recording's next window, if it has one; it fails if it breaks."""
-        try:
-            return None if recording.failure else recording.next()
-        except Exception as error:
-            recording.fail(error)
-            return None
-
-    def _look_ahead(self, members: Members) -> None:
-        """Find out which recordings end with these windows; the next ones of others are kept."""
-        for recording, _ in members:
-            if (request := self._next_window(recording)) is not None:
+    def _look_ahead(self, recordings: Iterable[Recording]) -> None:
+        """Find out which recordings end with their last window; keep the next ones of others."""
+        for recording in recordings:
+            if (request := _next_window(recording)) is not None:
                 self._drawn[recording] = request
 
     def _done(self) -> list[Recording]:
@@ -347,55 +338,75 @@ class Schedule:
         self._active = [recording for recording in self._active if recording not in done]
         for recording in done:
             self._drawn.pop(recording, None)
-            try:
+            with _failing(recording):
                 recording.finish()
-            except Exception as error:
-                recording.fail(error)
         return done
 
-    def _transcribe(self, batch: _Batch, ahead: _Ahead) -> Iterator[list[Recording]]:
+    def _transcribe(self, batch: _Batch) -> Iterator[list[Recording]]:
         """Decode a batch and hand out the results; an expected error fails all of it.
 
         An unexpected error may come from one window, so each is retried alone.
         """
-        members = batch.members
+        members, recordings = batch.members, batch.recordings
         clock, requests = StageClock(), [request for _, request in members]
         with clock.stage("total"):
             try:
-                encoded = batch.encoded.result()
-                engine = self._engine(members[0][0])
-                steps = engine.steps(encoded, requests)
-                results, n_steps = None, 0
-                while results is None:
-                    try:
-                        next(steps)
-                    except StopIteration as end:
-                        results = end.value
-                    else:
-                        n_steps = yield from self._overtake(batch, ahead, encoded.clock, n_steps)
-                        _expect_wanted(members)
+                cached = zip(batch.cached, requests, strict=False)
+                results = [window.again(request) for window, request in cached]
+                if batch.encoded is not None:
+                    encoded = batch.encoded.result()
+                    steps = self._engine(recordings[0]).steps(encoded, requests)
+                    n_steps = 0
+                    while True:
+                        try:
+                            next(steps)
+                        except StopIteration as end:
+                            results = end.value
+                            break
+                        n_steps = yield from self._overtake(batch, encoded.clock, n_steps)
+                        _expect_wanted(recordings)
+                    clock.add(encoded.clock)
+                    if self._cache is not None:
+                        decoded = zip(requests, results, strict=True)
+                        self._cache.remember([CachedWindow.of(*pair) for pair in decoded])
             except Exception as error:
                 if len(members) > 1 and not isinstance(error, WhisperHailoError):
-                    yield from self._transcribe_each(members, ahead)
+                    yield from self._transcribe_each(members)
                     return
-                for recording, _ in members:
+                for recording in recordings:
                     recording.fail(error)
                 return
-            clock.add(encoded.clock)
-            for (recording, _), result in zip(members, results, strict=True):
-                _hand_out(recording, result)
-        for recording, _ in members:
+            for recording, result in zip(recordings, results, strict=True):
+                if not recording.failure:
+                    with _failing(recording):
+                        recording.take(result)
+        for recording in recordings:
             recording.context.clock.add(clock, 1 / len(members))
         if self._progress is not None:
-            recording, request = members[-1]
-            self._progress(request.window.end_s, recording.stream_duration_s)
+            self._progress(requests[-1].window.end_s, recordings[-1].stream_duration_s)
 
-    def _transcribe_each(self, members: Members, ahead: _Ahead) -> Iterator[list[Recording]]:
+    def _transcribe_each(self, members: Members) -> Iterator[list[Recording]]:
         """Decode the windows of a batch one by one, except those of failed recordings."""
-        for recording, request in members:
-            if not recording.failure:
-                encoded = LazyFuture(partial(self._stages.encode, [request]))
-                yield from self._transcribe(_Batch([(recording, request)], encoded), ahead)
+        for member in members:
+            if not member[0].failure:
+                yield from self._transcribe(self._begin([member], apart=True))
+
+
+@contextmanager
+def _failing(recording: Recording) -> Iterator[None]:
+    """Let a recording fail with an error of the block."""
+    try:
+        yield
+    except Exception as error:
+        recording.fail(error)
+
+
+def _next_window(recording: Recording) -> WindowRequest | None:
+    """Return the recording's next window, if it has one."""
+    if recording.failure is None:
+        with _failing(recording):
+            return recording.next()
+    return None
 
 
 def _overtakes(priority: int, for_equals: bool, recording: Recording) -> bool:
@@ -404,18 +415,8 @@ def _overtakes(priority: int, for_equals: bool, recording: Recording) -> bool:
     return recording.priority < priority or newly_equal
 
 
-def _expect_wanted(members: Members) -> None:
-    """Raise the reason where no recording of these windows is wanted any more."""
-    reasons = [recording.abandoned for recording, _ in members]
+def _expect_wanted(recordings: Sequence[Recording]) -> None:
+    """Raise the reason where none of these recordings is wanted any more."""
+    reasons = [recording.abandoned for recording in recordings]
     if reasons[0] is not None and None not in reasons:
         raise reasons[0]
-
-
-def _hand_out(recording: Recording, result: WindowResult) -> None:
-    """Give a recording its result, unless it has failed."""
-    if recording.failure:
-        return
-    try:
-        recording.take(result)
-    except Exception as error:
-        recording.fail(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, NoReturn, TypeVar
 
@@ -14,72 +15,43 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.protocols import AsyncEncoder, Closing, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.draft_model import DraftModel
-from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest
+from whisper_hailo.transcription.window import Encoded, WindowRequest
 
 
+@dataclass(frozen=True, slots=True)
 class Stages:
-    """The stages that batches of windows go through.
+    """The stages that batches of windows go through; the encoder is open."""
 
-    Args:
-        encoder: log-mel to audio features, open.
-        engine: audio features to segments.
-        plan: sizes of the windows.
-        draft: a draft model of the engine.
-
-    Attributes:
-        encoder: as given.
-        engine: as given.
-        plan: as given.
-    """
-
-    def __init__(
-        self,
-        encoder: Encoder,
-        engine: WindowEngine,
-        plan: WindowPlan,
-        draft: DraftModel | None = None,
-    ) -> None:
-        self.encoder = encoder
-        self.engine = engine
-        self.plan = plan
-        self.draft = draft
+    encoder: Encoder
+    engine: DecoderEngine
+    plan: WindowPlan
+    draft: DraftModel | None = None
 
     def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
         """Encode at least one window; may run in a thread."""
         clock = StageClock()
         sizes = [self.plan.samples_for(request.window.audio.size) for request in requests]
         if len(set(sizes)) > 1:
-            return self._encode_apart(self.encoder, requests, sizes, clock)
+            return self._encode_apart(requests, clock)
         mel = self._mel(self.encoder, requests, clock)
         with clock.stage("encode"):
             features = self.encoder.encode(mel)
         return Encoded(features, clock, self._ahead(mel, requests, clock)(features))
 
-    def _encode_apart(
-        self,
-        encoder: Encoder,
-        requests: Sequence[WindowRequest],
-        sizes: Sequence[int],
-        clock: StageClock,
-    ) -> Encoded:
+    def _encode_apart(self, requests: Sequence[WindowRequest], clock: StageClock) -> Encoded:
         """Encode trimmed windows one by one: none depends on the longest of its batch."""
         rows = []
-        for request, size in zip(requests, sizes, strict=True):
-            with clock.stage("mel"):
-                samples = pad_or_trim(request.window.audio, size)
-                mel = log_mel(samples, encoder.spec.dims.n_mels)
+        for request in requests:
+            mel = self._mel(self.encoder, [request], clock)
             with clock.stage("encode"):
-                rows.append(encoder.encode(mel[np.newaxis])[0])
+                rows.append(self.encoder.encode(mel)[0])
         n_positions = np.array([len(row) for row in rows], dtype=np.int64)
         features = np.zeros((len(rows), n_positions.max(), rows[0].shape[1]), np.float32)
         for padded, row in zip(features, rows, strict=True):
             padded[: len(row)] = row
         return Encoded(features, clock, n_positions=n_positions)
-
-    def engine_of(self, own: WindowEngine | None) -> WindowEngine:
-        """Return a recording's own engine, or the common one."""
-        return own or self.engine
 
     @property
     def start(self) -> Callable[[Sequence[WindowRequest]], Callable[[], Encoded]] | None:
@@ -147,7 +119,7 @@ class Prefetch(Closing, Generic[InT, OutT]):
 
     Args:
         function: called one at a time, except for calls that are `apart`.
-        start: does the same asynchronously and returns a function that waits.
+        start: asynchronous version, which returns a function that waits.
         enabled: otherwise each call runs when its result is asked for.
     """
 
@@ -165,12 +137,9 @@ class Prefetch(Closing, Generic[InT, OutT]):
         self._last: LazyFuture[OutT] | None = None
 
     def begin(self, argument: InT, *, now: bool = False, apart: bool = False) -> LazyFuture[OutT]:
-        """Start one call.
+        """Start one call; in a thread, with `now`, without waiting for another call.
 
-        Args:
-            argument: of the function.
-            now: in a thread, start without waiting for another call.
-            apart: run when the result is asked for, whatever the thread does meanwhile.
+        With `apart` it runs when its result is asked for, whatever the thread does meanwhile.
         """
         if self._start is not None:
             try:
@@ -197,9 +166,7 @@ class Prefetch(Closing, Generic[InT, OutT]):
 class LazyFuture(Generic[OutT]):
     """A call that runs in a thread once started, else when its result is asked for.
 
-    Attributes:
-        asked: its result was asked for.
-        coming: its future in a thread, once started.
+    `coming` is its future in a thread, once started.
     """
 
     def __init__(self, function: Callable[[], OutT]) -> None:

@@ -29,7 +29,7 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer, partial_text, translation_options
 from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.run import Segments, TranscriptionRun
-from whisper_hailo.transcription.schedule import Progress, RecordingList, transcribe_in_order
+from whisper_hailo.transcription.schedule import Progress, transcribe_in_order
 from whisper_hailo.transcription.window_cache import WindowCache
 
 AudioInput: TypeAlias = AudioSource
@@ -145,12 +145,10 @@ class Transcriber(Closing):
             OptionError: unknown options, or ones that the model cannot honour.
         """
         run = self._run(options, long, batch_size, progress, keywords=keywords)
-        recording = run.recording(with_sample_rate(audio, sample_rate))
-        for _ in run.schedule(RecordingList([recording])).steps():
+        segments = Segments(run, run.recording(with_sample_rate(audio, sample_rate)))
+        for _ in segments:
             pass
-        if recording.failure is not None:
-            raise recording.failure
-        return run.transcript(recording)
+        return segments.transcript
 
     def segments(
         self,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.languages import AUTO_LANGUAGE
@@ -13,7 +13,6 @@ from whisper_hailo.core.types import FloatArray, IntArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.draft_decoder import DraftStats
-from whisper_hailo.decoding.search.loop import Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 
 _HOT = 0.5
@@ -214,28 +213,3 @@ class Encoded:
     clock: StageClock
     ahead: FloatArray | None = None
     n_positions: IntArray | None = None
-
-
-class WindowEngine(Protocol):
-    """Decodes audio features to text, with its options.
-
-    Attributes:
-        batch_key: engines with the same key decode each other's windows alike, so that their
-            windows may be one batch.
-    """
-
-    @property
-    def batch_key(self) -> Hashable: ...
-
-    def context(self) -> Context:
-        """Return the context of a new recording."""
-        ...
-
-    def steps(
-        self, encoded: Encoded, requests: Sequence[WindowRequest]
-    ) -> Steps[list[WindowResult]]:
-        """Decode windows, one request per row; yield before each step, when others may be decoded.
-
-        Stage times are added to `encoded.clock`.
-        """
-        ...

@@ -1,8 +1,7 @@
 """A cache of decoded windows, so that an interrupted run can be resumed.
 
-A resumed recording goes through all of its windows again: its plan cuts them, and their results
-lead on. Only encoding and decoding, which take long, are skipped. So no state of the interrupted
-run is needed, and the text is that of an uninterrupted one.
+A resumed recording goes through all of its windows again, so that no state of the interrupted run
+is needed; only encoding and decoding are skipped.
 """
 
 from __future__ import annotations
@@ -10,30 +9,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, Self
 
-import numpy as np
-
 from whisper_hailo.core.files import wrap_os_error
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
-from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.search.loop import Steps
-from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.window import (
-    Context,
-    Encoded,
-    WindowEngine,
-    WindowRequest,
-    WindowResult,
-)
+from whisper_hailo.transcription.window import WindowRequest, WindowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +81,10 @@ class CachedWindow:
 
 
 class WindowCache(Protocol):
-    """Stores results of windows."""
+    """Stores results of windows.
+
+    A batch is recalled as a whole or decoded again: rounding in the encoder depends on the batch.
+    """
 
     def recall(self, key: str) -> CachedWindow | None:
         """Return the result of a window; `None` if unknown."""
@@ -105,78 +96,12 @@ class WindowCache(Protocol):
 
 
 def window_key(request: WindowRequest) -> str:
-    """Hash a window's samples, position and prompt; the run's settings are not in it."""
+    """Hash a window's samples, position and prompt, without the run's settings."""
     window, context = request.window, request.context
     shown = context.previous if context.sequential else ()
     digest = blake2b(window.audio.tobytes(), digest_size=16)
     digest.update(f"{window.start_s!r} {window.needs_words} {shown}".encode())
     return digest.hexdigest()
-
-
-class CachedStages(Stages):
-    """Stages that skip cached windows.
-
-    Windows that were decoded together are cached together, since rounding in the encoder depends on
-    the batch.
-    """
-
-    def __init__(self, stages: Stages, memory: WindowCache) -> None:
-        super().__init__(stages.encoder, stages.engine, stages.plan, stages.draft)
-        self._memory = memory
-
-    def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
-        return self._known(requests) or super().encode(requests)
-
-    @property
-    def start(self) -> Callable[[Sequence[WindowRequest]], Callable[[], Encoded]] | None:
-        begin = super().start
-        if begin is None:
-            return None
-
-        def begin_unknown(requests: Sequence[WindowRequest]) -> Callable[[], Encoded]:
-            known = self._known(requests)
-            return begin(requests) if known is None else lambda: known
-
-        return begin_unknown
-
-    def engine_of(self, own: WindowEngine | None) -> WindowEngine:
-        return _CachedEngine(super().engine_of(own), self._memory)
-
-    def _known(self, requests: Sequence[WindowRequest]) -> _Known | None:
-        found = [self._memory.recall(window_key(request)) for request in requests]
-        windows = tuple(one for one in found if one is not None)
-        if len(windows) < len(requests):
-            return None
-        return _Known(np.zeros((0, 0, 0), np.float32), StageClock(), windows=windows)
-
-
-class _CachedEngine:
-    def __init__(self, engine: WindowEngine, memory: WindowCache) -> None:
-        self._engine = engine
-        self._memory = memory
-        self.batch_key: Hashable = engine.batch_key
-
-    def context(self) -> Context:
-        return self._engine.context()
-
-    def steps(
-        self, encoded: Encoded, requests: Sequence[WindowRequest]
-    ) -> Steps[list[WindowResult]]:
-        if isinstance(encoded, _Known):
-            pairs = zip(encoded.windows, requests, strict=True)
-            return [window.again(request) for window, request in pairs]
-        results = yield from self._engine.steps(encoded, requests)
-        self._memory.remember(
-            [CachedWindow.of(*pair) for pair in zip(requests, results, strict=True)]
-        )
-        return results
-
-
-@dataclass(frozen=True, slots=True)
-class _Known(Encoded):
-    """Cached windows, which need no encoding."""
-
-    windows: tuple[CachedWindow, ...] = ()
 
 
 _VERSION: Final = 1
@@ -199,7 +124,7 @@ class Journal(Closing):
     A line that the end of a program or a power failure truncated is ignored with all after it.
 
     Args:
-        path: of the file, which is created with the first entry.
+        path: file, created with the first entry.
         settings: identify program, model and options; a file of others is ignored.
         go_on: use what an earlier run left.
     """

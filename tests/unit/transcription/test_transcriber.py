@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnxruntime import InferenceSession
 
 from tests.unit.shapes import TINY, toy_spec
 from tests.unit.sounds import DATA
@@ -18,7 +19,6 @@ from tests.unit.transcription.made_up_words import TOKENIZER
 from tests.unit.transcription.test_decoder_engine import Rows
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.backends.state import Binding
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
@@ -106,10 +106,10 @@ def test_of_many_recordings_each_tells_how_far_it_is(micro: Transcriber) -> None
 def test_eight_calls_lead_from_transcribe_to_the_run_of_a_graph(
     micro: Transcriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran, ways = Binding.run, set()
+    ran, ways = InferenceSession.run_with_iobinding, set()
 
-    def run(self: Binding, *arguments: Any) -> Any:
-        way, frame = ["Binding.run"], sys._getframe(1)
+    def run(self: InferenceSession, *arguments: Any) -> Any:
+        way, frame = [], sys._getframe(1)
         while frame.f_code is not Transcriber.transcribe.__code__:
             way.append(frame.f_code.co_qualname)
             assert frame.f_back is not None
@@ -117,7 +117,7 @@ def test_eight_calls_lead_from_transcribe_to_the_run_of_a_graph(
         ways.add(tuple(way))
         return ran(self, *arguments)
 
-    monkeypatch.setattr(Binding, "run", run)
+    monkeypatch.setattr(InferenceSession, "run_with_iobinding", run)
     assert micro.transcribe(DATA / "micro" / "seen" / "seen-000.ogg", OPTIONS).text
     aligning = {way for way in ways if "align_words" in way}
     assert max(len(way) for way in ways - aligning) <= 8, ways

@@ -14,19 +14,27 @@ import numpy as np
 import pytest
 
 from tests.unit.sounds import DATA
-from tests.unit.transcription.made_up_engine import PLAN, Chip, Encoder, Interpreter
+from tests.unit.transcription.made_up_engine import (
+    PLAN,
+    Chip,
+    Encoder,
+    Interpreter,
+    noise,
+    recording_of,
+    texts,
+)
 from tests.unit.transcription.watched import Watched
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Transcript
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
-from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.schedule import RecordingList, Schedule
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
-from whisper_hailo.transcription.window_cache import CachedStages, CachedWindow, Journal, window_key
+from whisper_hailo.transcription.window_cache import CachedWindow, Journal, window_key
 
 AUDIO = np.linspace(-0.5, 0.5, 1600, dtype=np.float32)
 
@@ -105,22 +113,21 @@ class Known(dict[str, CachedWindow]):
 def test_known_windows_go_through_no_stage_however_encoder_works(kind: type[Encoder]) -> None:
     """By itself or not; of a batch all windows are known, or all are decoded together again."""
     encoder, memory = kind(), Known()
-    plain = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
-    stages = CachedStages(plain, memory)
-    assert (stages.start is None) is (kind is Encoder)
-    assert stages.engine_of(None).batch_key == plain.engine.batch_key
+    stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
 
-    def transcribe(*requests: WindowRequest) -> list[WindowResult]:
-        encode = stages.start or (lambda asked: lambda: stages.encode(asked))
-        return run_steps(stages.engine_of(None).steps(encode(requests)(), requests))
+    def transcribe(*sources: FloatArray) -> list[list[str]]:
+        recordings = RecordingList([recording_of(source) for source in sources])
+        done = Schedule(recordings, stages, batch_size=2, cache=memory).run()
+        return texts(done)
 
-    first, second = (request(Window(AUDIO, at_s), Context("en")) for at_s in (1.0, 2.0))
-    (heard,) = transcribe(first)
-    assert transcribe(first) == [heard]
+    first, second = noise(1), noise(1, seed=1)
+    heard = transcribe(first)
+    assert heard == [["0"]]
+    assert transcribe(first) == heard
     assert len(encoder.threads) == 1
-    assert len(transcribe(first, second)) == 2
+    assert transcribe(first, second) == heard * 2
     assert len(encoder.threads) == 2, "one was not known"
-    assert [one.window.start_s for one in transcribe(second, first)] == [2.0, 1.0]
+    assert transcribe(second, first) == heard * 2
     assert len(encoder.threads) == 2
 
 

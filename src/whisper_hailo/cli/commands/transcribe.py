@@ -28,8 +28,9 @@ from whisper_hailo.transcription.pipeline import USUAL_OPTIONS, check_batch_size
 if TYPE_CHECKING:
     from whisper_hailo.audio import AudioSource
     from whisper_hailo.cli.inputs import Input
-    from whisper_hailo.cli.sink import Sink
+    from whisper_hailo.cli.sink import RecordingWriter, Sink
     from whisper_hailo.core.types import Transcript
+    from whisper_hailo.transcription.run import Segments
     from whisper_hailo.transcription.transcriber import Transcriber
 
 
@@ -57,7 +58,7 @@ def transcribe(
 ) -> int:
     """Make text of recordings: files of any format, folders of them, - for a pipe."""
     from whisper_hailo.cli.inputs import find_inputs, looked_at
-    from whisper_hailo.cli.sink import Sink
+    from whisper_hailo.cli.sink import RecordingWriter, Sink
 
     # Wrong options and files are refused before a model is looked for.
     options_on = cache(partial(decoding_options, decoding, fallback, output))
@@ -78,10 +79,17 @@ def transcribe(
     tell_engine(transcriber)
     with transcriber:
         run = InputTranscriber(transcriber, options, long, together, sink)
-        transcribe_input = run.choose(list(sound.values()))
+        put_whole = run.choose(list(sound.values()))
         for at, entry in sound.items():
             try:
-                transcribe_input(entry)
+                if put_whole is not None:
+                    put_whole(entry)
+                    continue
+                with RecordingWriter(entry, sink, run.identity) as writer:
+                    segments = run.segments(entry, writer)
+                    for segment in segments:
+                        writer.write(segment, segments)
+                    writer.finish(segments)
             except ReaderGoneError:
                 raise
             except Exception as error:
@@ -137,15 +145,15 @@ class InputTranscriber:
         self._batch_size = together.batch_size
         self._splits = together.channels == "split"
         self._sink = sink
-        self._identity = cache(lambda: transcriber.identity(options, long, together.batch_size))
+        self.identity = cache(lambda: transcriber.identity(options, long, together.batch_size))
         self._outcomes: Iterator[Transcript | Exception] = iter(())
 
-    def choose(self, inputs: Sequence[Input]) -> Callable[[Input], None]:
-        """Return what transcribes each of some inputs, which is called in their order."""
+    def choose(self, inputs: Sequence[Input]) -> Callable[[Input], None] | None:
+        """Return what puts each input in turn; `None` where segments are written as they come."""
         if self._splits:
             return self._by_channel
         if self._batch_size in (None, 1) or len(inputs) == 1:
-            return self._as_it_comes
+            return None
         self._outcomes = self._together(entry.source() for entry in inputs)
         return self._put_next
 
@@ -156,22 +164,16 @@ class InputTranscriber:
             sources, self._options, progress, long=self._long, batch_size=self._batch_size
         )
 
-    def _as_it_comes(self, entry: Input) -> None:
-        """Transcribe one input; its text is written segment by segment."""
-        from whisper_hailo.cli.sink import RecordingWriter
-
-        with RecordingWriter(entry, self._sink, self._identity) as writer:
-            segments = self._transcriber.segments(
-                entry.source(),
-                self._options,
-                writer.progress,
-                long=self._long,
-                batch_size=self._batch_size,
-                memory=writer.journal,
-            )
-            for segment in segments:
-                writer.write(segment, segments)
-            writer.finish(segments)
+    def segments(self, entry: Input, writer: RecordingWriter) -> Segments:
+        """Transcribe one input, segment by segment."""
+        return self._transcriber.segments(
+            entry.source(),
+            self._options,
+            writer.progress,
+            long=self._long,
+            batch_size=self._batch_size,
+            memory=writer.journal,
+        )
 
     def _by_channel(self, entry: Input) -> None:
         """Transcribe each channel alone and merge them on one timeline."""
