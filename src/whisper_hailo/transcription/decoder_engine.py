@@ -15,20 +15,30 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.hotwords import build_hotword_trie
+from whisper_hailo.decoding.logits_rules import build_hotword_trie
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, WordOptions
 from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
 from whisper_hailo.decoding.search.draft_decoder import DraftState, DraftStats
-from whisper_hailo.decoding.search.fallback import decode_with_fallback
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
+from whisper_hailo.decoding.search.loop import (
+    DecodingLoop,
+    DecodingTask,
+    Steps,
+    decode_with_fallback,
+)
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.word_times import align_words, trim_pauses, words_into_segments
 from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.assemble import assemble_segments, spread_words
 from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.missed_speech import SpeechCompleter
-from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import (
+    Context,
+    Encoded,
+    WindowRequest,
+    WindowResult,
+    assemble_segments,
+    spread_words,
+)
 
 logger = logging.getLogger(__name__)
 

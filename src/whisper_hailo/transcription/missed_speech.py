@@ -17,9 +17,8 @@ import numpy as np
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SileroDetector, SpeechDetector, quiet_gain
 from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, SECONDS_PER_TIMESTAMP, FloatArray
-from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.decoded import Decoded, compression_ratio
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.repetition import compression_ratio
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer

@@ -15,14 +15,12 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.assemble import round_times
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
-from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, OverlapPlan
-from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
+from whisper_hailo.transcription.longform.plan import AudioBuffer, LongOptions, WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechGate, SpeechPlan
-from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult, round_times
 
 logger = logging.getLogger(__name__)
 

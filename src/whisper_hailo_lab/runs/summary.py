@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from whisper_hailo.decoding.repetition import compression_ratio
+from whisper_hailo.decoding.decoded import compression_ratio
 from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.runs.records import CaseRecord, FileResult, RunRecords
 from whisper_hailo_lab.score import Evaluation, Form, normalise, score_file

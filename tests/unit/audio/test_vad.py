@@ -28,8 +28,7 @@ from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.plan import WHOLE, LongOptions
+from whisper_hailo.transcription.longform.plan import WHOLE, AudioBuffer, LongOptions
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 from whisper_hailo.transcription.recording import make_plan
 from whisper_hailo_lab.experiments.fallback import music, noise

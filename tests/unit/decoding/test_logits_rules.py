@@ -22,7 +22,7 @@ from whisper_hailo.decoding.logits_rules import (
     suppress_ids,
 )
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, TokenLimits
-from whisper_hailo.transcription.assemble import split_at_timestamps
+from whisper_hailo.transcription.window import split_at_timestamps
 
 N_VOCAB = 521
 

@@ -6,7 +6,7 @@ from jsonschema import Draft202012Validator
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
-from whisper_hailo.decoding.repetition import compression_ratio
+from whisper_hailo.decoding.decoded import compression_ratio
 from whisper_hailo.text.outputs import (
     TextWriter,
     as_json,

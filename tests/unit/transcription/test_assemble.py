@@ -15,8 +15,12 @@ from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, Thresholds
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.assemble import assemble_segments, round_times, spread_words
-from whisper_hailo.transcription.window import WindowResult
+from whisper_hailo.transcription.window import (
+    WindowResult,
+    assemble_segments,
+    round_times,
+    spread_words,
+)
 
 
 def at(seconds: float) -> int:

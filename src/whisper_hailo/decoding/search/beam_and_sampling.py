@@ -9,9 +9,9 @@ import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.decoded import LOOP_CHECK_TOKENS, ends_in_loop
 from whisper_hailo.decoding.logits_rules import FilteredLogits, LogitsRules, end_lead
-from whisper_hailo.decoding.repetition import LOOP_CHECK_TOKENS, ends_in_loop
-from whisper_hailo.decoding.search.hypothesis import DecoderInput, Hypothesis, NoDraft, SearchResult
+from whisper_hailo.decoding.search.greedy import DecoderInput, Hypothesis, NoDraft, SearchResult
 
 _BLOCK: Final = 256
 

@@ -30,8 +30,12 @@ import numpy as np
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Drafted
 from whisper_hailo.decoding.search.draft_decoder import DraftDecoder
-from whisper_hailo.decoding.search.greedy import GreedyChoice
-from whisper_hailo.decoding.search.hypothesis import DecoderInput, Hypothesis, SearchResult
+from whisper_hailo.decoding.search.greedy import (
+    DecoderInput,
+    GreedyChoice,
+    Hypothesis,
+    SearchResult,
+)
 
 _LOOK_AHEAD: Final = 6
 """Most dropped tokens of a draft that are bridged."""

@@ -16,8 +16,7 @@ import numpy as np
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.words import with_words
-from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, Clip
+from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, AudioBuffer, Clip
 from whisper_hailo.transcription.longform.speech import SpeechGate
 from whisper_hailo.transcription.window import WindowResult
 

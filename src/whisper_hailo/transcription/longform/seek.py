@@ -13,8 +13,7 @@ from typing import Final
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import FRAMES_PER_SECOND, SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.decoding.options import WordOptions
-from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, Clip
+from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, AudioBuffer, Clip
 from whisper_hailo.transcription.longform.speech import SpeechGate
 from whisper_hailo.transcription.window import WindowResult, last_word_end
 

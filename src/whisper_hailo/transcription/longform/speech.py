@@ -23,8 +23,7 @@ from whisper_hailo.audio.vad import (
 )
 from whisper_hailo.audio.windows import PackedPiece, Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
-from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.plan import Clip, LongOptions
+from whisper_hailo.transcription.longform.plan import AudioBuffer, Clip, LongOptions
 from whisper_hailo.transcription.window import WindowResult
 
 _LEAD_SAMPLES: Final = SAMPLE_RATE_HZ // 2

@@ -14,16 +14,22 @@ from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, de
 from tests.unit.decoding.search.torn import TOKENIZER, Torn, torn, tried
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, Thresholds, TokenLimits
-from whisper_hailo.decoding.repetition import (
+from whisper_hailo.decoding.decoded import (
+    Decoded,
     compression_ratio,
     cut_loop,
     ends_in_loop,
     repeats_prompt,
 )
-from whisper_hailo.decoding.search.fallback import choose_attempt, decode_with_fallback
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, Steps, run_steps
+from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, Thresholds, TokenLimits
+from whisper_hailo.decoding.search.loop import (
+    DecodingLoop,
+    DecodingTask,
+    Steps,
+    choose_attempt,
+    decode_with_fallback,
+    run_steps,
+)
 
 
 def test_only_doubtful_windows_are_retried_with_their_own_audio() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
-from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.overlap import (
     OverlapPlan,
     find_silence,
@@ -18,7 +17,7 @@ from whisper_hailo.transcription.longform.overlap import (
     match_in_order,
     with_words,
 )
-from whisper_hailo.transcription.longform.plan import WHOLE, Clip
+from whisper_hailo.transcription.longform.plan import WHOLE, AudioBuffer, Clip
 
 Said = tuple[float, float, str]
 

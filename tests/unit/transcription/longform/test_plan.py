@@ -18,10 +18,10 @@ from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.options import DecodingOptions, WordOptions
-from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
 from whisper_hailo.transcription.longform.plan import (
     WHOLE,
+    AudioBuffer,
     Clip,
     LongOptions,
     WindowPlanner,

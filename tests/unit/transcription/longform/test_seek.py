@@ -15,9 +15,7 @@ from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import WordOptions
-from whisper_hailo.transcription.assemble import split_at_timestamps
-from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
-from whisper_hailo.transcription.longform.plan import WHOLE, Clip
+from whisper_hailo.transcription.longform.plan import WHOLE, AudioBuffer, Clip
 from whisper_hailo.transcription.longform.seek import (
     Kept,
     SeekPlan,
@@ -25,7 +23,7 @@ from whisper_hailo.transcription.longform.seek import (
     is_odd,
     word_oddity,
 )
-from whisper_hailo.transcription.window import WindowResult
+from whisper_hailo.transcription.window import WindowResult, split_at_timestamps
 
 PLAN = WindowPlan(10.0, 1.0)
 

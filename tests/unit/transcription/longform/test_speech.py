@@ -17,9 +17,14 @@ from whisper_hailo.audio.vad import FRAME_SAMPLES, LEVEL_SAMPLES, SileroDetector
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.audio_buffer import AudioBuffer
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.plan import WHOLE, Clip, LongOptions, WindowPlanner
+from whisper_hailo.transcription.longform.plan import (
+    WHOLE,
+    AudioBuffer,
+    Clip,
+    LongOptions,
+    WindowPlanner,
+)
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechGate, SpeechPlan
 from whisper_hailo.transcription.recording import make_plan
