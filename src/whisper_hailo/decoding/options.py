@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
@@ -18,6 +19,9 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE, language_code
 from whisper_hailo.core.protocols import Padding, SilenceKeys
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.text.tokenizer import TASKS
+
+setting: Final = partial(flag, settings_only=True)
+"""An option for settings files only."""
 
 FALLBACK_STEP: Final = 0.4
 """Temperature increment of each retry; OpenAI Whisper's is half of it."""
@@ -64,25 +68,15 @@ class SearchOptions:
 
     temperatures: tuple[float, ...] = (0.0,)
     beam_size: int = flag(1, "Hypotheses kept; 1 is greedy.", metavar="N")
-    retry_beam_size: int = flag(
-        5,
-        "Hypotheses where greedy text is unsure; 1 is off.",
-        SEARCH,
-        metavar="N",
-        settings_only=True,
+    retry_beam_size: int = setting(
+        5, "Hypotheses where greedy text is unsure; 1 is off.", SEARCH, metavar="N"
     )
-    patience: float = flag(
-        1.0, "Beam search patience; above 1 it searches longer.", SEARCH, settings_only=True
-    )
-    length_penalty: float | None = flag(
-        None,
-        "Length penalty of hypotheses, 0 to 1.",
-        SEARCH,
-        shown="mean log probability",
-        settings_only=True,
+    patience: float = setting(1.0, "Beam search patience; above 1 it searches longer.", SEARCH)
+    length_penalty: float | None = setting(
+        None, "Length penalty of hypotheses, 0 to 1.", SEARCH, shown="mean log probability"
     )
     best_of: int = flag(5, "Samples per window.", SEARCH)
-    seed: int = flag(0, "Seed for sampling.", SEARCH, settings_only=True)
+    seed: int = setting(0, "Seed for sampling.", SEARCH)
 
     def __post_init__(self) -> None:
         wrong = [f"{t:g}" for t in self.temperatures if not 0.0 <= t <= 2.0]
@@ -171,7 +165,7 @@ class TokenLimits:
     loops short.
     """
 
-    suppress: tuple[int, ...] | None = flag(
+    suppress: tuple[int, ...] | None = setting(
         None,
         "Token ids to suppress; -1 is the model's own list.",
         REPETITION,
@@ -179,25 +173,22 @@ class TokenLimits:
         metavar="IDS",
         shown="-1",
         parse=_token_ids,
-        settings_only=True,
     )
-    suppress_blank: bool = flag(
-        True, "Suppress blank text at the start of a window.", REPETITION, settings_only=True
+    suppress_blank: bool = setting(
+        True, "Suppress blank text at the start of a window.", REPETITION
     )
-    no_repeat_ngram: int = flag(
+    no_repeat_ngram: int = setting(
         0,
         "Forbid repeated runs of N tokens; 0 is off.",
         REPETITION,
         also=("--no-repeat-ngram-size",),
-        settings_only=True,
     )
-    max_per_second: float | None = flag(
+    max_per_second: float | None = setting(
         20.0,
         "Token limit per second of audio; none is off.",
         REPETITION,
         name="--max-tokens-per-second",
         parse=number_or_none,
-        settings_only=True,
     )
 
     def __post_init__(self) -> None:
@@ -214,14 +205,10 @@ class PromptOptions:
     initial_prompt: str | None = flag(
         None, "Text to show before the recording.", metavar="TEXT", also=("--prompt",)
     )
-    prefix: str | None = flag(
-        None, "Start the first window's text with this.", PROMPTS, settings_only=True
-    )
+    prefix: str | None = setting(None, "Start the first window's text with this.", PROMPTS)
     hotwords: str | None = flag(None, "Words to expect, comma-separated.", metavar="WORDS")
     condition_on_previous_text: bool = flag(False, "Show each window the text before it.", PROMPTS)
-    carry_initial_prompt: bool = flag(
-        False, "Show --initial-prompt to every window.", PROMPTS, settings_only=True
-    )
+    carry_initial_prompt: bool = setting(False, "Show --initial-prompt to every window.", PROMPTS)
 
     def __post_init__(self) -> None:
         for name in ("initial_prompt", "prefix", "hotwords"):
@@ -233,21 +220,19 @@ class PromptOptions:
 class WordOptions:
     """Word timestamps."""
 
-    prepended: str = flag(
+    prepended: str = setting(
         PREPENDED,
         "Punctuation to join to the next word.",
         TIMES,
         name="--prepend-punctuations",
         metavar="MARKS",
-        settings_only=True,
     )
-    appended: str = flag(
+    appended: str = setting(
         APPENDED,
         "Punctuation to join to the previous word.",
         TIMES,
         name="--append-punctuations",
         metavar="MARKS",
-        settings_only=True,
     )
     hallucination_silence_s: float | None = flag(
         None,
@@ -287,34 +272,21 @@ class AntiRepetition:
             than t.
     """
 
-    pad_to: int | None = flag(
-        None,
-        "Padding target in encoder positions; 0: none.",
-        REPETITION,
-        shown="preset's",
-        settings_only=True,
+    pad_to: int | None = setting(
+        None, "Padding target in encoder positions; 0: none.", REPETITION, shown="preset's"
     )
-    pad_with: str = flag(
+    pad_with: str = setting(
         SILENCE,
         "What padding holds; zeros only reproduce the study",
         REPETITION,
         choices=PADDINGS,
         shown="preset's",
-        settings_only=True,
     )
-    repetition_penalty: float = flag(
-        1.0,
-        "Penalty on repeated tokens; 1 is off.",
-        REPETITION,
-        shown="preset's",
-        settings_only=True,
+    repetition_penalty: float = setting(
+        1.0, "Penalty on repeated tokens; 1 is off.", REPETITION, shown="preset's"
     )
-    eot_boost: float = flag(
-        0.0,
-        "Logits by which end of text is preferred; 0 is off.",
-        REPETITION,
-        shown="preset's",
-        settings_only=True,
+    eot_boost: float = setting(
+        0.0, "Logits by which end of text is preferred; 0 is off.", REPETITION, shown="preset's"
     )
 
     def __post_init__(self) -> None:
@@ -392,18 +364,17 @@ class DecodingOptions:
         choices=tuple(PRESETS),
         parse=preset_of,
     )
-    max_new_tokens: int | None = flag(
-        None, "Token limit per window.", REPETITION, shown="half the context", settings_only=True
+    max_new_tokens: int | None = setting(
+        None, "Token limit per window.", REPETITION, shown="half the context"
     )
     timestamps: bool = flag(False, "Let the model write times; on where it can.")
-    max_initial_timestamp_s: float | None = flag(
+    max_initial_timestamp_s: float | None = setting(
         1.0,
         "Latest start of a window's first segment; none is any.",
         TIMES,
         name="--max-initial-timestamp",
         metavar="S",
         parse=number_or_none,
-        settings_only=True,
     )
     detect_each_window: bool = flag(False, "Detect the language of every window.", "Language")
     search: SearchOptions = option_group(SearchOptions)

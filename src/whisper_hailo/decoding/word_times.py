@@ -14,12 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.audio.vad import (
-    FRAME_SAMPLES,
-    SpeechDetector,
-    frames_to_seconds,
-    quiet_gain,
-)
+from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector, frames_to_seconds, quiet_gain
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.core.types import (

@@ -383,6 +383,5 @@ def choose_attempt(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decod
         chosen.avg_logprob < _HOPELESS * thresholds.logprob
     )
     return replace(
-        chosen,
-        made_up=len(attempts) > 1 and not passed and (hopeless or not (calm or ended)),
+        chosen, made_up=len(attempts) > 1 and not passed and (hopeless or not (calm or ended))
     )

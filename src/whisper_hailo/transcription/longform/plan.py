@@ -14,6 +14,7 @@ from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, require_choices, require_valid
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
+from whisper_hailo.decoding.options import setting
 
 if TYPE_CHECKING:
     from whisper_hailo.transcription.window import WindowResult
@@ -92,14 +93,8 @@ class LongOptions:
     """
 
     strategy: str = flag("auto", "How windows are cut", LONG, name="--long", choices=STRATEGIES)
-    overlap_s: float | None = flag(
-        None,
-        "Overlap of windows.",
-        LONG,
-        name="--overlap",
-        metavar="S",
-        shown="2",
-        settings_only=True,
+    overlap_s: float | None = setting(
+        None, "Overlap of windows.", LONG, name="--overlap", metavar="S", shown="2"
     )
     clips: tuple[Clip, ...] = flag(
         WHOLE,
@@ -112,28 +107,14 @@ class LongOptions:
     )
     skip_silence: bool = flag(True, "Start windows where speech begins.", _VAD)
     vad_threshold: float = flag(0.35, "Speech probability threshold.", _VAD)
-    min_silence_s: float = flag(
-        0.5,
-        "Silence that ends speech.",
-        _VAD,
-        name="--vad-min-silence",
-        metavar="S",
-        settings_only=True,
+    min_silence_s: float = setting(
+        0.5, "Silence that ends speech.", _VAD, name="--vad-min-silence", metavar="S"
     )
-    speech_pad_s: float = flag(
-        0.2,
-        "Padding around speech.",
-        _VAD,
-        name="--vad-speech-pad",
-        metavar="S",
-        settings_only=True,
+    speech_pad_s: float = setting(
+        0.2, "Padding around speech.", _VAD, name="--vad-speech-pad", metavar="S"
     )
-    trim_window: bool | None = flag(
-        None,
-        "Encode only what of a window is filled.",
-        LONG,
-        shown="where the encoder can",
-        settings_only=True,
+    trim_window: bool | None = setting(
+        None, "Encode only what of a window is filled.", LONG, shown="where the encoder can"
     )
 
     def __post_init__(self) -> None:
