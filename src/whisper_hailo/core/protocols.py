@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -272,5 +272,8 @@ class Decoder(Closeable, Protocol[StateT]):
         ...
 
 
-AnyDecoder = Decoder[Any]
+AnyDecoder: TypeAlias = Decoder[Any]
 """A decoder with a state type that the caller passes through."""
+
+DecoderState: TypeAlias = Any
+"""A state of such a decoder."""

@@ -93,7 +93,7 @@ class Drafted:
 
     @property
     def all_places(self) -> tuple[int, ...]:
-        """Return `places` with 0 for each settled token before them."""
+        """Places of all tokens, 0 for settled ones."""
         return (0,) * self.n_fixed + self.places if self.places else ()
 
 
@@ -108,7 +108,7 @@ class Decoded:
         no_speech_prob: probability in [0, 1] of the no-speech id at start-of-transcript; 0 for
             models without one.
         runaway: the budget was used up without an end-of-transcript.
-        temperature: that gave these tokens.
+        temperature: of the search that found them.
         compression_ratio: of the text; 0 without text.
         ends_at_once: end-of-transcript was the likeliest first id before any rule.
         made_up: every attempt failed, and none resembles speech.

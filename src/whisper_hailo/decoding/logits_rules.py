@@ -1,13 +1,6 @@
 """Logits rules: which tokens may come next, and what probability is left to the allowed ones.
 
 Each rule is one function on `(n_vocab,)` float32 logits, which it changes in place and returns.
-`LogitsRules` applies those that a model and its options need, in order.
-
-Timestamps are the last ids of the vocabulary. They come in pairs: one ends a segment, the next
-starts the following one; only the first and the last of a window are single.
-
-Source: OpenAI Whisper's `ApplyTimestampRules`, `SuppressTokens` and `SuppressBlank`; the bound by
-the window's length is ours, for windows shorter than the 30 s that the model was trained on.
 """
 
 from __future__ import annotations
@@ -34,7 +27,13 @@ MAX_PHRASES: Final = 2000
 
 
 class HotwordTrie:
-    """Hotword phrases as a trie of token ids."""
+    """Hotword phrases as a trie of token ids, which get a bonus where they match.
+
+    Unlike a prompt with a list of names, it leaves audio alone in which none is said
+    (docs/decoding.md). Greedy decoding cannot take a bonus back, so starting a phrase earns little.
+
+    Source: contextual biasing by shallow fusion with a prefix tree (Zhao et al. 2019).
+    """
 
     def __init__(self, phrases: Iterable[Sequence[int]]) -> None:
         self._root: dict[int, Any] = {}
@@ -48,27 +47,18 @@ class HotwordTrie:
 
     def add_bonus(self, logits: FloatArray, generated: Sequence[int]) -> FloatArray:
         """Add a bonus to tokens that start or continue a phrase; `logits` are changed."""
-        continuing = self._continuations(generated)
-        starts = self._starts
+        following: set[int] = set()
+        for length in range(1, min(self._longest, len(generated) + 1)):
+            node = self._root
+            for token in generated[-length:]:
+                node = node.get(token, {})
+            following.update(node)
+        starts, continuing = self._starts, list(following)
         if continuing:
             starts = np.setdiff1d(starts, continuing, assume_unique=True)
             logits[continuing] += np.float32(CONTINUE_BONUS)
         logits[starts] += np.float32(START_BONUS)
         return logits
-
-    def _continuations(self, generated: Sequence[int]) -> list[int]:
-        """Return the next tokens of all phrases whose beginning ends the text, each once."""
-        found: dict[int, None] = {}
-        for length in range(1, min(self._longest, len(generated) + 1)):
-            found.update(dict.fromkeys(self._find(generated[-length:])))
-        return list(found)
-
-    def _find(self, tokens: Sequence[int]) -> dict[int, Any]:
-        """Return the node of the tokens; empty where no phrase starts with them."""
-        node = self._root
-        for token in tokens:
-            node = node.get(token, {})
-        return node
 
 
 def build_hotword_trie(text: str, tokenizer: Tokenizer) -> HotwordTrie:
@@ -126,12 +116,6 @@ def keep_order(logits: FloatArray, generated: Sequence[int], begin: int) -> Floa
     return logits
 
 
-def stay_inside(logits: FloatArray, begin: int, last: int) -> FloatArray:
-    """Forbid timestamps more than `last` steps after `begin`: the window's end."""
-    logits[begin + last + 1 :] = -np.inf
-    return logits
-
-
 def prefer_timestamps(logits: FloatArray, begin: int) -> FloatArray:
     """Require a timestamp when all of them together are likelier than any text id."""
     times, text = logits[begin:], logits[:begin]
@@ -155,10 +139,9 @@ def suppress_ids(logits: FloatArray, ids: IntArray) -> FloatArray:
 def penalise_repetition(
     logits: FloatArray, generated: Collection[int], penalty: float
 ) -> FloatArray:
-    """Make ids generated before less likely.
+    """Make ids generated before less likely; forced ids and the prompt do not count.
 
-    A positive logit is divided by the penalty and any other multiplied by it, so that the id always
-    becomes less likely. Each id counts once; forced ids and the prompt do not count.
+    A positive logit is divided by the penalty and any other multiplied by it.
 
     Source: CTRL (Keskar et al. 2019) with the sign rule of Transformers.
     """
@@ -179,10 +162,7 @@ def choose_token(logits: FloatArray, eot: int, eot_boost: float) -> int:
 
 
 def end_lead(logits: FloatArray, eot: int, eot_boost: float) -> float:
-    """Return by how many logits end-of-transcript with its boost leads all other ids.
-
-    Above 0, `choose` takes it; `logits` are left unchanged.
-    """
+    """Return by how many logits end-of-transcript with its boost leads all other ids."""
     end = logits[eot]
     logits[eot] = -np.inf
     best = logits.max()
@@ -222,7 +202,14 @@ class FilteredLogits:
 
 
 class LogitsRules:
-    """Applies the rules of a model and its options to one row of logits."""
+    """Applies the rules of a model and its options, in order, to one row of logits.
+
+    Timestamps are the last ids of the vocabulary. They come in pairs: one ends a segment, the next
+    starts the following one; only the first and the last of a window are single.
+
+    Source: OpenAI Whisper's `ApplyTimestampRules`, `SuppressTokens` and `SuppressBlank`; the bound
+    by the window's length is ours, for windows shorter than the 30 s that it was trained on.
+    """
 
     def __init__(
         self,
@@ -288,7 +275,7 @@ class LogitsRules:
         ), logits
 
     def _time_rules(self, logits: FloatArray, generated: Sequence[int], begin: int) -> FloatArray:
-        logits = stay_inside(logits, begin, self._last)
+        logits[begin + self._last + 1 :] = -np.inf  # behind the window's end
         logits = keep_pairs(logits, generated, begin, self._eot)
         logits = keep_order(logits, generated, begin)
         logits = begin_with_timestamp(logits, generated, begin, self._latest)
@@ -296,15 +283,10 @@ class LogitsRules:
 
 
 def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) -> float:
-    """Return the log-sum-exp of the ids that are not masked.
+    """Return the log-sum-exp of `(n_vocab,)` logits without those `masked`, each of them once.
 
     Few ids are masked at most steps: subtracting them from the known sum needs no exponentials of
     the whole vocabulary. Where they hold nearly all of the sum, that would be inaccurate.
-
-    Args:
-        logits: `(n_vocab,)` float32, -inf where an id is masked.
-        masked: `(n,)` float32, logits of the masked ids, each once.
-        logsumexp: of all logits.
     """
     if masked.size < logits.size // 8:
         part = float(np.exp(masked.astype(np.float64) - logsumexp).sum())

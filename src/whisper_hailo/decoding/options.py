@@ -39,7 +39,6 @@ APPENDED: Final = "\"'.。,，!！?？:：”)]}、"  # noqa: RUF001 - full-widt
 _MOST_HYPOTHESES: Final = 64
 """Each is a row of the decoder's batch."""
 
-
 SEARCH: Final = "Search and fallback"
 DOUBT: Final = "Doubtful text"
 REPETITION: Final = "Repetition and made-up text"
@@ -61,9 +60,7 @@ def rising_temperatures(first: float, step: float) -> tuple[float, ...]:
 class SearchOptions:
     """How tokens are chosen and how often doubtful text is retried.
 
-    Attributes:
-        temperatures: tried in order until the text passes the thresholds; 0 is greedy or beam
-            search.
+    Temperatures are tried in order until the text passes the thresholds; 0 is no sampling.
     """
 
     temperatures: tuple[float, ...] = (0.0,)
@@ -83,12 +80,9 @@ class SearchOptions:
         shown = ", ".join(wrong) or "empty"
         if wrong or not self.temperatures:
             raise OptionError(f"--temperature is {shown}, expected numbers from 0 to 2")
-        hypotheses = f"1 to {_MOST_HYPOTHESES} hypotheses"
-        require_valid(self, "beam_size", 1 <= self.beam_size <= _MOST_HYPOTHESES, hypotheses)
-        require_valid(
-            self, "retry_beam_size", 1 <= self.retry_beam_size <= _MOST_HYPOTHESES, hypotheses
-        )
-        require_valid(self, "best_of", 1 <= self.best_of <= _MOST_HYPOTHESES, hypotheses)
+        for name in ("beam_size", "retry_beam_size", "best_of"):
+            fits = 1 <= getattr(self, name) <= _MOST_HYPOTHESES
+            require_valid(self, name, fits, f"1 to {_MOST_HYPOTHESES} hypotheses")
         require_valid(self, "patience", 0.0 < self.patience <= 100.0, "more than 0, at most 100")
         alpha = self.length_penalty
         require_valid(self, "length_penalty", alpha is None or 0.0 <= alpha <= 1.0, "0 to 1")
@@ -301,15 +295,7 @@ class AntiRepetition:
         )
 
     def padding(self, dims: Dimensions, silence: SilenceKeys | None = None) -> Padding:
-        """Return the padding for a model.
-
-        Args:
-            dims: the model's sizes.
-            silence: its silence keys; `None`, or `pad_with` zeros, pads with zero rows.
-
-        Raises:
-            OptionError: the target is longer than the context the decoder was trained on.
-        """
+        """Return the padding for a model, with zero rows where it has no silence keys."""
         target = dims.n_audio_ctx if self.pad_to is None else self.pad_to
         if target > dims.n_audio_ctx:
             raise OptionError(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.protocols import AnyDecoder
+from whisper_hailo.core.protocols import AnyDecoder, DecoderState
 from whisper_hailo.core.spec import Dimensions, SpecialTokens
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
@@ -18,9 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def detect_languages(
-    decoder: AnyDecoder,
-    state: Any,  # noqa: ANN401 - the decoder's own state type
-    special: SpecialTokens,
+    decoder: AnyDecoder, state: DecoderState, special: SpecialTokens
 ) -> tuple[dict[str, float], ...]:
     """Return language code to probability for every row, likeliest first.
 
@@ -37,15 +34,8 @@ def detect_languages(
     logits = output.logits[:, 0, ids].astype(np.float64)
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     probs = weights / weights.sum(axis=1, keepdims=True)
-    return tuple(
-        {
-            code: float(prob)
-            for code, prob in sorted(
-                zip(special.languages, row, strict=True), key=lambda item: -item[1]
-            )
-        }
-        for row in probs
-    )
+    named = (zip(special.languages, row.tolist(), strict=True) for row in probs)
+    return tuple(dict(sorted(row, key=lambda item: -item[1])) for row in named)
 
 
 @cache
@@ -62,10 +52,6 @@ class PromptMaker:
     `<|startofprev|> earlier text <|startoftranscript|> language task prefix`; the first part only
     where there is text to show. It takes at most half the text context, of which the end is kept; a
     prefix takes at most a quarter.
-
-    Raises:
-        OptionError: a prompt that gives no tokens or does not fit, or one for a model without
-            start-of-previous.
     """
 
     def __init__(self, tokenizer: Tokenizer, dims: Dimensions, options: DecodingOptions) -> None:
@@ -81,12 +67,7 @@ class PromptMaker:
                 "this model has no <|startofprev|> token and takes no prompt; leave out "
                 "--initial-prompt and --condition-on-previous-text"
             )
-        self._check_lengths(dims.n_text_ctx // 4)
-
-    def _encode(self, option: str, text: str | None) -> tuple[int, ...]:
-        return () if text is None else self._tokenizer.encode_plain(option, text)
-
-    def _check_lengths(self, quarter: int) -> None:
+        quarter = dims.n_text_ctx // 4
         if len(self._prefix) > quarter:
             raise OptionError(
                 f"prefix has {len(self._prefix)} tokens, this model takes {quarter}; shorten it"
@@ -94,15 +75,16 @@ class PromptMaker:
         if len(self.initial) > self._room:
             _tell_once(len(self.initial), self._room)
 
+    def _encode(self, option: str, text: str | None) -> tuple[int, ...]:
+        return () if text is None else self._tokenizer.encode_plain(option, text)
+
     def tokens(
         self, language: str, previous: tuple[int, ...], *, is_first: bool
     ) -> tuple[int, ...]:
         """Return the forced ids of one window; only the first one takes the prefix."""
-        special = self._tokenizer.special
-        control = self._tokenizer.prefix(
-            language, self._options.task, timestamps=self._options.timestamps
-        )
-        carried = self.initial[-self._room :] if self._options.prompts.carry_initial_prompt else ()
+        options, special = self._options, self._tokenizer.special
+        control = self._tokenizer.prefix(language, options.task, timestamps=options.timestamps)
+        carried = self.initial[-self._room :] if options.prompts.carry_initial_prompt else ()
         rest = self._room - len(carried)
         shown = (*carried, *(previous[-rest:] if rest else ()))
         before = (special.sot_prev, *shown) if shown and special.sot_prev is not None else ()

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector, frames_to_seconds, quiet_gain
 from whisper_hailo.audio.windows import Window
-from whisper_hailo.core.protocols import AnyDecoder
+from whisper_hailo.core.protocols import AnyDecoder, DecoderState
 from whisper_hailo.core.types import (
     SAMPLE_RATE_HZ,
     SECONDS_PER_TIMESTAMP,
@@ -42,20 +42,12 @@ _DIAGONAL, _DOWN, _ACROSS = 0, 1, 2
 
 
 def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArray:
-    """Return where each token starts, by the cross-attention of the alignment heads.
+    """Return the first position of each token, `(n_rows,)` int64, never decreasing.
 
-    Weights are cut to the positions that hold audio and renormalised, which removes padding; then
-    normalised per position over the tokens, smoothed over time by a median, and averaged over the
-    heads. The cheapest monotonic path through the negated result gives each token a stretch of
-    time.
-
-    Args:
-        attention: `(n_heads, n_tokens, n_audio_ctx)` float32 weights.
-        n_positions: leading positions that hold audio, at least 1.
-        rows: tokens to align; all tokens take part in the normalisation.
-
-    Returns:
-        `(n_rows,)` int64 first position of each of these tokens, never decreasing.
+    Cross-attention `(n_heads, n_tokens, n_audio_ctx)` is cut to the positions that hold audio and
+    renormalised, which removes padding; then normalised per position over the tokens, smoothed over
+    time by a median, and averaged over the heads. The cheapest monotonic path through the negated
+    `rows` gives each token a stretch of time.
 
     Source: OpenAI Whisper, `find_alignment`.
     """
@@ -71,12 +63,7 @@ def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArr
 
 
 def median_filter(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the running median along the last axis, whose ends are reflected.
-
-    Args:
-        values: `(..., n)` float64; unchanged when n is at most half the width.
-        width: odd number of values.
-    """
+    """Return the running median along the last axis, whose ends are reflected if long enough."""
     n, reach = values.shape[-1], MEDIAN_WIDTH // 2
     if n <= reach:
         return values
@@ -89,13 +76,7 @@ def median_filter(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def warp_path(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
-    """Return rows and columns `(n_steps,)` int64 of the cheapest monotonic path.
-
-    The table is filled by anti-diagonals, whose cells do not depend on each other.
-
-    Args:
-        cost: `(n, m)` float64.
-    """
+    """Return rows and columns of the cheapest monotonic path through costs `(n, m)`."""
     n, m = cost.shape
     table = np.full((n + 1, m + 1), np.inf)
     table[0, 0] = 0.0
@@ -108,11 +89,7 @@ def warp_path(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
     trace = np.full(cost.shape, _ACROSS, dtype=np.int8)
     trace[(down < diagonal) & (down < across)] = _DOWN
     trace[(diagonal < down) & (diagonal < across)] = _DIAGONAL
-    return _path(trace)
-
-
-def _path(trace: NDArray[np.int8]) -> tuple[IntArray, IntArray]:
-    row, column = trace.shape[0] - 1, trace.shape[1] - 1
+    row, column = n - 1, m - 1
     cells: list[tuple[int, int]] = []
     while row >= 0:
         cells.append((row, column))
@@ -134,7 +111,7 @@ def whole_positions(content_s: float) -> int:
 
 def align_words(
     decoder: AnyDecoder,
-    state: Any,  # noqa: ANN401 - the decoder's own state type
+    state: DecoderState,
     tokenizer: Tokenizer,
     *,
     text: Sequence[int],

@@ -60,8 +60,7 @@ def _whole_characters(
 def join_punctuation(words: Sequence[Word], prepended: str, appended: str) -> list[Word]:
     """Join opening marks to the next word and closing ones to the previous word.
 
-    Returns:
-        as many words; those that were joined have neither text nor tokens.
+    As many words are returned; those that were joined have neither text nor tokens.
 
     Source: OpenAI Whisper, `merge_punctuations`: times and probability stay those of the word.
     """

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
-from whisper_hailo.core.protocols import AnyDecoder
+from whisper_hailo.core.protocols import AnyDecoder, DecoderState
 from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.logits_rules import build_hotword_trie
@@ -125,12 +124,7 @@ class DecoderEngine:
             return [self._result(state, row, *of) for row, of in enumerate(rows)]
 
     def _result(
-        self,
-        state: Any,  # noqa: ANN401 - the decoder's own state type
-        row: int,
-        request: WindowRequest,
-        decoded: Decoded,
-        language: str,
+        self, state: DecoderState, row: int, request: WindowRequest, decoded: Decoded, language: str
     ) -> WindowResult:
         result = assemble_segments(
             request.window, decoded, language, self._tokenizer, self._options
@@ -176,11 +170,7 @@ class DecoderEngine:
         heard_s = request.window.content_s - request.hold_back_s
         return replace(request.draft, horizon=max(0, round(heard_s / SECONDS_PER_TIMESTAMP)))
 
-    def _languages(
-        self,
-        state: Any,  # noqa: ANN401 - the decoder's own state type
-        contexts: Sequence[Context],
-    ) -> list[str]:
+    def _languages(self, state: DecoderState, contexts: Sequence[Context]) -> list[str]:
         """Return the language of each window, detected once per recording or for each window."""
         detects = self._options.detect_each_window
         if not detects and all(context.language != AUTO_LANGUAGE for context in contexts):
@@ -194,11 +184,7 @@ class DecoderEngine:
         return languages
 
     def _with_words(
-        self,
-        state: Any,  # noqa: ANN401 - the decoder's own state type
-        row: int,
-        request: WindowRequest,
-        result: WindowResult,
+        self, state: DecoderState, row: int, request: WindowRequest, result: WindowResult
     ) -> WindowResult:
         """Return a window's result with the words that are needed."""
         aligns = self._decoder.limits.aligns
@@ -231,11 +217,7 @@ class DecoderEngine:
         return _in_sentences(timed) if timed_by_words else timed
 
     def _align(
-        self,
-        state: Any,  # noqa: ANN401 - the decoder's own state type
-        row: int,
-        text: Sequence[int],
-        result: WindowResult,
+        self, state: DecoderState, row: int, text: Sequence[int], result: WindowResult
     ) -> list[Word]:
         if self._decoder.batch_size(state) > 1:
             state = self._decoder.select(state, np.array([row], dtype=np.int64))

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SileroDetector, SpeechDetector, quiet_gain
-from whisper_hailo.core.protocols import AnyDecoder
+from whisper_hailo.core.protocols import AnyDecoder, DecoderState
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, SECONDS_PER_TIMESTAMP, FloatArray
 from whisper_hailo.decoding.decoded import Decoded, compression_ratio
 from whisper_hailo.decoding.options import DecodingOptions
@@ -54,7 +54,7 @@ class SpeechCompleter:
 
     def complete(
         self,
-        state: Any,  # noqa: ANN401 - the decoder's own state type
+        state: DecoderState,
         requests: Sequence[WindowRequest],
         tasks: Sequence[DecodingTask],
         decoded: Sequence[Decoded],
@@ -76,12 +76,7 @@ class SpeechCompleter:
         return tuple(results)
 
     def _resume(
-        self,
-        state: Any,  # noqa: ANN401 - the decoder's own state type
-        row: int,
-        audio: FloatArray,
-        task: DecodingTask,
-        decoded: Decoded,
+        self, state: DecoderState, row: int, audio: FloatArray, task: DecodingTask, decoded: Decoded
     ) -> Steps[Decoded | None]:
         """Return a window's tokens with those of missed speech; `None` without any."""
         begin, tokens = self._begin, decoded.tokens

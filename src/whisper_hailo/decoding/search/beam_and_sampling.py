@@ -27,9 +27,7 @@ class Choice(Protocol):
     def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
         """Take one step; return, for each hypothesis that runs on, the index it continues.
 
-        Args:
-            raw: per running hypothesis, `(n_vocab,)` float32 logits of the model.
-            ruled: the same after the rules.
+        There are logits `(n_vocab,)` of each running hypothesis: the model's, and after the rules.
         """
         ...
 
@@ -57,10 +55,8 @@ class SampledChoice:
     @property
     def running(self) -> Sequence[Hypothesis]:
         """One before the first step, when all are the same; then those not done."""
-        return self._live() if self._begun else self._hypotheses[:1]
-
-    def _live(self) -> list[Hypothesis]:
-        return [hypothesis for hypothesis in self._hypotheses if not hypothesis.done]
+        live = [hypothesis for hypothesis in self._hypotheses if not hypothesis.done]
+        return live if self._begun else live[:1]
 
     def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
         sources, row = [], 0
@@ -116,24 +112,23 @@ class BeamChoice:
         candidates = [
             (hypothesis.extended(token, float(row.logits[token]) - row.logsumexp, self._eot), index)
             for index, (hypothesis, row) in enumerate(zip(self._live, ruled, strict=True))
-            for token in self._best(row.logits)
+            for token in self._best_tokens(row.logits)
         ]
         candidates.sort(key=lambda candidate: -candidate[0].sum_logprob)
         live: list[Hypothesis] = []
         sources: list[int] = []
         for hypothesis, source in candidates:
-            if hypothesis.done:
-                if len(self._finished) < self._wanted:
-                    self._finished.append(hypothesis)
-                continue
-            live.append(hypothesis)
-            sources.append(source)
+            if not hypothesis.done:
+                live.append(hypothesis)
+                sources.append(source)
+            elif len(self._finished) < self._wanted:
+                self._finished.append(hypothesis)
             if len(live) == self._beam_size:
                 break
         self._live = live
         return sources if self.running else []
 
-    def _best(self, logits: FloatArray) -> list[int]:
+    def _best_tokens(self, logits: FloatArray) -> list[int]:
         """Return the best `beam_size + 1` possible ids, best first."""
         if self._boost > 0.0 and end_lead(logits, self._eot, self._boost) > 0.0:
             return [self._eot]

@@ -1,11 +1,4 @@
-"""Speculative decoding: a draft model decodes a few tokens ahead of the main model.
-
-The main model verifies all of them in one pass: it keeps those that it would have chosen and
-replaces the first other one. So the text is the main model's, and only time is saved.
-
-The cost of a drafted token is counted in passes of the main model over one token: a step of the
-draft model, whose weights are smaller, and a further token of a pass, which reads all weights
-anyway.
+"""Speculative decoding: a draft model decodes a few tokens ahead, which the main model verifies.
 
 Source: Leviathan et al. 2023, `assistant_model` of Transformers.
 """
@@ -16,6 +9,7 @@ import math
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -51,7 +45,11 @@ read, and in 4 bits some products keep 8."""
 
 
 def draft_cost(model: ModelSpec, assistant: ModelSpec) -> float:
-    """Estimate a drafted token's cost from the weights of both and this processor's kernels."""
+    """Estimate a drafted token's cost from the weights of both and this processor's kernels.
+
+    It is counted in one-token passes of the main model: a step of the draft model, whose weights
+    are smaller, and a further token of a pass, which reads all weights anyway.
+    """
     rows = _ROWS_OF_ARM if platform.machine() == "aarch64" else _ROWS
     step = _step_bits(assistant) / _step_bits(model)
     return step + rows.get(model.quantization, rows["int4"])
@@ -106,7 +104,7 @@ class DraftStats:
 
     @property
     def speed(self) -> float:
-        """Tokens per cost of a one-token pass so far, at least 1."""
+        """Tokens per one-token pass so far, at least 1."""
         return max(1.0, (self.n_tokens + _FIRST) / (self.spent + _FIRST))
 
     @property
@@ -166,11 +164,8 @@ class DraftDecoder:
 
     def _catch_up(self, text: list[int]) -> list[int]:
         """Rewind to where `text` differs; return the rest of it, at least one token."""
-        n_same = 0
-        for own, said in zip(self._fed, text[:-1], strict=False):
-            if own != said:
-                break
-            n_same += 1
+        pairs = zip(self._fed, text[:-1], strict=False)
+        n_same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         if n_same < len(self._fed):
             self._state = self._decoder.rewind(self._state, n_same)
             del self._fed[n_same:]

@@ -16,10 +16,9 @@ from whisper_hailo.decoding.logits_rules import LogitsRules, choose_token
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """Tokens generated so far.
+    """Tokens generated so far, without the prefix and end-of-transcript.
 
     Attributes:
-        tokens: without the prefix and end-of-transcript.
         sum_logprob: of these and, once done, of end-of-transcript.
         done: end-of-transcript came.
         n_fixed: settled tokens, which are not in the sum.
@@ -43,14 +42,9 @@ class Hypothesis:
 
 
 def select_best(hypotheses: Sequence[Hypothesis], length_penalty: float | None) -> Hypothesis:
-    """Return the likeliest hypothesis for its length.
+    """Return the likeliest hypothesis for its length, with the formula of Wu et al. 2016.
 
-    Args:
-        hypotheses: at least one.
-        length_penalty: alpha; the log-probability is divided by `((5 + n) / 6) ** alpha` for n
-            tokens, or by n where it is `None`.
-
-    Source: OpenAI Whisper, `MaximumLikelihoodRanker`; the formula is that of Wu et al. 2016.
+    Source: OpenAI Whisper, `MaximumLikelihoodRanker`.
     """
 
     def score(hypothesis: Hypothesis) -> float:
@@ -103,11 +97,7 @@ class Search(Protocol):
         ...
 
     def advance(self, output: StepOutput) -> DecoderInput | None:
-        """Take one step in every running window; return the next input, or `None` at the end.
-
-        Args:
-            output: of the last pass; its logits may be changed.
-        """
+        """Take the last pass, whose logits may change; return the next, or `None` at the end."""
         ...
 
     def finish(self) -> list[SearchResult]:
@@ -159,10 +149,6 @@ class GreedySearch(NoDraft):
         for row, own, total in zip(self._rows, logits, logsumexp, strict=True):
             if row.runs:
                 row.take(*self._choose(own, total, row.tokens), self._eot)
-        return self._rows_to_continue()
-
-    def _rows_to_continue(self) -> DecoderInput | None:
-        """Keep all rows while most of them run, else only the running ones."""
         running = [index for index, row in enumerate(self._rows) if row.runs]
         if 2 * len(running) > len(self._rows):
             running = list(range(len(self._rows)))
@@ -185,7 +171,6 @@ class _Window:
     tokens: list[int] = field(default_factory=list)
     sum_logprob: float = 0.0
     done: bool = False
-
     looped: bool = False
 
     @property

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.protocols import AnyDecoder, StepOutput
+from whisper_hailo.core.protocols import AnyDecoder, DecoderState, StepOutput
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded, compression_ratio, cut_loop, repeats_prompt
@@ -48,10 +48,9 @@ def run_steps(steps: Steps[T]) -> T:
             return result
 
 
-_LAST = np.zeros(1, np.int64)
+LAST = np.zeros(1, np.int64)
 """Position of a one-token step; constant, so that the decoder binds it once."""
-_LAST.setflags(write=False)
-"""Position of a one-token step; constant, so that the decoder binds it once."""
+LAST.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +72,6 @@ class DecodingTask:
     draft: Draft | None = None
     ahead: DraftState | None = None
     is_running: bool = False
-
-    def shown(self, sot: int) -> tuple[int, ...]:
-        """Return the ids before start-of-transcript, start-of-previous included."""
-        return self.prompt[: self.prompt.index(sot)]
-
-    def without_prompt(self, sot: int) -> DecodingTask:
-        """Return the same window with nothing before start-of-transcript."""
-        return replace(self, prompt=self.prompt[self.prompt.index(sot) :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +114,7 @@ class Prompts:
         )
 
     def split(self, output: StepOutput, no_speech: int | None) -> tuple[FloatArray, StepOutput]:
-        """Return `(batch,)` no-speech probabilities, and the output at the other positions.
-
-        Raises:
-            ModelError: the decoder's weights are not finite.
-        """
+        """Return `(batch,)` no-speech probabilities, and the output at the other positions."""
         if not np.all(np.isfinite(output.logsumexp)):
             raise ModelError(
                 "the decoder gives values that are no numbers; the checkpoint's weights are broken"
@@ -166,24 +153,17 @@ class DecodingLoop:
 
     def run(
         self,
-        state: Any,  # noqa: ANN401 - the decoder's own state type
+        state: DecoderState,
         tasks: Sequence[DecodingTask],
         temperature: float = 0.0,
         beam_size: int | None = None,
     ) -> tuple[Decoded, ...]:
-        """Decode every row of a started state; return the best hypothesis of each.
-
-        Args:
-            state: from `Decoder.start`, with an empty self-attention cache; it stays usable.
-            tasks: one per row.
-            temperature: 0 is greedy or beam search, above 0 tokens are sampled.
-            beam_size: `None` is that of the options.
-        """
+        """Decode like `steps`, without interruptions."""
         return run_steps(self.steps(state, tasks, temperature, beam_size))
 
     def steps(
         self,
-        state: Any,  # noqa: ANN401 - the decoder's own state type
+        state: DecoderState,
         tasks: Sequence[DecodingTask],
         temperature: float = 0.0,
         beam_size: int | None = None,
@@ -198,13 +178,11 @@ class DecodingLoop:
             temperature: 0 is greedy or beam search, above 0 tokens are sampled.
             beam_size: `None` is that of the options.
         """
+        options, dims = self._options, self._decoder.spec.dims
         width = max(len(task.prompt) for task in tasks)
-        budgets = [
-            self._options.budget(self._decoder.spec.dims, width, task.content_s) for task in tasks
-        ]
-        search = self._search(
-            tasks, budgets, temperature, beam_size or self._options.search.beam_size
-        )
+        budgets = [options.budget(dims, width, task.content_s) for task in tasks]
+        beam_size = beam_size or options.search.beam_size
+        search = self._search(tasks, budgets, temperature, beam_size)
         prompts = Prompts.of(tasks, search, self._special)
         output, state = self._decoder.step(
             prompts.tokens, state, prompts.looks, first=prompts.first, alignment=search.aligns
@@ -220,7 +198,7 @@ class DecodingLoop:
             if feed.keep is not None:
                 state = self._decoder.rewind(state, width + feed.keep)
             n_fed = feed.tokens.shape[1]
-            looks = _LAST if n_fed == 1 else np.arange(n_fed, dtype=np.int64)
+            looks = LAST if n_fed == 1 else np.arange(n_fed, dtype=np.int64)
             output, state = self._decoder.step(feed.tokens, state, looks, alignment=search.aligns)
         return tuple(
             self._result(found, temperature, float(p), bool(at_once))
@@ -251,11 +229,8 @@ class DecodingLoop:
         return DraftSearch(choice, budget, task.draft or Draft(), n_vocab, assistant)
 
     def _choice(self, task: DecodingTask, temperature: float, beam_size: int) -> Choice:
-        eot, boost, search = (
-            self._special.eot,
-            self._options.anti_repetition.eot_boost,
-            self._options.search,
-        )
+        eot, search = self._special.eot, self._options.search
+        boost = self._options.anti_repetition.eot_boost
         if temperature == 0:
             return BeamChoice(eot, boost, beam_size, search.patience)
         key = (search.seed, task.key, round(temperature * 1000))
@@ -293,7 +268,7 @@ def decode_with_fallback(
     tokenizer: Tokenizer,
     options: DecodingOptions,
     *,
-    state: Any,  # noqa: ANN401 - the decoder's own state type
+    state: DecoderState,
     tasks: Sequence[DecodingTask],
 ) -> Steps[tuple[Decoded, ...]]:
     """Decode windows until each passes the thresholds.
@@ -308,7 +283,7 @@ def decode_with_fallback(
     """
     if tasks[0].is_running:
         return tuple(map(_without_loop, (yield from loop.steps(state, tasks))))
-    tasks, sot = list(tasks), tokenizer.special.sot
+    tasks, special = list(tasks), tokenizer.special
     search, thresholds = options.search, options.thresholds
     stages: list[tuple[float, int | None]] = [(each, None) for each in search.temperatures]
     if search.widens:
@@ -329,8 +304,11 @@ def decode_with_fallback(
             steps = loop.steps(part, [tasks[row] for row in batch], temperature, beam_size)
             found = list((yield from steps))
             for index, row in enumerate(batch):
-                if repeats_prompt(_words(found[index], tokenizer), tasks[row].shown(sot)):
-                    tasks[row] = tasks[row].without_prompt(sot)
+                prompt = tasks[row].prompt
+                n_shown = prompt.index(special.sot)
+                words = [token for token in found[index].tokens if token < special.eot]
+                if repeats_prompt(words, prompt[:n_shown]):
+                    tasks[row] = replace(tasks[row], prompt=prompt[n_shown:])
                     alone = decoder.select(state, np.array([row], dtype=np.int64))
                     again = loop.steps(alone, [tasks[row]], temperature, beam_size)
                     (found[index],) = yield from again
@@ -358,11 +336,6 @@ def _without_loop(decoded: Decoded) -> Decoded:
         tokens=decoded.tokens[:n_kept],
         drafted=replace(drafted, probabilities=probabilities, guess=()),
     )
-
-
-def _words(decoded: Decoded, tokenizer: Tokenizer) -> list[int]:
-    """Return the tokens of a window without timestamps."""
-    return [token for token in decoded.tokens if token < tokenizer.special.eot]
 
 
 def choose_attempt(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:

@@ -1,21 +1,6 @@
 """Draft verification: one pass for the part that still holds, then decoding from there.
 
-A live caption decodes a growing buffer several times a second, and most of its text does not
-change. So the previous text is fed as a draft together with the prompt, all of its positions are
-looked at in one pass, the greedy rules are applied to each exactly as for one token at a time, and
-the matching part is kept. At the first difference the cache is rewound, and the rest of the draft
-is tried again after it.
-
-The tokens are those of decoding from scratch, except that kernels for many tokens at once round
-differently: two logits that lie within rounding of each other may change places.
-
-The text of live audio may be held back where it is a guess: a model that has heard half a sentence
-attends to the very end of the audio while it makes up the rest. What was held back is returned too,
-so that it takes no pass of its own when more audio confirms it.
-
-Source: greedy speculative decoding (Leviathan et al. 2023; Stern et al. 2018, blockwise parallel
-decoding) with the previous hypothesis in place of a draft model; holding back as AlignAtt does
-(Papi et al. 2023).
+A live caption decodes a growing buffer several times a second; most of its text does not change.
 """
 
 from __future__ import annotations
@@ -97,9 +82,20 @@ class Draft:
 
 
 class DraftSearch:
-    """Greedy decoding of one window that starts from a draft.
+    """Greedy decoding of one window that starts from a draft, such as the previous hypothesis.
 
-    Where the draft has nothing to propose, `assistant` drafts tokens.
+    The draft is fed with the prompt, the greedy rules are applied to all of its positions in one
+    pass, and the matching part is kept. At the first difference the cache is rewound, and the rest
+    of the draft is tried again after it. The tokens are those of decoding from scratch, except
+    where two logits lie within the rounding of kernels for many tokens. Where the draft has nothing
+    to propose, `assistant` drafts tokens.
+
+    The text of live audio may be held back where it is a guess: a model that has heard half a
+    sentence attends to the very end of the audio while it makes up the rest. What was held back is
+    returned too, so that it takes no pass of its own when more audio confirms it.
+
+    Source: greedy speculative decoding (Leviathan et al. 2023; Stern et al. 2018); holding back as
+    AlignAtt does (Papi et al. 2023).
     """
 
     def __init__(
