@@ -1,9 +1,4 @@
-"""Windows that overlap or are adjacent, for decoders that write no times.
-
-Words at the edge of a window are cut and misheard, and a decoder makes up how they go on. So a
-window ends in a pause where there is one near its end. Elsewhere neighbours overlap: both contain
-the words there, one of them whole, and the splice point decides which to keep.
-"""
+"""Windows that overlap or are adjacent, for decoders that write no times."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ import numpy as np
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.words import with_words
-from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, AudioBuffer, Clip
+from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, AudioBuffer, Clip, WindowPlanner
 from whisper_hailo.transcription.longform.speech import SpeechGate
 from whisper_hailo.transcription.window import WindowResult
 
@@ -32,12 +27,7 @@ _LEAST_DB: Final = 6.0
 
 
 def find_silence(audio: FloatArray, start: int) -> int | None:
-    """Return the middle of the longest pause after `start`, in samples; `None` without one.
-
-    Args:
-        audio: `(n_samples,)` float32 of the window, whose loudness is the measure.
-        start: first sample to consider.
-    """
+    """Return the middle of the longest pause after sample `start` of a window, or `None`."""
     frames = audio[: audio.size // _FRAME * _FRAME].reshape(-1, _FRAME).astype(np.float64)
     if len(frames) == 0:
         return None
@@ -88,14 +78,7 @@ def find_splice_point(
     may have taken a whole sentence for a word: words of the better one where the other has none
     still belong to it. Without any pair no word was heard twice, and all are kept.
 
-    Args:
-        left: words of the earlier window, in order.
-        right: words of the later one.
-        start_s: start of the later window.
-        end_s: end of the earlier one, after `start_s`.
-
-    Returns:
-        keep `left[:n]` and `right[m:]` for `(n, m)`.
+    The overlap lasts from `start_s` to `end_s`. Keep `left[:n]` and `right[m:]` for `(n, m)`.
     """
     first = next((i for i, w in enumerate(left) if w.end_s > start_s - SLACK_S), len(left))
     after = next((i for i, w in enumerate(right) if w.start_s >= end_s + SLACK_S), len(right))
@@ -201,16 +184,13 @@ _LOOKED_AT: Final = 1.5
 _HALF_SAMPLE_S: Final = 0.5 / SAMPLE_RATE_HZ
 
 
-class OverlapPlan:
+class OverlapPlan(WindowPlanner):
     """Windows from pause to pause, or at a fixed distance.
 
-    Args:
-        buffer: the recording.
-        clips: the stretches to transcribe.
-        plan: sizes of the windows.
-        overlap_s: overlap where there is no pause; 0 for adjacent windows, pause or not.
-        gate: finds where speech starts; `None` takes everything.
-        sequential: each window is shown the previous text.
+    Words at the edge of a window are cut and misheard, and a decoder makes up how they go on. So a
+    window ends in a pause where there is one near its end. Elsewhere neighbours overlap: both
+    contain the words there, one of them whole, and the splice point decides which to keep. An
+    overlap of 0 gives adjacent windows, pause or not. Without a gate silence is transcribed, too.
     """
 
     def __init__(
@@ -223,17 +203,14 @@ class OverlapPlan:
         *,
         sequential: bool = False,
     ) -> None:
-        self._buffer = buffer
-        self._clips = clips
-        self._content = plan.content_samples
+        super().__init__(buffer, clips, plan, sequential=sequential)
         self._overlap = min(round(overlap_s * SAMPLE_RATE_HZ), self._content // 3)
         self._gate = gate
         self._held: WindowResult | None = None
-        self.sequential = sequential
 
     @property
     def pending(self) -> Sequence[Segment]:
-        """The last window's segments, whose end the next window may hear better."""
+        """The last window's segments."""
         return () if self._held is None else self._held.segments
 
     def windows(self) -> Iterator[Window]:

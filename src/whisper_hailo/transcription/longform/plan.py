@@ -1,16 +1,16 @@
-"""Long recordings: options, clips, the audio buffer, and the protocol of window planners."""
+"""Long recordings: options, clips, the audio buffer, and the base of window planners."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Protocol
+from itertools import pairwise, starmap, zip_longest
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from whisper_hailo.audio.windows import Window
+from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, require_choices, require_valid
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
@@ -43,11 +43,7 @@ def parse_clips(text: str) -> tuple[Clip, ...]:
 
 
 def clips_from_times(times_s: list[float] | tuple[float, ...]) -> tuple[Clip, ...]:
-    """Return clips from alternating starts and ends.
-
-    Raises:
-        OptionError: negative times, or such that do not rise.
-    """
+    """Return clips from alternating starts and ends."""
     if not times_s:
         return WHOLE
     shown = ",".join(f"{time:g}" for time in times_s)
@@ -63,10 +59,7 @@ def clips_from_times(times_s: list[float] | tuple[float, ...]) -> tuple[Clip, ..
     if wrong:
         raise OptionError(f"--clip-timestamps is {shown!r}: {wrong}; {_EXPECTED}")
     samples = [round(time * SAMPLE_RATE_HZ) for time in times_s]
-    ends: list[int | None] = [*samples[1::2]]
-    if len(samples) % 2:
-        ends.append(None)
-    return tuple(Clip(start, end) for start, end in zip(samples[::2], ends, strict=True))
+    return tuple(starmap(Clip, zip_longest(samples[::2], samples[1::2])))
 
 
 STRATEGIES: Final = ("auto", "seek", "overlap", "vad", "consecutive")
@@ -188,27 +181,39 @@ class AudioBuffer:
         self._held = self._held[n_passed:]
 
 
-class WindowPlanner(Protocol):
-    """The windows of one recording."""
+class WindowPlanner:
+    """Cuts one recording into windows, and takes their results.
 
-    @property
-    def sequential(self) -> bool:
-        """Whether each window depends on the result of the previous one."""
-        ...
+    Attributes:
+        sequential: each window depends on the result of the previous one.
+    """
+
+    def __init__(
+        self,
+        buffer: AudioBuffer,
+        clips: tuple[Clip, ...],
+        plan: WindowPlan,
+        *,
+        sequential: bool = False,
+    ) -> None:
+        self._buffer = buffer
+        self._clips = clips
+        self._content = plan.content_samples
+        self.sequential = sequential
 
     @property
     def pending(self) -> Sequence[Segment]:
         """Segments held back, whose end the next window may change."""
-        ...
+        return ()
 
     def windows(self) -> Iterator[Window]:
         """Yield the windows; those of a sequential plan after `take` of the previous one."""
-        ...
+        raise NotImplementedError
 
     def take(self, result: WindowResult) -> list[Segment]:
         """Take the result of the next window; return the segments that are final now."""
-        ...
+        return list(result.segments)
 
     def finish(self) -> list[Segment]:
         """Return the segments left after the last window."""
-        ...
+        return []

@@ -13,7 +13,7 @@ from typing import Final
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import FRAMES_PER_SECOND, SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.decoding.options import WordOptions
-from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, AudioBuffer, Clip
+from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, AudioBuffer, Clip, WindowPlanner
 from whisper_hailo.transcription.longform.speech import SpeechGate
 from whisper_hailo.transcription.window import WindowResult, last_word_end
 
@@ -55,13 +55,9 @@ def is_odd(segment: Segment | None) -> bool:
 def drop_hallucinations(
     result: WindowResult, silence_s: float, *, last_speech_s: float, full_s: float
 ) -> Kept:
-    """Drop odd segments next to silence.
+    """Drop odd segments next to a silence of more than `silence_s`.
 
-    Args:
-        result: a window's result, with words.
-        silence_s: a longer silence is suspicious.
-        last_speech_s: end of the last word before this window.
-        full_s: seconds of audio in a full window; the last one has less.
+    Speech before this window ended at `last_speech_s`; a full window has `full_s` of audio.
     """
     start_s, segments = result.window.start_s, result.segments
     window_end_s = start_s + full_s
@@ -119,19 +115,11 @@ _MIN_ADVANCE_FRAMES: Final = 2
 """Keeps a model that closes empty segments from staying in place."""
 
 
-class SeekPlan:
-    """Windows that start at the end of the last segment.
+class SeekPlan(WindowPlanner):
+    """Windows that start at the end of the last segment; with words, of the last word.
 
-    Args:
-        buffer: the recording.
-        clips: the stretches to transcribe.
-        plan: sizes of the windows.
-        words: with words, seek to the end of the last word instead of the last timestamp.
-        gate: finds where speech starts; `None` takes everything.
+    Without a gate silence is transcribed, too.
     """
-
-    sequential = True
-    pending: Sequence[Segment] = ()
 
     def __init__(
         self,
@@ -141,16 +129,13 @@ class SeekPlan:
         words: WordOptions | None = None,
         gate: SpeechGate | None = None,
     ) -> None:
-        self._buffer = buffer
-        self._clips = clips
-        self._plan = plan
+        super().__init__(buffer, clips, plan, sequential=True)
         self._words = words
         self._gate = gate
         self._frame = 0
         self._last_speech_s = 0.0
 
     def windows(self) -> Iterator[Window]:
-        content = self._plan.content_samples
         for clip in self._clips:
             self._frame = max(self._frame, clip.start // _HOP)
             while True:
@@ -161,7 +146,7 @@ class SeekPlan:
                         break
                     self._frame = found // _HOP
                     at = self._frame * _HOP
-                wanted = content if clip.end is None else min(content, clip.end - at)
+                wanted = self._content if clip.end is None else min(self._content, clip.end - at)
                 least = 1 if at == 0 else MIN_SAMPLES
                 if wanted < least or not self._buffer.reaches(at + least - 1):
                     break
@@ -187,7 +172,7 @@ class SeekPlan:
                     result,
                     silence_s,
                     last_speech_s=self._last_speech_s,
-                    full_s=self._plan.content_samples / SAMPLE_RATE_HZ,
+                    full_s=self._content / SAMPLE_RATE_HZ,
                 )
                 segments = list(kept.segments)
                 if kept.seek_s is not None:
@@ -197,6 +182,3 @@ class SeekPlan:
             self._last_speech_s = last_s or self._last_speech_s
         self._frame = max(frame, before + min(_MIN_ADVANCE_FRAMES, whole - before))
         return [s for s in segments if s.end_s > s.start_s]
-
-    def finish(self) -> list[Segment]:
-        return []
