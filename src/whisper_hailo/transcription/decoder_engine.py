@@ -98,12 +98,10 @@ class DecoderEngine:
 
         Stage times are added to `encoded.clock`.
         """
-        audio_features, clock = encoded.features, encoded.clock
-        if audio_features is None:
-            raise OptionError(f"decoder {self._decoder.name} needs an encoder")
+        clock = encoded.clock
         with clock.stage("cross_kv"):
             paddings = (self._padding,) * len(requests)
-            state = self._decoder.start(audio_features, paddings, encoded.n_positions)
+            state = self._decoder.start(encoded.features, paddings, encoded.n_positions)
             ahead = self._ahead(encoded, requests[0].context)
         with clock.stage("decode"):
             languages = self._languages(state, [request.context for request in requests])
@@ -114,12 +112,8 @@ class DecoderEngine:
             decoded = yield from self._completer.complete(state, requests, tasks, decoded)
             for request, result in zip(requests, decoded, strict=True):
                 _log_bounds(request, result)
-            if (
-                self._draft_model is not None
-                and ahead is not None
-                and not ahead.tally.is_profitable
-            ):
-                _tell_of_leaving(self._draft_model.name, ahead.tally)
+            if self._draft_model and ahead and not ahead.tally.is_profitable:
+                _log_leaving(self._draft_model.name, ahead.tally)
             rows = zip(requests, decoded, languages, strict=True)
             return [self._result(state, row, *of) for row, of in enumerate(rows)]
 
@@ -253,7 +247,7 @@ def _log_bounds(request: WindowRequest, decoded: Decoded) -> None:
     logger.debug("%.1f to %.1f s: %s", window.start_s, window.end_s, what)
 
 
-def _tell_of_leaving(name: str, tally: DraftStats) -> None:
+def _log_leaving(name: str, tally: DraftStats) -> None:
     logger.info(
         "draft model %s does not pay here and is left out from now on: %d of %d tokens that it "
         "decoded ahead were right, and each costs %.0f %% of a token without it",

@@ -26,14 +26,9 @@ _PLAIN: Final = "onnx"
 
 @dataclass(frozen=True, slots=True)
 class DraftTarget:
-    """The main model of a draft model.
+    """The main model of a draft model, whose name is as for `Transcriber.from_model`.
 
-    Attributes:
-        draft_model: name of the draft model, as for `Transcriber.from_model`.
-        spec: of the main model.
-        chosen: its encoder and decoder.
-        engine: its engine options.
-        window_s: the window of both, in seconds.
+    `window_s` is the window of both, in seconds.
     """
 
     draft_model: str

@@ -177,11 +177,7 @@ def merge_transcribe_kwargs(
 ) -> tuple[DecodingOptions, LongOptions, Progress | None]:
     """Apply keywords of `transcribe` to options; `long` may be the name of a strategy.
 
-    Returns:
-        both with the keywords, and the callback of `log_progress=True`.
-
-    Raises:
-        OptionError: an unknown keyword, or a value of a wrong type or out of range.
+    The callback is that of `log_progress=True`.
     """
     keywords = _as_ours(keywords)
     if isinstance(long, str):
@@ -205,11 +201,7 @@ def merge_model_kwargs(
     threads: int,
     keywords: Mapping[str, Any],
 ) -> tuple[ConvertOptions, EngineOptions, int]:
-    """Apply keywords of `from_model` to options; `cpu_threads` counts where `threads` is 0.
-
-    Raises:
-        OptionError: an unknown keyword, or a value of a wrong type or out of range.
-    """
+    """Apply keywords of `from_model` to options; `cpu_threads` counts where `threads` is 0."""
     keywords = _as_ours(keywords)
     threads = check_threads(threads or keywords.pop("cpu_threads", 0))
     of_engine = from_keywords(EngineOptions, keywords)
@@ -220,15 +212,11 @@ def merge_model_kwargs(
 
 def _as_ours(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Replace others' keywords by ours, which take precedence."""
-    meant: dict[str, Any] = {}
-    left: dict[str, Any] = {}
+    ours, meant = dict(keywords), dict[str, Any]()
     for name, value in keywords.items():
-        means = _MEANT.get((name, value)) if isinstance(value, str | bool | None) else None
-        if means is None:
-            left[name] = value
-        else:
-            meant |= means
-    return meant | left
+        if isinstance(value, str | bool | None) and (name, value) in _MEANT:
+            meant |= _MEANT[name, ours.pop(name)]
+    return meant | ours
 
 
 def _log(done_s: float, duration_s: float | None) -> None:

@@ -1,10 +1,4 @@
-"""Windows whose text ends before their speech does are decoded further.
-
-Whisper was trained on windows whose last sentence may be cut: it leaves that sentence to the next
-window, and sometimes all that follows a pause. OpenAI Whisper seeks back to the end of the text.
-Windows cut in advance are completed instead: the decoder gets its own text and the time at which
-speech goes on, and may not end there.
-"""
+"""Windows whose text ends before their speech does are decoded further."""
 
 from __future__ import annotations
 
@@ -36,7 +30,13 @@ _MAX_ROUNDS: Final = 3
 
 
 class SpeechCompleter:
-    """Completes windows whose text ends too early."""
+    """Completes windows whose text ends too early.
+
+    Whisper was trained on windows whose last sentence may be cut: it leaves that sentence to the
+    next window, and sometimes all that follows a pause. OpenAI Whisper seeks back to the end of the
+    text. Windows cut in advance are completed instead: the decoder gets its own text and the time
+    at which speech goes on, and may not end there.
+    """
 
     def __init__(
         self,
@@ -59,10 +59,7 @@ class SpeechCompleter:
         tasks: Sequence[DecodingTask],
         decoded: Sequence[Decoded],
     ) -> Steps[tuple[Decoded, ...]]:
-        """Return the windows' tokens, with those of missed speech.
-
-        `state` is from `Decoder.start`, one row per window; `tasks` are as they were decoded.
-        """
+        """Return the windows' tokens, with those of missed speech; `state` has a row per window."""
         results = list(decoded)
         for row, (request, task) in enumerate(zip(requests, tasks, strict=True)):
             if request.draft is not None or request.window.is_sought:
@@ -79,10 +76,8 @@ class SpeechCompleter:
         self, state: DecoderState, row: int, audio: FloatArray, task: DecodingTask, decoded: Decoded
     ) -> Steps[Decoded | None]:
         """Return a window's tokens with those of missed speech; `None` without any."""
-        begin, tokens = self._begin, decoded.tokens
-        if begin is None or not tokens or tokens[-1] < begin:
-            return None
-        if decoded.is_silence(self._options.thresholds):
+        begin, tokens, thresholds = self._begin, decoded.tokens, self._options.thresholds
+        if begin is None or not tokens or tokens[-1] < begin or decoded.is_silence(thresholds):
             return None
         start_s = self._find_speech(audio, (tokens[-1] - begin) * SECONDS_PER_TIMESTAMP)
         if start_s is None:
@@ -97,19 +92,14 @@ class SpeechCompleter:
         rest = found.tokens[len(settled) :]
         text = self._tokenizer.decode(rest).strip()
         rest_only = replace(found, tokens=rest, compression_ratio=compression_ratio(text))
-        if not text or found.runaway or rest_only.is_doubtful(self._options.thresholds):
+        if not text or found.runaway or rest_only.is_doubtful(thresholds):
             return None
-        return self._joined(decoded, rest_only, found.tokens)
-
-    def _joined(self, before: Decoded, rest: Decoded, tokens: tuple[int, ...]) -> Decoded:
-        """Return one result of two; probabilities are weighted by tokens."""
-        n_before, n_rest = len(before.tokens), len(rest.tokens)
-        logprob = before.avg_logprob * n_before + rest.avg_logprob * n_rest
+        sum_logprob = decoded.avg_logprob * len(tokens) + found.avg_logprob * len(rest)
         return replace(
-            before,
-            tokens=tokens,
-            avg_logprob=logprob / (n_before + n_rest),
-            compression_ratio=compression_ratio(self._tokenizer.decode(tokens).strip()),
+            decoded,
+            tokens=found.tokens,
+            avg_logprob=sum_logprob / (len(tokens) + len(rest)),
+            compression_ratio=compression_ratio(self._tokenizer.decode(found.tokens).strip()),
         )
 
     def _find_speech(self, audio: FloatArray, end_s: float) -> float | None:

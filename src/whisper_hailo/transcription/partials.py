@@ -25,14 +25,10 @@ from whisper_hailo.transcription.window import Context, WindowRequest, WindowRes
 
 @dataclass(frozen=True, slots=True)
 class PartialBuffer:
-    """Live audio as far as it has come.
+    """Live audio as far as it has come, `(n_samples,)` float32 at 16 kHz mono.
 
-    Attributes:
-        audio: `(n_samples,)` float32 at 16 kHz mono.
-        draft: expected start of the text.
-        word_times: align words, where the decoder can.
-        hold_back_s: see `WindowRequest`.
-        previous_language: of the speech before, which unsure detection keeps.
+    The other fields are those of `WindowRequest`; `previous_language` is that of the speech before,
+    which unsure detection keeps.
     """
 
     audio: FloatArray
@@ -87,13 +83,9 @@ def join_words(
     probabilities: Sequence[float] | None = None,
     places: Sequence[int] = (),
 ) -> tuple[BufferWord, ...]:
-    """Join marks without a space before them to the previous word.
+    """Join marks without a space before them to the previous word, except in unspaced languages.
 
-    Args:
-        pieces: words and marks, with times where there are any.
-        language: unspaced languages keep every character apart.
-        probabilities: of each token, where the engine gives them.
-        places: the encoder position that each token attends to most, as above.
+    Each token has a probability and the encoder position that it attends to most, if known.
     """
     words: list[BufferWord] = []
     begins: list[int] = []
@@ -115,22 +107,13 @@ def join_words(
         at += len(piece.tokens)
     if probabilities is None:
         return tuple(words)
-    return tuple(
-        replace(
-            word,
-            probability=_mean(probabilities[begin : begin + len(word.tokens)]),
-            attended_s=_latest_s(places[begin : begin + len(word.tokens)]),
-        )
-        for word, begin in zip(words, begins, strict=True)
-    )
-
-
-def _latest_s(places: Sequence[int]) -> float | None:
-    return max(places) * SECONDS_PER_TIMESTAMP if places else None
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    known = []
+    for word, begin in zip(words, begins, strict=True):
+        own = slice(begin, begin + len(word.tokens))
+        attended_s = max(places[own]) * SECONDS_PER_TIMESTAMP if places[own] else None
+        mean = sum(probabilities[own]) / len(word.tokens)
+        known.append(replace(word, probability=mean, attended_s=attended_s))
+    return tuple(known)
 
 
 def words_of_text(text: str) -> tuple[BufferWord, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -38,17 +39,16 @@ from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context
 
 MEMINFO: Final = Path("/proc/meminfo")
-_LINE: Final = "MemAvailable:"
 
 
 def available_bytes() -> int | None:
     """Return the memory that the system has free without swapping; `None` if unknown."""
     try:
-        lines = MEMINFO.read_text(encoding="ascii", errors="replace").splitlines()
+        text = MEMINFO.read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    found = next((line.split() for line in lines if line.startswith(_LINE)), [])
-    return int(found[1]) * 1024 if len(found) > 1 and found[1].isdigit() else None
+    found = re.search(r"^MemAvailable:\s+(\d+)\b", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
 
 
 MAX_BATCH: Final = 256
@@ -60,7 +60,6 @@ _SHARE: Final = 0.25
 _ENCODER_COPIES: Final = 16
 """Arrays as large as the audio features that the encoder and its queue hold at once."""
 _FLOAT_BYTES: Final = 4
-
 
 USUAL_OPTIONS: Final = DecodingOptions(timestamps=True, search=SearchOptions(DEFAULT_TEMPERATURES))
 """Defaults with a decoder that has a cache; with times no clause of several sentences is lost."""
@@ -152,10 +151,7 @@ class Pipeline:
 
     @property
     def default_fallback(self) -> float:
-        """Default temperature step of retries; 0 for decoders of a fixed length.
-
-        Without a cache, each sample at a higher temperature costs as many passes as it has tokens.
-        """
+        """Default temperature step of retries; 0 without a cache, where samples cost too much."""
         return FALLBACK_STEP if self.limits.n_positions is None else 0.0
 
     @property
@@ -167,10 +163,9 @@ class Pipeline:
         return replace(USUAL_OPTIONS, timestamps=has_times)
 
     def batch_size(self, asked: int | None) -> int:
-        """Return the most windows decoded together.
+        """Return the most windows decoded together; by default several for our own graphs.
 
-        By default several for our own graphs. Others gain nothing, or quantise one window by its
-        neighbours; drafts are for one window at a time.
+        Others gain nothing, or quantise one window by its neighbours; drafts are for one at a time.
         """
         if asked is not None:
             return check_batch_size(asked)
@@ -189,20 +184,29 @@ class Pipeline:
         special = self.tokenizer.special
         if options.timestamps and special.timestamp_begin is None:
             raise OptionError("this model has no timestamp tokens; leave out --timestamps")
-        self.long(long, options)
-        _check_silence(options, strategy_of(options, long or LongOptions()))
+        strategy, words = strategy_of(options, self.long(long, options)), options.words
+        if words and words.hallucination_silence_s is not None and strategy != "seek":
+            raise OptionError(
+                f"--hallucination-silence skips silence by seeking, the windows are {strategy!r}; "
+                "leave out --long"
+            )
         takes = decoder.limits.n_positions
         if takes is not None and pad_to > takes:
             raise OptionError(
                 f"pad-to is {pad_to}, decoder {decoder.name} has {takes} positions and "
                 "cannot be padded further; set repetition-penalty"
             )
-        _check_ids(options, decoder.spec.dims.n_vocab)
+        n_vocab = decoder.spec.dims.n_vocab
+        unknown = [token for token in options.limits.suppress or () if not 0 <= token < n_vocab]
+        if unknown:
+            raise OptionError(
+                f"suppress-tokens has {unknown[0]}, this model's ids are 0 to {n_vocab - 1}; "
+                "leave it out"
+            )
         options.anti_repetition.padding(decoder.spec.dims)
-        known = special.languages
-        language = (
-            next(iter(known), "en") if options.language == AUTO_LANGUAGE else options.language
-        )
+        language = options.language
+        if language == AUTO_LANGUAGE:
+            language = next(iter(special.languages), "en")
         self.tokenizer.prefix(language, options.task)
 
     def window_engine(self, options: DecodingOptions, batch_size: int = 1) -> DecoderEngine:
@@ -241,9 +245,6 @@ class Pipeline:
         """Return whether windows are encoded only as far as their audio fills them.
 
         By default wherever that costs no words: silence keys stand for the rest.
-
-        Raises:
-            OptionError: asked for, and the encoder takes windows of one length.
         """
         can = self.encoder.n_frames is None
         if asked and not can:
@@ -254,9 +255,8 @@ class Pipeline:
             )
         if asked is not None:
             return asked
-        pads = (
-            options.anti_repetition.pad_with == SILENCE and options.anti_repetition.pad_to is None
-        )
+        measures = options.anti_repetition
+        pads = measures.pad_with == SILENCE and measures.pad_to is None
         draft_encoder = None if self.draft is None else self.draft.encoder
         shared = draft_encoder is None or draft_encoder.n_frames is None
         return can and pads and shared and self.limits.free_padding
@@ -265,46 +265,32 @@ class Pipeline:
         """Return a hash of everything that affects the text."""
         settings = replace(self.settings(options, long, batch_size), reasons=())
         cut = self.long(long, options)
-        return _identity(settings, self.decoder.spec.to_json(), options, cut)
+        parts = (__version__, settings, self.decoder.spec.to_json(), options, cut)
+        return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
 
     def settings(
         self, options: DecodingOptions, long: LongOptions | None, batch_size: int
     ) -> Settings:
         spec, draft = self.decoder.spec, self._draft(options, batch_size)
+        long, measures = self.long(long, options), options.anti_repetition
         return Settings(
             model=spec.name,
             encoder=self.encoder.name,
             decoder=self.decoder.name,
             window_s=self.plan.window_s,
             margin_s=self.plan.margin_s,
-            pad_to=self.limits.n_positions
-            or options.anti_repetition.padding(spec.dims).pad_to
-            or 0,
-            repetition_penalty=options.anti_repetition.repetition_penalty,
-            eot_boost=options.anti_repetition.eot_boost,
+            pad_to=self.limits.n_positions or measures.padding(spec.dims).pad_to or 0,
+            repetition_penalty=measures.repetition_penalty,
+            eot_boost=measures.eot_boost,
             quantization=spec.quantization,
             threads=self.threads,
             reasons=self.reasons,
-            windows=strategy_of(options, self.long(long, options)),
+            windows=strategy_of(options, long),
             search=options.search.name,
             timestamps=options.timestamps,
             batch_size=batch_size,
-            trim_window=self.long(long, options).trim_window is True,
+            trim_window=long.trim_window is True,
             draft_model="" if draft is None else draft.name,
-        )
-
-
-def _identity(*parts: object) -> str:
-    return hashlib.sha256("\n".join(map(str, (__version__, *parts))).encode()).hexdigest()
-
-
-def _check_ids(options: DecodingOptions, n_vocab: int) -> None:
-    """Refuse ids that the model does not have."""
-    unknown = [token for token in options.limits.suppress or () if not 0 <= token < n_vocab]
-    if unknown:
-        raise OptionError(
-            f"suppress-tokens has {unknown[0]}, this model's ids are 0 to {n_vocab - 1}; "
-            "leave it out"
         )
 
 
@@ -313,13 +299,3 @@ def find_tokenizer_file(directory: Path, spec: ModelSpec) -> Path:
     if TOKENIZER_FILE in spec.files:
         return model_file(directory, spec, TOKENIZER_FILE)
     return directory / TOKENIZER_FILE
-
-
-def _check_silence(options: DecodingOptions, strategy: str) -> None:
-    """Refuse to skip silence without seeking, which no other strategy does."""
-    words = options.words
-    if words is not None and words.hallucination_silence_s is not None and strategy != "seek":
-        raise OptionError(
-            f"--hallucination-silence skips silence by seeking, the windows are {strategy!r}; "
-            "leave out --long"
-        )

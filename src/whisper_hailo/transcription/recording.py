@@ -42,27 +42,17 @@ def make_plan(
     """Return the window planner of one recording."""
     strategy = strategy_of(options, long)
     sequential = options.prompts.condition_on_previous_text
-    if strategy == "seek":
-        return SeekPlan(buffer, long.clips, plan, options.words, _gate(long))
     if strategy == "vad":
-        return SpeechPlan(
-            buffer, long.clips, plan, long, SileroDetector("--long overlap"), sequential=sequential
-        )
+        detector = SileroDetector("--long overlap")
+        return SpeechPlan(buffer, long.clips, plan, long, detector, sequential=sequential)
+    gate = None
+    if long.skip_silence:
+        gate = SpeechGate(SileroDetector("--no-skip-silence"), long.vad_threshold)
+    if strategy == "seek":
+        return SeekPlan(buffer, long.clips, plan, options.words, gate)
     overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s
-    return OverlapPlan(
-        buffer,
-        long.clips,
-        plan,
-        overlap_s if strategy == "overlap" else 0.0,
-        _gate(long),
-        sequential=sequential,
-    )
-
-
-def _gate(long: LongOptions) -> SpeechGate | None:
-    if not long.skip_silence:
-        return None
-    return SpeechGate(SileroDetector("--no-skip-silence"), long.vad_threshold)
+    overlap_s = overlap_s if strategy == "overlap" else 0.0
+    return OverlapPlan(buffer, long.clips, plan, overlap_s, gate, sequential=sequential)
 
 
 @dataclass(slots=True)
@@ -81,9 +71,8 @@ class Recording(Closing):
         plan: sizes of the windows.
         options: decoding options.
         long: how it is cut into windows.
-        priority: lower goes first.
+        priority: lower goes first, within it the client whose `share` had least.
         engine: decodes its windows; `None` is that of the schedule.
-        share: of its client; within a priority the client that had least goes first.
 
     Attributes:
         segments: final segments so far.
@@ -160,16 +149,16 @@ class Recording(Closing):
         with self.context.clock.stage("total"):
             window = next(self._windows, None)
             if window is None:
-                self._exhausted = True
-                self._buffer.drain()
-                self.duration_s = self._buffer.duration_s
-                self._tell_of_clips_behind_the_end()
-        if window is None:
-            return None
+                self._exhaust()
+                return None
         self._n_waiting += 1
         return WindowRequest(window, self.context)
 
-    def _tell_of_clips_behind_the_end(self) -> None:
+    def _exhaust(self) -> None:
+        """Measure the recording; warn of clips behind its end."""
+        self._exhausted = True
+        self._buffer.drain()
+        self.duration_s = self._buffer.duration_s
         for clip in self._long.clips:
             if clip.start >= self._buffer.n_samples:
                 logger.warning(

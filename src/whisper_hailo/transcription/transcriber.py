@@ -99,21 +99,19 @@ class Transcriber(Closing):
         Raises:
             ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
             OptionError: unknown options, or ones that do not fit the model.
-            ModelError, ShapeError, DeviceError: encoder and decoder are missing, or do not fit the
-                model or each other.
+            ShapeError, DeviceError: encoder and decoder do not fit the model or each other.
         """
         convert, engine, threads = merge_model_kwargs(convert, engine, threads, keywords)
-        return cls(
-            Pipeline.of_model(
-                model,
-                revision=revision,
-                convert=convert,
-                window_s=window_s,
-                margin_s=margin_s,
-                threads=threads,
-                engine=engine,
-            )
+        parts = Pipeline.of_model(
+            model,
+            revision=revision,
+            convert=convert,
+            window_s=window_s,
+            margin_s=margin_s,
+            threads=threads,
+            engine=engine,
         )
+        return cls(parts)
 
     def transcribe(
         self,
@@ -164,13 +162,9 @@ class Transcriber(Closing):
     ) -> Segments:
         """Transcribe one recording, yielding each segment when it is final.
 
-        Arguments are those of `transcribe`, and a `memory` of decoded windows, such as a `Journal`
-        of an interrupted run. Options are checked at once; the work stops when you stop asking for
-        segments.
-
-        Raises:
-            AudioError: the audio cannot be read; the segments before the error were yielded.
-            OptionError: unknown options, or ones that the model cannot honour.
+        Arguments and errors are those of `transcribe`, with a `memory` of decoded windows, such as
+        a `Journal` of an interrupted run. Options are checked at once; the work stops when you stop
+        asking for segments.
         """
         run = self._run(options, long, batch_size, progress, keywords=keywords, memory=memory)
         return Segments(run, run.recording(with_sample_rate(audio, sample_rate)))
@@ -189,10 +183,7 @@ class Transcriber(Closing):
         """Transcribe recordings, decoding the windows of several together.
 
         Arguments are those of `transcribe`, but `audio` is several files or samples; each is opened
-        when its turn comes.
-
-        Returns:
-            for each input, in order, the transcript or the error.
+        when its turn comes. Each gives its transcript or its error, in order.
         """
         run = self._run(options, long, batch_size, progress, keywords=keywords)
         recordings = (run.recording(with_sample_rate(one, sample_rate)) for one in audio)
@@ -256,7 +247,7 @@ class Transcriber(Closing):
             audio: `(n_samples,)` float32 at 16 kHz mono, of which at most `content_s` are used.
             options: checked before with `check`.
             draft: expected start of the text: it saves time and changes nothing.
-            trim_window: encode only as much of the window as the audio fills; `None`: if possible.
+            trim_window: see `LongOptions`.
             word_times: align words, where the decoder can; one more pass.
             hold_back_s: see `WindowRequest`.
             previous_language: see `PartialBuffer`.
@@ -293,11 +284,7 @@ class Transcriber(Closing):
     ) -> Transcriber:
         """Return the same with other parts, such as wrapped ones; open ones are shared.
 
-        Args:
-            encoder: `None` keeps the present one.
-            decoder: `None` keeps the present one.
-            tokenizer: `None` keeps the present one.
-            encode_ahead: whether encoder and decoder run concurrently.
+        With `encode_ahead`, encoder and decoder run concurrently.
         """
         own = self._parts
         changed = replace(
@@ -338,11 +325,7 @@ class Transcriber(Closing):
 
     @property
     def default_options(self) -> DecodingOptions:
-        """Default options of `transcribe` and of the command.
-
-        The language is detected, doubtful text is retried where possible, and padding suits the
-        decoder.
-        """
+        """Default options: the language is detected, and doubtful text retried where possible."""
         return self._parts.default_options
 
     @property

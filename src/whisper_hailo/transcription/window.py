@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.languages import AUTO_LANGUAGE
@@ -16,6 +16,7 @@ from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.draft_decoder import DraftStats
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.words import split_words
+from whisper_hailo.text.subtitles import spread_times
 from whisper_hailo.text.tokenizer import Tokenizer
 
 _HOT = 0.5
@@ -38,14 +39,13 @@ class Context:
         conditions: windows are shown the previous text.
         n_open: ids at the end that a plan may still change.
         doubted: do not show the text that a plan holds back.
-        sequential: windows wait for each other; where they do not, only the first one is shown
-            earlier text, whatever batch the others are in.
-        language_probs: of the detection, likeliest first: the mean of windows that were not sure.
+        sequential: windows wait for each other; else only the first one is shown earlier text.
+        language_probs: likeliest first: the mean of windows that were not sure.
         n_detections: windows whose language was detected.
         last_speech_s: end of the last word.
         n_windows: windows transcribed so far.
-        tally: of the draft model.
-        last_words: of the previous window.
+        tally: statistics of the draft model.
+        last_words: words of the previous window.
         detects: the language is detected.
         has_text: a window had text.
     """
@@ -127,14 +127,12 @@ def _tokens(segments: Sequence[Segment]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WindowRequest:
-    """One window to transcribe.
+    """One window of a recording, or of live audio, which has a draft and is decoded alone.
 
     Attributes:
-        window: its audio.
-        context: of its recording.
-        draft: of live audio: expected start of the text; such a window is decoded alone.
-        word_times: of live audio: align words, where the engine can.
-        hold_back_s: of live audio: end the text where the decoder attends to the last seconds, so
+        draft: expected start of the text.
+        word_times: align words of live audio, where the engine can.
+        hold_back_s: end the text of live audio where the decoder attends to the last seconds, so
             many: what it writes there is a guess. 0 is off.
     """
 
@@ -161,7 +159,6 @@ class WindowResult:
         ends_alone: a single timestamp ends the window: no speech follows it.
         silent: the window holds no speech.
         end_s: end of the last segment in the recording, counting empty ones; `None` if unknown.
-        language: code.
         words: of live audio, if asked for.
     """
 
@@ -203,11 +200,9 @@ def last_word_end(segments: Sequence[Segment]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A batch of encoded windows.
+    """A batch of encoded windows: audio features `(batch, n_audio_ctx, d_model)`, stage times.
 
     Attributes:
-        features: `(batch, n_audio_ctx, d_model)` float32.
-        clock: stage times.
         ahead: the draft model's audio features.
         n_positions: `(batch,)` int64 true positions of each window; `None` means all.
     """
@@ -216,6 +211,9 @@ class Encoded:
     clock: StageClock
     ahead: FloatArray | None = None
     n_positions: IntArray | None = None
+
+
+TimedT = TypeVar("TimedT", Segment, Word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +227,7 @@ class TimedTokens:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A window's tokens by segments.
-
-    Attributes:
-        segments: in order of time.
-        advance_s: seconds from this window's start to the next one's.
-        ends_alone: the window ends with a single timestamp: no speech follows it.
-    """
+    """A window's tokens by segments; `advance_s` and `ends_alone` as in `WindowResult`."""
 
     segments: tuple[TimedTokens, ...]
     advance_s: float
@@ -248,13 +240,8 @@ def split_at_timestamps(
     """Split where one segment's end meets the next one's start.
 
     Text after the last pair is an unfinished segment: it is left to the next window, which starts
-    at that pair. Without pairs all of the window is one segment, and the next one follows it.
-
-    Args:
-        tokens: ids of the window.
-        begin: id of `<|0.00|>`; `None` for models without timestamps.
-        content_s: seconds of audio in the window.
-        keeps_rest: the next window starts elsewhere, so keep an unfinished segment.
+    at that pair, unless it `keeps_rest`. Without pairs all of the window is one segment, and the
+    next one follows it. `begin` is the id of `<|0.00|>`; `None` for models without timestamps.
 
     Source: OpenAI Whisper, `transcribe`.
     """
@@ -328,39 +315,23 @@ def round_times(segment: Segment) -> Segment:
 
     Until then they stay exact: rules about words compare differences of times.
     """
-    words = tuple(
-        replace(word, start_s=round(word.start_s, 4), end_s=round(word.end_s, 4))
-        for word in segment.words
-    )
-    return replace(
-        segment,
-        start_s=round(segment.start_s, 4),
-        end_s=round(segment.end_s, 4),
-        words=words,
-        window_start_s=round(segment.window_start_s, 4),
-    )
+    words = tuple(_rounded(word) for word in segment.words)
+    start_s = round(segment.window_start_s, 4)
+    return replace(_rounded(segment), words=words, window_start_s=start_s)
 
 
-def spread_words(result: WindowResult, tokenizer: Tokenizer | None) -> WindowResult:
-    """Add words to a result without alignment, timed by their number of letters.
+def _rounded(timed: TimedT) -> TimedT:
+    return replace(timed, start_s=round(timed.start_s, 4), end_s=round(timed.end_s, 4))
 
-    Good enough to join overlapping windows; these times are never shown.
-    """
+
+def spread_words(result: WindowResult, tokenizer: Tokenizer) -> WindowResult:
+    """Add words without alignment, timed by their letters: good enough to join windows."""
     segments = []
     for segment in result.segments:
-        if tokenizer is None:
-            pieces: Sequence[tuple[str, tuple[int, ...]]] = [
-                (f" {word}", ()) for word in segment.text.split()
-            ]
-        else:
-            text = [token for token in segment.tokens if token < tokenizer.special.eot]
-            pieces = split_words(tokenizer, text, segment.language)
-        n_letters = sum(len(text) for text, _ in pieces)
-        duration_s, at, words = segment.end_s - segment.start_s, 0, []
-        for word, tokens in pieces:
-            start_s = segment.start_s + duration_s * at / n_letters
-            at += len(word)
-            end_s = segment.start_s + duration_s * at / n_letters
-            words.append(Word(start_s, end_s, word, 0.0, tokens))
+        text = [token for token in segment.tokens if token < tokenizer.special.eot]
+        pieces = split_words(tokenizer, text, segment.language)
+        words = spread_times([word for word, _ in pieces], segment.start_s, segment.end_s)
+        timed = zip(words, pieces, strict=True)
+        words = [replace(word, tokens=tokens) for word, (_, tokens) in timed]
         segments.append(replace(segment, words=tuple(words)))
     return replace(result, segments=tuple(segments))

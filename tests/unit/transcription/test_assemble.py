@@ -29,9 +29,15 @@ def at(seconds: float) -> int:
 
 def test_words_without_times_are_spread_by_their_letters() -> None:
     """Of `a four letters`, with a blank before each: 2, 5 and 8 of 15 letters in 3 s."""
-    segment = Segment(10.0, 13.0, "a four letters", (), -0.1, 0.0)
+
+    class Words:
+        def decode(self, ids: Any, **_: object) -> str:
+            return "".join((" a", " four", " letters")[token] for token in ids)
+
+    segment = Segment(10.0, 13.0, "a four letters", (0, 1, 2), -0.1, 0.0)
     decoded = Decoded((), -0.1, 0.0, runaway=False)
-    heard = spread_words(WindowResult(window(10), decoded, (segment,), 3.0), None)
+    own = Tokenizer(Words(), TOY_TOKENS)  # type: ignore[arg-type]
+    heard = spread_words(WindowResult(window(10), decoded, (segment,), 3.0), own)
     words = heard.segments[0].words
     assert [word.text for word in words] == [" a", " four", " letters"]
     assert {word.probability for word in words} == {0.0}, "nothing is known of it"
