@@ -11,8 +11,17 @@ from typing import Any, Final
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.strict_json import escape_surrogates
-from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
-from whisper_hailo.text.subtitles import Cue, CueWriter, Layout, cue_time, srt_cue, tsv_row, vtt_cue
+from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript
+from whisper_hailo.text.subtitles import (
+    Cue,
+    CueWriter,
+    Layout,
+    cue_time,
+    speaker_label,
+    srt_cue,
+    tsv_row,
+    vtt_cue,
+)
 
 JSON_VERSION: Final = 1
 """Raised when a reader of the previous JSON could go wrong."""
@@ -20,27 +29,20 @@ JSON_VERSION: Final = 1
 SCHEMA_FILE: Final = Path(__file__).with_name("transcript.schema.json")
 
 JSON: Final = "json"
-
 FORMATS: Final = ("txt", "srt", "vtt", "tsv", JSON)
-
 ALL_FORMATS: Final = "all"
 
 _HEADINGS: Final = {"vtt": "WEBVTT\n\n", "tsv": "start\tend\ttext\n"}
 
 
 def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> str:
-    """Return the content of an output file.
+    """Return a transcript in one of `FORMATS`, subtitles in a layout.
 
-    Args:
-        transcript: the result of one input.
-        fmt: one of `FORMATS`; `json` is the verbose layout of OpenAI's transcription API, `txt` has
-            a line per segment.
-        layout: of subtitles.
+    `json` is the verbose layout of OpenAI's transcription API, `txt` has a line per segment.
     """
     if fmt == JSON:
-        return (
-            escape_surrogates(json.dumps(as_json(transcript), ensure_ascii=False, indent=2)) + "\n"
-        )
+        text = json.dumps(as_json(transcript), ensure_ascii=False, indent=2)
+        return escape_surrogates(text) + "\n"
     writer = TextWriter(fmt, layout or Layout())
     parts = [part for segment in transcript.segments for part in writer.write(segment)]
     return "".join([*parts, *writer.finish()])
@@ -49,13 +51,8 @@ def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> st
 class TextWriter:
     """Renders the segments of one input as text: each part as soon as nothing can be added to it.
 
-    Args:
-        fmt: one of `FORMATS` but `json`, which cannot be read before its last bracket.
-        layout: of subtitles.
-        timed: lines of `txt` begin with their times, as on OpenAI Whisper's terminal.
-
-    Raises:
-        OptionError: no such format.
+    The format is not `json`, which cannot be read before its last bracket. Where `timed`, lines of
+    `txt` begin with their times, as on OpenAI Whisper's terminal.
     """
 
     def __init__(self, fmt: str, layout: Layout, *, timed: bool = False) -> None:
@@ -99,14 +96,9 @@ class TextWriter:
 
 def text_line(segment: Segment, *, timed: bool = False) -> str:
     """Return a segment as a line of text; `timed` prepends its times as OpenAI Whisper does."""
-    times = f"[{_clock(segment.start_s)} --> {_clock(segment.end_s)}]  " * timed
-    speaker = "" if segment.speaker is None else f"Speaker {segment.speaker + 1}: "
-    return f"{times}{speaker}{segment.text}\n"
-
-
-def _clock(seconds: float) -> str:
-    """Format as `mm:ss.mmm`, with hours if any."""
-    return cue_time(seconds, ".").removeprefix("00:")
+    start, end = (cue_time(t, ".").removeprefix("00:") for t in (segment.start_s, segment.end_s))
+    times = f"[{start} --> {end}]  " * timed
+    return f"{times}{speaker_label(segment.speaker)}{segment.text}\n"
 
 
 def verbose_json(transcript: Transcript) -> dict[str, Any]:
@@ -137,10 +129,7 @@ def openai_json(transcript: Transcript) -> dict[str, Any]:
 
 
 def as_json(transcript: Transcript) -> dict[str, Any]:
-    """Return the result of one input: `verbose_json` and our fields.
-
-    `transcript.schema.json`, in this package, has all of it.
-    """
+    """Return the result of one input by `transcript.schema.json`: `verbose_json` and our fields."""
     return verbose_json(transcript) | {
         "version": JSON_VERSION,
         "audio": transcript.audio,
@@ -182,16 +171,15 @@ def _segment(index: int, segment: Segment, blank: str) -> dict[str, Any]:
         "runaway": segment.runaway,
     }
     if segment.words:
-        entry["words"] = [_word(word) for word in segment.words]
+        entry["words"] = [
+            {
+                "word": word.text,
+                "start": word.start_s,
+                "end": word.end_s,
+                "probability": word.probability,
+            }
+            for word in segment.words
+        ]
     if segment.speaker is not None:
         entry["speaker"] = segment.speaker
     return entry
-
-
-def _word(word: Word) -> dict[str, Any]:
-    return {
-        "word": word.text,
-        "start": word.start_s,
-        "end": word.end_s,
-        "probability": word.probability,
-    }

@@ -5,6 +5,7 @@ Cues are made while segments come: each as soon as nothing can be added to it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,40 +21,34 @@ _CLAUSE_ENDS: Final = tuple(",;:—–、，；：")  # noqa: RUF001 - likewise
 def split_clauses(
     words: Sequence[Word], max_width: int, max_lines: int
 ) -> Iterator[Sequence[Word]]:
-    """Yield the words of each cue, in order.
+    """Yield the words of each cue, in order; a word longer than a line has its own.
 
     A cue ends where a sentence does, else where a clause does, else as late as it can, but has at
     least half of what fits.
-
-    Args:
-        words: with their leading spaces.
-        max_width: characters of a line; a longer word has its own line.
-        max_lines: of a cue.
     """
     rest = list(words)
     while rest:
-        n_fit = _n_fitting(rest, max_width, max_lines)
-        n_words = len(rest) if n_fit == len(rest) else _best_end(rest, n_fit)
+        n_words = n_fit = sum(map(len, _filled(rest, max_width)[:max_lines]))
+        if n_fit < len(rest):
+            ends = range((n_fit + 1) // 2, n_fit + 1)
+            n_words = max(ends, key=lambda end: (_rank(rest[end - 1]), end))
         yield rest[:n_words]
         rest = rest[n_words:]
 
 
 def split_lines(words: Sequence[Word], max_width: int) -> list[str]:
     """Split the words of a cue into lines; two are split at a clause, or near the middle."""
-    if len(_filled(words, max_width)) != 2:
-        return [_text(line) for line in _filled(words, max_width)]
-    fitting = [
-        at
-        for at in range(1, len(words))
-        if max(len(_text(words[:at])), len(_text(words[at:]))) <= max_width
-    ]
-    at = min(
-        fitting or [len(_filled(words, max_width)[0])],
-        key=lambda at: (
-            abs(len(_text(words[:at])) - len(_text(words[at:]))) - max_width * _rank(words[at - 1])
-        ),
-    )
-    return [_text(words[:at]), _text(words[at:])]
+    filled = _filled(words, max_width)
+    if len(filled) != 2:
+        return [_text(line) for line in filled]
+    best, least = [_text(line) for line in filled], math.inf
+    for at in range(1, len(words)):
+        lines = [_text(words[:at]), _text(words[at:])]
+        widths = list(map(len, lines))
+        unevenness = abs(widths[0] - widths[1]) - max_width * _rank(words[at - 1])
+        if max(widths) <= max_width and unevenness < least:
+            best, least = lines, unevenness
+    return best
 
 
 def _filled(words: Sequence[Word], max_width: int) -> list[list[Word]]:
@@ -65,16 +60,6 @@ def _filled(words: Sequence[Word], max_width: int) -> list[list[Word]]:
         else:
             filled.append([word])
     return filled
-
-
-def _n_fitting(words: Sequence[Word], max_width: int, max_lines: int) -> int:
-    return sum(map(len, _filled(words, max_width)[:max_lines]))
-
-
-def _best_end(words: Sequence[Word], n_fit: int) -> int:
-    """Return after which word of those that fit a cue ends."""
-    ends = range((n_fit + 1) // 2, n_fit + 1)
-    return max(ends, key=lambda end: (_rank(words[end - 1]), end))
 
 
 def _rank(word: Word) -> int:
@@ -111,7 +96,6 @@ class Layout:
 
     @property
     def breaks_lines(self) -> bool:
-        """Whether lines have a length."""
         return self.max_line_width is not None or self.max_words_per_line is not None
 
 
@@ -161,7 +145,7 @@ class CueWriter:
         for index, word in enumerate(timed_words(segment)):
             page = self._page
             ends = segment.speaker != page.speaker or (index == 0 and not self._flows)
-            if page.words and (ends or page.is_pause(word) or not page.takes(word)):
+            if page.words and (ends or not page.takes(word)):
                 yield from self.finish()
             self._page.add(word, segment.speaker)
 
@@ -188,9 +172,6 @@ class _Page:
         self.words: list[Word] = []
         self.speaker: int | None = None
 
-    def is_pause(self, word: Word) -> bool:
-        return word.start_s - self.words[-1].end_s > _PAUSE_S
-
     def _fits_line(self, word: Word) -> bool:
         width, n_words = self._layout.max_line_width, self._layout.max_words_per_line
         return (width is None or self._width + len(word.text.rstrip()) <= width) and (
@@ -198,7 +179,9 @@ class _Page:
         )
 
     def takes(self, word: Word) -> bool:
-        """Return whether there is room, on this line or another."""
+        """Return whether a word follows without a pause and has room, on this line or another."""
+        if word.start_s - self.words[-1].end_s > _PAUSE_S:
+            return False
         has_lines = self._layout.max_line_width is not None
         another = has_lines and self._n_lines != self._layout.max_line_count
         return another or self._fits_line(word)

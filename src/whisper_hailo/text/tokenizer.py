@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -19,7 +20,7 @@ _MERGES: Final = b'"merges":'
 
 
 def _byte_letters() -> dict[str, int]:
-    """Return the byte of each letter in a byte-level vocabulary, as GPT-2 defined them.
+    """Return the byte of each letter, as GPT-2 defined them.
 
     Bytes that print as one letter of Latin-1 stand for themselves, the others, in order, for the
     letters from 256 on.
@@ -60,9 +61,7 @@ class Vocabulary:
     def read(cls, path: Path) -> Vocabulary | None:
         """Read a file that is laid out as the `tokenizers` library writes it.
 
-        Returns:
-            `None` for another layout or a damaged file: the library, which reads all of it, has
-            better messages.
+        `None` is for others and damaged ones: the library, which reads all, has better messages.
         """
         raw = read_bounded(path, TokenizerError)
         if not raw.rstrip().endswith(b"}"):
@@ -75,7 +74,7 @@ class Vocabulary:
             # The vocabulary stands in the last object but one that is open there.
             around = parse_json(raw[:start] + b"{}}}")
             vocabulary = parse_json(raw[start:end].rstrip().rstrip(b","))
-            if not _is_byte_level(around):
+            if (around["model"]["type"], around["decoder"]["type"]) != ("BPE", "ByteLevel"):
                 return None
             added = {token["content"]: token["id"] for token in around["added_tokens"]}
             letters = _by_id(decode(dict[str, int], vocabulary))
@@ -85,12 +84,13 @@ class Vocabulary:
 
     def text(self, tokens: Iterable[int]) -> str:
         """Return the text of ids; ids without a text give none, incomplete UTF-8 gives U+FFFD."""
-        known = range(len(self.ends))
-        parts = (_as_bytes(self._letters(token)) for token in tokens if token in known)
-        return b"".join(parts).decode("utf-8", errors="replace")
-
-    def _letters(self, token: int) -> str:
-        return self.letters[self.ends[token - 1] if token else 0 : self.ends[token]]
+        ends, known = self.ends, range(len(self.ends))
+        spans = (
+            slice(ends[token - 1] if token else 0, ends[token])
+            for token in tokens
+            if token in known
+        )
+        return b"".join(_as_bytes(self.letters[span]) for span in spans).decode(errors="replace")
 
 
 def _as_bytes(letters: str) -> bytes:
@@ -99,10 +99,6 @@ def _as_bytes(letters: str) -> bytes:
         return bytes([BYTES_BY_LETTER[letter] for letter in letters])
     except KeyError:
         return letters.encode(errors="replace")  # JSON can spell half characters
-
-
-def _is_byte_level(around: dict[str, Any]) -> bool:
-    return (around["model"]["type"], around["decoder"]["type"]) == ("BPE", "ByteLevel")
 
 
 def _by_id(vocabulary: dict[str, int]) -> list[str]:
@@ -139,17 +135,14 @@ class QuickBackend:
 
     def __init__(self, vocabulary: Vocabulary, load: Callable[[], Backend]) -> None:
         self._vocabulary = vocabulary
-        self._load = load
-        self.read_tokenizer: Backend | None = None
+        self._library = cache(load)
 
     def token_to_id(self, token: str) -> int | None:
         return self._vocabulary.added.get(token)
 
     def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
         """Return ids of a text; a file may be broken where only encoding needs it."""
-        if self.read_tokenizer is None:
-            self.read_tokenizer = self._load()
-        return self.read_tokenizer.encode(sequence, add_special_tokens=add_special_tokens)
+        return self._library().encode(sequence, add_special_tokens=add_special_tokens)
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
         return self._vocabulary.text(ids)
@@ -164,11 +157,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path, special: SpecialTokens) -> Tokenizer:
-        """Read a `tokenizer.json`.
-
-        Raises:
-            TokenizerError: no such file, or it is broken.
-        """
+        """Read a `tokenizer.json`."""
         if not path.is_file():
             raise TokenizerError(
                 f"{display_path(path)} is missing, so tokens cannot be turned into text; convert "
@@ -196,11 +185,7 @@ class Tokenizer:
         return tuple(self.backend.encode(text, add_special_tokens=False).ids)
 
     def encode_plain(self, option: str, text: str) -> tuple[int, ...]:
-        """Return token ids of words within a text, a space before the first.
-
-        Raises:
-            OptionError: a text without plain tokens; `option` is named in the message.
-        """
+        """Return token ids of an option's words, a space before the first."""
         words = text.strip()
         # Bytes that are no UTF-8 come from a command line as lone surrogates, which no text has.
         is_text = not any("\ud800" <= letter <= "\udfff" for letter in words)
@@ -213,24 +198,16 @@ class Tokenizer:
         return tokens
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of ids, without control tokens and timestamps.
-
-        Incomplete UTF-8 sequences give U+FFFD.
-        """
+        """Return the text of ids, without control tokens; incomplete UTF-8 gives U+FFFD."""
         text_only = [token for token in tokens if token < self.special.eot]
         return self.backend.decode(text_only, skip_special_tokens=True)
 
     def prefix(self, language: str, task: str, *, timestamps: bool = False) -> tuple[int, ...]:
-        """Return the forced ids that start every transcript.
-
-        Raises:
-            OptionError: the model does not know the language or the task.
-        """
+        """Return the forced ids that start every transcript."""
         special = self.special
         prefix = [special.sot]
         if special.languages:
-            prefix.append(self._language_id(language))
-            prefix.append(self._task_id(task))
+            prefix += [self._language_id(language), self._task_id(task)]
         elif language != "en" or task != "transcribe":
             raise OptionError(
                 f"this model only transcribes English, got language {language!r} and task "
