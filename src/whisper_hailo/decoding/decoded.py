@@ -79,10 +79,9 @@ class Drafted:
         probabilities: of each token among those allowed at its step; 1 for settled tokens.
         n_fixed: settled tokens, which were not decoded.
         n_passes: decoder passes.
-        guess: ids that were held back, empty where the text ends with end-of-transcript; they end
-            the draft of the next buffer.
-        places: of each token that was decoded, the encoder position that the decoder attended to
-            most; empty for complete text, and for decoders without alignment.
+        guess: ids that were held back; they end the draft of the next buffer.
+        places: encoder position that each decoded token attended to most; empty for complete text,
+            and for decoders without alignment.
     """
 
     probabilities: tuple[float, ...]
@@ -105,8 +104,7 @@ class Decoded:
         tokens: generated ids, without the prefix and end-of-transcript.
         avg_logprob: mean natural-log probability of the ids among those allowed at their step,
             end-of-transcript counted, before any repetition penalty.
-        no_speech_prob: probability in [0, 1] of the no-speech id at start-of-transcript; 0 for
-            models without one.
+        no_speech_prob: of the no-speech id at start-of-transcript; 0 for models without one.
         runaway: the budget was used up without an end-of-transcript.
         temperature: of the search that found them.
         compression_ratio: of the text; 0 without text.
@@ -131,16 +129,12 @@ class Decoded:
         Rules forbid Whisper to start with end-of-transcript, so it writes something even for
         silence, and a small model does so with confidence. Its unrestricted first choice shows it.
 
-        Source: OpenAI Whisper's `no_speech_threshold` and `logprob_threshold`; `ends_at_once` is
-        ours.
+        Source: OpenAI Whisper's `no_speech_threshold`, `logprob_threshold`; `ends_at_once` is ours.
         """
-        if self.made_up:
-            return True
-        if thresholds.no_speech is None or self.no_speech_prob <= thresholds.no_speech:
-            return False
-        if self.ends_at_once:
-            return True
-        return thresholds.logprob is None or self.avg_logprob <= thresholds.logprob
+        if self.made_up or thresholds.no_speech is None:
+            return self.made_up
+        unlikely = thresholds.logprob is None or self.avg_logprob <= thresholds.logprob
+        return self.no_speech_prob > thresholds.no_speech and (self.ends_at_once or unlikely)
 
     def is_doubtful(self, thresholds: Thresholds) -> bool:
         """Return whether to retry at a higher temperature: the text repeats itself or is unlikely.
@@ -160,6 +154,6 @@ class Decoded:
     def repeats_itself(self, thresholds: Thresholds) -> bool:
         """Return whether the text compresses better than speech does, or ends in a loop."""
         limit = thresholds.compression_ratio
-        if limit is None:
-            return False
-        return self.compression_ratio > limit or (self.runaway and ends_in_loop(self.tokens))
+        return limit is not None and (
+            self.compression_ratio > limit or (self.runaway and ends_in_loop(self.tokens))
+        )

@@ -12,7 +12,7 @@ from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder, DecoderState
-from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, Word
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.logits_rules import build_hotword_trie
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, WordOptions
@@ -78,16 +78,13 @@ class DecoderEngine:
 
     def context(self) -> Context:
         """Return the context of a new recording."""
-        conditions = self._options.prompts.condition_on_previous_text
-        starting = self._prompts.starting_context()
-        tally = None if self._draft_model is None else self._draft_model.tally()
         language = self._options.language
         return Context(
             language,
-            starting,
-            conditions,
+            self._prompts.starting_context(),
+            self._options.prompts.condition_on_previous_text,
             prompts=self._prompts,
-            tally=tally,
+            tally=None if self._draft_model is None else self._draft_model.tally(),
             detects=language == AUTO_LANGUAGE,
         )
 
@@ -110,20 +107,16 @@ class DecoderEngine:
                 self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
             )
             decoded = yield from self._completer.complete(state, requests, tasks, decoded)
-            for request, result in zip(requests, decoded, strict=True):
-                _log_bounds(request, result)
             if self._draft_model and ahead and not ahead.tally.is_profitable:
                 _log_leaving(self._draft_model.name, ahead.tally)
             rows = zip(requests, decoded, languages, strict=True)
-            return [self._result(state, row, *of) for row, of in enumerate(rows)]
-
-    def _result(
-        self, state: DecoderState, row: int, request: WindowRequest, decoded: Decoded, language: str
-    ) -> WindowResult:
-        result = assemble_segments(
-            request.window, decoded, language, self._tokenizer, self._options
-        )
-        return self._with_words(state, row, request, result)
+            results = []
+            for row, (request, found, language) in enumerate(rows):
+                _log_bounds(request, found)
+                window = request.window
+                result = assemble_segments(window, found, language, self._tokenizer, self._options)
+                results.append(self._with_words(state, row, request, result))
+            return results
 
     def _ahead(self, encoded: Encoded, context: Context) -> DraftState | None:
         """Return the draft model with this window encoded, if it pays."""
@@ -191,15 +184,24 @@ class DecoderEngine:
         wanted = self._options.words or timed_by_words or request.window.needs_words
         if not (result.segments and wanted):
             return result
-        if not aligns:
-            spread = spread_words(result, self._tokenizer)
-            return _in_sentences(spread) if timed_by_words else spread
+        if aligns:
+            segments = self._aligned(state, row, request, result)
+        else:
+            segments = spread_words(result.segments, self._tokenizer)
+        if timed_by_words:  # the one segment of a text without timestamps
+            segments = [part for segment in segments for part in split_into_sentences(segment)]
+        return replace(result, segments=tuple(segments))
+
+    def _aligned(
+        self, state: DecoderState, row: int, request: WindowRequest, result: WindowResult
+    ) -> list[Segment]:
+        """Return a window's segments with aligned words."""
         eot = self._tokenizer.special.eot
         text = [t for segment in result.segments for t in segment.tokens if t < eot]
         words = self._align(state, row, text, result)
         if self._options.words and not request.window.is_sought:
             words = trim_pauses(words, request.window.audio, SileroDetector())
-        segments = words_into_segments(
+        return words_into_segments(
             result.segments,
             words,
             request.window,
@@ -207,8 +209,6 @@ class DecoderEngine:
             eot=eot,
             last_speech_s=request.context.last_speech_s,
         )
-        timed = replace(result, segments=tuple(segments))
-        return _in_sentences(timed) if timed_by_words else timed
 
     def _align(
         self, state: DecoderState, row: int, text: Sequence[int], result: WindowResult
@@ -226,12 +226,6 @@ class DecoderEngine:
             # Words that only join windows are dropped with the join.
             probabilities=self._options.words is not None,
         )
-
-
-def _in_sentences(result: WindowResult) -> WindowResult:
-    """Split the one segment of a text without timestamps."""
-    sentences = [part for segment in result.segments for part in split_into_sentences(segment)]
-    return replace(result, segments=tuple(sentences))
 
 
 def _log_bounds(request: WindowRequest, decoded: Decoded) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from whisper_hailo.audio import AudioSource
@@ -25,33 +25,26 @@ logger = logging.getLogger(__name__)
 RecordingT = TypeVar("RecordingT", bound=Recording)
 
 
+@dataclass(eq=False)
 class TranscriptionRun:
     """What all recordings of one call share; its options are checked before."""
 
-    def __init__(
-        self,
-        parts: Pipeline,
-        options: DecodingOptions,
-        long: LongOptions,
-        *,
-        batch_size: int,
-        load_ms: float,
-        progress: Progress | None = None,
-        memory: WindowCache | None = None,
-    ) -> None:
-        self._parts = parts
-        self._options = options
-        self._long = long
-        self._batch_size = batch_size
-        self._progress = progress
-        self._load_ms = load_ms
+    parts: Pipeline
+    options: DecodingOptions
+    long: LongOptions
+    batch_size: int
+    load_ms: float
+    progress: Progress | None = None
+    memory: WindowCache | None = None
+
+    def __post_init__(self) -> None:
+        parts, options, batch_size = self.parts, self.options, self.batch_size
         if parts.draft is not None and (why := why_not_drafted(options, batch_size)):
             logger.info("draft model %s is left out: %s", parts.draft.name, why)
-        trims = long.trim_window is True
+        trims = self.long.trim_window is True
         self._stages = parts.stages(options, trim_window=trims, batch_size=batch_size)
-        self._memory = memory
         self._share = FairShare()
-        self._settings = parts.settings(options, long, batch_size)
+        self._settings = parts.settings(options, self.long, batch_size)
 
     def recording(self, source: AudioSource) -> Recording:
         return self.recording_of(Recording, source)
@@ -65,13 +58,13 @@ class TranscriptionRun:
         share: FairShare | None = None,
     ) -> RecordingT:
         """Return a new recording of some class; `share` defaults to one for the whole run."""
-        engine, parts = self._stages.engine, self._parts
+        engine, parts = self._stages.engine, self.parts
         return kind(
             source,
             engine.context(),
             parts.plan,
-            self._options,
-            self._long,
+            self.options,
+            self.long,
             priority=priority,
             engine=engine,
             share=share or self._share,
@@ -79,21 +72,21 @@ class TranscriptionRun:
 
     def request(self, running: PartialBuffer) -> WindowRequest:
         """Return the window of live audio."""
-        context = self._parts.running_context(self._stages.engine)
-        return running.request(context, self._parts.plan.content_samples)
+        context = self.parts.running_context(self._stages.engine)
+        return running.request(context, self.parts.plan.content_samples)
 
     def text(self, result: WindowResult) -> BufferText:
         """Return the text of a window of live audio."""
-        return partial_text(result, self._parts.tokenizer)
+        return partial_text(result, self.parts.tokenizer)
 
     def schedule(self, source: WindowSource) -> Schedule:
         return Schedule(
             source,
             self._stages,
-            self._batch_size,
-            self._progress,
-            encode_ahead=self._parts.encode_ahead,
-            cache=self._memory,
+            self.batch_size,
+            self.progress,
+            encode_ahead=self.parts.encode_ahead,
+            cache=self.memory,
         )
 
     def transcript(self, recording: Recording) -> Transcript:
@@ -103,9 +96,9 @@ class TranscriptionRun:
             audio=recording.name,
             duration_s=recording.duration_s,
             language=recording.language,
-            task=self._options.task,
+            task=self.options.task,
             segments=tuple(recording.segments),
-            timings=replace(context.clock.timings(), load_ms=self._load_ms),
+            timings=replace(context.clock.timings(), load_ms=self.load_ms),
             settings=self._settings,
             language_probs=context.language_probs,
         )

@@ -324,14 +324,14 @@ def _rounded(timed: TimedT) -> TimedT:
     return replace(timed, start_s=round(timed.start_s, 4), end_s=round(timed.end_s, 4))
 
 
-def spread_words(result: WindowResult, tokenizer: Tokenizer) -> WindowResult:
+def spread_words(segments: Sequence[Segment], tokenizer: Tokenizer) -> list[Segment]:
     """Add words without alignment, timed by their letters: good enough to join windows."""
-    segments = []
-    for segment in result.segments:
+    spread = []
+    for segment in segments:
         text = [token for token in segment.tokens if token < tokenizer.special.eot]
         pieces = split_words(tokenizer, text, segment.language)
         words = spread_times([word for word, _ in pieces], segment.start_s, segment.end_s)
         timed = zip(words, pieces, strict=True)
         words = [replace(word, tokens=tokens) for word, (_, tokens) in timed]
-        segments.append(replace(segment, words=tuple(words)))
-    return replace(result, segments=tuple(segments))
+        spread.append(replace(segment, words=tuple(words)))
+    return spread

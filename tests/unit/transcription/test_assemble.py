@@ -16,7 +16,6 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, Thresholds
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.window import (
-    WindowResult,
     assemble_segments,
     round_times,
     spread_words,
@@ -35,10 +34,8 @@ def test_words_without_times_are_spread_by_their_letters() -> None:
             return "".join((" a", " four", " letters")[token] for token in ids)
 
     segment = Segment(10.0, 13.0, "a four letters", (0, 1, 2), -0.1, 0.0)
-    decoded = Decoded((), -0.1, 0.0, runaway=False)
     own = Tokenizer(Words(), TOY_TOKENS)  # type: ignore[arg-type]
-    heard = spread_words(WindowResult(window(10), decoded, (segment,), 3.0), own)
-    words = heard.segments[0].words
+    words = spread_words([segment], own)[0].words
     assert [word.text for word in words] == [" a", " four", " letters"]
     assert {word.probability for word in words} == {0.0}, "nothing is known of it"
     edges = [10.0, 10.4, 11.4, 13.0]
@@ -53,22 +50,19 @@ def test_a_character_alone_takes_all_of_its_segment() -> None:
 
     letters = Tokenizer(Letters(), TOY_TOKENS)  # type: ignore[arg-type]
     segment = Segment(1.0, 2.0, "x", (3,), -0.1, 0.0, language="zh")
-    decoded = Decoded((), -0.1, 0.0, runaway=False)
-    heard = spread_words(WindowResult(window(1), decoded, (segment,), 1.0), letters)
-    ((start_s, end_s),) = [(one.start_s, one.end_s) for one in heard.segments[0].words]
+    (heard,) = spread_words([segment], letters)
+    ((start_s, end_s),) = [(one.start_s, one.end_s) for one in heard.words]
     assert (start_s, end_s) == (1.0, 2.0)
     pair = replace(segment, text="xy", tokens=(3, 4))
-    (apart,) = spread_words(replace(heard, segments=(pair,)), letters).segments
+    (apart,) = spread_words([pair], letters)
     assert [(one.start_s, one.tokens) for one in apart.words] == [(1.0, (3,)), (1.5, (4,))]
     nothing = replace(segment, text="", tokens=())
-    assert spread_words(replace(heard, segments=(nothing,)), letters).segments[0].words == ()
+    assert spread_words([nothing], letters)[0].words == ()
 
 
 def test_words_of_tokens_carry_them_and_times_are_no_words() -> None:
     segment = Segment(0.0, 2.0, "w1 w2", (BEGIN, 1, 2, BEGIN + 100), -0.1, 0.0, language="en")
-    decoded = Decoded((), -0.1, 0.0, runaway=False)
-    heard = spread_words(WindowResult(window(0), decoded, (segment,), 3.0), TOKENIZER)
-    words = heard.segments[0].words
+    words = spread_words([segment], TOKENIZER)[0].words
     assert [(word.text, word.tokens) for word in words] == [(" w1", (1,)), (" w2", (2,))]
     assert [(word.start_s, word.end_s) for word in words] == [(0.0, 1.0), (1.0, 2.0)]
 

@@ -11,7 +11,7 @@ from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import LOOP_CHECK_TOKENS, ends_in_loop
 from whisper_hailo.decoding.logits_rules import FilteredLogits, LogitsRules, end_lead
-from whisper_hailo.decoding.search.greedy import DecoderInput, Hypothesis, NoDraft, SearchResult
+from whisper_hailo.decoding.search.greedy import DecoderInput, Hypothesis, Search, SearchResult
 
 _BLOCK: Final = 256
 
@@ -154,7 +154,7 @@ def highest_logits(logits: FloatArray, count: int) -> list[int]:
     return ranked
 
 
-class WindowSearch(NoDraft):
+class WindowSearch(Search):
     """A batch of windows with several hypotheses each."""
 
     def __init__(

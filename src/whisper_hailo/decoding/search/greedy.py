@@ -1,10 +1,9 @@
-"""Hypotheses, the protocol of searches, and greedy search: the best token at every step."""
+"""Hypotheses, the base of searches, and greedy search: the best token at every step."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -78,39 +77,26 @@ class DecoderInput:
     keep: int | None = None
 
 
-class Search(Protocol):
-    """Chooses the tokens of a batch of windows."""
+class Search:
+    """Chooses the tokens of a batch of windows.
 
-    @property
-    def opening(self) -> tuple[int, ...]:
-        """Ids fed together with the prompt, for a batch of one window."""
-        ...
-
-    @property
-    def n_fixed(self) -> int:
-        """How many of these are settled."""
-        ...
-
-    @property
-    def aligns(self) -> bool:
-        """Whether it needs the alignment heads' weights."""
-        ...
-
-    def advance(self, output: StepOutput) -> DecoderInput | None:
-        """Take the last pass, whose logits may change; return the next, or `None` at the end."""
-        ...
-
-    def finish(self) -> list[SearchResult]:
-        """Return the results, window by window."""
-        ...
-
-
-class NoDraft:
-    """Defaults of searches without a draft: each pass adds one token to a row."""
+    Attributes:
+        opening: ids of a draft that are fed together with the prompt, for a batch of one window.
+        n_fixed: how many of these are settled.
+        aligns: it needs the alignment heads' weights.
+    """
 
     opening: tuple[int, ...] = ()
     n_fixed = 0
     aligns = False
+
+    def advance(self, output: StepOutput) -> DecoderInput | None:
+        """Take the last pass, whose logits may change; return the next, or `None` at the end."""
+        raise NotImplementedError
+
+    def finish(self) -> list[SearchResult]:
+        """Return the results, window by window."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +116,7 @@ class GreedyChoice:
         return token, float(raw[token]) - ruled.logsumexp
 
 
-class GreedySearch(NoDraft):
+class GreedySearch(Search):
     """Greedy decoding of a batch of windows.
 
     Finished windows leave the batch once at most half of its rows still run: leaving copies the

@@ -6,8 +6,8 @@ A live caption decodes a growing buffer several times a second; most of its text
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from whisper_hailo.decoding.search.greedy import (
     DecoderInput,
     GreedyChoice,
     Hypothesis,
+    Search,
     SearchResult,
 )
 
@@ -81,7 +82,7 @@ class Draft:
     goes_on: bool = False
 
 
-class DraftSearch:
+class DraftSearch(Search):
     """Greedy decoding of one window that starts from a draft, such as the previous hypothesis.
 
     The draft is fed with the prompt, the greedy rules are applied to all of its positions in one
@@ -112,7 +113,11 @@ class DraftSearch:
         self._budget = budget
         self._horizon = draft.horizon
         self._goes_on = draft.goes_on
-        self._cursor = DraftCursor(tuple(self._usable(draft.tokens[: max(0, budget - 1)], n_vocab)))
+        usable = takewhile(
+            lambda token: token != choice.eot and 0 <= token < n_vocab,
+            draft.tokens[: max(0, budget - 1)],
+        )
+        self._cursor = DraftCursor(tuple(map(int, usable)))
         self._tokens = list(self._cursor.tokens[: draft.n_fixed])
         self._cursor.at = self.n_fixed = len(self._tokens)
         self._expected: tuple[int, ...] = ()
@@ -122,11 +127,7 @@ class DraftSearch:
         self._places: list[int] = []
         self._done = False
         self._n_passes = 0
-
-    @property
-    def aligns(self) -> bool:
-        """Attention decides what is held back."""
-        return self._horizon is not None
+        self.aligns = draft.horizon is not None
 
     def advance(self, output: StepOutput) -> DecoderInput | None:
         """Take what one pass confirms of the draft, and one token more; see `Search`."""
@@ -165,13 +166,6 @@ class DraftSearch:
         self._expected = self._asked.propose(self._tokens, most)
         return self._expected
 
-    def _usable(self, tokens: Sequence[int], n_vocab: int) -> Iterator[int]:
-        """Yield the draft's ids up to its end or to an unknown id."""
-        for token in tokens:
-            if token == self._eot or not 0 <= token < n_vocab:
-                return
-            yield int(token)
-
     def _follow(self, output: StepOutput) -> int:
         """Take tokens while they match the draft, and one more; return how many matched."""
         expected, logits = self._expected, output.logits[0]
@@ -182,7 +176,8 @@ class DraftSearch:
             if self._goes_on and len(self._tokens) == self.n_fixed:
                 own[self._eot] = -np.inf
             token, logprob = self._choose(own, total, self._tokens)
-            if token != self._eot and self._is_guess(places, row):
+            is_guess = self._horizon is not None and bool(places) and places[row] >= self._horizon
+            if token != self._eot and is_guess:
                 self._guess = expected[row:] if token == wanted else (token,)
                 self._done = True
                 return row
@@ -199,12 +194,8 @@ class DraftSearch:
 
     def _attended(self, output: StepOutput) -> list[int]:
         """Return the encoder position that each row attends to most; nothing without alignment."""
-        if self._horizon is None or output.alignment is None:
+        if not self.aligns or output.alignment is None:
             return []
         n_rows = output.logits.shape[1]
         places = output.alignment[0][:, -n_rows:].sum(axis=0).argmax(axis=1)
         return [int(place) for place in places.tolist()]
-
-    def _is_guess(self, places: Sequence[int], row: int) -> bool:
-        """Return whether a row's token is a guess at speech that is still to come."""
-        return self._horizon is not None and bool(places) and places[row] >= self._horizon
