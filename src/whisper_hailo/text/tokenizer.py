@@ -163,22 +163,18 @@ class Tokenizer:
                 f"{display_path(path)} is missing, so tokens cannot be turned into text; convert "
                 "the checkpoint again with --tokenizer tokenizer.json"
             )
-        tokenizer = cls(_quick(path, special) or read_tokenizer(path), special)
-        tokenizer._check(path)
-        return tokenizer
-
-    def _check(self, path: Path) -> None:
-        """Refuse the tokenizer of another model."""
+        backend = _quick(path, special) or read_tokenizer(path)
         for name, token in (
-            ("<|startoftranscript|>", self.special.sot),
-            ("<|endoftext|>", self.special.eot),
+            ("<|startoftranscript|>", special.sot),
+            ("<|endoftext|>", special.eot),
         ):
-            found = self.backend.token_to_id(name)
+            found = backend.token_to_id(name)
             if found is not None and found != token:
                 raise TokenizerError(
                     f"{display_path(path)} has {name} = {found}, the model has {token}; "
                     "use the tokenizer of the same model"
                 )
+        return cls(backend, special)
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return token ids of plain text, without control tokens."""

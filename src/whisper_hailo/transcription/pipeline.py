@@ -34,9 +34,10 @@ from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.draft_model import DraftModel, DraftTarget, why_not_drafted
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.recording import strategy_of
 from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.window import Context
+from whisper_hailo.transcription.window import WindowRequest
 
 MEMINFO: Final = Path("/proc/meminfo")
 
@@ -213,12 +214,12 @@ class Pipeline:
         draft = self._draft(options, batch_size)
         return DecoderEngine(self.decoder, self.tokenizer, options, self.plan.window_s, draft)
 
-    def running_context(self, engine: DecoderEngine) -> Context:
-        """Return the context of live audio, which is transcribed again and again."""
+    def partial_request(self, engine: DecoderEngine, buffer: PartialBuffer) -> WindowRequest:
+        """Return the window of live audio, which is transcribed again and again."""
         context = engine.context()
         if self.draft is not None:
             context.tally = self.draft.running
-        return context
+        return buffer.request(context, self.plan.content_samples)
 
     def stages(
         self, options: DecodingOptions, *, trim_window: bool = False, batch_size: int = 1

@@ -139,7 +139,7 @@ class Recording(Closing):
 
     @property
     def done(self) -> bool:
-        """Whether all windows are cut and their results are back."""
+        """All windows are cut and their results are back."""
         return self._exhausted and not self._n_waiting
 
     def next(self) -> WindowRequest | None:

@@ -72,8 +72,7 @@ class TranscriptionRun:
 
     def request(self, running: PartialBuffer) -> WindowRequest:
         """Return the window of live audio."""
-        context = self.parts.running_context(self._stages.engine)
-        return running.request(context, self.parts.plan.content_samples)
+        return self.parts.partial_request(self._stages.engine, running)
 
     def text(self, result: WindowResult) -> BufferText:
         """Return the text of a window of live audio."""

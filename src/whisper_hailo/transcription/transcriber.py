@@ -259,16 +259,13 @@ class Transcriber(Closing):
             running = PartialBuffer(
                 audio, draft or Draft(), word_times, hold_back_s, previous_language
             )
-            request = running.request(
-                parts.running_context(stages.engine), parts.plan.content_samples
-            )
+            request = parts.partial_request(stages.engine, running)
             encoded = stages.encode([request])
             (result,) = run_steps(stages.engine.steps(encoded, [request]))
             text = partial_text(result, parts.tokenizer)
             if translate and text.words and text.language != "en":
                 engine = parts.window_engine(translation_options(options, text.language))
-                again = PartialBuffer(audio, Draft())
-                request = again.request(parts.running_context(engine), parts.plan.content_samples)
+                request = parts.partial_request(engine, PartialBuffer(audio, Draft()))
                 (result,) = run_steps(engine.steps(encoded, [request]))
                 text = replace(text, translation=partial_text(result, parts.tokenizer).text)
         clock.add(encoded.clock)

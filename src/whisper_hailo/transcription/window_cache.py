@@ -111,13 +111,6 @@ BEGINNING: Final = rb'\{"unfinished": '
 """Start of journal files, as a regular expression."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """A line: windows that were decoded together."""
-
-    windows: tuple[CachedWindow, ...]
-
-
 class Journal(Closing):
     """A window cache in a file, flushed at once.
 
@@ -152,7 +145,7 @@ class Journal(Closing):
         for line in file:
             if (batch := _whole(line)) is None:
                 break
-            self._known |= {window.key: window for window in batch.windows}
+            self._known |= {window.key: window for window in batch}
             end += len(line)
         return end
 
@@ -172,10 +165,8 @@ class Journal(Closing):
 
     def remember(self, batch: Sequence[CachedWindow]) -> None:
         windows = [asdict(window) for window in batch]
-        with (
-            wrap_os_error(self._path, _ADVICE),
-            contextlib.suppress(ValueError),
-        ):  # no finite number
+        no_finite_number = contextlib.suppress(ValueError)
+        with wrap_os_error(self._path, _ADVICE), no_finite_number:
             line = json.dumps({"windows": windows}, allow_nan=False)
             file, begins = self._opened(), not self._end
             file.write(self._header * begins + line.encode() + b"\n")
@@ -206,11 +197,11 @@ class Journal(Closing):
         self._path.unlink(missing_ok=True)
 
 
-def _whole(line: bytes) -> _Batch | None:
-    """Parse a line; `None` if it is truncated."""
+def _whole(line: bytes) -> tuple[CachedWindow, ...] | None:
+    """Parse a line, windows that were decoded together; `None` if it is truncated."""
     if not line.endswith(b"\n"):
         return None
     try:
-        return decode(_Batch, parse_json(line))
-    except MismatchError:
+        return decode(dict[str, tuple[CachedWindow, ...]], parse_json(line))["windows"]
+    except (MismatchError, KeyError):
         return None

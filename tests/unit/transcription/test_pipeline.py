@@ -27,10 +27,12 @@ from whisper_hailo.decoding.options import (
     WordOptions,
 )
 from whisper_hailo.decoding.search.draft_decoder import DraftStats
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription import pipeline
 from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.pipeline import (
     MAX_BATCH,
     USUAL_BATCH,
@@ -148,8 +150,10 @@ def test_a_draft_model_serves_the_options_that_take_drafts() -> None:
         assert tally == (None if own is None else own.tally())
     engine = drafting.window_engine(DecodingOptions())
     assert engine.context().tally == draft.tally()
-    assert drafting.running_context(engine).tally is draft.running, "one for all that goes on"
-    assert parts(Rows()).running_context(engine).tally is not draft.running
+    buffer = PartialBuffer(np.zeros(1, np.float32), Draft())
+    tally = drafting.partial_request(engine, buffer).context.tally
+    assert tally is draft.running, "one for all that goes on"
+    assert parts(Rows()).partial_request(engine, buffer).context.tally is not draft.running
 
 
 def test_windows_are_trimmed_where_that_is_asked_for() -> None:

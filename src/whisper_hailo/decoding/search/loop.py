@@ -215,18 +215,13 @@ class DecodingLoop:
         greedy = temperature == 0 and beam_size == 1
         first = tasks[0]
         if first.is_running or (greedy and (first.draft or first.ahead)):
-            return self._drafted(first, budgets[0])
+            ahead, choice, n_vocab = first.ahead, self._greedily, self._decoder.spec.dims.n_vocab
+            assistant = None if ahead is None else DraftDecoder(ahead, choice, first.prompt)
+            return DraftSearch(choice, budgets[0], first.draft or Draft(), n_vocab, assistant)
         if greedy:
             return GreedySearch(self._greedily, budgets)
         choices = [self._choice(task, temperature, beam_size) for task in tasks]
         return WindowSearch(self._rules, choices, budgets)
-
-    def _drafted(self, task: DecodingTask, budget: int) -> Search:
-        choice, assistant = self._greedily, None
-        if task.ahead is not None:
-            assistant = DraftDecoder(task.ahead, choice, task.prompt)
-        n_vocab = self._decoder.spec.dims.n_vocab
-        return DraftSearch(choice, budget, task.draft or Draft(), n_vocab, assistant)
 
     def _choice(self, task: DecodingTask, temperature: float, beam_size: int) -> Choice:
         eot, search = self._special.eot, self._options.search
@@ -254,10 +249,8 @@ class DecodingLoop:
 
 _UNSURE: Final = -0.4
 """Mean log-probability below which a beam mostly finds better words (docs/accuracy.md)."""
-
 _WHOLE: Final = 0.9
 """Share of the longest attempt's tokens that another one needs to compete."""
-
 _HOPELESS: Final = 1.5
 """Times the threshold: text this unlikely after every attempt was made up."""
 

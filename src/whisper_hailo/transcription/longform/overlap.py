@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -18,10 +18,8 @@ from whisper_hailo.transcription.window import WindowResult
 _FRAME: Final = SAMPLE_RATE_HZ // 50
 _SHORTEST_FRAMES: Final = 10
 """0.2 s: the closure of a consonant is shorter."""
-
 _SHARE: Final = 0.25
 """A pause is below this share of the way from quiet frames to loud ones, in dB."""
-
 _LEAST_DB: Final = 6.0
 """A smaller range is a steady sound, not speech with pauses."""
 
@@ -58,14 +56,6 @@ _OFF_S: Final = 0.1
 """Difference of two windows' times of one moment."""
 
 
-@dataclass(frozen=True, slots=True)
-class WordPair:
-    """Indices of a word that both windows heard."""
-
-    left: int
-    right: int
-
-
 def find_splice_point(
     left: Sequence[Word], right: Sequence[Word], start_s: float, end_s: float
 ) -> tuple[int, int]:
@@ -86,10 +76,10 @@ def find_splice_point(
     if not pairs:
         return len(left), 0
     middle_s = (start_s + end_s) / 2
-    best = min(pairs, key=lambda pair: abs(_middle(left[first + pair.left]) - middle_s))
+    n, m = min(pairs, key=lambda pair: abs(_middle(left[first + pair[0]]) - middle_s))
     # The window whose edge is farther away heard it better.
-    own = int(_middle(left[first + best.left]) < middle_s)
-    n, m = first + best.left + own, best.right + own
+    own = int(_middle(left[first + n]) < middle_s)
+    n, m = first + n + own, m + own
     if read_alike:
         return n, m
     while own and n < len(left) and (m == len(right) or left[n].end_s <= right[m].start_s):
@@ -101,8 +91,8 @@ def find_splice_point(
 
 def _paired(
     left: Sequence[Word], right: Sequence[Word], farthest_s: float
-) -> tuple[list[WordPair], bool]:
-    """Return the best pairing in order by the surest evidence, and whether texts match.
+) -> tuple[list[tuple[int, int]], bool]:
+    """Return index pairs of words that both heard, by the surest evidence; do texts match?
 
     `farthest_s` is the most that two times of one word may differ, however wrong.
     """
@@ -144,7 +134,7 @@ def _nearness(apart_s: float, limit_s: float) -> float:
     return 0.1 + 1 - apart_s / limit_s if apart_s <= limit_s else 0.0
 
 
-def match_in_order(likeness: list[list[float]]) -> list[WordPair]:
+def match_in_order(likeness: list[list[float]]) -> list[tuple[int, int]]:
     """Return pairs of rising indices with the largest sum."""
     n, m = len(likeness), len(likeness[0]) if likeness else 0
     score = [[0.0] * (m + 1) for _ in range(n + 1)]
@@ -152,12 +142,12 @@ def match_in_order(likeness: list[list[float]]) -> list[WordPair]:
         for j in range(m - 1, -1, -1):
             together = likeness[i][j] + score[i + 1][j + 1]
             score[i][j] = max(together, score[i + 1][j], score[i][j + 1])
-    pairs: list[WordPair] = []
+    pairs: list[tuple[int, int]] = []
     i = j = 0
     while i < n and j < m:
         value = likeness[i][j]
         if value > 0 and score[i][j] == value + score[i + 1][j + 1]:
-            pairs.append(WordPair(i, j))
+            pairs.append((i, j))
             i, j = i + 1, j + 1
         elif score[i][j] == score[i + 1][j]:
             i += 1
