@@ -148,12 +148,12 @@ class QuickBackend:
         return self._vocabulary.text(ids)
 
 
+@dataclass(frozen=True, eq=False)
 class Tokenizer:
     """A model's `tokenizer.json` together with its control token ids."""
 
-    def __init__(self, backend: Backend, special: SpecialTokens) -> None:
-        self.backend = backend
-        self.special = special
+    backend: Backend
+    special: SpecialTokens
 
     @classmethod
     def load(cls, path: Path, special: SpecialTokens) -> Tokenizer:

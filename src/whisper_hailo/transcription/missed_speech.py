@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,7 @@ _LEAD_S: Final = 0.2
 _MAX_ROUNDS: Final = 3
 
 
+@dataclass(slots=True)
 class SpeechCompleter:
     """Completes windows whose text ends too early.
 
@@ -38,19 +39,11 @@ class SpeechCompleter:
     at which speech goes on, and may not end there.
     """
 
-    def __init__(
-        self,
-        loop: DecodingLoop,
-        decoder: AnyDecoder,
-        tokenizer: Tokenizer,
-        options: DecodingOptions,
-    ) -> None:
-        self._loop = loop
-        self._decoder = decoder
-        self._tokenizer = tokenizer
-        self._options = options
-        self._begin = tokenizer.special.timestamp_begin if options.timestamps else None
-        self._detector: SpeechDetector | None = None
+    loop: DecodingLoop
+    decoder: AnyDecoder
+    tokenizer: Tokenizer
+    options: DecodingOptions
+    detector: SpeechDetector | None = None
 
     def complete(
         self,
@@ -76,8 +69,11 @@ class SpeechCompleter:
         self, state: DecoderState, row: int, audio: FloatArray, task: DecodingTask, decoded: Decoded
     ) -> Steps[Decoded | None]:
         """Return a window's tokens with those of missed speech; `None` without any."""
-        begin, tokens, thresholds = self._begin, decoded.tokens, self._options.thresholds
-        if begin is None or not tokens or tokens[-1] < begin or decoded.is_silence(thresholds):
+        begin, thresholds = self.tokenizer.special.timestamp_begin, self.options.thresholds
+        tokens = decoded.tokens
+        if not self.options.timestamps or begin is None:
+            return None
+        if not tokens or tokens[-1] < begin or decoded.is_silence(thresholds):
             return None
         start_s = self._find_speech(audio, (tokens[-1] - begin) * SECONDS_PER_TIMESTAMP)
         if start_s is None:
@@ -86,11 +82,11 @@ class SpeechCompleter:
         start = begin + round(start_s / SECONDS_PER_TIMESTAMP)
         settled = (*(tokens[:-1] if is_pair else tokens), start)
         draft = Draft(settled, n_fixed=len(settled), goes_on=True)
-        alone = self._decoder.select(state, np.array([row], dtype=np.int64))
+        alone = self.decoder.select(state, np.array([row], dtype=np.int64))
         again = replace(task, draft=draft, ahead=None)
-        (found,) = yield from self._loop.steps(alone, [again], beam_size=1)
+        (found,) = yield from self.loop.steps(alone, [again], beam_size=1)
         rest = found.tokens[len(settled) :]
-        text = self._tokenizer.decode(rest).strip()
+        text = self.tokenizer.decode(rest).strip()
         rest_only = replace(found, tokens=rest, compression_ratio=compression_ratio(text))
         if not text or found.runaway or rest_only.is_doubtful(thresholds):
             return None
@@ -99,7 +95,7 @@ class SpeechCompleter:
             decoded,
             tokens=found.tokens,
             avg_logprob=sum_logprob / (len(tokens) + len(rest)),
-            compression_ratio=compression_ratio(self._tokenizer.decode(found.tokens).strip()),
+            compression_ratio=compression_ratio(self.tokenizer.decode(found.tokens).strip()),
         )
 
     def _find_speech(self, audio: FloatArray, end_s: float) -> float | None:
@@ -107,12 +103,12 @@ class SpeechCompleter:
         tail = audio[round(end_s * SAMPLE_RATE_HZ) :]
         if tail.size < _MIN_TAIL_S * SAMPLE_RATE_HZ:
             return None
-        if self._detector is None:
-            self._detector = SileroDetector()
-        self._detector.reset()
+        if self.detector is None:
+            self.detector = SileroDetector()
+        self.detector.reset()
         tail = quiet_gain(tail) * tail
         frames = tail[: tail.size // FRAME_SAMPLES * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)
-        is_speech = [self._detector.probability(frame) > _THRESHOLD for frame in frames]
+        is_speech = [self.detector.probability(frame) > _THRESHOLD for frame in frames]
         if sum(is_speech) * FRAME_SAMPLES < _MIN_SPEECH_S * SAMPLE_RATE_HZ:
             return None
         onset_s = is_speech.index(True) * FRAME_SAMPLES / SAMPLE_RATE_HZ

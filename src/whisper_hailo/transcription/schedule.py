@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -48,11 +48,11 @@ class PriorityScheduler:
 
     def next_of(self, ready: Iterable[Recording]) -> Recording:
         """Return the recording whose turn it is; of equal ones, the first."""
-        return min(ready, key=self._rank)
 
-    def _rank(self, recording: Recording) -> tuple[bool, int, int]:
-        is_due = self.is_due(recording.priority)
-        return not is_due, recording.priority, recording.share.n_windows
+        def rank(one: Recording) -> tuple[bool, int, int]:
+            return not self.is_due(one.priority), one.priority, one.share.n_windows
+
+        return min(ready, key=rank)
 
 
 class WindowSource(Protocol):
@@ -146,6 +146,7 @@ class _Batch:
         return self.members[0][0].priority
 
 
+@dataclass(eq=False)
 class Schedule:
     """Runs recordings through the stages, as many windows at a time as a batch holds.
 
@@ -164,23 +165,16 @@ class Schedule:
         cache: windows that are not decoded again.
     """
 
-    def __init__(
-        self,
-        source: WindowSource,
-        stages: Stages,
-        batch_size: int = 1,
-        progress: Progress | None = None,
-        *,
-        encode_ahead: bool = True,
-        cache: WindowCache | None = None,
-    ) -> None:
-        self._source = source
-        self._stages = stages
-        self._batch_size = batch_size
-        self._progress = progress
-        self._encode_ahead = encode_ahead
-        self._cache = cache
-        self._prefetch = Prefetch(stages.encode, stages.start, enabled=encode_ahead)
+    source: WindowSource
+    stages: Stages
+    batch_size: int = 1
+    progress: Progress | None = None
+    encode_ahead: bool = field(default=True, kw_only=True)
+    cache: WindowCache | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        stages = self.stages
+        self._prefetch = Prefetch(stages.encode, stages.start, enabled=self.encode_ahead)
         self._active: list[Recording] = []
         self._row: list[_Batch] = []
         self._running: list[_Batch] = []
@@ -205,7 +199,7 @@ class Schedule:
                     if row:
                         batch = self._first()
                         self._turns.note(batch.recordings, self._active)
-                        may_wait = self._encode_ahead and not (row or batch.sequential)
+                        may_wait = self.encode_ahead and not (row or batch.sequential)
                         if may_wait and (waiting := self._next_batch()):
                             row.append(waiting)
                         yield from self._transcribe(batch)
@@ -221,7 +215,7 @@ class Schedule:
             if urgent := self._next_batch(partial(_overtakes, first.priority, False)):
                 return urgent
             coming = None if first.encoded is None else first.encoded.coming
-            if coming is None or coming.done() or not self._source.wait(coming):
+            if coming is None or coming.done() or not self.source.wait(coming):
                 break
         return self._row.pop(0)
 
@@ -265,8 +259,8 @@ class Schedule:
     def _begin(self, members: Members, *, apart: bool) -> _Batch:
         """Look windows up in the cache, or start to encode them."""
         requests = [request for _, request in members]
-        if self._cache is not None:
-            found = [self._cache.recall(window_key(request)) for request in requests]
+        if self.cache is not None:
+            found = [self.cache.recall(window_key(request)) for request in requests]
             cached = [window for window in found if window is not None]
             if len(cached) == len(requests):
                 return _Batch(members, None, cached)
@@ -279,7 +273,7 @@ class Schedule:
         while self._open_next(n_free=0) is not None:
             pass
         ready = [one for one in self._active if goes_first is None or goes_first(one)]
-        while (n_free := self._source.rows(self._batch_size) - len(batch)) > 0:
+        while (n_free := self.source.rows(self.batch_size) - len(batch)) > 0:
             if not ready and goes_first is None and (new := self._open_next(n_free)):
                 ready.append(new)
             if not ready:
@@ -291,7 +285,7 @@ class Schedule:
         return batch
 
     def _engine(self, recording: Recording) -> DecoderEngine:
-        return recording.engine or self._stages.engine
+        return recording.engine or self.stages.engine
 
     def _kind(self, recording: Recording) -> Hashable:
         """Return the key of windows that may be decoded together."""
@@ -300,7 +294,7 @@ class Schedule:
     def _open_next(self, n_free: int) -> Recording | None:
         """Open the next recording, if there is one."""
         idle = n_free > 0 and not self._active
-        recording = self._source.next(n_free=n_free, idle=idle)
+        recording = self.source.next(n_free=n_free, idle=idle)
         if recording is not None:
             self._active.append(recording)
             with _failing(recording):
@@ -359,9 +353,9 @@ class Schedule:
                         n_steps = yield from self._overtake(batch, encoded.clock, n_steps)
                         _expect_wanted(recordings)
                     clock.add(encoded.clock)
-                    if self._cache is not None:
+                    if self.cache is not None:
                         decoded = zip(requests, results, strict=True)
-                        self._cache.remember([CachedWindow.of(*pair) for pair in decoded])
+                        self.cache.remember([CachedWindow.of(*pair) for pair in decoded])
             except Exception as error:
                 if len(members) > 1 and not isinstance(error, WhisperHailoError):
                     yield from self._transcribe_each(members)
@@ -375,8 +369,8 @@ class Schedule:
                         recording.take(result)
         for recording in recordings:
             recording.context.clock.add(clock, 1 / len(members))
-        if self._progress is not None:
-            self._progress(requests[-1].window.end_s, recordings[-1].stream_duration_s)
+        if self.progress is not None:
+            self.progress(requests[-1].window.end_s, recordings[-1].stream_duration_s)
 
     def _transcribe_each(self, members: Members) -> Iterator[list[Recording]]:
         """Decode the windows of a batch one by one, except those of failed recordings."""

@@ -92,7 +92,7 @@ def find_splice_point(
 def _paired(
     left: Sequence[Word], right: Sequence[Word], farthest_s: float
 ) -> tuple[list[tuple[int, int]], bool]:
-    """Return index pairs of words that both heard, by the surest evidence; do texts match?
+    """Return index pairs in order by the surest evidence, and whether their texts match.
 
     `farthest_s` is the most that two times of one word may differ, however wrong.
     """

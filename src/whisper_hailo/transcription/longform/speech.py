@@ -6,6 +6,7 @@ Whisper writes words for music, noise and silence that reach the encoder.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -35,20 +36,20 @@ _LOOKED_AT: Final = 16 * FRAME_SAMPLES
 """Half a second, mostly speech from its first frame."""
 
 
+@dataclass(frozen=True, slots=True)
 class SpeechGate:
     """Finds where the next window may start."""
 
-    def __init__(self, detector: SpeechDetector, threshold: float) -> None:
-        self._detector = detector
-        self._threshold = threshold
+    detector: SpeechDetector
+    threshold: float
 
     def find_start(self, buffer: AudioBuffer, start: int, end: int | None = None) -> int | None:
         """Return the sample where a window with speech starts, or `None`.
 
         Samples before it are dropped from the buffer; `end` `None` is that of the recording.
         """
-        self._detector.reset()
-        onset = find_onset(self._probabilities(buffer, start, end), self._threshold)
+        self.detector.reset()
+        onset = find_onset(self._probabilities(buffer, start, end), self.threshold)
         if onset is None:
             return None
         position = start + onset * FRAME_SAMPLES
@@ -75,7 +76,7 @@ class SpeechGate:
             return 0.0
         if frame.size < FRAME_SAMPLES:
             frame = np.pad(frame, (0, FRAME_SAMPLES - frame.size))
-        return self._detector.probability(frame)
+        return self.detector.probability(frame)
 
 
 class SpeechPlan(WindowPlanner):
