@@ -189,12 +189,10 @@ _LARGEST_PART = 0.9
 
 @dataclass(frozen=True, slots=True)
 class FilteredLogits:
-    """One row of logits after all rules.
+    """One row of logits `(n_vocab,)` after all rules, -inf where an id is not allowed.
 
-    Attributes:
-        logits: `(n_vocab,)` float32, -inf where an id is not allowed.
-        logsumexp: over the allowed ids, before the repetition penalty: `raw[t] - logsumexp` is the
-            model's log-probability of t among the allowed ids.
+    The log-sum-exp is over the allowed ids, before the repetition penalty: `raw[t] - logsumexp` is
+    the model's log-probability of t among them.
     """
 
     logits: FloatArray
@@ -254,12 +252,9 @@ class LogitsRules:
     ) -> tuple[FilteredLogits, FloatArray]:
         """Apply all rules to one row in place, unless a rule needs a copy.
 
-        The decoder's weights have just evicted NumPy's functions from the processor's cache, so
-        this calls as few as possible.
-
-        Returns:
-            the row after the rules, and the model's own logits of the allowed ids: the same array,
-            unless it was copied.
+        The model's own logits of the allowed ids are returned too: the same array, unless it was
+        copied. The decoder's weights have just evicted NumPy's functions from the processor's
+        cache, so this calls as few as possible.
         """
         if self._ngram or self._begin is not None or self._hotwords is not None:
             return self.apply(logits, logsumexp, generated), logits
@@ -270,9 +265,8 @@ class LogitsRules:
         penalty = self._cures.repetition_penalty
         if penalty == 1.0:
             return FilteredLogits(logits, allowed), logits
-        return FilteredLogits(
-            penalise_repetition(logits.copy(), generated, penalty), allowed
-        ), logits
+        penalised = penalise_repetition(logits.copy(), generated, penalty)
+        return FilteredLogits(penalised, allowed), logits
 
     def _time_rules(self, logits: FloatArray, generated: Sequence[int], begin: int) -> FloatArray:
         logits[begin + self._last + 1 :] = -np.inf  # behind the window's end
@@ -301,13 +295,6 @@ def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) 
 
 def suppressed_ids(special: SpecialTokens, listed: tuple[int, ...]) -> tuple[int, ...]:
     """Return the suppress list and the control tokens that no transcript contains."""
-    control = (
-        special.sot,
-        special.sot_lm,
-        special.sot_prev,
-        special.no_speech,
-        special.transcribe,
-        special.translate,
-        special.no_timestamps,
-    )
-    return tuple(sorted({*listed, *(i for i in control if i is not None)}))
+    tasks = (special.transcribe, special.translate, special.no_timestamps)
+    starts = (special.sot, special.sot_lm, special.sot_prev, special.no_speech)
+    return tuple(sorted({*listed, *(i for i in (*starts, *tasks) if i is not None)}))

@@ -334,8 +334,7 @@ class DecodingOptions:
 
     Attributes:
         language: code or name (stored as its code), or `auto`: detected in the first window.
-        timestamps: let the model write times between segments. Without, words are aligned and
-            sentences are segments.
+        timestamps: the model writes times between segments; else sentences are segments.
         words: word timestamps; `None` leaves them out.
     """
 

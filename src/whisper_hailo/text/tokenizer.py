@@ -20,11 +20,7 @@ _MERGES: Final = b'"merges":'
 
 
 def _byte_letters() -> dict[str, int]:
-    """Return the byte of each letter, as GPT-2 defined them.
-
-    Bytes that print as one letter of Latin-1 stand for themselves, the others, in order, for the
-    letters from 256 on.
-    """
+    """Return the bytes of GPT-2's letters: themselves where they print, or from letter 256 on."""
     plain = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (byte for byte in range(256) if byte not in plain)
     shifted = {chr(256 + number): byte for number, byte in enumerate(others)}
@@ -45,7 +41,7 @@ class Vocabulary:
     Attributes:
         letters: of all tokens, in the order of their ids.
         ends: by token id, the number of letters up to its end.
-        added: ids of control tokens and others outside the vocabulary, by name.
+        added: ids of control tokens and others by name.
     """
 
     letters: str

@@ -230,15 +230,12 @@ class DecoderEngine:
 
 def _log_bounds(request: WindowRequest, decoded: Decoded) -> None:
     """Log that a window's text is cut at its bound, or missing because every try failed."""
-    window = request.window
     if request.is_running or not (decoded.made_up or decoded.runaway):
         return
-    what = (
-        "no text: every try repeats itself or is unlikely"
-        if decoded.made_up
-        else f"text is cut at its bound of {len(decoded.tokens)} tokens"
-    )
-    logger.debug("%.1f to %.1f s: %s", window.start_s, window.end_s, what)
+    what = f"text is cut at its bound of {len(decoded.tokens)} tokens"
+    if decoded.made_up:
+        what = "no text: every try repeats itself or is unlikely"
+    logger.debug("%.1f to %.1f s: %s", request.window.start_s, request.window.end_s, what)
 
 
 def _log_leaving(name: str, tally: DraftStats) -> None:

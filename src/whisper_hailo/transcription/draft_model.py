@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from whisper_hailo.backends.options import AUTO, EngineOptions
 from whisper_hailo.backends.select import SelectedEngine, engine_window_s, select
@@ -12,7 +11,7 @@ from whisper_hailo.convert.model_cache import find_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
-from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec, SpecialTokens
+from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.draft_decoder import (
     DraftStats,
@@ -20,8 +19,6 @@ from whisper_hailo.decoding.search.draft_decoder import (
     draft_speed,
     is_promising,
 )
-
-_PLAIN: Final = "onnx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +67,12 @@ class DraftModel:
         _expect_one_vocabulary(name, spec, own)
         asked, cost = helped.engine, draft_cost(spec, own)
         if asked.draft_tokens is None and not is_promising(cost):
-            return None, _left_out(own, spec, cost)
-        backend = _PLAIN if asked.encoder_backend == _PLAIN else AUTO
+            return None, (
+                f"draft model {own.name} is left out, since ahead of {spec.name} with "
+                f"{spec.quantization} weights it promises {draft_speed(cost):.2f} times the speed "
+                "(draft-tokens = N in a settings file uses it all the same)"
+            )
+        backend = "onnx" if asked.encoder_backend == "onnx" else AUTO
         options = EngineOptions(hailo=asked.hailo, encoder_backend=backend)
         chosen = select(directory, own, options, threads, helped.window_s)
         engine_window_s(chosen, own, helped.window_s)
@@ -98,20 +99,11 @@ def why_not_drafted(options: DecodingOptions, batch_size: int) -> str | None:
     return None
 
 
-def _left_out(own: ModelSpec, spec: ModelSpec, cost: float) -> str:
-    return (
-        f"draft model {own.name} is left out, since ahead of {spec.name} with "
-        f"{spec.quantization} weights it promises {draft_speed(cost):.2f} times the speed "
-        "(draft-tokens = N in a settings file uses it all the same)"
-    )
-
-
 def _form(name: str, spec: ModelSpec, convert: ConvertOptions | None) -> ConvertOptions | None:
-    """Return how to convert a checkpoint for drafts: a 4-bit decoder.
+    """Return how to convert a checkpoint for drafts.
 
     Four bits shorten the product with the vocabulary, which is most of a small decoder's step, at
-    the cost of few right tokens. The encoder is quantised as the main model's, which may be the
-    same one.
+    the cost of few right tokens. The encoder may be the same one as the main model's.
     """
     path = parse_name(name).path
     if path is not None and is_model_directory(path):
@@ -123,14 +115,10 @@ def _form(name: str, spec: ModelSpec, convert: ConvertOptions | None) -> Convert
 def _expect_one_vocabulary(name: str, spec: ModelSpec, own: ModelSpec) -> None:
     """Refuse a model whose ids mean other tokens."""
     got, wanted = own.dims.n_vocab, spec.dims.n_vocab
-    if got != wanted or _ids(spec) != _ids(own):
+    ids = [replace(of.tokens, suppress=(), begin_suppress=()) for of in (spec, own)]  # may differ
+    if got != wanted or ids[0] != ids[1]:
         raise OptionError(
             f"--draft-model is {name} with {got} tokens, {spec.name} has {wanted}; expected the "
             "same vocabulary: English models (.en) go together, so do those of large-v3 and turbo, "
             "and all others"
         )
-
-
-def _ids(spec: ModelSpec) -> SpecialTokens:
-    """Return the control tokens without the suppress lists, which may differ."""
-    return replace(spec.tokens, suppress=(), begin_suppress=())

@@ -19,8 +19,9 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import IntArray
 from whisper_hailo.decoding.search.greedy import GreedyChoice
 
-_LAST: Final = np.zeros(1, np.int64)
-_LAST.setflags(write=False)
+LAST: Final = np.zeros(1, np.int64)
+"""Position of a one-token step; constant, so that the decoder binds it once."""
+LAST.setflags(write=False)
 
 _USUAL: Final = 0.8
 """Probability that a drafted token is right."""
@@ -174,7 +175,7 @@ class DraftDecoder:
     def _step(self, waiting: list[int], generated: list[int]) -> tuple[int, float]:
         """Return the next token by the rules, and its probability."""
         fed: IntArray = np.array([waiting], dtype=np.int64)
-        looks = _LAST if len(waiting) == 1 else np.array([len(waiting) - 1], dtype=np.int64)
+        looks = LAST if len(waiting) == 1 else np.array([len(waiting) - 1], dtype=np.int64)
         output, self._state = self._decoder.step(fed, self._state, looks)
         self._fed += waiting
         self.tally.n_steps += 1

@@ -21,7 +21,7 @@ from whisper_hailo.decoding.search.beam_and_sampling import (
     SampledChoice,
     WindowSearch,
 )
-from whisper_hailo.decoding.search.draft_decoder import DraftDecoder, DraftState
+from whisper_hailo.decoding.search.draft_decoder import LAST, DraftDecoder, DraftState
 from whisper_hailo.decoding.search.greedy import (
     GreedyChoice,
     GreedySearch,
@@ -46,11 +46,6 @@ def run_steps(steps: Steps[T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
-
-
-LAST = np.zeros(1, np.int64)
-"""Position of a one-token step; constant, so that the decoder binds it once."""
-LAST.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +127,7 @@ class Prompts:
 class DecodingLoop:
     """Runs the decoder until every window is done.
 
-    `window_s` is the length of the encoder's window, which no timestamp may pass; `None` is the
-    full context.
+    No timestamp may pass the encoder's window of `window_s`; `None` is the full context.
     """
 
     def __init__(
@@ -170,13 +164,8 @@ class DecodingLoop:
     ) -> Steps[tuple[Decoded, ...]]:
         """Decode every row of a started state; return the best hypothesis of each.
 
-        Yields before each step, when others may decode.
-
-        Args:
-            state: from `Decoder.start`, with an empty self-attention cache; it stays usable.
-            tasks: one per row.
-            temperature: 0 is greedy or beam search, above 0 tokens are sampled.
-            beam_size: `None` is that of the options.
+        Yields before each step, when others may decode. The state, with an empty self-attention
+        cache, stays usable. Temperature 0 is greedy or beam search, above 0 tokens are sampled.
         """
         options, dims = self._options, self._decoder.spec.dims
         width = max(len(task.prompt) for task in tasks)
