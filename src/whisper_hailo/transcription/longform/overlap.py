@@ -193,9 +193,8 @@ class OverlapPlan(WindowPlanner):
         *,
         sequential: bool = False,
     ) -> None:
-        super().__init__(buffer, clips, plan, sequential=sequential)
+        super().__init__(buffer, clips, plan, gate, sequential=sequential)
         self._overlap = min(round(overlap_s * SAMPLE_RATE_HZ), self._content // 3)
-        self._gate = gate
         self._held: WindowResult | None = None
 
     @property
@@ -207,18 +206,11 @@ class OverlapPlan(WindowPlanner):
         """Yield the windows of each clip; only those that overlap need words."""
         for clip in self._clips:
             at, shared, is_first = clip.start, 0, True
-            while True:
-                if self._gate is not None and not shared:
-                    found = self._gate.find_start(self._buffer, at, clip.end)
-                    if found is None:
-                        break
-                    at = found
-                wanted = self._content if clip.end is None else min(self._content, clip.end - at)
-                least = 1 if is_first else MIN_SAMPLES + shared
-                if wanted < least or not self._buffer.reaches(at + least - 1):
+            while (start := at if shared else self._find_start(at, clip)) is not None:
+                audio = self._read(start, clip, 1 if is_first else MIN_SAMPLES + shared)
+                if audio is None:
                     break
-                audio, joined = self._buffer.read(at, wanted), shared
-                shared = self._overlap
+                at, joined, shared = start, shared, self._overlap
                 if shared and self._goes_on(clip, at):
                     looked_at = round(_LOOKED_AT * shared)
                     pause = find_silence(audio, self._content - looked_at)

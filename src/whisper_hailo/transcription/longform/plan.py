@@ -17,6 +17,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
 from whisper_hailo.decoding.options import setting
 
 if TYPE_CHECKING:
+    from whisper_hailo.transcription.longform.speech import SpeechGate
     from whisper_hailo.transcription.window import WindowResult
 
 _EXPECTED = "expected start,end[,start,end...] in seconds, rising; the last end may be left out"
@@ -193,12 +194,14 @@ class WindowPlanner:
         buffer: AudioBuffer,
         clips: tuple[Clip, ...],
         plan: WindowPlan,
+        gate: SpeechGate | None = None,
         *,
         sequential: bool = False,
     ) -> None:
         self._buffer = buffer
         self._clips = clips
         self._content = plan.content_samples
+        self._gate = gate
         self.sequential = sequential
 
     @property
@@ -217,3 +220,14 @@ class WindowPlanner:
     def finish(self) -> list[Segment]:
         """Return the segments left after the last window."""
         return []
+
+    def _find_start(self, at: int, clip: Clip) -> int | None:
+        """Return the sample where speech starts, if it does; without a gate, the given one."""
+        return at if self._gate is None else self._gate.find_start(self._buffer, at, clip.end)
+
+    def _read(self, at: int, clip: Clip, least: int) -> FloatArray | None:
+        """Return a window's audio; `None` where less than the `least` is left."""
+        wanted = self._content if clip.end is None else min(self._content, clip.end - at)
+        if wanted < least or not self._buffer.reaches(at + least - 1):
+            return None
+        return self._buffer.read(at, wanted)

@@ -129,28 +129,21 @@ class SeekPlan(WindowPlanner):
         words: WordOptions | None = None,
         gate: SpeechGate | None = None,
     ) -> None:
-        super().__init__(buffer, clips, plan, sequential=True)
+        super().__init__(buffer, clips, plan, gate, sequential=True)
         self._words = words
-        self._gate = gate
         self._frame = 0
         self._last_speech_s = 0.0
 
     def windows(self) -> Iterator[Window]:
         for clip in self._clips:
             self._frame = max(self._frame, clip.start // _HOP)
-            while True:
+            while (start := self._find_start(self._frame * _HOP, clip)) is not None:
+                self._frame = start // _HOP
                 at = self._frame * _HOP
-                if self._gate is not None:
-                    found = self._gate.find_start(self._buffer, at, clip.end)
-                    if found is None:
-                        break
-                    self._frame = found // _HOP
-                    at = self._frame * _HOP
-                wanted = self._content if clip.end is None else min(self._content, clip.end - at)
-                least = 1 if at == 0 else MIN_SAMPLES
-                if wanted < least or not self._buffer.reaches(at + least - 1):
+                audio = self._read(at, clip, 1 if at == 0 else MIN_SAMPLES)
+                if audio is None:
                     break
-                yield Window(self._buffer.read(at, wanted), at / SAMPLE_RATE_HZ, is_sought=True)
+                yield Window(audio, at / SAMPLE_RATE_HZ, is_sought=True)
 
     def take(self, result: WindowResult) -> list[Segment]:
         """Advance, and return the window's segments."""
