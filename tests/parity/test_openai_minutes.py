@@ -22,7 +22,7 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     WordOptions,
 )
-from whisper_hailo.decoding.search import fallback, greedy
+from whisper_hailo.decoding.search import greedy, loop
 from whisper_hailo.decoding.search.beam_and_sampling import SampledChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop
 from whisper_hailo.transcription.longform import seek
@@ -61,7 +61,7 @@ def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def their_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last temperature's text is taken as it is, and loops run to the end of their budget."""
-    monkeypatch.setattr(fallback, "choose_attempt", lambda attempts, _: attempts[-1])
+    monkeypatch.setattr(loop, "choose_attempt", lambda attempts, _: attempts[-1])
     monkeypatch.setattr(greedy, "ends_in_loop", lambda _: False)
 
 

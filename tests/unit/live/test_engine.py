@@ -18,7 +18,7 @@ from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import BufferText, BufferWord
-from whisper_hailo.decoding import hotwords
+from whisper_hailo.decoding import logits_rules
 from whisper_hailo.decoding.options import (
     PRESETS,
     DecodingOptions,
@@ -152,7 +152,7 @@ def test_trimming_is_checked_before_hearing() -> None:
 
 @pytest.mark.slow
 def test_options_of_decoding_have_an_effect_on_captions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hotwords, "START_BONUS", 30.0)  # micro is as sure as that of its words
+    monkeypatch.setattr(logits_rules, "START_BONUS", 30.0)  # micro is as sure as that of its words
     sound = load_audio(DATA / "micro" / "phrases" / "phrases-029.ogg")  # says it twice
     with Transcriber.from_model("micro", quantize="none", threads=1) as micro:
         plain = replace(caption_defaults(micro.default_anti_repetition), language="de")
