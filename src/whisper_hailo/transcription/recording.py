@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from whisper_hailo.audio import AudioSource, open_audio
@@ -62,6 +62,7 @@ class FairShare:
     n_windows: int = 0
 
 
+@dataclass(eq=False)
 class Recording(Closing):
     """A recording being transcribed.
 
@@ -80,43 +81,33 @@ class Recording(Closing):
         abandoned: why its text is not wanted any more; may be set from any thread.
     """
 
-    def __init__(
-        self,
-        source: AudioSource,
-        context: Context,
-        plan: WindowPlan,
-        options: DecodingOptions,
-        long: LongOptions,
-        *,
-        priority: int = 0,
-        engine: DecoderEngine | None = None,
-        share: FairShare | None = None,
-    ) -> None:
-        self._source = source
-        self._sizes = plan
-        self._options = options
-        self._long = long
+    source: AudioSource
+    context: Context
+    plan: WindowPlan
+    options: DecodingOptions
+    long: LongOptions
+    priority: int = field(default=0, kw_only=True)
+    engine: DecoderEngine | None = field(default=None, kw_only=True)
+    share: FairShare = field(default_factory=FairShare, kw_only=True)
+
+    def __post_init__(self) -> None:
         self._stack = ExitStack()
         self._n_waiting = 0
         self._exhausted = False
         self.has_begun = False
-        self.priority = priority
-        self.engine = engine
-        self.share = share or FairShare()
         self.failure: Exception | None = None
         self.abandoned: Exception | None = None
-        self.context = context
         self.segments: list[Segment] = []
         self.duration_s = 0.0
 
     def open(self) -> Self:
         with self.context.clock.stage("total"), ExitStack() as opened:
-            self._stream = opened.enter_context(open_audio(self._source))
+            self._stream = opened.enter_context(open_audio(self.source))
             self._buffer = AudioBuffer(self._stream.blocks(_READ_SAMPLES))
-            self._plan = make_plan(self._buffer, self._sizes, self._options, self._long)
+            self._planner = make_plan(self._buffer, self.plan, self.options, self.long)
             self._stack = opened.pop_all()
-        self._windows = self._plan.windows()
-        self.context.sequential = self._plan.sequential
+        self._windows = self._planner.windows()
+        self.context.sequential = self._planner.sequential
         self.name = self._stream.name
         return self
 
@@ -134,7 +125,7 @@ class Recording(Closing):
     @property
     def sequential(self) -> bool:
         """Whether the next window depends on the result of the previous one."""
-        detects = self.context.language == AUTO_LANGUAGE and not self._options.detect_each_window
+        detects = self.context.language == AUTO_LANGUAGE and not self.options.detect_each_window
         return self.context.sequential or detects
 
     @property
@@ -159,7 +150,7 @@ class Recording(Closing):
         self._exhausted = True
         self._buffer.drain()
         self.duration_s = self._buffer.duration_s
-        for clip in self._long.clips:
+        for clip in self.long.clips:
             if clip.start >= self._buffer.n_samples:
                 logger.warning(
                     "%s is %.1f s long; --clip-timestamps asks for what is behind %g s",
@@ -171,13 +162,13 @@ class Recording(Closing):
     def take(self, result: WindowResult) -> None:
         """Take the result of a window, in order."""
         self._n_waiting -= 1
-        final = self._plan.take(result)
+        final = self._planner.take(result)
         self._give(final)
-        self.context.remember(result, final, self._plan.pending)
+        self.context.remember(result, final, self._planner.pending)
 
     def _give(self, final: Sequence[Segment]) -> None:
         """Add final segments, with words only if asked for."""
-        if self._options.words is None:
+        if self.options.words is None:
             final = [replace(segment, words=()) for segment in final]
         self.segments += map(round_times, final)
 
@@ -189,7 +180,7 @@ class Recording(Closing):
     def finish(self) -> None:
         """Add the last segments, unless it failed, and close the file."""
         if not self.failure:
-            self._give(self._plan.finish())
+            self._give(self._planner.finish())
         self.close()
 
     def close(self) -> None:
@@ -197,5 +188,5 @@ class Recording(Closing):
 
     def free_audio(self) -> None:
         """Drop the audio and all that reads it, once no further window is wanted."""
-        for name in ("_source", "_stream", "_buffer", "_windows", "_plan"):
+        for name in ("source", "_stream", "_buffer", "_windows", "_planner"):
             vars(self).pop(name, None)
