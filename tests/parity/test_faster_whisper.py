@@ -27,7 +27,7 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     WordOptions,
 )
-from whisper_hailo.decoding.search.hypothesis import Hypothesis
+from whisper_hailo.decoding.search.greedy import Hypothesis
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
