@@ -5,24 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.fixed import OnnxFixedRunner
+from whisper_hailo.backends.foreign_encoder import ForeignEncoder
 from whisper_hailo.backends.model_files import has_content
-from whisper_hailo.backends.session import OneGraph
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.files import resolve_within
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
-from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
 
 
-class EmulatedEncoder(OneGraph):
-    """An encoder that computes as the chip will: one fixed window, NHWC at its boundary.
+class EmulatedEncoder(ForeignEncoder):
+    """An encoder that computes as the chip will, one fixed window at a time.
 
-    The graph is what `whisper-hailo emulate` wrote. Constructing reads its record, `open` the
-    graph.
+    The graph is what `whisper-hailo emulate` wrote.
 
     Args:
         path: an emulated graph of this model elsewhere; `None` is the model directory's own.
@@ -31,33 +26,13 @@ class EmulatedEncoder(OneGraph):
     def __init__(
         self, directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
     ) -> None:
-        self.spec = spec
-        self._form = spec.hailo_form("encoder")
-        path = path or resolve_within(directory, self._form.emulated_file)
-        self._plan = emulated_plan(path, spec, self._form)
-        super().__init__(path, threads)
+        path, self._plan = _emulated_graph(directory, spec, path, "encoder")
+        super().__init__(path, spec, threads)
 
     @property
     def name(self) -> str:
         """`emulated-` and the plan, such as `emulated-adds16`."""
         return f"emulated-{self._plan}"
-
-    @property
-    def n_frames(self) -> int:
-        return self._form.window_s * FRAMES_PER_SECOND
-
-    def encode(self, mel: FloatArray) -> FloatArray:
-        """Encode windows, one after the other as the chip does; see `core.protocols.Encoder`."""
-        check_mel(mel, self.spec)
-        check_frames(mel.shape[2], self.n_frames)
-        return np.concatenate([self._run(to_chip(row)) for row in mel])
-
-    def _run(self, frames: FloatArray) -> FloatArray:
-        """One window from the chip's boundary on: `(1, 1, n_frames, n_mels)`."""
-        (source,), (target,) = self._form.inputs, self._form.outputs
-        image = np.ascontiguousarray(frames.transpose(0, 3, 1, 2))
-        features: FloatArray = self._compute(target, {source: image})
-        return features
 
 
 class EmulatedRunner(OnnxFixedRunner):
@@ -70,9 +45,7 @@ class EmulatedRunner(OnnxFixedRunner):
     def __init__(
         self, directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
     ) -> None:
-        form = spec.hailo_form("decoder")
-        path = path or resolve_within(directory, form.emulated_file)
-        self._plan = emulated_plan(path, spec, form)
+        path, self._plan = _emulated_graph(directory, spec, path, "decoder")
         super().__init__(path, spec, threads)
 
     @property
@@ -81,9 +54,13 @@ class EmulatedRunner(OnnxFixedRunner):
         return f"emulated-{self._plan}"
 
 
-def to_chip(mel: FloatArray) -> FloatArray:
-    """`(n_mels, n_frames)` as the chip is handed it: NHWC `(1, 1, n_frames, n_mels)`."""
-    return np.ascontiguousarray(mel.T, dtype=np.float32)[np.newaxis, np.newaxis]
+def _emulated_graph(
+    directory: Path, spec: ModelSpec, path: Path | None, part: str
+) -> tuple[Path, str]:
+    """Return the graph and the name of its plan."""
+    form = spec.hailo_form(part)
+    path = path or resolve_within(directory, form.emulated_file)
+    return path, emulated_plan(path, spec, form)
 
 
 def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:

@@ -11,20 +11,16 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
-from whisper_hailo.backends.cross import (
-    CrossKV,
-    CrossNames,
-    alignment_weights,
-    bind_in_place,
-    heads_by_layer,
-)
 from whisper_hailo.backends.session import GraphFile, open_session, running
 from whisper_hailo.backends.silence import load_silence_keys, with_silence_keys
 from whisper_hailo.backends.state import (
     Cache,
     CachedState,
     CacheNames,
+    CrossKV,
+    CrossNames,
     StepInputs,
+    bind_in_place,
     cross_bias,
     select_rows,
 )
@@ -35,6 +31,7 @@ from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
     DECODER_FILE,
     ENCODER_FILE,
+    SIGNLESS_ZERO,
     ModelSpec,
 )
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -64,7 +61,12 @@ def in_pieces(run: Pass, tokens: IntArray, state: CachedState, positions: IntArr
 
 def _row_by_row(run: Pass, tokens: IntArray, state: CachedState, positions: IntArray) -> StepOutput:
     rows = [slice(row, row + 1) for row in range(state.batch)]
-    return _joined([run(tokens[row], _one_row(state, row), positions) for row in rows])
+    outputs = [run(tokens[row], _one_row(state, row), positions) for row in rows]
+    return StepOutput(
+        np.concatenate([output.logits for output in outputs]),
+        np.concatenate([output.logsumexp for output in outputs]),
+        _alignment(outputs, axis=0),
+    )
 
 
 def _one_row(state: CachedState, rows: slice) -> CachedState:
@@ -77,15 +79,6 @@ def _one_row(state: CachedState, rows: slice) -> CachedState:
         cross_bias=state.cross_bias[window : window + 1],
         first=state.first[rows],
         audio_rows=state.audio_rows[rows],
-    )
-
-
-def _joined(outputs: Sequence[StepOutput]) -> StepOutput:
-    """Outputs of single rows as those of a batch."""
-    return StepOutput(
-        np.concatenate([output.logits for output in outputs]),
-        np.concatenate([output.logsumexp for output in outputs]),
-        _alignment(outputs, axis=0),
     )
 
 
@@ -119,34 +112,22 @@ def _alignment(outputs: Sequence[StepOutput], axis: int) -> FloatArray | None:
     return np.concatenate(weights, axis=axis) if weights else None
 
 
-_STEP_INPUTS = frozenset(("tokens", "text_positions", "positions", "self_bias", "cross_bias"))
-_STEP_INPUTS |= frozenset(("last_column", "n_columns"))
-
-
 class OnnxEncoder(Closing):
     """The encoder graph of a model directory: any even number of frames up to the full context.
 
-    Args:
-        directory: the model directory.
-        spec: its description.
-        threads: intra-op threads; 0 lets the runtime choose.
+    `threads` are those of one operator; 0 lets the runtime choose.
     """
 
     def __init__(self, directory: Path, spec: ModelSpec, threads: int = 0) -> None:
         self._directory = directory
-        self._spec = spec
+        self.spec = spec
         self._threads = threads
         self._session: onnxruntime.InferenceSession | None = None
 
     @property
-    def spec(self) -> ModelSpec:
-        """The model that this encoder belongs to."""
-        return self._spec
-
-    @property
     def name(self) -> str:
         """`onnx-fp32`, `onnx-int8` or `onnx-int4`; `onnx-int8-half` with float16 and so on."""
-        return f"onnx-{_precision(self._spec.encoder_quantization)}{'-half' * self._spec.half}"
+        return f"onnx-{_precision(self.spec.encoder_quantization)}{'-half' * self.spec.half}"
 
     @property
     def n_frames(self) -> None:
@@ -156,7 +137,7 @@ class OnnxEncoder(Closing):
         """Load the graph."""
         if self._session is None:
             graph = GraphFile(ENCODER_FILE, frozenset({"mel"}), frozenset({"audio_features"}))
-            self._session = open_session(self._directory, graph, self._spec, self._threads)
+            self._session = open_session(self._directory, graph, self.spec, self._threads)
         return self
 
     def close(self) -> None:
@@ -172,7 +153,7 @@ class OnnxEncoder(Closing):
         Returns:
             audio features `(batch, n_frames / 2, d_model)` float32.
         """
-        check_mel(mel, self._spec)
+        check_mel(mel, self.spec)
         session = _opened(self._session, self.name)
         array = np.ascontiguousarray(mel, dtype=np.float32)
         # One by one: a window fills the processor by itself, needs less memory, and what it is
@@ -185,16 +166,12 @@ class OnnxEncoder(Closing):
         return features
 
 
+_STEP_INPUTS = frozenset(("tokens", "text_positions", "positions", "self_bias", "cross_bias"))
+_STEP_INPUTS |= frozenset(("last_column", "n_columns"))
 _N_SILENCE_COPIES = 4
 _FEWEST_ZERO_ROWS = 16
 """Keys that share the weight of padding: one that had all of it would leave no codes of 8 bits to
 the audio of a short window."""
-
-
-def _with_split_silence(padding: Padding) -> Padding:
-    if padding.silence is None:
-        return padding
-    return replace(padding, silence=padding.silence.split(_N_SILENCE_COPIES))
 
 
 class CachedDecoder(Closing):
@@ -202,15 +179,12 @@ class CachedDecoder(Closing):
 
     The runtime adds to the cache in place; states share what did not change.
 
-    Args:
-        directory: the model directory.
-        spec: its description.
-        threads: intra-op threads; 0 lets the runtime choose.
+    `threads` are those of one operator; 0 lets the runtime choose.
     """
 
     def __init__(self, directory: Path, spec: ModelSpec, threads: int = 0) -> None:
         self._directory = directory
-        self._spec = spec
+        self.spec = spec
         self._threads = threads
         self._cross_kv: onnxruntime.InferenceSession | None = None
         self._decoder: onnxruntime.InferenceSession | None = None
@@ -221,14 +195,9 @@ class CachedDecoder(Closing):
         self._silence_keys: SilenceKeys | None = None
 
     @property
-    def spec(self) -> ModelSpec:
-        """The model that this decoder belongs to."""
-        return self._spec
-
-    @property
     def name(self) -> str:
         """`cached-fp32`, `cached-int8` or `cached-int4`."""
-        return f"cached-{_precision(self._spec.quantization)}"
+        return f"cached-{_precision(self.spec.quantization)}"
 
     @property
     def limits(self) -> Limits:
@@ -239,8 +208,8 @@ class CachedDecoder(Closing):
     def silence_keys(self) -> SilenceKeys:
         """What the model's own encoder makes of silence; read when first asked for."""
         if self._silence_keys is None:
-            encoder = OnnxEncoder(self._directory, self._spec, self._threads)
-            self._silence_keys = load_silence_keys(self._directory, self._spec, encoder)
+            encoder = OnnxEncoder(self._directory, self.spec, self._threads)
+            self._silence_keys = load_silence_keys(self._directory, self.spec, encoder)
         return self._silence_keys
 
     def open(self) -> Self:
@@ -255,7 +224,7 @@ class CachedDecoder(Closing):
                 GraphFile(DECODER_FILE, inputs, outputs),
             )
             self._cross_kv, self._decoder = (
-                open_session(self._directory, graph, self._spec, self._threads) for graph in graphs
+                open_session(self._directory, graph, self.spec, self._threads) for graph in graphs
             )
         return self
 
@@ -271,12 +240,17 @@ class CachedDecoder(Closing):
         n_positions: IntArray | None = None,
     ) -> CachedState:
         """Compute cross keys and values once for a batch; see `core.protocols.Decoder`."""
-        n_positions = check_features(audio_features, paddings, n_positions, self._spec)
+        n_positions = check_features(audio_features, paddings, n_positions, self.spec)
         batch, n_audio_ctx, _ = audio_features.shape
-        dims = self._spec.dims
-        in_codes = self._spec.audio_in_codes
+        dims = self.spec.dims
+        in_codes = self.spec.audio_in_codes
         if in_codes:
-            paddings = tuple(map(_with_split_silence, paddings))
+            paddings = tuple(
+                replace(
+                    padding, silence=padding.silence and padding.silence.split(_N_SILENCE_COPIES)
+                )
+                for padding in paddings
+            )
         heard = with_silence_keys(audio_features, paddings[0].silence)
         n_zero = 1
         if in_codes:  # zero rows fill up the last block
@@ -303,7 +277,7 @@ class CachedDecoder(Closing):
         """
         session = _opened(self._cross_kv, self.name)
         batch, n_positions, _ = audio_features.shape
-        cross = CrossKV.empty(self._cross_names, self._spec.dims, batch, n_positions)
+        cross = CrossKV.empty(self._cross_names, self.spec.dims, batch, n_positions)
         binding = session.io_binding()
         for row in range(batch):
             binding.bind_cpu_input("audio_features", audio_features[row : row + 1])
@@ -325,7 +299,7 @@ class CachedDecoder(Closing):
         """Append tokens to the cache and look at some positions; see `core.protocols.Decoder`."""
         tokens = np.ascontiguousarray(tokens, dtype=np.int64)
         positions = np.ascontiguousarray(positions, dtype=np.int64)
-        first = check_step(tokens, state, positions, first, self._spec)
+        first = check_step(tokens, state, positions, first, self.spec)
         n_new = tokens.shape[1]
         after = CachedState(
             state.cache.with_room(state.n_tokens, n_new),
@@ -348,7 +322,7 @@ class CachedDecoder(Closing):
         """One run of the graph, which fills the last places of a state with these tokens."""
         arrays = self._inputs.make(tokens, state)
         arrays["positions"] = positions
-        dims, (batch, n_new) = self._spec.dims, tokens.shape
+        dims, (batch, n_new) = self.spec.dims, tokens.shape
         outputs: dict[str, tuple[int, ...]] = {
             "logits": (batch, positions.size, dims.n_vocab),
             "logsumexp": (batch, positions.size),
@@ -389,6 +363,53 @@ class CachedDecoder(Closing):
             return state
         state.cache.give_back(state.n_tokens, n_tokens)
         return replace(state, n_tokens=n_tokens)
+
+
+def heads_by_layer(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, list[int]]]:
+    """Layers of `(layer, head)` pairs in their order, each with its heads."""
+    layers = sorted({layer for layer, _ in pairs})
+    return [(layer, [head for of, head in pairs if of == layer]) for layer in layers]
+
+
+def alignment_weights(
+    queries: Sequence[FloatArray],
+    cross: CrossKV,
+    cross_bias: FloatArray,
+    heads: Sequence[tuple[int, Sequence[int]]],
+) -> FloatArray:
+    """Cross-attention weights of some heads over all keys, those of silence included.
+
+    The fused operators keep their weights to themselves: those that somebody looks at are computed
+    here once more, from the queries of the pass.
+
+    Args:
+        queries: of each layer in `heads`, `(batch, n_tokens, heads, head_size)`, with the keys'
+            scales where they have any.
+        cross: keys and values of the batch.
+        cross_bias: `(batch, 1, 1, n_keys)`, what is added to the scores.
+        heads: layers and their heads.
+
+    Returns:
+        `(batch, heads of all layers, n_tokens, n_keys)` float32.
+    """
+    parts = []
+    for query, (layer, chosen) in zip(queries, heads, strict=True):
+        keys = _columns_of_keys(cross, layer, chosen)
+        scores = query[:, :, chosen].transpose(0, 2, 1, 3) @ keys + cross_bias
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        parts.append(weights)
+    return np.concatenate(parts, axis=1)
+
+
+def _columns_of_keys(cross: CrossKV, layer: int, heads: Sequence[int]) -> FloatArray:
+    """Keys of some heads, `(batch, heads, head_size, n_keys)` float32, without their scales."""
+    keys = cross.arrays[2 * layer][:, heads].astype(np.float32, copy=False)
+    if not cross.scales:
+        return keys.transpose(0, 1, 3, 2)
+    batch, n_heads, _, size, _ = keys.shape
+    columns: FloatArray = (keys - SIGNLESS_ZERO).transpose(0, 1, 3, 2, 4)
+    return columns.reshape(batch, n_heads, size, -1)
 
 
 def _precision(quantization: str) -> str:

@@ -19,7 +19,6 @@ from whisper_hailo.backends.foreign_encoder import ForeignEncoder, encoder_file,
 from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
 from whisper_hailo.backends.session import EXPORT_AGAIN, open_graph, running
 from whisper_hailo.backends.silence import logsumexp, measure_silence_keys, pad_features
-from whisper_hailo.backends.state import cut_tokens, take_rows
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
 from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import ModelSpec
@@ -348,7 +347,7 @@ class OptimumDecoder(Closing):
         audio_rows = tuple(state.audio_rows[int(row)] for row in rows)
         same_audio = audio_rows == state.audio_rows
         cache = {
-            name: value if same_audio and ".encoder." in name else take_rows(value, rows)
+            name: value if same_audio and ".encoder." in name else _copy(value.numpy()[rows])
             for name, value in state.cache.items()
         }
         features = state.features if same_audio else state.features[rows]
@@ -360,10 +359,17 @@ class OptimumDecoder(Closing):
         if n_tokens == state.n_tokens:
             return state
         cache = {
-            name: cut_tokens(value, n_tokens) if ".decoder." in name else value
+            name: _copy(value.numpy()[:, :, :n_tokens]) if ".decoder." in name else value
             for name, value in state.cache.items()
         }
         return replace(state, cache=cache if n_tokens else {}, n_tokens=n_tokens)
+
+
+def _copy(array: FloatArray) -> onnxruntime.OrtValue:
+    """A copy as a tensor of the runtime's."""
+    import onnxruntime
+
+    return onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
 
 
 def _is_wanted(output: str, *, first: bool) -> bool:

@@ -2,26 +2,124 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from whisper_hailo.backends.cross import (
-    AnyArray,
-    CrossKV,
-    Named,
-    bind_in_place,
-    constant,
-    is_constant,
-)
 from whisper_hailo.core.protocols import Padding
+from whisper_hailo.core.spec import AUDIO_BLOCK, Dimensions, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import onnxruntime
+
+AnyArray: TypeAlias = NDArray[Any]
+Named: TypeAlias = dict[str, AnyArray]
+ItemT = TypeVar("ItemT", bound=np.generic)
+
+
+def rows_of(arrays: Sequence[NDArray[ItemT]], rows: IntArray) -> tuple[NDArray[ItemT], ...]:
+    """Some rows of each array, in that order; rows that follow each other stay where they are."""
+    first = int(rows[0]) if rows.size else 0
+    if rows.size and rows.tolist() == list(range(first, first + rows.size)):
+        return tuple(array[first : first + rows.size] for array in arrays)
+    return tuple(array[rows] for array in arrays)
+
+
+def constant(array: NDArray[ItemT]) -> NDArray[ItemT]:
+    """An array that owns its memory and is read-only from now on.
+
+    A reader of it, or of a view, need not read it again.
+    """
+    array.flags.writeable = False
+    return array
+
+
+def is_constant(array: AnyArray) -> bool:
+    """Return whether an array is read-only; a view of a writable one is not."""
+    owner = array if array.base is None else array.base
+    return isinstance(owner, np.ndarray) and not owner.flags.writeable
+
+
+@dataclass(frozen=True, slots=True)
+class CrossNames:
+    """Outputs of the cross-attention graph, which are inputs of the decoder.
+
+    Attributes:
+        arrays: key and value of each layer in turn.
+        scales: of each of these, where they are codes of 8 bits; else none.
+    """
+
+    arrays: tuple[str, ...]
+    scales: tuple[str, ...]
+
+    @classmethod
+    def of(cls, spec: ModelSpec) -> CrossNames:
+        """`cross_key_0, cross_value_0, cross_key_1 ...` and so on."""
+        layers = range(spec.dims.n_decoder_layers)
+        parts = [(part, i) for i in layers for part in ("key", "value")]
+        scales = tuple(f"cross_{part}_scale_{i}" for part, i in parts)
+        arrays = tuple(f"cross_{part}_{i}" for part, i in parts)
+        return cls(arrays, scales if spec.audio_in_codes else ())
+
+    @property
+    def all(self) -> frozenset[str]:
+        return frozenset((*self.arrays, *self.scales))
+
+
+@dataclass(frozen=True, slots=True)
+class CrossKV:
+    """Keys and values of a batch of windows.
+
+    Attributes:
+        names: what the graphs call them.
+        arrays: key and value of each layer in turn, `(batch, heads, n_keys, head_size)`, float32,
+            or codes, uint8, whose keys come in blocks, `(batch, heads, blocks, head_size,
+            AUDIO_BLOCK)`.
+        scales: of each array of codes, `(batch, 1, heads, head_size)` float32: what one step of a
+            channel is worth.
+    """
+
+    names: CrossNames
+    arrays: tuple[AnyArray, ...]
+    scales: tuple[FloatArray, ...]
+
+    @classmethod
+    def empty(cls, names: CrossNames, dims: Dimensions, batch: int, n_positions: int) -> CrossKV:
+        """Memory for what the graph makes of so many windows."""
+        n_keys, heads, size = n_positions + 1, dims.n_decoder_heads, dims.head_size
+        keys: tuple[int, ...] = (batch, heads, n_keys, size)
+        values = keys
+        if names.scales:
+            keys = (batch, heads, n_keys // AUDIO_BLOCK, size, AUDIO_BLOCK)
+        dtype = np.uint8 if names.scales else np.float32
+        arrays = tuple(np.empty(keys if "key" in name else values, dtype) for name in names.arrays)
+        scale = (batch, 1, heads, size)
+        return cls(names, arrays, tuple(np.empty(scale, np.float32) for _ in names.scales))
+
+    @property
+    def shares(self) -> bool:
+        """Whether several hypotheses may read one window's."""
+        return bool(self.scales)
+
+    @property
+    def n_windows(self) -> int:
+        return int(self.arrays[0].shape[0])
+
+    def by_name(self) -> Named:
+        """Outputs of the cross-attention graph, which the decoder reads at every step."""
+        names = (*self.names.arrays, *self.names.scales)
+        return dict(zip(names, (*self.arrays, *self.scales), strict=True))
+
+    def rows(self, rows: IntArray) -> CrossKV:
+        """Those of some windows, in that order, repeats allowed."""
+        arrays, scales = rows_of(self.arrays, rows), rows_of(self.scales, rows)
+        return CrossKV(self.names, arrays, scales)
+
 
 Arrays: TypeAlias = tuple[FloatArray, ...]
 
@@ -49,6 +147,12 @@ class CacheNames:
                 for kind in ("past", "present")
             )
         )
+
+
+def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 - a C++ class
+    """Let the runtime write an output into a contiguous array, which must outlive the run."""
+    address = array.__array_interface__["data"][0]  # array.ctypes makes objects, each time
+    io.bind_output(name, "cpu", 0, array.dtype.type, array.shape, address)
 
 
 class Binding:
@@ -309,22 +413,6 @@ def cross_bias(
         rows in the last columns have -inf; without silence keys, they have ln P between them.
         Read-only.
     """
-    if len(paddings) == 1:
-        return _cross_bias_of_row(paddings[0], int(n_positions[0]), n_audio_ctx, n_zero)
-    return _cross_bias(paddings, n_positions, n_audio_ctx, n_zero)
-
-
-@lru_cache(maxsize=16)
-def _cross_bias_of_row(
-    padding: Padding, n_positions: int, n_audio_ctx: int, n_zero: int
-) -> FloatArray:
-    """Windows are mostly as long as the one before."""
-    return _cross_bias((padding,), np.array([n_positions]), n_audio_ctx, n_zero)
-
-
-def _cross_bias(
-    paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int, n_zero: int
-) -> FloatArray:
     heard = np.where(np.arange(n_audio_ctx) < n_positions[:, None], 0.0, -np.inf)
     n_added = [p.n_added(int(n)) for p, n in zip(paddings, n_positions, strict=True)]
     with np.errstate(divide="ignore"):  # ln 0 is the -inf that no padding asks for
@@ -363,19 +451,3 @@ def _windows_of(audio_rows: tuple[int, ...]) -> tuple[int, ...]:
     if len({n for _, n in runs}) > 1:
         return audio_rows
     return tuple(window for window, _ in runs)
-
-
-def take_rows(tensor: onnxruntime.OrtValue, rows: IntArray) -> onnxruntime.OrtValue:
-    """A copy of some rows of a tensor, in that order."""
-    return _tensor(np.ascontiguousarray(tensor.numpy()[rows]))
-
-
-def cut_tokens(tensor: onnxruntime.OrtValue, n_tokens: int) -> onnxruntime.OrtValue:
-    """A copy of the first tokens of a cache `(batch, heads, tokens, head_size)`."""
-    return _tensor(np.ascontiguousarray(tensor.numpy()[:, :, :n_tokens]))
-
-
-def _tensor(array: FloatArray) -> onnxruntime.OrtValue:
-    import onnxruntime
-
-    return onnxruntime.OrtValue.ortvalue_from_numpy(array)

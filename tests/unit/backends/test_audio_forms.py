@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
 from tests.unit.backends.random_steps import values_of_codes
-from whisper_hailo.backends.cross import CrossKV
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.backends.state import CrossKV
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.protocols import Padding

@@ -9,8 +9,8 @@ import pytest
 
 from tests.checkpoints import write_checkpoint
 from tests.unit.backends.random_steps import ATOL, FULL, NONE, features_of, ids_of, last_of
-from whisper_hailo.backends.cross import constant
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.backends.state import constant
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ShapeError
