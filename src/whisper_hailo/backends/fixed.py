@@ -13,10 +13,9 @@ from typing import Protocol, Self
 import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_rewind, check_step
-from whisper_hailo.backends.exact_products import warn_of_slow_products
 from whisper_hailo.backends.foreign_encoder import precision
 from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
-from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph
+from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph, warn_of_slow_products
 from whisper_hailo.backends.silence import cut_to, logsumexp
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
 from whisper_hailo.core.protocols import Closeable, Closing, Limits, Padding, StepOutput

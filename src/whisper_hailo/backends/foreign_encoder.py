@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from whisper_hailo.backends.checks import check_frames, check_mel
-from whisper_hailo.backends.exact_products import warn_of_slow_products
 from whisper_hailo.backends.onnx_file import Axis, Port, Signature, read_signature
-from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph
+from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph, warn_of_slow_products
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray

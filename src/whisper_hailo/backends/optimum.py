@@ -14,10 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.backends.checks import check_features, check_rewind, check_step
-from whisper_hailo.backends.exact_products import saturates, unsigned_graph, warn_of_slow_products
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder, encoder_file, precision
-from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
-from whisper_hailo.backends.session import EXPORT_AGAIN, open_graph, running
+from whisper_hailo.backends.onnx_file import Port, Signature, read_signature, unsigned_graph
+from whisper_hailo.backends.session import (
+    EXPORT_AGAIN,
+    open_graph,
+    running,
+    saturates,
+    warn_of_slow_products,
+)
 from whisper_hailo.backends.silence import logsumexp, measure_silence_keys, pad_features
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
 from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from contextlib import suppress
@@ -10,9 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.backends.exact_products import ask_for_exact_products
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.protocols import Closing
@@ -20,6 +21,10 @@ from whisper_hailo.core.spec import ModelSpec
 
 if TYPE_CHECKING:
     import onnxruntime
+
+    from whisper_hailo.backends.onnx_file import Signature
+
+logger = logging.getLogger(__name__)
 
 CONVERT_AGAIN: Final = "convert the checkpoint again"
 EXPORT_AGAIN: Final = "export the checkpoint again"
@@ -136,13 +141,61 @@ def open_graph(
     import onnxruntime
 
     options = _options(threads)
-    if not pairs_fit:
-        ask_for_exact_products(options)
+    if not pairs_fit and saturates():
+        options.add_session_config_entry(*EXACT_PRODUCTS)
     try:
         return onnxruntime.InferenceSession(source, sess_options=options, providers=PROVIDERS)
     except Exception as error:  # the runtime has a dozen unrelated exception classes
         told = advice + _or_upgrade(onnxruntime.__version__, str(error))
         raise ModelError(f"{name} cannot be loaded ({reason_of(error)}); {told}") from error
+
+
+EXACT_PRODUCTS: Final = ("session.x64quantprecision", "1")
+"""The runtime's setting that keeps codes without a sign, whose products it adds in 32 bits.
+
+Without VNNI it adds the products of two neighbours in 16 bits, for which only graphs of ours leave
+room (`ModelSpec.pairs_fit`); others give wrong text without a word: docs/decisions/exact-pairs.md.
+With VNNI the exact kernels are 2.4 times slower than the usual ones, and no more exact.
+"""
+
+
+@cache
+def saturates() -> bool:
+    """Return whether sums of 8-bit products are cut off here.
+
+    The runtime itself is asked, with the smallest product that shows it: it alone knows which
+    kernel it chose, on a real processor or an emulated one.
+    """
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    code, weight = 255, 127  # two such products are more than 16 bits hold
+    weights = numpy_helper.from_array(np.full((4, 16), weight, np.int8), "weights")
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", ["codes", "weights"], ["sums"])],
+        "pair",
+        [helper.make_tensor_value_info("codes", TensorProto.UINT8, [4, 4])],
+        [helper.make_tensor_value_info("sums", TensorProto.INT32, [4, 16])],
+        [weights],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    (sums,) = session.run(None, {"codes": np.full((4, 4), code, np.uint8)})
+    return bool((sums != 4 * code * weight).any())
+
+
+def warn_of_slow_products(*signatures: Signature) -> None:
+    """Say once for each graph that it would be quicker if it were converted by us."""
+    for path in {found.path for found in signatures if found.signed_codes}:
+        if saturates():
+            logger.warning(
+                "%s has 8-bit weights that this processor, without VNNI, would add up wrongly; "
+                "they are computed exactly and take a third longer: convert the checkpoint itself "
+                "with --quantize int8 for weights that do not",
+                path,
+            )
 
 
 def is_old_runtime(version: str) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo import ConvertOptions, DecodingOptions, Transcriber
-from whisper_hailo.backends.exact_products import saturates
+from whisper_hailo.backends.session import saturates
 from whisper_hailo.cli.streams import emit_json
 from whisper_hailo.core.files import write_file
 from whisper_hailo_lab.data.clips import recordings, said

@@ -11,12 +11,11 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from whisper_hailo.backends.exact_products import saturates, without_signs
 from whisper_hailo.backends.hailo.hef_catalog import matching_hef, usable_chip
 from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.backends.onnx_file import parse_message, read_graph_bytes
-from whisper_hailo.backends.session import EXPORT_AGAIN, FATAL_ONLY, PROVIDERS, running
+from whisper_hailo.backends.onnx_file import parse_message, read_graph_bytes, without_signs
+from whisper_hailo.backends.session import EXPORT_AGAIN, FATAL_ONLY, PROVIDERS, running, saturates
 from whisper_hailo.backends.state import CacheNames, StepInputs
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.convert.hailo import decoder as hailo_decoder

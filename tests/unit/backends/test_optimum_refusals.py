@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from tests.unit.backends.conftest import EXPORTS
-from whisper_hailo.backends import exact_products, optimum
+from whisper_hailo.backends import optimum, session
 from whisper_hailo.backends.optimum import OptimumDecoder
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import ModelSpec
@@ -58,9 +58,9 @@ def test_other_sizes_and_other_layers_are_refused(
 def test_products_that_would_saturate_lose_their_sign(
     exports: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It can in graphs that are not merged; see `exact_products`."""
+    """It can in graphs that are not merged; see `session`."""
     loaded: list[Path | bytes] = []
-    for module in (optimum, exact_products):
+    for module in (optimum, session):
         monkeypatch.setattr(module, "saturates", lambda: True)
     monkeypatch.setattr(optimum, "open_graph", lambda source, *_: loaded.append(source))
     monkeypatch.setattr(optimum, "unsigned_graph", lambda path: path.name.encode())

@@ -1,21 +1,51 @@
-"""HEFs of a model: published, fetched or its own, and which of them fit this machine."""
+"""HEFs of a model: published, fetched, or its own, and which of them fit this machine."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from whisper_hailo.backends.hailo.binding import installed_version, why_no_binding
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
-from whisper_hailo.backends.hailo.hef_contract import RUNS_ON, check_encoder
+from whisper_hailo.backends.hailo.hef_contract import (
+    RUNS_ON,
+    check_encoder,
+    find_decoder,
+    find_encoder,
+)
+from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.isolated_probe import chips
-from whisper_hailo.core.errors import DeviceError, HefError, ModelError, NoDeviceError, display_path
-from whisper_hailo.core.files import cache_root, resolve_within
+from whisper_hailo.core.errors import (
+    DeviceError,
+    HefError,
+    HubError,
+    ModelError,
+    NoDeviceError,
+    OptionError,
+    OutputError,
+    WrongChipError,
+    display_path,
+)
+from whisper_hailo.core.files import (
+    ANOTHER_CACHE,
+    atomic_file,
+    cache_root,
+    resolve_within,
+    sha256,
+    wrap_os_error,
+    write_file,
+)
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND
+
+logger = logging.getLogger(__name__)
 
 EXAMPLES: Final = "https://hailo-csdata.s3.eu-west-2.amazonaws.com/resources/"
 """Where the vendor's speech recognition example has its pairs."""
@@ -161,9 +191,6 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
-_SAME_S: Final = 1e-6
-
-
 def usable_chip() -> tuple[str | None, str]:
     """Return the chip, such as `hailo8l`, and what was found; `None` if none can be used."""
     why = why_no_binding()
@@ -199,7 +226,7 @@ def fitting_encoder(
             reasons.append(str(error).split(";")[0])
             continue
         takes_s = shape.n_frames / FRAMES_PER_SECOND
-        if window_s is not None and abs(window_s - takes_s) > _SAME_S:
+        if window_s is not None and abs(window_s - takes_s) > 1e-6:
             reasons.append(f"{path.name} takes {takes_s:g} s, --window is {window_s:g} s")
         elif n_positions is not None and shape.n_positions > n_positions:
             reasons.append(
@@ -242,3 +269,155 @@ def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
             f"tiny|base|small --arch {arch}"
         )
     return path
+
+
+LARGEST_DOWNLOAD: Final = 512 << 20
+"""Small's file of both halves, the largest that is published, has 388 MB."""
+
+DOWNLOAD_TIMEOUT_S: Final = 10.0
+"""For a connection, and for each piece that is waited for."""
+_PIECE: Final = 1 << 16
+
+
+def download(address: str, target: Path) -> None:
+    """Copy what is at a web address into a file, no further than what a HEF can have."""
+    folder = target.parent
+    try:
+        with target.open("wb") as file:
+            file.writelines(_pieces(address, folder))
+    except OSError as error:
+        raise OutputError(
+            f"cannot write below {display_path(folder)} ({error.strerror or error}); "
+            f"{ANOTHER_CACHE}"
+        ) from error
+
+
+def _pieces(address: str, folder: Path) -> Iterator[bytes]:
+    """Yield what comes, as it comes; `folder` is where the user may put it instead."""
+    import urllib.error  # thirty milliseconds, which only `fetch-hef` should pay
+    import urllib.request
+    from http.client import HTTPException
+
+    size = 0
+    try:
+        with urllib.request.urlopen(address, timeout=DOWNLOAD_TIMEOUT_S) as answered:  # noqa: S310 - checked
+            stated = int(answered.headers.get("Content-Length") or -1)
+            if stated > LARGEST_DOWNLOAD:
+                raise ModelError(f"{address} has {stated} bytes, more than {LARGEST_DOWNLOAD}")
+            while piece := answered.read1(_PIECE):
+                size += len(piece)
+                if size > LARGEST_DOWNLOAD:
+                    raise ModelError(f"{address} has more than {LARGEST_DOWNLOAD} bytes")
+                yield piece
+    except urllib.error.HTTPError as error:
+        raise HubError(
+            f"{address} answers {error.code} {error.reason}; the vendor may have moved it: see "
+            "download_resources.py of hailo-ai/hailo-apps, speech recognition"
+        ) from error
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise HubError(
+            f"cannot fetch {address} ({reason}); fetch it where there is a network and copy it to "
+            f"{display_path(folder)}, or give a mirror with --from"
+        ) from error
+    if stated not in {-1, size}:
+        raise HubError(f"{address} broke off after {size} of {stated} bytes; try again")
+
+
+SUMS: Final = "SHA256SUMS"
+"""As `sha256sum --check` reads it."""
+
+_LINE: Final = re.compile(r"([0-9a-f]{64})  (.+)")
+
+
+class Sums:
+    """What the files of a folder have to be."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / SUMS
+        self.known: dict[str, str] = {}
+        if self.path.is_file():
+            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+            found = [match for match in map(_LINE.fullmatch, lines) if match]
+            self.known = {match[2]: match[1] for match in found}
+
+    def check(self, name: str, found: str) -> None:
+        """Compare a file's hash with what it should be; one that is not known passes."""
+        expected = self.known.get(name, found)
+        if found != expected:
+            raise ModelError(
+                f"{name} has the SHA-256 {found[:16]}..., expected {expected[:16]}..., which came "
+                "before; compare with what others have, and remove its line in "
+                f"{display_path(self.path)} to take this one"
+            )
+
+    def keep(self, name: str, found: str) -> None:
+        """Remember what a file that was good is from now on."""
+        if self.known.get(name) != found:
+            self.known[name] = found
+            lines = [f"{digest}  {file}\n" for file, digest in sorted(self.known.items())]
+            write_file(self.path, "".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What was fetched, or was there."""
+
+    files: tuple[Path, ...]
+    hashes: tuple[str, ...]
+    sums: Path
+
+
+def fetch(known: KnownHefs, place: str) -> Fetched:
+    """Fetch encoder, decoder and the decoder's arrays; what is there and whole stays."""
+    if not place.startswith(("https://", "http://")):
+        raise OptionError(f"--from is {place!r}, expected an address that begins with https://")
+    sums = Sums(known.folder)
+    hashes = {
+        name: _fetch_file(known, name, place + address, sums)
+        for name, address in known.files().items()
+    }
+    return Fetched(tuple(known.folder / name for name in hashes), tuple(hashes.values()), sums.path)
+
+
+def _fetch_file(known: KnownHefs, name: str, source: str, sums: Sums) -> str:
+    """Fetch a file, unless it is there and what it should be; return its hash."""
+    target, found = known.folder / name, None
+    if target.is_file():
+        with suppress(ModelError, WrongChipError):
+            found = _checked_hash(target, known, name, sums)
+    if found is None:
+        logger.info("fetching %s", source)
+        with wrap_os_error(target, ANOTHER_CACHE), atomic_file(target) as scratch:
+            download(source, scratch)
+            found = _checked_hash(scratch, known, name, sums)
+    sums.keep(name, found)
+    return found
+
+
+def _checked_hash(path: Path, known: KnownHefs, name: str, sums: Sums) -> str:
+    """Return the hash of a file that is what the file of this name should be."""
+    if not name.endswith(".hef"):
+        check_array(path, Path(name).name)
+    else:
+        hef = read_hef(path)
+        if name == known.encoder:
+            find_encoder(hef)
+        if name == known.decoder:
+            find_decoder(hef)
+        if hef.arch not in RUNS_ON[known.arch]:
+            raise WrongChipError(f"{name} from there is for {hef.arch}, not for {known.arch}")
+    found = sha256(path)
+    sums.check(name, found)
+    return found
+
+
+def check_array(path: Path, name: str) -> None:
+    """Refuse a file that is not an array of NumPy."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        good = array.dtype == np.float32 and array.ndim >= 2
+    except (OSError, ValueError, EOFError) as error:
+        raise ModelError(f"{name} from there is no array ({error}); try again") from error
+    if not good:
+        raise ModelError(f"{name} from there is {array.dtype} {array.shape}, expected float32 rows")

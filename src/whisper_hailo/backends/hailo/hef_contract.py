@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from whisper_hailo.backends.hailo.hef_file import HefFile, HefGroup, read_hef, read_resource
 from whisper_hailo.core.errors import HefError, display_path
@@ -27,7 +27,7 @@ RUNS_ON: Final[dict[str, frozenset[str]]] = {
 HOST, CHIP = "host", "chip"
 """Where the position rows are added to a decoder's token embeddings."""
 
-N_CHUNKS: Final = 4
+_N_CHUNKS: Final = 4
 _OURS: Final = re.compile(r"_decoder_\d+s_\d+$")
 """Networks that this program compiled are called so; they begin behind the addition."""
 
@@ -92,8 +92,7 @@ class DecoderShape:
     """A decoder without a cache: features and embeddings in, rows of logits out.
 
     Attributes:
-        features: name of the input that takes audio features.
-        embeddings: name of the input that takes token embeddings.
+        features, embeddings: names of the inputs that take them.
         n_positions: encoder positions that it takes, no more and no fewer.
         positions: `host` or `chip`: who adds the position rows.
         outputs: all outputs that have a row per text position, with their columns, sorted.
@@ -122,13 +121,13 @@ class DecoderShape:
         """
         if sum(columns for _, columns in self.outputs) == n_vocab:
             return tuple(name for name, _ in self.outputs)
-        quarter = n_vocab // N_CHUNKS
-        wanted = [quarter] * (N_CHUNKS - 1) + [n_vocab - quarter * (N_CHUNKS - 1)]
+        quarter = n_vocab // _N_CHUNKS
+        wanted = [quarter] * (_N_CHUNKS - 1) + [n_vocab - quarter * (_N_CHUNKS - 1)]
         names: list[str] = []
         for name, columns in self.outputs:
-            if len(names) < N_CHUNKS and columns == wanted[len(names)]:
+            if len(names) < _N_CHUNKS and columns == wanted[len(names)]:
                 names.append(name)
-        if len(names) == N_CHUNKS:
+        if len(names) == _N_CHUNKS:
             return tuple(names)
         sizes = ", ".join(str(columns) for _, columns in self.outputs)
         raise HefError(
@@ -138,6 +137,7 @@ class DecoderShape:
 
 
 Shape: TypeAlias = EncoderShape | DecoderShape
+ShapeT = TypeVar("ShapeT", EncoderShape, DecoderShape)
 
 
 def recognise(group: HefGroup, arch: str) -> Shape | None:
@@ -149,12 +149,33 @@ def recognise(group: HefGroup, arch: str) -> Shape | None:
     return None
 
 
-def find_part(hef: HefFile, part: str) -> Shape:
-    """Return the encoder or the decoder of a HEF; a file for the 10H may hold both.
+def find_encoder(hef: HefFile) -> EncoderShape:
+    """Return the encoder of a HEF, if it is what a file of both halves states of it."""
+    shape = _find_part(hef, EncoderShape, "encoder")
+    config = read_speech_config(hef)
+    if config is None:
+        return shape
+    stated = (config.window_s * FRAMES_PER_SECOND, config.n_mels, config.n_positions)
+    found = (shape.n_frames, shape.n_mels, shape.n_positions)
+    if stated != found:
+        raise HefError(
+            f"{display_path(hef.path)}: {shape.group} takes {found[0]} frames of {found[1]} mel "
+            f"bins and gives {found[2]} positions, its {CONFIG} says {stated[0]}, {stated[1]} and "
+            f"{stated[2]}; fetch the file again"
+        )
+    return shape
+
+
+def find_decoder(hef: HefFile) -> DecoderShape:
+    """Return the decoder of a HEF."""
+    return _find_part(hef, DecoderShape, "decoder")
+
+
+def _find_part(hef: HefFile, kind: type[ShapeT], part: str) -> ShapeT:
+    """Return a half of Whisper; a file for the 10H may hold both.
 
     Of several the one whose name ends with the part, as HailoRT's server takes it.
     """
-    kind = EncoderShape if part == "encoder" else DecoderShape
     shapes = [recognise(group, hef.arch) for group in hef.groups]
     found = [shape for shape in shapes if isinstance(shape, kind)]
     if found:
@@ -166,21 +187,6 @@ def find_part(hef: HefFile, part: str) -> Shape:
     )
 
 
-def check_config(hef: HefFile, shape: EncoderShape) -> None:
-    """Compare an encoder with what a file of both halves states of it."""
-    config = read_speech_config(hef)
-    if config is None:
-        return
-    stated = (config.window_s * FRAMES_PER_SECOND, config.n_mels, config.n_positions)
-    found = (shape.n_frames, shape.n_mels, shape.n_positions)
-    if stated != found:
-        raise HefError(
-            f"{display_path(hef.path)}: {shape.group} takes {found[0]} frames of {found[1]} mel "
-            f"bins and gives {found[2]} positions, its {CONFIG} says {stated[0]}, {stated[1]} and "
-            f"{stated[2]}; fetch the file again"
-        )
-
-
 def _encoder(group: HefGroup) -> EncoderShape | None:
     """Recognise an encoder; time may lie along width or height, which is the same in memory."""
     *times, n_mels = group.inputs[0].shape
@@ -188,15 +194,8 @@ def _encoder(group: HefGroup) -> EncoderShape | None:
     n_frames, n_positions = max(times), max(out_times)
     if min(times) != 1 or min(out_times) != 1 or n_frames != 2 * n_positions:
         return None
-    return EncoderShape(
-        group=group.name,
-        input=group.inputs[0].name,
-        output=group.outputs[0].name,
-        n_frames=n_frames,
-        n_mels=n_mels,
-        n_positions=n_positions,
-        d_model=d_model,
-    )
+    names = group.name, group.inputs[0].name, group.outputs[0].name
+    return EncoderShape(*names, n_frames, n_mels, n_positions, d_model)
 
 
 def _decoder(group: HefGroup, arch: str) -> DecoderShape | None:
@@ -229,13 +228,9 @@ def _decoder(group: HefGroup, arch: str) -> DecoderShape | None:
 def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
     """Return a HEF's encoder, if it is one of this model."""
     hef = read_hef(path, verify=False)  # HailoRT compares the checksum when it loads the file
-    shape = find_part(hef, "encoder")
-    dims = spec.dims
-    if not isinstance(shape, EncoderShape):
-        raise HefError(f"{display_path(path)} holds no Whisper encoder")
-    check_config(hef, shape)
-    _same(path, spec, {"mel bins": (shape.n_mels, dims.n_mels)})
-    _same(path, spec, {"width": (shape.d_model, dims.d_model)})
+    shape, dims = find_encoder(hef), spec.dims
+    _check_size(path, spec, "mel bins", shape.n_mels, dims.n_mels)
+    _check_size(path, spec, "width", shape.d_model, dims.d_model)
     if shape.n_frames > dims.max_frames:
         raise HefError(
             f"{display_path(path)} takes {shape.n_frames} frames, {spec.name} has "
@@ -247,12 +242,18 @@ def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
 def check_decoder(path: Path, spec: ModelSpec) -> tuple[HefFile, DecoderShape]:
     """Return a HEF's decoder, if it is one of this model."""
     hef = read_hef(path, verify=False)
-    shape = find_part(hef, "decoder")
-    if not isinstance(shape, DecoderShape):
-        raise HefError(f"{display_path(path)} holds no Whisper decoder")
-    _same(path, spec, {"width": (shape.d_model, spec.dims.d_model)})
+    shape = find_decoder(hef)
+    _check_size(path, spec, "width", shape.d_model, spec.dims.d_model)
     shape.logits(spec.dims.n_vocab)
     return hef, shape
+
+
+def _check_size(path: Path, spec: ModelSpec, what: str, got: int, expected: int) -> None:
+    if got != expected:
+        raise HefError(
+            f"{display_path(path)} has {what} {got}, {spec.name} has {expected}; "
+            "HEF and --model must be of one model"
+        )
 
 
 def check_versions(hef: HefFile, hailort: str) -> str | None:
@@ -270,15 +271,6 @@ def check_versions(hef: HefFile, hailort: str) -> str | None:
         f"{hef.path.name} is of compiler {hef.compiler_version}, made for HailoRT "
         f"{wanted[0]}.{wanted[1]}; HailoRT {hailort} may refuse it"
     )
-
-
-def _same(path: Path, spec: ModelSpec, sizes: dict[str, tuple[int, int]]) -> None:
-    for what, (got, expected) in sizes.items():
-        if got != expected:
-            raise HefError(
-                f"{display_path(path)} has {what} {got}, {spec.name} has {expected}; "
-                "HEF and --model must be of one model"
-            )
 
 
 def _numbers(version: str) -> tuple[int, int] | None:

@@ -88,7 +88,7 @@ def check_processor() -> Check:
 
 def check_int8() -> Check:
     """Check which arithmetic quantised models use on this processor."""
-    from whisper_hailo.backends.exact_products import saturates
+    from whisper_hailo.backends.session import saturates
     from whisper_hailo.core.process import has_float16_kernels
 
     rest = "float16" if has_float16_kernels() else "float32"

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from whisper_hailo.backends.hailo.hef_catalog import KNOWN, PAIRS, TWO_PART, find_known, is_newer
+from whisper_hailo.backends.hailo.hef_catalog import (
+    KNOWN,
+    PAIRS,
+    TWO_PART,
+    fetch,
+    find_known,
+    is_newer,
+)
 from whisper_hailo.cli.messages import note
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, emit_json
@@ -152,7 +159,6 @@ def fetch_hef(
 ) -> None:
     """Fetch the vendor's HEFs of tiny, tiny.en, base or small and what the decoder's host needs."""
     from whisper_hailo.backends.hailo.binding import installed_version
-    from whisper_hailo.backends.hailo.fetch import fetch
 
     installed = installed_version()
     known = find_known(arch, variant, release, installed)

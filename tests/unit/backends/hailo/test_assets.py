@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from whisper_hailo.backends.hailo.fetch import check_array
+from whisper_hailo.backends.hailo.hef_catalog import check_array
 from whisper_hailo.backends.hailo.hef_parts import load_assets
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray

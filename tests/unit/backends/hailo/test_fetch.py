@@ -16,12 +16,14 @@ import pytest
 from tests.silent import silent
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.backends.hailo.publisher import Server, serving
-from whisper_hailo.backends.hailo import fetch as downloading
-from whisper_hailo.backends.hailo.fetch import SUMS, download, fetch
+from whisper_hailo.backends.hailo import hef_catalog as downloading
 from whisper_hailo.backends.hailo.hef_catalog import (
     PAIRS,
+    SUMS,
     TWO_PART,
     KnownHefs,
+    download,
+    fetch,
     fetched,
     find_known,
 )
@@ -135,7 +137,7 @@ def test_no_array_and_no_end(
 def test_a_file_is_copied_as_far_as_one_may_go(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says_length: bool
 ) -> None:
-    monkeypatch.setattr(downloading, "LARGEST_BYTES", 200_000)
+    monkeypatch.setattr(downloading, "LARGEST_DOWNLOAD", 200_000)
     server.says_length = says_length
     server.files = {"/a": bytes(range(250)) * 800, "/b": bytes(200_001), "/c": b""}
     for name in ("a", "c"):
@@ -173,7 +175,7 @@ def test_no_network_no_web_address_no_folder(
 
 
 def test_a_silent_server_is_left(known: KnownHefs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloading, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(downloading, "DOWNLOAD_TIMEOUT_S", 0.1)
     with silent() as address, pytest.raises(HubError, match=r"cannot fetch .*timed out"):
         fetch(known, f"{address}/")
     assert not [path for path in known.folder.rglob("*") if path.is_file()]

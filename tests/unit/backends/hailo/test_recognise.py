@@ -17,8 +17,8 @@ from whisper_hailo.backends.hailo.hef_contract import (
     DecoderShape,
     EncoderShape,
     SpeechConfig,
-    check_config,
-    find_part,
+    find_decoder,
+    find_encoder,
     read_speech_config,
     recognise,
 )
@@ -139,8 +139,7 @@ def test_whose_network_it_is_says_who_adds_positions(name: str, arch: str, where
 def test_who_adds_the_position_rows(tmp_path: Path, arch: str, name: str, positions: str) -> None:
     net = Net(name, DECODER.inputs, DECODER.outputs)
     hef = read_hef(write(tmp_path / "x.hef", Wish([net], arch=arch)))
-    shape = find_part(hef, "decoder")
-    assert isinstance(shape, DecoderShape)
+    shape = find_decoder(hef)
     assert (shape.positions, shape.length, shape.n_positions) == (positions, 32, 500)
     assert shape.features.endswith("input_layer1")
     assert shape.logits(51865) == tuple(DECODER.outputs)
@@ -149,8 +148,7 @@ def test_who_adds_the_position_rows(tmp_path: Path, arch: str, name: str, positi
 def test_outputs_that_are_no_logits_are_left_out(tmp_path: Path) -> None:
     extra = {"d/extra1": (1, 32, 384), **DECODER.outputs, "d/extra2": (1, 500, 384)}
     net = Net("d", DECODER.inputs, extra)
-    shape = find_part(read_hef(write(tmp_path / "x.hef", Wish([net], "hailo10h"))), "decoder")
-    assert isinstance(shape, DecoderShape)
+    shape = find_decoder(read_hef(write(tmp_path / "x.hef", Wish([net], "hailo10h"))))
     assert shape.logits(51865) == tuple(DECODER.outputs)
     with pytest.raises(HefError, match=r"a vocabulary of 51864 needs 12966, 12966"):
         shape.logits(51864)
@@ -158,11 +156,10 @@ def test_outputs_that_are_no_logits_are_left_out(tmp_path: Path) -> None:
 
 def test_an_encoder_and_what_is_none(tmp_path: Path) -> None:
     hef = read_hef(write(tmp_path / "x.hef", Wish([ENCODER])))
-    shape = find_part(hef, "encoder")
-    assert isinstance(shape, EncoderShape)
+    shape = find_encoder(hef)
     assert (shape.n_frames, shape.n_mels, shape.n_positions, shape.d_model) == (1000, 80, 500, 384)
     with pytest.raises(HefError, match="holds no Whisper decoder but tiny-whisper-encoder-10s"):
-        find_part(hef, "decoder")
+        find_decoder(hef)
     image = Net("yolo", {"yolo/input_layer1": (640, 640, 3)}, {"yolo/conv1": (20, 20, 85)})
     yolo = read_hef(write(tmp_path / "y.hef", Wish([image], "hailo8")))
     assert recognise(yolo.groups[0], "hailo8") is None
@@ -218,12 +215,10 @@ def test_a_broken_configuration_is_refused(tmp_path: Path, config: bytes) -> Non
 @pytest.mark.parametrize("name", SIZES)
 def test_an_encoder_has_the_sizes_that_its_file_states(tmp_path: Path, name: str) -> None:
     hef = two_part(tmp_path, json.dumps(SIZES).encode())
-    shape = find_part(hef, "encoder")
-    assert isinstance(shape, EncoderShape)
-    check_config(hef, shape)
+    find_encoder(hef)
     other = two_part(tmp_path, json.dumps(SIZES | {name: 30}).encode())
     with pytest.raises(HefError, match="its hailo-config"):
-        check_config(other, shape)
+        find_encoder(other)
 
 
 def test_a_resource_is_whole_and_within_its_file(tmp_path: Path) -> None:
@@ -246,6 +241,7 @@ def test_a_resource_is_whole_and_within_its_file(tmp_path: Path) -> None:
 def test_of_several_encoders_the_one_that_is_named_so_is_taken(tmp_path: Path) -> None:
     first = Net("front", {"front/in": (1, 1000, 80)}, {"front/out": (1, 500, 384)})
     named = Net("small_encoder", {"e/in": (1, 1000, 80)}, {"e/out": (1, 500, 384)})
-    assert find_part(two_part(tmp_path, b"{}", first, named), "encoder").group == "small_encoder"
-    assert find_part(two_part(tmp_path, b"{}", named, first), "encoder").group == "small_encoder"
-    assert find_part(two_part(tmp_path, b"{}", first, ENCODER), "encoder").group == "front"
+    sizes = json.dumps(SIZES).encode()
+    assert find_encoder(two_part(tmp_path, sizes, first, named)).group == "small_encoder"
+    assert find_encoder(two_part(tmp_path, sizes, named, first)).group == "small_encoder"
+    assert find_encoder(two_part(tmp_path, sizes, first, ENCODER)).group == "front"

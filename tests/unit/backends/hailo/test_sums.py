@@ -11,12 +11,13 @@ import pytest
 
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.backends.hailo.test_contract import SPEC, decoder, encoder
-from whisper_hailo.backends.hailo import fetch as sums_module
-from whisper_hailo.backends.hailo.fetch import Sums, check_array, download
+from whisper_hailo.backends.hailo import hef_catalog as sums_module
+from whisper_hailo.backends.hailo.hef_catalog import Sums, check_array, download
 from whisper_hailo.backends.hailo.hef_contract import check_decoder, check_encoder
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.options import ALONE, ChipOptions
 from whisper_hailo.core.errors import HefError, ModelError, OptionError
+from whisper_hailo.core.files import atomic_file
 
 A, B = "a" * 64, "b" * 64
 
@@ -85,8 +86,9 @@ def test_what_was_fetched_is_on_the_disk_before_it_counts(
     source.write_bytes(bytes(range(256)) * 400)
     on_disk: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda number: on_disk.append(os.fstat(number).st_size))
-    download(source.as_uri(), tmp_path / "target")
-    assert on_disk == [102_400]
+    with atomic_file(tmp_path / "target") as scratch:
+        download(source.as_uri(), scratch)
+    assert on_disk[0] == 102_400
     assert (tmp_path / "target").read_bytes() == source.read_bytes()
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from whisper_hailo.backends import exact_products as saturation
+from whisper_hailo.backends import session as saturation
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import doctor
 from whisper_hailo.cli.doctor_hailo import Check

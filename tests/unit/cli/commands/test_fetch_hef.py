@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.commands.asked import Asked
-from whisper_hailo.backends.hailo.fetch import Fetched
-from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS, RELEASES, TWO_PART
+from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS, RELEASES, TWO_PART, Fetched
 from whisper_hailo.cli.app import run
 
 FILES = (Path("cache/e.hef"), Path("cache/d.hef"))
@@ -19,7 +18,7 @@ def test_published_hefs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = Fetched(FILES, ("12", "34"), Path("cache/sums"))
-    asked = Asked(done).patched(monkeypatch, "whisper_hailo.backends.hailo.fetch.fetch")
+    asked = Asked(done).patched(monkeypatch, "whisper_hailo.cli.commands.models.fetch")
     assert run(["fetch-hef", "base", "--arch", "hailo8"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["cache/e.hef", "cache/d.hef"]
@@ -56,7 +55,7 @@ def test_one_file_of_both_halves_is_of_the_installed_release(
 ) -> None:  # fmt: skip
     monkeypatch.setattr("whisper_hailo.backends.hailo.binding.installed_version", lambda: installed)
     done = Fetched(FILES, ("12", "34"), Path("cache/sums"))
-    asked = Asked(done).patched(monkeypatch, "whisper_hailo.backends.hailo.fetch.fetch")
+    asked = Asked(done).patched(monkeypatch, "whisper_hailo.cli.commands.models.fetch")
     assert run(["fetch-hef", *words.split(), "--arch", "hailo10h"]) == 0
     ((known, place),) = asked.with_
     assert next(iter(known.files().values())) == file
