@@ -67,6 +67,15 @@ def check_features(
     return n_positions
 
 
+def check_positions(takes: int, got: int) -> None:
+    """Refuse features that are longer than a fixed decoder."""
+    if got > takes:
+        raise ShapeError(
+            f"decoder takes {takes} positions, encoder gives {got}; "
+            f"convert with --window {-(-got // 50)}"
+        )
+
+
 class StateSize(Protocol):
     """What every decoder's state says of itself."""
 

@@ -12,7 +12,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from whisper_hailo.backends.checks import check_features, check_rewind, check_step
+from whisper_hailo.backends.checks import check_features, check_positions, check_rewind, check_step
 from whisper_hailo.backends.foreign_encoder import precision
 from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
 from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph, warn_of_slow_products
@@ -40,12 +40,9 @@ class FixedRunner(Closeable, Protocol):
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
         """Run all positions.
 
-        Args:
-            tokens: `(batch, length)` int64, padded with 0 behind the real ones.
-            audio_features: `(batch, n_positions, d_model)` float32, padded with zero rows.
-
-        Returns:
-            logits `(batch, length, n_vocab)` float32; row i belongs to the token after token i.
+        Tokens `(batch, length)` int64, padded with 0, and features `(batch, n_positions, d_model)`
+        float32, padded with zero rows, give logits `(batch, length, n_vocab)` float32; row i
+        belongs to the token after token i.
         """
         ...
 
@@ -128,12 +125,9 @@ class FixedDecoder(Closing):
                 f"decoder takes {self.runner.n_positions} positions and cannot be padded to "
                 f"{target}; leave pad-to out and set repetition-penalty"
             )
-        batch = audio_features.shape[0]
-        return FixedState(
-            audio_features=cut_to(audio_features, n_positions, self.runner.n_positions),
-            tokens=np.zeros((batch, 0), np.int64),
-            first=np.zeros(batch, np.int64),
-        )
+        features = cut_to(audio_features, n_positions, self.runner.n_positions)
+        n = len(features)
+        return FixedState(features, np.zeros((n, 0), np.int64), np.zeros(n, np.int64))
 
     def step(
         self,
@@ -150,11 +144,8 @@ class FixedDecoder(Closing):
                 f"{self.name} gives no cross-attention weights; use --decoder-backend cached"
             )
         first = check_step(tokens, state, positions, first, self.spec)
-        state = FixedState(
-            audio_features=state.audio_features,
-            tokens=np.concatenate([state.tokens, tokens], axis=1),
-            first=first,
-        )
+        history = np.concatenate([state.tokens, tokens], axis=1)
+        state = FixedState(state.audio_features, history, first)
         logits = self.runner.run(self._left_aligned(state), state.audio_features)
         n_before = state.n_tokens - tokens.shape[1]
         # Where a row is padded on the left, what is asked for there means nothing: any row will do.
@@ -183,15 +174,6 @@ class FixedDecoder(Closing):
         return replace(state, tokens=state.tokens[:, :n_tokens], first=first)
 
 
-def check_positions(takes: int, got: int) -> None:
-    """Refuse features that are longer than a fixed decoder."""
-    if got > takes:
-        raise ShapeError(
-            f"decoder takes {takes} positions, encoder gives {got}; "
-            f"convert with --window {-(-got // 50)}"
-        )
-
-
 class OnnxFixedRunner(OneGraph):
     """An ONNX graph of one row at a time; see `FixedRunner`."""
 
@@ -202,8 +184,25 @@ class OnnxFixedRunner(OneGraph):
         self._features, features = _input(signature, "float", 3)
         self._logits, logits = next(iter(signature.outputs.items()))
         self._dtypes = (ids.dtype, features.dtype)
-        self.length, self.n_positions = _sizes(signature, spec, ids, features)
-        _check_model(signature, spec, features, logits)
+        length, n_positions = ids.shape[1], features.shape[1]
+        if isinstance(length, str) or isinstance(n_positions, str):
+            raise ModelError(
+                f"{display_path(path)} takes {signature.describe()}; a fixed decoder has numbers "
+                "for length and positions: make one with convert --hailo"
+            )
+        self.length, self.n_positions, dims = length, n_positions, spec.dims
+        if not (1 <= length <= dims.n_text_ctx and 1 <= n_positions <= dims.n_audio_ctx):
+            raise ModelError(
+                f"{display_path(path)} takes {length} tokens and {n_positions} positions, "
+                f"{spec.name} has {dims.n_text_ctx} and {dims.n_audio_ctx} at most; decoder and "
+                "--model must be of one model"
+            )
+        got, wanted = (features.shape[2], logits.shape[-1]), (dims.d_model, dims.n_vocab)
+        if any(isinstance(g, int) and g != w for g, w in zip(got, wanted, strict=True)):
+            raise ModelError(
+                f"{display_path(path)} has width {got[0]} and {got[1]} tokens, {spec.name} has "
+                f"{wanted[0]} and {wanted[1]}; decoder and --model must be of one model"
+            )
         warn_of_slow_products(signature)
 
     @property
@@ -243,32 +242,3 @@ def _input(signature: Signature, kind: str, rank: int) -> tuple[str, Port]:
             "ids (1, length) and audio features (1, n_positions, d_model)"
         )
     return found[0]
-
-
-def _sizes(signature: Signature, spec: ModelSpec, ids: Port, features: Port) -> tuple[int, int]:
-    length, n_positions = ids.shape[1], features.shape[1]
-    if isinstance(length, str) or isinstance(n_positions, str):
-        raise ModelError(
-            f"{display_path(signature.path)} takes {signature.describe()}; a fixed decoder has "
-            "numbers for length and positions: make one with convert --hailo"
-        )
-    most = (spec.dims.n_text_ctx, spec.dims.n_audio_ctx)
-    if not (1 <= length <= most[0] and 1 <= n_positions <= most[1]):
-        raise ModelError(
-            f"{display_path(signature.path)} takes {length} tokens and {n_positions} positions, "
-            f"{spec.name} has {most[0]} and {most[1]} at most; decoder and --model must be of one "
-            "model"
-        )
-    return length, n_positions
-
-
-def _check_model(signature: Signature, spec: ModelSpec, features: Port, logits: Port) -> None:
-    """Width and vocabulary are the model's."""
-    dims = spec.dims
-    got = (features.shape[2], logits.shape[-1])
-    wanted = (dims.d_model, dims.n_vocab)
-    if any(isinstance(g, int) and g != w for g, w in zip(got, wanted, strict=True)):
-        raise ModelError(
-            f"{display_path(signature.path)} has width {got[0]} and {got[1]} tokens, {spec.name} "
-            f"has {wanted[0]} and {wanted[1]}; decoder and --model must be of one model"
-        )

@@ -63,7 +63,11 @@ class ForeignEncoder(OneGraph):
         return np.concatenate([self._run(part) for part in parts])
 
     def _run(self, mel: FloatArray) -> FloatArray:
-        laid_out = np.ascontiguousarray(_lay_out(mel, self._axes), dtype=self._dtype)
+        """Run the graph on `(batch, n_mels, n_frames)`, in its own order of axes."""
+        laid_out = mel.transpose(0, 2, 1) if self._axes in {"bfm", "b1fm"} else mel
+        if "1" in self._axes:
+            laid_out = np.expand_dims(laid_out, self._axes.index("1"))
+        laid_out = np.ascontiguousarray(laid_out, dtype=self._dtype)
         features = self._compute(self._output, {self._input: laid_out})
         flat: FloatArray = features.reshape(mel.shape[0], -1, self.spec.dims.d_model)
         return flat.astype(np.float32, copy=False)
@@ -131,11 +135,3 @@ def _features_output(signature: Signature, spec: ModelSpec, n_frames: int) -> st
         f"{display_path(signature.path)} gives {got}, {spec.name} has a width of {d_model}: "
         f"expected (batch, {n_positions}, {d_model}); encoder and --model must be of one model"
     )
-
-
-def _lay_out(mel: FloatArray, axes: str) -> FloatArray:
-    """`(batch, n_mels, n_frames)` in the graph's order of axes."""
-    if axes == "bm1f":
-        return mel[:, :, None, :]
-    turned = mel if axes == "bmf" else mel.transpose(0, 2, 1)
-    return turned[:, None] if axes == "b1fm" else turned

@@ -33,28 +33,23 @@ def has_content(path: Path, expected: str) -> bool:
     found = sha256(path)
     notes = _notes()  # again: other processes note, too
     notes.pop(key, None)
-    _keep({**notes, key: [*state, found]})
+    latest = dict([*notes.items(), (key, [*state, found])][-MOST_NOTES:])
+    try:
+        replace_file(cache_root() / NOTES_FILE, json.dumps(latest).encode())
+    except OSError as error:
+        logger.debug("hashes are not noted, files are read at every start (%s)", error)
     return found == expected
 
 
 def _notes() -> dict[str, Any]:
     """Return the notes, the latest last; none if the file is missing or damaged.
 
-    By path a size, the time of its last change in ns, of its inode's, an inode, a SHA-256. Only
-    one of them is wanted at a time, and equal to nothing if it is damaged: they are not decoded.
+    By path a size, the time of its last change in ns, of its inode's, an inode, a SHA-256.
     """
     try:
         return read_json_object(cache_root() / NOTES_FILE)
     except ModelError:
         return {}
-
-
-def _keep(notes: dict[str, Any]) -> None:
-    latest = dict(list(notes.items())[-MOST_NOTES:])
-    try:
-        replace_file(cache_root() / NOTES_FILE, json.dumps(latest).encode())
-    except OSError as error:
-        logger.debug("hashes are not noted, files are read at every start (%s)", error)
 
 
 _AGAIN = "copy the model directory again or convert the checkpoint again"

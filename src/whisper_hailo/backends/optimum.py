@@ -65,11 +65,7 @@ class OptimumGraphs:
 
 
 def find_graphs(path: Path, spec: ModelSpec) -> OptimumGraphs:
-    """Find and check the decoder graphs of an export.
-
-    Raises:
-        ModelError: no such graphs, graphs of another kind, or of another model.
-    """
+    """Find and check the decoder graphs of an export."""
     for first, later in _candidates(path):
         if first.is_file() and later.is_file():
             start = read_signature(first)
@@ -145,18 +141,13 @@ def _check_sizes(graphs: OptimumGraphs, spec: ModelSpec) -> None:
         (later, cache, 1, dims.n_decoder_heads, heads),
         (later, cache, 3, dims.head_size, heads),
     ):
-        _check_axis(signature, port, axis, size, f"{spec.name} has {what}")
-
-
-def _check_axis(signature: Signature, port: Port, axis: int, size: int, has: str) -> None:
-    got = port.shape[axis] if len(port.shape) > axis else None
-    if isinstance(got, str) or got == size:
-        return
-    shape = ", ".join(map(str, port.shape))
-    raise ModelError(
-        f"{display_path(signature.path)} has ({shape}), {has}; decoder and --model must be of one "
-        "model"
-    )
+        got = port.shape[axis] if len(port.shape) > axis else None
+        if not isinstance(got, str) and got != size:
+            shape = ", ".join(map(str, port.shape))
+            raise ModelError(
+                f"{display_path(signature.path)} has ({shape}), {spec.name} has {what}; decoder "
+                "and --model must be of one model"
+            )
 
 
 logger = logging.getLogger(__name__)

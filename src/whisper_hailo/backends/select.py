@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
+from whisper_hailo.backends.checks import check_positions
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.options import AUTO, EngineOptions
-from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
+from whisper_hailo.core.errors import ModelError, OptionError, display_path
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, SPEC_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
@@ -20,55 +21,39 @@ class BackendRequest:
     """What a backend is made of.
 
     Attributes:
-        path: the file or directory to run; `None` is the model directory's own.
         options: all that the user asked for.
         threads: threads per operator; 0 lets the runtime choose.
     """
 
     directory: Path
     spec: ModelSpec
-    path: Path | None
     options: EngineOptions
     threads: int
 
 
-def _onnx_encoder(request: BackendRequest) -> Encoder:
+def _onnx_encoder(request: BackendRequest, path: Path | None) -> Encoder:
     from whisper_hailo.backends.foreign_encoder import ForeignEncoder, encoder_file
     from whisper_hailo.backends.onnx import OnnxEncoder
 
-    if request.path is None:
-        return OnnxEncoder(request.directory, request.spec, request.threads)
-    if is_model_directory(request.path):
-        directory, spec = model_directory(request.path, request.spec)
-        return OnnxEncoder(directory, spec, request.threads)
-    return ForeignEncoder(encoder_file(request.path), request.spec, request.threads)
+    if path is not None and not is_model_directory(path):
+        return ForeignEncoder(encoder_file(path), request.spec, request.threads)
+    return OnnxEncoder(*_model_directory(request, path), request.threads)
 
 
-def _cached_decoder(request: BackendRequest) -> AnyDecoder:
+def _cached_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
     from whisper_hailo.backends.onnx import CachedDecoder
 
-    if request.path is None:
-        return CachedDecoder(request.directory, request.spec, request.threads)
-    if not is_model_directory(request.path):
+    if path is not None and not is_model_directory(path):
         raise OptionError(
             f"--decoder-backend cached needs a directory made with whisper-hailo convert, "
-            f"{display_path(request.path)} is none"
+            f"{display_path(path)} is none"
         )
-    directory, spec = model_directory(request.path, request.spec)
-    return CachedDecoder(directory, spec, request.threads)
+    return CachedDecoder(*_model_directory(request, path), request.threads)
 
 
-def _fixed_decoder(request: BackendRequest) -> AnyDecoder:
-    from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
-
-    path = request.path or hailo_form(request.directory, request.spec, "decoder")
-    return FixedDecoder(OnnxFixedRunner(path, request.spec, request.threads), request.spec)
-
-
-def _optimum_decoder(request: BackendRequest) -> AnyDecoder:
+def _optimum_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
     from whisper_hailo.backends.optimum import OptimumDecoder
 
-    path = request.path
     if path is None:
         raise OptionError(
             "--decoder-backend optimum needs --decoder DIR, a directory of its export"
@@ -76,55 +61,63 @@ def _optimum_decoder(request: BackendRequest) -> AnyDecoder:
     return OptimumDecoder(path, request.spec, request.threads)
 
 
-def _emulated_encoder(request: BackendRequest) -> Encoder:
+def _fixed_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
+    from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
+
+    path = path or hailo_form(request.directory, request.spec, "decoder")
+    return FixedDecoder(OnnxFixedRunner(path, request.spec, request.threads), request.spec)
+
+
+def _emulated_encoder(request: BackendRequest, path: Path | None) -> Encoder:
     from whisper_hailo.backends.emulator import EmulatedEncoder
 
-    return EmulatedEncoder(request.directory, request.spec, request.path, request.threads)
+    return EmulatedEncoder(request.directory, request.spec, path, request.threads)
 
 
-def _emulated_decoder(request: BackendRequest) -> AnyDecoder:
+def _emulated_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
     from whisper_hailo.backends.emulator import EmulatedRunner
     from whisper_hailo.backends.fixed import FixedDecoder
 
-    runner = EmulatedRunner(request.directory, request.spec, request.path, request.threads)
+    runner = EmulatedRunner(request.directory, request.spec, path, request.threads)
     return FixedDecoder(runner, request.spec)
 
 
-def _hef_encoder(request: BackendRequest) -> Encoder:
+def _hef_encoder(request: BackendRequest, path: Path | None) -> Encoder:
     from whisper_hailo.backends.hailo.hef_catalog import needed_hef
     from whisper_hailo.backends.hailo.hef_parts import HefEncoder
 
-    path = request.path or needed_hef(request.directory, request.spec, "encoder")
+    path = path or needed_hef(request.directory, request.spec, "encoder")
     return HefEncoder(path, request.spec, request.options.hailo)
 
 
-def _hef_decoder(request: BackendRequest) -> AnyDecoder:
+def _hef_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
     from whisper_hailo.backends.fixed import FixedDecoder
     from whisper_hailo.backends.hailo.hef_catalog import needed_hef
     from whisper_hailo.backends.hailo.hef_contract import CHIP, HOST
     from whisper_hailo.backends.hailo.hef_parts import HefRunner
 
     options = request.options
-    path = request.path or needed_hef(request.directory, request.spec, "decoder")
+    path = path or needed_hef(request.directory, request.spec, "decoder")
     assets = options.decoder_assets or request.directory
     positions = {"8": HOST, "10h": CHIP}.get(options.host_contract)
     runner = HefRunner(path, request.spec, assets, options.hailo, positions=positions)
     return FixedDecoder(runner, request.spec)
 
 
-ENCODERS: Final[dict[str, Callable[[BackendRequest], Encoder]]] = {
+ENCODERS: Final[dict[str, Callable[[BackendRequest, Path | None], Encoder]]] = {
     "onnx": _onnx_encoder,
     "emulator": _emulated_encoder,
     "hailo": _hef_encoder,
 }
-DECODERS: Final[dict[str, Callable[[BackendRequest], AnyDecoder]]] = {
+DECODERS: Final[dict[str, Callable[[BackendRequest, Path | None], AnyDecoder]]] = {
     "cached": _cached_decoder,
     "optimum": _optimum_decoder,
     "fixed": _fixed_decoder,
     "emulator": _emulated_decoder,
     "hailo": _hef_decoder,
 }
-"""Name of a backend to what makes it. A maker reads headers at most: `open` loads."""
+"""Name of a backend to what makes it, of a file or directory or the model directory's own. A maker
+reads headers at most: `open` loads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +133,6 @@ class SelectedEngine:
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BackendChoice:
-    """One row of a table, what it is to run, and why it was taken."""
-
-    backend: str
-    path: Path | None
-    why: str
-
-
 def select(
     directory: Path,
     spec: ModelSpec,
@@ -158,34 +142,24 @@ def select(
 ) -> SelectedEngine:
     """Put encoder and decoder together; nothing is loaded yet.
 
-    Args:
-        directory: the model directory.
-        spec: its description.
-        options: what the user asked for.
-        threads: threads per operator; 0 lets the runtime choose.
-        window_s: the window that the user asked for, which `auto` heeds; `None`: whatever suits.
+    `threads` are those of one operator; 0 lets the runtime choose. `window_s` is the window that
+    the user asked for, which `auto` heeds; `None`: whatever suits.
     """
-    request = BackendRequest(directory, spec, options.decoder, options, threads)
-    choice = _decoder_choice(request)
-    decoder = DECODERS[choice.backend](replace(request, path=choice.path))
-    why_decoder = f"decoder {decoder.name}: {choice.why}"
-    choice = _encoder_choice(request, window_s, decoder.limits.n_positions)
-    encoder = ENCODERS[choice.backend](replace(request, path=choice.path))
-    return SelectedEngine(encoder, decoder, (f"encoder {encoder.name}: {choice.why}", why_decoder))
+    request = BackendRequest(directory, spec, options, threads)
+    backend, path, why_decoder = _choose_decoder(request)
+    decoder = DECODERS[backend](request, path)
+    backend, path, why_encoder = _choose_encoder(request, window_s, decoder.limits.n_positions)
+    encoder = ENCODERS[backend](request, path)
+    reasons = f"encoder {encoder.name}: {why_encoder}", f"decoder {decoder.name}: {why_decoder}"
+    return SelectedEngine(encoder, decoder, reasons)
 
 
 def engine_window_s(
     engine: SelectedEngine, spec: ModelSpec, window_s: float | None
 ) -> float | None:
-    """The window that both halves can take.
+    """Return the window that both halves can take, in seconds; `None` is the pipeline's default.
 
-    Args:
-        engine: both halves.
-        spec: the model.
-        window_s: what the user asked for, in seconds; `None` is what suits the engine.
-
-    Returns:
-        seconds; `None` is the pipeline's default.
+    `window_s` is what the user asked for, `None` what suits the engine.
     """
     n_frames = engine.encoder.n_frames
     if n_frames is not None:
@@ -202,12 +176,7 @@ def engine_window_s(
     positions_per_second = FRAMES_PER_SECOND / FRAMES_PER_POSITION
     if window_s is None:
         return takes / positions_per_second
-    got = round(window_s * positions_per_second)
-    if got > takes:
-        raise ShapeError(
-            f"decoder takes {takes} positions, encoder gives {got}; "
-            f"convert with --window {window_s:g}"
-        )
+    check_positions(takes, round(window_s * positions_per_second))
     return window_s
 
 
@@ -223,42 +192,55 @@ def find_npu() -> tuple[str | None, str]:
     return usable_chip()
 
 
-def _encoder_choice(
+Choice: TypeAlias = tuple[str, Path | None, str]
+"""Name of a backend, what it is to run, and why it was taken."""
+
+
+def _choose_encoder(
     request: BackendRequest, window_s: float | None, n_positions: int | None
-) -> BackendChoice:
+) -> Choice:
     options = request.options
-    path = without_own_name(options.encoder, ENCODER_FILE)
-    graphs_there = options.encoder_backend in {AUTO, "onnx"}
-    if path is None and graphs_there and ENCODER_FILE not in request.spec.files:
-        path = request.directory  # a directory that another program made
+    path = _graph_path(
+        request, options.encoder, ENCODER_FILE, graphs=options.encoder_backend in {AUTO, "onnx"}
+    )
     if options.encoder_backend != AUTO:
-        return BackendChoice(options.encoder_backend, path, "as asked for")
+        return options.encoder_backend, path, "as asked for"
     if options.encoder is not None:
         backend = "hailo" if options.encoder.suffix == ".hef" else "onnx"
-        return BackendChoice(backend, path, f"{options.encoder} is given")
+        return backend, path, f"{options.encoder} is given"
     arch, found = find_npu()
     if arch is None:
-        return BackendChoice("onnx", path, f"on the CPU, {found}")
+        return "onnx", path, f"on the CPU, {found}"
     from whisper_hailo.backends.hailo.hef_catalog import fitting_encoder
 
     hef, why_not = fitting_encoder(request.directory, request.spec, arch, window_s, n_positions)
     if hef is None:
-        return BackendChoice("onnx", path, f"on the CPU, {found}, but {why_not}")
-    return BackendChoice("hailo", hef, f"on {found}")
+        return "onnx", path, f"on the CPU, {found}, but {why_not}"
+    return "hailo", hef, f"on {found}"
 
 
-def _decoder_choice(request: BackendRequest) -> BackendChoice:
-    options, path = request.options, without_own_name(request.path, DECODER_FILE)
-    graphs_there = options.decoder_backend in {AUTO, "cached", "optimum"}
-    if path is None and graphs_there and ENCODER_FILE not in request.spec.files:
-        path = request.directory
-    if options.decoder_backend != AUTO:
-        return BackendChoice(options.decoder_backend, path, "as asked for")
+def _choose_decoder(request: BackendRequest) -> Choice:
+    backend = request.options.decoder_backend
+    graphs = backend in {AUTO, "cached", "optimum"}
+    path = _graph_path(request, request.options.decoder, DECODER_FILE, graphs=graphs)
+    if backend != AUTO:
+        return backend, path, "as asked for"
     if path is None:
-        return BackendChoice(
-            "cached", None, "with a cache on the CPU, quicker than any without on a chip"
-        )
-    return BackendChoice(decoder_backend(path), path, f"{path} is given")
+        return "cached", None, "with a cache on the CPU, quicker than any without on a chip"
+    return decoder_backend(path), path, f"{path} is given"
+
+
+def _graph_path(
+    request: BackendRequest, path: Path | None, file: str, *, graphs: bool
+) -> Path | None:
+    """Return what to run; `None`: the model directory's own.
+
+    A path that names one graph of a model directory stands for all of them. `graphs`: the backend
+    runs graphs, which a directory that another program made has, too.
+    """
+    if path is None:
+        return request.directory if graphs and ENCODER_FILE not in request.spec.files else None
+    return path.parent if path.name == file and is_model_directory(path.parent) else path
 
 
 CTRANSLATE2_FILE = "model.bin"
@@ -288,14 +270,11 @@ def is_model_directory(path: Path) -> bool:
     return (path / SPEC_FILE).is_file()
 
 
-def without_own_name(path: Path | None, file: str) -> Path | None:
-    """Return the model directory of a path that names one of its graphs: all are needed."""
-    is_own = path is not None and path.name == file and is_model_directory(path.parent)
-    return path.parent if path is not None and is_own else path
-
-
-def model_directory(path: Path, spec: ModelSpec) -> tuple[Path, ModelSpec]:
-    """Check a model directory given as encoder or decoder against the run's model."""
+def _model_directory(request: BackendRequest, path: Path | None) -> tuple[Path, ModelSpec]:
+    """Return a model directory given as encoder or decoder, of the run's model; else the run's."""
+    spec = request.spec
+    if path is None:
+        return request.directory, spec
     own = ModelSpec.load(path)
     differing = [
         f"{name} {size} and {getattr(spec.dims, name)}"
