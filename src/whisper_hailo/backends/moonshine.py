@@ -77,11 +77,7 @@ class Moonshine(Closing):
             model.close()
 
     def transcribe(self, audio: FloatArray) -> str:
-        """Text of a piece.
-
-        Args:
-            audio: `(n_samples,)` float32, 16 kHz mono, shorter than `MAX_S`.
-        """
+        """Return the text of `(n_samples,)` float32 16 kHz mono, shorter than `MAX_S`."""
         missing = round(LEAST_S * SAMPLE_RATE_HZ) - audio.size
         if missing > 0:
             audio = np.pad(audio, (0, missing))

@@ -44,15 +44,9 @@ Pass: TypeAlias = Callable[[IntArray, CachedState, IntArray], StepOutput]
 
 
 def in_pieces(run: Pass, tokens: IntArray, state: CachedState, positions: IntArray) -> StepOutput:
-    """What one pass would give, in as few passes as there can be.
+    """Return what one pass would give, by as few as the runtime can do.
 
     Each reads all weights once, and costs little more for each further row or token.
-
-    Args:
-        run: one pass that the runtime can do.
-        tokens: `(batch, n_new)`.
-        state: whose last n_new places are theirs.
-        positions: `(K,)` which of the tokens to look at.
     """
     batch, n_new = tokens.shape
     by = _token_by_token if n_new <= batch else _row_by_row
@@ -145,14 +139,7 @@ class OnnxEncoder(Closing):
         self._session = None
 
     def encode(self, mel: FloatArray) -> FloatArray:
-        """Encode log-mel windows.
-
-        Args:
-            mel: `(batch, n_mels, n_frames)` float32, `n_frames` even and at most the full context.
-
-        Returns:
-            audio features `(batch, n_frames / 2, d_model)` float32.
-        """
+        """Encode windows, of any even `n_frames`; see `core.protocols.Encoder`."""
         check_mel(mel, self.spec)
         session = _opened(self._session, self.name)
         array = np.ascontiguousarray(mel, dtype=np.float32)
@@ -349,7 +336,6 @@ class CachedDecoder(Closing):
         return StepOutput(logits, logsumexp, weights[..., : state.n_audio_ctx])
 
     def batch_size(self, state: CachedState) -> int:
-        """Number of rows of a state."""
         return state.batch
 
     def select(self, state: CachedState, rows: IntArray) -> CachedState:
@@ -377,10 +363,10 @@ def alignment_weights(
     cross_bias: FloatArray,
     heads: Sequence[tuple[int, Sequence[int]]],
 ) -> FloatArray:
-    """Cross-attention weights of some heads over all keys, those of silence included.
+    """Return cross-attention weights of some heads, `(batch, heads, n_tokens, n_keys)` float32.
 
     The fused operators keep their weights to themselves: those that somebody looks at are computed
-    here once more, from the queries of the pass.
+    here once more, over all keys, those of silence included.
 
     Args:
         queries: of each layer in `heads`, `(batch, n_tokens, heads, head_size)`, with the keys'
@@ -388,9 +374,6 @@ def alignment_weights(
         cross: keys and values of the batch.
         cross_bias: `(batch, 1, 1, n_keys)`, what is added to the scores.
         heads: layers and their heads.
-
-    Returns:
-        `(batch, heads of all layers, n_tokens, n_keys)` float32.
     """
     parts = []
     for query, (layer, chosen) in zip(queries, heads, strict=True):

@@ -105,11 +105,7 @@ Axis: TypeAlias = int | str
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One input or output.
-
-    Attributes:
-        dtype: NumPy's name of its element type, such as `float32`.
-    """
+    """One input or output; `dtype` is NumPy's name of its element type, such as `float32`."""
 
     shape: tuple[Axis, ...]
     dtype: str
@@ -119,8 +115,7 @@ class Port:
 class Signature:
     """Inputs and outputs of a graph by name, in its order.
 
-    Attributes:
-        signed_codes: it has weights in 8 bits with a sign, in a branch perhaps.
+    `signed_codes`: it has weights in 8 bits with a sign, in a branch perhaps.
     """
 
     path: Path
@@ -137,11 +132,7 @@ class Signature:
 
 
 def read_signature(path: Path) -> Signature:
-    """Read the inputs and outputs of an ONNX file; weights beside it are not touched.
-
-    Raises:
-        ModelError: no such file, or no ONNX graph.
-    """
+    """Read the inputs and outputs of an ONNX file; weights beside it are not touched."""
     model = load_message(path)
     graph = model.graph
     try:

@@ -47,12 +47,11 @@ _AGAIN: Final = "export it with --task automatic-speech-recognition-with-past"
 
 @dataclass(frozen=True, slots=True)
 class OptimumGraphs:
-    """The graphs of one decoder.
+    """The graphs of one decoder; the same one twice where the export merged them.
 
     Attributes:
         first: takes ids and audio features, gives logits and all keys and values.
-        later: takes ids and the past, gives logits and the decoder's keys and values; the same
-            graph as `first` where the export merged them.
+        later: takes ids and the past, gives logits and the decoder's keys and values.
     """
 
     first: Signature

@@ -17,9 +17,6 @@ from whisper_hailo.core.flags import (
     require_valid,
 )
 
-GROUP: Final = "SHARED"
-"""Processes that name the same group share a chip; the vendor's examples use this name."""
-
 _LONGEST_S: Final = 3600.0
 
 

@@ -100,11 +100,7 @@ class GraphFile:
 def open_session(
     directory: Path, graph: GraphFile, spec: ModelSpec, threads: int
 ) -> onnxruntime.InferenceSession:
-    """Load one graph of a model directory.
-
-    Raises:
-        ModelError: the file is missing, damaged, no ONNX graph, or one of another model.
-    """
+    """Load one graph of a model directory."""
     path = model_file(directory, spec, graph.file)
     session = open_graph(path, str(path), threads, pairs_fit=spec.pairs_fit)
     got_inputs = {value.name for value in session.get_inputs()}
@@ -134,9 +130,6 @@ def open_graph(
         threads: intra-op threads; 0 lets the runtime choose.
         advice: what to do when it cannot be loaded.
         pairs_fit: its 8-bit products are exact on every processor, see `ModelSpec.pairs_fit`.
-
-    Raises:
-        ModelError: the runtime cannot load it.
     """
     import onnxruntime
 
@@ -200,11 +193,8 @@ def warn_of_slow_products(*signatures: Signature) -> None:
 
 def is_old_runtime(version: str) -> bool:
     """Return whether an ONNX Runtime of this version, such as `1.29.0`, is too old."""
-    return _numbers(version) < _numbers(OLDEST_RUNTIME)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+    own, oldest = ([int(n) for n in re.findall(r"\d+", v)[:3]] for v in (version, OLDEST_RUNTIME))
+    return own < oldest
 
 
 def _or_upgrade(version: str, reason: str) -> str:
@@ -257,11 +247,7 @@ AnyArray: TypeAlias = NDArray[Any]
 
 
 class OneGraph(Closing):
-    """One ONNX file that no model directory describes.
-
-    Args:
-        advice: what to do when the runtime refuses it.
-    """
+    """One ONNX file that no model directory describes; `advice`: when the runtime refuses it."""
 
     def __init__(self, path: Path, threads: int, advice: str = CONVERT_AGAIN) -> None:
         self._path = path

@@ -44,12 +44,9 @@ _N_ITERATIONS: Final = 20
 
 
 def load_silence_keys(directory: Path, spec: ModelSpec, encoder: Encoder) -> SilenceKeys:
-    """Read the silence keys of a model directory, or measure them where it has none.
+    """Read the silence keys of a model directory.
 
-    Args:
-        directory: the model directory.
-        spec: its description.
-        encoder: its own encoder, closed; opened only for directories of earlier versions.
+    One of an earlier version has none; they are measured with its `encoder`, which is closed.
     """
     if SILENCE_FILE not in spec.files:
         logger.info("%s has no silence keys yet; measuring them with its encoder", spec.name)
@@ -81,11 +78,8 @@ def measure_silence_keys(
 ) -> SilenceKeys:
     """Encode clips padded to the full context and cluster the positions behind their speech.
 
-    Args:
-        encoder: open, taking windows of the full context.
-        clips: `(n_samples,)` float32 16 kHz mono; `None` takes the bundled ones. Each is cut to
-            half the context.
-        n_keys: clusters wanted.
+    The encoder is open and takes windows of the full context. Clips are `(n_samples,)` float32
+    16 kHz mono, and cut to half the context; `None` takes the bundled ones.
     """
     dims = encoder.spec.dims
     n_samples = round(dims.max_window_s * SAMPLE_RATE_HZ)
@@ -134,17 +128,9 @@ def with_silence_keys(features: FloatArray, silence: SilenceKeys | None) -> Floa
 def pad_features(
     features: FloatArray, paddings: tuple[Padding, ...], n_positions: IntArray
 ) -> FloatArray:
-    """Pad every row to its target with real rows, of silence or of zeros.
+    """Pad every row to its target with real rows, of silence or of zeros; see `cut_to`.
 
     Such a graph listens to all it is given, so the rows of a batch must come out equally long.
-
-    Args:
-        features: `(batch, n_audio_ctx, d_model)` float32.
-        paddings: one policy per row.
-        n_positions: `(batch,)` int64 true number of positions of each row.
-
-    Returns:
-        `(batch, target, d_model)` float32, C-contiguous.
     """
     pairs = zip(paddings, n_positions.tolist(), strict=True)
     lengths = {n + padding.n_added(n) for padding, n in pairs}
@@ -161,12 +147,9 @@ def pad_features(
 
 
 def cut_to(features: FloatArray, n_positions: IntArray, target: int) -> FloatArray:
-    """`(batch, target, d_model)`: the true positions of each row, then zero rows.
+    """Return `(batch, target, d_model)` float32, C-contiguous: true positions, then zero rows.
 
-    Args:
-        features: `(batch, n_audio_ctx, d_model)` float32.
-        n_positions: `(batch,)` int64 true number of positions, each at most `target`.
-        target: positions wanted.
+    `n_positions`, `(batch,)` int64, are those of each row, at most `target`.
     """
     batch, n_audio_ctx, d_model = features.shape
     if n_audio_ctx == target and np.all(n_positions == target):

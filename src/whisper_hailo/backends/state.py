@@ -49,9 +49,8 @@ def is_constant(array: AnyArray) -> bool:
 class CrossNames:
     """Outputs of the cross-attention graph, which are inputs of the decoder.
 
-    Attributes:
-        arrays: key and value of each layer in turn.
-        scales: of each of these, where they are codes of 8 bits; else none.
+    `arrays` are key and value of each layer in turn, `scales` those of each of these where they
+    are codes of 8 bits, else none.
     """
 
     arrays: tuple[str, ...]
@@ -103,7 +102,7 @@ class CrossKV:
 
     @property
     def shares(self) -> bool:
-        """Whether several hypotheses may read one window's."""
+        """Return whether several hypotheses may read one window's."""
         return bool(self.scales)
 
     @property
@@ -128,12 +127,7 @@ _FEWEST_PLACES = 64
 
 @dataclass(frozen=True, slots=True)
 class CacheNames:
-    """Inputs and outputs of the decoder that hold the cache, in the order of a state.
-
-    Attributes:
-        past: inputs: the cache before a step.
-        present: outputs: the cache after it.
-    """
+    """Inputs that hold the cache before a step, outputs that hold it after, as in a state."""
 
     past: tuple[str, ...]
     present: tuple[str, ...]
@@ -158,17 +152,14 @@ def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 
 class Binding:
     """What the runtime has been told of a cache, so that a step tells it only what is new.
 
-    Args:
-        session: the decoder's.
-        kept: inputs that stay as they are, by name.
-        in_place: outputs that the runtime writes into these arrays, by name.
+    `kept` are inputs that stay as they are, `in_place` outputs that it writes into these arrays.
     """
 
     def __init__(self, session: onnxruntime.InferenceSession, kept: Named, in_place: Named) -> None:
         self.session = session
         self.io = session.io_binding()
         self._in_place = in_place
-        self._kept = kept
+        self._kept = kept  # alive as long as the runtime reads them
         self._fed: Named = {}
         self._constants: Named = {}
         self._wanted: dict[str, tuple[int, ...]] = {}
@@ -177,20 +168,15 @@ class Binding:
             self.io.bind_cpu_input(name, array)
 
     def prepare(self, inputs: Named, outputs: dict[str, tuple[int, ...]]) -> list[FloatArray]:
-        """Bind what is new in one step.
-
-        Returns:
-            arrays that the run fills with these outputs, the caller's until the next step.
-        """
+        """Bind what is new in a step; return arrays that the run fills, until the next one."""
         for name, array in inputs.items():
             if self._constants.get(name) is not array:
                 self._feed(name, array)
-        if self._wanted != outputs:
+        if self._wanted != outputs:  # mostly the same ones
             self._want(outputs)
         return self._outputs
 
     def _want(self, outputs: dict[str, tuple[int, ...]]) -> None:
-        """New arrays for other outputs; the next steps mostly want the same ones."""
         self._wanted = outputs
         self._outputs = [np.empty(shape, np.float32) for shape in outputs.values()]
         self.io.clear_binding_outputs()
@@ -286,7 +272,6 @@ class Cache:
 
 
 def _longer(array: FloatArray, n_places: int) -> FloatArray:
-    """A copy of a cache with more places."""
     batch, heads, n_kept, size = array.shape
     longer = np.zeros((batch, heads, n_places, size), np.float32)
     longer[:, :, :n_kept] = array
@@ -357,12 +342,7 @@ class StepInputs:
         self._unbiased = constant(np.zeros((1, 1, 1, n_text_ctx), np.float32))
 
     def make(self, tokens: IntArray, state: CachedState) -> dict[str, AnyArray]:
-        """Inputs by name.
-
-        Args:
-            tokens: `(batch, n_new)`.
-            state: after them.
-        """
+        """Return inputs by name for tokens `(batch, n_new)` and the state after them."""
         n_columns = state.n_tokens
         if tokens.shape != (1, 1) or state.first.item():
             return _general_inputs(tokens, state)
@@ -377,7 +357,6 @@ class StepInputs:
 
 
 def _general_inputs(tokens: IntArray, state: CachedState) -> dict[str, AnyArray]:
-    """For any number of rows and tokens."""
     (batch, n_new), n_columns, first = tokens.shape, state.n_tokens, state.first
     queries = np.arange(n_columns - n_new, n_columns)
     self_bias = np.zeros((batch, 1, n_new, n_columns), np.float32)
@@ -399,7 +378,7 @@ def _general_inputs(tokens: IntArray, state: CachedState) -> dict[str, AnyArray]
 def cross_bias(
     paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int, n_zero: int = 1
 ) -> FloatArray:
-    """Additive cross-attention mask: what each row may hear, and how much silence follows.
+    """Return the cross-attention mask: what each row may hear, and how much silence follows.
 
     Args:
         paddings: one policy per row, with the same silence keys or none.
@@ -408,10 +387,9 @@ def cross_bias(
         n_zero: zero rows at the end, each of which stands for as many.
 
     Returns:
-        `(batch, 1, 1, n_audio_ctx + n_keys + n_zero)` float32: 0 for real positions, -inf beyond
-        them. For P positions added, the silence keys have ln P plus their log share, and the zero
-        rows in the last columns have -inf; without silence keys, they have ln P between them.
-        Read-only.
+        `(batch, 1, 1, n_audio_ctx + n_keys + n_zero)` float32, read-only: 0 for real positions,
+        -inf beyond them. For P positions added, the silence keys have ln P plus their log share and
+        the zero rows -inf; without silence keys, the zero rows have ln P between them.
     """
     heard = np.where(np.arange(n_audio_ctx) < n_positions[:, None], 0.0, -np.inf)
     n_added = [p.n_added(int(n)) for p, n in zip(paddings, n_positions, strict=True)]

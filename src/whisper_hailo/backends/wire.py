@@ -54,15 +54,9 @@ class Budget:
 
 
 class Message:
-    """One protobuf message, the fields of one level.
+    """One protobuf message, the fields of one level; all messages of a file share a budget."""
 
-    Args:
-        data: its bytes.
-        budget: shared by all messages of the file.
-        wanted: field numbers to keep; all others are passed over.
-    """
-
-    def __init__(self, data: memoryview, budget: Budget, wanted: frozenset[int]) -> None:
+    def __init__(self, data: memoryview, budget: Budget) -> None:
         self._budget = budget
         self._fields: dict[int, list[Value]] = {}
         at = 0
@@ -73,38 +67,36 @@ class Message:
             value, at = _value(data, at, kind)
             if number == 0:
                 raise WireError("it has a field without a number")
-            if number in wanted:
-                self._fields.setdefault(number, []).append(value)
+            self._fields.setdefault(number, []).append(value)
 
-    def number(self, field: int, default: int = 0) -> int:
-        """The last value of a whole-number field; a field that is not there has its default."""
-        values = self._fields.get(field)
-        return _number(values[-1]) if values else default
+    def number(self, field: int) -> int:
+        """The last value of a whole-number field; 0 if it is not there."""
+        value = self._fields.get(field, [0])[-1]
+        if not isinstance(value, int):
+            raise WireError("it has bytes where a number belongs")
+        return value
 
     def real(self, field: int) -> float:
-        """The last value of a `float` field."""
-        values = self._fields.get(field)
-        bits = _number(values[-1]) if values else 0
-        return float(struct.unpack("<f", struct.pack("<I", bits & 0xFFFFFFFF))[0])
+        """The last value of a `float` field; 0 if it is not there."""
+        bits = self.number(field) & 0xFFFFFFFF
+        return float(struct.unpack("<f", struct.pack("<I", bits))[0])
 
     def text(self, field: int) -> str:
-        """The last value of a text field."""
-        values = self.texts(field)
-        return values[-1] if values else ""
+        """The last value of a text field; empty if it is not there."""
+        return "".join(self.texts(field)[-1:])
 
     def texts(self, field: int) -> list[str]:
         """All values of a repeated text field."""
         return [_text(value) for value in self._fields.get(field, [])]
 
-    def message(self, field: int, wanted: frozenset[int]) -> Message | None:
+    def message(self, field: int) -> Message | None:
         """The last value of a message field, or `None`."""
         values = self._fields.get(field)
-        return Message(_bytes(values[-1]), self._budget, wanted) if values else None
+        return Message(_bytes(values[-1]), self._budget) if values else None
 
-    def messages(self, field: int, wanted: frozenset[int]) -> list[Message]:
+    def messages(self, field: int) -> list[Message]:
         """All values of a repeated message field."""
-        values = self._fields.get(field, [])
-        return [Message(_bytes(value), self._budget, wanted) for value in values]
+        return [Message(_bytes(value), self._budget) for value in self._fields.get(field, [])]
 
     def count(self, field: int) -> int:
         """Return how often a field occurs."""
@@ -137,12 +129,6 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return result, at + i + 1
     raise WireError("it has a number that never ends")
-
-
-def _number(value: Value) -> int:
-    if not isinstance(value, int):
-        raise WireError("it has bytes where a number belongs")
-    return value
 
 
 def _bytes(value: Value) -> memoryview:

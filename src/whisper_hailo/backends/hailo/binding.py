@@ -62,7 +62,7 @@ def binding_version(binding: Any) -> str:  # noqa: ANN401
 
 
 def major(version: str) -> int | None:
-    """Return first number of a version."""
+    """Return the first number of a version."""
     match = re.match(r"\d+", version)
     return int(match.group()) if match else None
 
@@ -81,17 +81,16 @@ def installed_version() -> str:
     return match.group(1) if match else ""
 
 
-LAST_PYTHON: Final = (3, 13)
-"""The newest that HailoRT has wheels for: 5.x; 4.24 has them up to 3.12, and Raspberry Pi OS
-Trixie has a package of 4.x for its own 3.13."""
+_LAST_PYTHON: Final = (3, 13)
+"""The newest with wheels, of 5.x; 4.24 has them up to 3.12, Raspberry Pi OS a package of 4.x."""
 
 
 def missing_wheel() -> str:
     """Return what to type where no HailoRT is made for this Python; empty if one is."""
     python = sys.version_info.major, sys.version_info.minor
-    if python <= LAST_PYTHON:
+    if python <= _LAST_PYTHON:
         return ""
-    last = ".".join(map(str, LAST_PYTHON))
+    last = ".".join(map(str, _LAST_PYTHON))
     return (
         f"no HailoRT has a wheel for Python {python[0]}.{python[1]}, the newest is for {last}: "
         f"python{last} -m venv --clear --system-site-packages .venv"

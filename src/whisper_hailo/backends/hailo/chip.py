@@ -15,9 +15,9 @@ from whisper_hailo.backends.hailo.binding import binding_version, load_binding, 
 from whisper_hailo.backends.hailo.faults import NO_DEVICE, Faults, wrong_chip
 from whisper_hailo.backends.hailo.hef_contract import RUNS_ON, check_versions
 from whisper_hailo.backends.hailo.hef_file import HefFile
-from whisper_hailo.backends.hailo.network import AsyncRun, ConfiguredNetwork, OpenDevice
+from whisper_hailo.backends.hailo.network import AsyncRun, ConfiguredNetwork
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
-from whisper_hailo.backends.options import GROUP, ChipOptions
+from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.errors import (
     BindingMismatchError,
     DeviceBusyError,
@@ -33,11 +33,11 @@ from whisper_hailo.core.types import FloatArray
 _LOG = logging.getLogger(__name__)
 
 UNKNOWN = "unknown"
-_LEGACY = frozenset({"hailo8", "hailo8l"})
-"""Chips that are shared through HailoRT's service; on later ones its flag is an error."""
+_GROUP = "SHARED"
+"""Processes that name the same group share a chip; the vendor's examples use this name."""
 
-_LEGACY_HAILORT = 4
-"""The HailoRT that drives them; 5 drives the later ones."""
+_LEGACY = frozenset({"hailo8", "hailo8l"})
+"""Chips of HailoRT 4, shared through its service; on later ones that flag is an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,7 @@ class ChipFacts:
 
 
 class Chip:
-    """An open device and the networks on it.
-
-    Networks that several streams use are configured once; they leave before the device does.
-    """
+    """An open device and the networks on it, which leave before the device does."""
 
     def __init__(self, options: ChipOptions) -> None:
         self._binding = load_binding()
@@ -70,12 +67,7 @@ class Chip:
         self.networks: dict[tuple[str, str, ChipOptions], ConfiguredNetwork] = {}
         with bounded(options.open_timeout_s, "opening the chip"):
             self.facts = self._first_device()
-            self._vdevice = self._open(options)
-
-    @property
-    def vdevice(self) -> Any:  # noqa: ANN401 - the binding's own object
-        """The open device, for engines of the vendor that own their loop."""
-        return self._vdevice
+            self.vdevice: Any = self._open(options)
 
     def network(self, hef: HefFile, group: str, options: ChipOptions) -> ConfiguredNetwork:
         """Return a network of this chip, configured when it is first asked for."""
@@ -83,9 +75,10 @@ class Chip:
         with self._lock:
             if key not in self.networks:
                 self.check(hef)
-                device = OpenDevice(self._binding, self._vdevice, self.faults)
                 with bounded(options.open_timeout_s, f"loading {hef.path}"):
-                    self.networks[key] = ConfiguredNetwork(device, (hef, group), options)
+                    self.networks[key] = ConfiguredNetwork(
+                        self.vdevice, self.faults, (hef, group), options
+                    )
             return self.networks[key]
 
     def check(self, hef: HefFile) -> None:
@@ -104,7 +97,7 @@ class Chip:
 
     def close(self) -> None:
         with self._lock:
-            vdevice, self._vdevice = self._vdevice, None
+            vdevice, self.vdevice = self.vdevice, None
             if vdevice is None:
                 return
             what = "releasing the chip"
@@ -134,15 +127,13 @@ class Chip:
             params = self._binding.VDevice.create_params()
             params.scheduling_algorithm = self._binding.HailoSchedulingAlgorithm.ROUND_ROBIN
             if options.share:
-                params.group_id = GROUP
-                if self._needs_service():
+                params.group_id = _GROUP
+                legacy = self.facts.arch in _LEGACY
+                if self.facts.arch == UNKNOWN:
+                    legacy = major(binding_version(self._binding)) == 4
+                if legacy:
                     params.multi_process_service = True
             return self._binding.VDevice(params)
-
-    def _needs_service(self) -> bool:
-        if self.facts.arch == UNKNOWN:
-            return major(binding_version(self._binding)) == _LEGACY_HAILORT
-        return self.facts.arch in _LEGACY
 
 
 def chip_facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
@@ -168,7 +159,6 @@ def chip_facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
             opened.release()
 
 
-_LOG = logging.getLogger(__name__)
 _LOOK_AGAIN_S: Final = 0.25
 
 
@@ -256,11 +246,7 @@ class ChipLease(Closing):
 
 
 class Lease(ChipLease):
-    """The right to run one network.
-
-    Args:
-        hef: the file; it was checked before.
-    """
+    """The right to run one network of a file that was checked before."""
 
     def __init__(self, hef: HefFile, group: str, options: ChipOptions) -> None:
         super().__init__(options)
@@ -319,7 +305,11 @@ class Lease(ChipLease):
 
     def _again(self, lost: DeviceError) -> tuple[ConfiguredNetwork, int]:
         """Wait for the chip to come back, all streams until the same time."""
-        until = lost.until if isinstance(lost, _AwayError) else self._awaited_until()
+        now, until = time.monotonic(), self.held.awaited_until
+        if isinstance(lost, _AwayError):
+            until = lost.until
+        elif until <= now:
+            until = now + self._options.recovery_s
         while True:
             try:
                 found = self._network()
@@ -334,11 +324,6 @@ class Lease(ChipLease):
                 self.held.awaited_until = 0.0
                 return found
 
-    def _awaited_until(self) -> float:
-        """Return when the wait for a lost chip ends, the same for all streams that lost it."""
-        now, until = time.monotonic(), self.held.awaited_until
-        return until if until > now else now + self._options.recovery_s
-
 
 class LeasedRun:
     """A run on the chip that a lease is for.
@@ -347,9 +332,6 @@ class LeasedRun:
     that is away already when the run is handed over is waited for as long as by the stream that
     lost it; the run may lose it again when it is back, and wait for that.
     A chip that does not answer in time is not waited for: that would only double the wait.
-
-    Args:
-        inputs: see `ConfiguredNetwork.run_async`.
     """
 
     def __init__(

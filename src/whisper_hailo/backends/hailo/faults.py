@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -18,7 +17,7 @@ from whisper_hailo.backends.hailo.binding import (
     one_line,
 )
 from whisper_hailo.backends.hailo.hef_file import HefFile, read_hef
-from whisper_hailo.backends.hailo.probe import chip_users
+from whisper_hailo.backends.hailo.probe import chip_users, device_nodes
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
 from whisper_hailo.core.errors import (
     BindingMismatchError,
@@ -33,16 +32,9 @@ from whisper_hailo.core.errors import (
     display_path,
 )
 
-NODES: Final = ("hailo[0-9]*", "h1x-*")
-"""Device nodes: the driver of the 8 and 8L names them hailo0, ..., that of the 10H h1x-0, ..."""
-
 NO_DEVICE: Final = (
     "no Hailo chip is there; check the HAT's cable and power, `lspci | grep Hailo` and "
     "whisper-hailo doctor, or use --encoder-backend onnx"
-)
-BUSY: Final = (
-    "another program holds the Hailo chip{}; end it (see: sudo lsof /dev/hailo* /dev/h1x-*), or "
-    "run both with --share"
 )
 _NAMES: Final = {
     "HailoRTTimeout": "HAILO_TIMEOUT",
@@ -134,7 +126,7 @@ class Faults:
     has_run: ClassVar[bool] = False
 
     def __init__(self, binding: Any) -> None:  # noqa: ANN401
-        self._binding = binding
+        self.binding = binding
 
     @contextmanager
     def during(
@@ -142,10 +134,8 @@ class Faults:
     ) -> Iterator[None]:
         """Turn the binding's exceptions inside a `with` block into ours.
 
-        Args:
-            what: what is being done, such as `opening the chip`.
-            hef: the network that is being loaded or run.
-            running: the network ran before, so that what fails is a loss.
+        `hef` is the file that is being loaded or run; `running`: it ran before, so that what fails
+        is a loss.
         """
         try:
             yield
@@ -179,9 +169,8 @@ class Faults:
         return self._other(error, status, what)
 
     def _is_blind(self) -> bool:
-        if self.has_run:
-            return False
-        return not np.__version__.startswith("1.") and not knows_numpy_2(self._version())
+        blind = not np.__version__.startswith("1.") and not knows_numpy_2(self._version())
+        return blind and not self.has_run
 
     def _other(self, error: BaseException, status: str, what: str) -> DeviceError:
         if status == "HAILO_TIMEOUT":
@@ -192,7 +181,10 @@ class Faults:
                 f"machine ({status}); install all of one release and reboot: see doctor"
             )
         if status == "HAILO_RPC_FAILED":
-            return _no_service()
+            return DeviceError(
+                "HailoRT's service does not answer, and a shared Hailo-8 or 8L needs it: sudo "
+                "systemctl enable --now hailort.service, or run without --share"
+            )
         if status == "HAILO_DRIVER_OPERATION_FAILED" and (locked := unreadable_nodes()):
             return DeviceError(
                 f"{', '.join(locked)} may not be opened by this user; the driver's package has a "
@@ -209,16 +201,19 @@ class Faults:
         """HailoRT has one status for both; only a chip that is there can be busy."""
         with bounded(ANSWER_S, "looking for chips"):
             try:
-                found = self._binding.Device.scan()
+                found = self.binding.Device.scan()
             except Exception:
                 found = []
         if not found:
             return NoDeviceError(NO_DEVICE)
         named = ", ".join(f"{user.name}, process {user.pid}" for user in chip_users())
-        return DeviceBusyError(BUSY.format(f" ({named})" if named else ""))
+        return DeviceBusyError(
+            f"another program holds the Hailo chip{f' ({named})' if named else ''}; end it (see: "
+            "sudo lsof /dev/hailo* /dev/h1x-*), or run both with --share"
+        )
 
     def _version(self) -> str:
-        return binding_version(self._binding)
+        return binding_version(self.binding)
 
 
 def wrong_chip(hef: HefFile, chip: str | None) -> WrongChipError:
@@ -233,8 +228,7 @@ def wrong_chip(hef: HefFile, chip: str | None) -> WrongChipError:
 
 def unreadable_nodes() -> list[str]:
     """Return device nodes that this user may not open."""
-    nodes = [path for pattern in NODES for path in sorted(Path("/dev").glob(pattern))]
-    return [str(path) for path in nodes if not os.access(path, os.R_OK | os.W_OK)]
+    return [str(path) for path in device_nodes() if not os.access(path, os.R_OK | os.W_OK)]
 
 
 def _broken_hef(hef: HefFile, status: str, version: str) -> WhisperHailoError:
@@ -247,11 +241,4 @@ def _broken_hef(hef: HefFile, status: str, version: str) -> WhisperHailoError:
         f"HailoRT {version} refuses {display_path(hef.path)} ({status}), a whole file for "
         f"{hef.arch} by compiler {hef.compiler_version}: it is for another chip or for a newer "
         "HailoRT; see doctor"
-    )
-
-
-def _no_service() -> DeviceError:
-    return DeviceError(
-        "HailoRT's service does not answer, and a shared Hailo-8 or 8L needs it: sudo systemctl "
-        "enable --now hailort.service, or run without --share"
     )

@@ -6,6 +6,7 @@ import hashlib
 import re
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,12 +20,7 @@ _BOUNDARY: Final = 0
 """Kind of connection; others lead from one context to the next."""
 
 _INPUT: Final = 0
-_CONTEXT_METADATA_FIELDS = frozenset({2})
-_EDGE_FIELDS = frozenset({1, 3, 4, 5})
-_LAYER_FIELDS = frozenset({1, 2, 3, 6})
-_MUX_FIELDS = frozenset({5})
-_BASE_FIELDS = frozenset({1, 3, 5, 7, 12})
-_DEEPEST_MUX = 8
+_DEEPEST_MUX = 9
 _LARGEST_AXIS = 1 << 24
 
 _ORDERS: Final = ("NHWC", "NHCW", "NC", "FCR", "BAYER_RGB", "NHW", "NMS", "F8CR")
@@ -53,55 +49,30 @@ class HefStream:
     zero_point: float
 
 
-@dataclass(frozen=True, slots=True)
-class Directions:
-    """The streams of one context."""
-
-    inputs: tuple[HefStream, ...]
-    outputs: tuple[HefStream, ...]
-
-
-def boundary_streams(context: Message, *, transposed: bool) -> Directions:
-    """Return streams of a context that lead to or from the host.
-
-    `transposed`: the whole network has height and width the other way round in the file.
-    """
-    inputs: list[HefStream] = []
-    outputs: list[HefStream] = []
-    metadata = context.message(3, _CONTEXT_METADATA_FIELDS)
-    for edge in metadata.messages(2, _EDGE_FIELDS) if metadata is not None else []:
-        switch = edge.message(5, frozenset({3}))
-        if switch is not None and switch.number(3) != _BOUNDARY:
-            continue
-        (inputs if edge.number(1) == _INPUT else outputs).extend(_edge(edge, transposed))
-    return Directions(tuple(inputs), tuple(outputs))
+def _boundary_edges(context: Message) -> Iterator[Message]:
+    """Yield edges of a context that lead to or from the host."""
+    metadata = context.message(3)
+    for edge in metadata.messages(2) if metadata is not None else []:
+        switch = edge.message(5)
+        if switch is None or switch.number(3) == _BOUNDARY:
+            yield edge
 
 
-def _edge(edge: Message, transposed: bool) -> list[HefStream]:
-    """Return a layer, or the layers that share one stream (`mux`)."""
-    layer = edge.message(3, _LAYER_FIELDS)
-    if layer is not None:
-        return [_stream(layer, transposed)]
-    mux = edge.message(4, _MUX_FIELDS)
-    return _joined(mux, transposed, 0) if mux is not None else []
-
-
-def _joined(mux: Message, transposed: bool, depth: int) -> list[HefStream]:
+def _layers(part: Message, layer_field: int, mux_field: int, depth: int) -> Iterator[Message]:
+    """Yield a layer, or the layers that share one stream (`mux`)."""
     if depth > _DEEPEST_MUX:
         raise HefError("its streams are nested without end")
-    found: list[HefStream] = []
-    for part in mux.messages(5, frozenset({1, 2})):
-        layer = part.message(1, _LAYER_FIELDS)
-        if layer is not None:
-            found.append(_stream(layer, transposed))
-        elif (inner := part.message(2, _MUX_FIELDS)) is not None:
-            found += _joined(inner, transposed, depth + 1)
-    return found
+    layer, mux = part.message(layer_field), part.message(mux_field)
+    if layer is not None:
+        yield layer
+    elif mux is not None:
+        for inner in mux.messages(5):
+            yield from _layers(inner, 1, 2, depth + 1)
 
 
 def _stream(layer: Message, transposed: bool) -> HefStream:
-    base = layer.message(2, _BASE_FIELDS)
-    numeric = layer.message(3, frozenset({1, 2}))
+    base = layer.message(2)
+    numeric = layer.message(3)
     name = layer.text(1)
     if base is None or not name:
         raise HefError("it has an input or output without a name or a shape")
@@ -221,15 +192,6 @@ LARGEST_BYTES: Final = 2 << 30
 """Whisper large would be smaller; language models, the largest there are, may be larger."""
 
 _MOST_GROUPS = 64
-_HEF_FIELDS = frozenset({1, 2, 7})
-_RESOURCE_FIELDS = frozenset({1, 2, 3, 4})
-_HEADER_FIELDS = frozenset({1, 3})
-_CORE_FIELDS = frozenset({1, 3, 4, 5, 7})
-_GROUP_FIELDS = _CORE_FIELDS | {8}
-_OP_FIELDS = frozenset({4})
-_METADATA_FIELDS = frozenset({1, 3})
-_CONTEXT_FIELDS = frozenset({3})
-_ORDER_FIELDS = frozenset({5})
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,9 +248,6 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
     """Read a HEF without the vendor's binding.
 
     `verify` compares its checksum: a hundred megabytes take about a second.
-
-    Raises:
-        HefError: missing, unreadable, no HEF, cut short, changed, or made to mislead.
     """
     try:
         data = mapped(path, LARGEST_BYTES)
@@ -319,8 +278,8 @@ def is_hef(path: Path) -> bool:
 def _parse(path: Path, data: memoryview, header: Header) -> HefFile:
     budget = Budget()
     proto = data[header.start : header.start + header.description_bytes]
-    message = Message(proto, budget, _HEF_FIELDS)
-    head = message.message(1, _HEADER_FIELDS)
+    message = Message(proto, budget)
+    head = message.message(1)
     if head is None:
         raise HefError("its description does not say which chip it is for")
     if not 1 <= message.count(2) <= _MOST_GROUPS:
@@ -333,7 +292,7 @@ def _parse(path: Path, data: memoryview, header: Header) -> HefFile:
         arch=ARCHES.get(code, f"unknown ({code})"),
         compiler_version=_version(head.text(3)),
         checksum=f"{CHECKSUMS[header.version]} {header.checksum}",
-        groups=tuple(_group(group) for group in message.messages(2, _GROUP_FIELDS)),
+        groups=tuple(_group(group) for group in message.messages(2)),
         resources=_resources(message, header),
     )
 
@@ -344,7 +303,7 @@ def _resources(message: Message, header: Header) -> tuple[HefResource, ...]:
         base = 0  # as HailoRT counts
     return tuple(
         HefResource(entry.text(3), base + entry.number(1), entry.number(2), entry.number(4))
-        for entry in message.messages(7, _RESOURCE_FIELDS)
+        for entry in message.messages(7)
     )
 
 
@@ -371,23 +330,30 @@ def read_resource(hef: HefFile, name: str, largest: int) -> bytes | None:
 
 def _group(group: Message) -> HefGroup:
     """Read one network; what the host computes after it wraps it in a graph of operators."""
-    ops = [op.message(4, _CORE_FIELDS) for op in group.messages(8, _OP_FIELDS)]
+    ops = [op.message(4) for op in group.messages(8)]
     core = next((op for op in ops if op is not None), group)
     placements = _placements(core)
-    contexts = [placement.messages(3, _CONTEXT_FIELDS) for placement in placements]
+    contexts = [placement.messages(3) for placement in placements]
     if not any(contexts):
         raise HefError("it has a network without a context")
-    found = [
-        boundary_streams(context, transposed=_is_transposed(placement))
-        for placement, its_contexts in zip(placements, contexts, strict=True)
-        for context in its_contexts
-    ]
-    inputs, outputs = _unique(found)
-    name = _name(_placements(group)[0])
+    # Each stream once: contexts and placements repeat them.
+    inputs: dict[str, HefStream] = {}
+    outputs: dict[str, HefStream] = {}
+    for placement, its_contexts in zip(placements, contexts, strict=True):
+        metadata = placement.message(1)
+        transposed = metadata is not None and bool(metadata.number(3))
+        for edge in (edge for context in its_contexts for edge in _boundary_edges(context)):
+            found = inputs if edge.number(1) == _INPUT else outputs
+            for layer in _layers(edge, 3, 4, 0):
+                stream = _stream(layer, transposed)
+                found.setdefault(stream.name, stream)
+    metadata = _placements(group)[0].message(1)
+    name = metadata.text(1) if metadata is not None else ""
     if not name or not inputs or not outputs:
         raise HefError("it has a network without a name, an input or an output")
-    order = _sorted_outputs(group, core)
-    return HefGroup(name, max(map(len, contexts)), inputs, _in_order(outputs, order))
+    place = {output: index for index, output in enumerate(_sorted_outputs(group, core))}
+    in_order = sorted(outputs.values(), key=lambda stream: place.get(stream.name, len(place)))
+    return HefGroup(name, max(map(len, contexts)), tuple(inputs.values()), tuple(in_order))
 
 
 def _version(text: str) -> str:
@@ -398,48 +364,21 @@ def _version(text: str) -> str:
 
 def _placements(core: Message) -> list[Message]:
     """Return placements: a network for a Hailo-8L comes once for each, with the same streams."""
-    wrapped = [part.message(1, _CORE_FIELDS) for part in core.messages(7, frozenset({1}))]
+    wrapped = [part.message(1) for part in core.messages(7)]
     return [part for part in wrapped if part is not None] or [core]
-
-
-def _name(network: Message) -> str:
-    metadata = network.message(1, _METADATA_FIELDS)
-    return metadata.text(1) if metadata is not None else ""
-
-
-def _is_transposed(network: Message) -> bool:
-    metadata = network.message(1, _METADATA_FIELDS)
-    return metadata is not None and bool(metadata.number(3))
-
-
-def _unique(found: list[Directions]) -> tuple[tuple[HefStream, ...], tuple[HefStream, ...]]:
-    """Return each stream once: contexts and placements repeat them."""
-    inputs: dict[str, HefStream] = {}
-    outputs: dict[str, HefStream] = {}
-    for directions in found:
-        for stream in directions.inputs:
-            inputs.setdefault(stream.name, stream)
-        for stream in directions.outputs:
-            outputs.setdefault(stream.name, stream)
-    return tuple(inputs.values()), tuple(outputs.values())
 
 
 def _sorted_outputs(group: Message, core: Message) -> list[str]:
     """Return the order that HailoRT gives outputs in; it looks at four places."""
-    fused = core.message(5, frozenset({1, 2}))
+    fused = core.message(5)
     if fused is not None and fused.number(1):
         return fused.texts(2)
     placed = _placements(core)[0]
     for place in (placed, group) if core is group else (group,):
         if names := place.texts(4):
             return names
-    for context in placed.messages(3, _CONTEXT_FIELDS)[-1:]:
-        metadata = context.message(3, _ORDER_FIELDS)
+    for context in placed.messages(3)[-1:]:
+        metadata = context.message(3)
         if metadata is not None:
             return metadata.texts(5)
     return []
-
-
-def _in_order(outputs: tuple[HefStream, ...], order: list[str]) -> tuple[HefStream, ...]:
-    place = {name: index for index, name in enumerate(order)}
-    return tuple(sorted(outputs, key=lambda stream: place.get(stream.name, len(place))))

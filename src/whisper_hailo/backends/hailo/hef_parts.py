@@ -79,10 +79,9 @@ class HefEncoder(_HefPart):
 
 
 class HefEncoding:
-    """Windows on their way through the chip, a few at a time so that it never waits for the host.
+    """Windows `(batch, n_mels, n_frames)` on their way through the chip.
 
-    Args:
-        mel: `(batch, n_mels, n_frames)` float32.
+    A few at a time, so that it never waits for the host.
     """
 
     def __init__(self, lease: Lease, shape: EncoderShape, mel: FloatArray) -> None:
@@ -133,12 +132,9 @@ class DecoderAssets:
 
 
 def load_assets(directory: Path, sizes: tuple[int, int, int], *, positions: bool) -> DecoderAssets:
-    """Find and check the arrays.
+    """Find and check the arrays, in `decoder_assets` or one of its folders, or in what has it.
 
-    Args:
-        directory: `decoder_assets`, one of its folders, or a model directory that has it.
-        sizes: `n_vocab`, `d_model` and length of the decoder.
-        positions: whether the host adds the position rows.
+    `sizes` are `n_vocab`, `d_model` and the decoder's length; `positions`: the host adds rows.
     """
     n_vocab, d_model, length = sizes
     folder = _find(directory)

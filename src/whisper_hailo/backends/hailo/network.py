@@ -46,9 +46,7 @@ class AsyncRun:
     the time-out. After a failure, or when the result is not asked for, the buffers are not used
     again.
 
-    Args:
-        wanted: names of the outputs to give back.
-        timeout_s: for the answer, from `begin` on.
+    `wanted` are the outputs to give back, `timeout_s` is for the answer, from `begin` on.
     """
 
     def __init__(
@@ -58,10 +56,8 @@ class AsyncRun:
         wanted: tuple[str, ...],
         timeout_s: float,
     ) -> None:
-        self._network = network
-        self.slot = slot
-        self._wanted = wanted
-        self._timeout_s = timeout_s
+        self._network, self.slot = network, slot
+        self._wanted, self._timeout_s = wanted, timeout_s
         self.finished = threading.Event()
         self._error: BaseException | None = None
         self._job: Any = None
@@ -79,11 +75,7 @@ class AsyncRun:
         return max(0.0, self._ended_s - self._began_s) * 1000
 
     def result(self) -> dict[str, FloatArray]:
-        """Wait for the outputs. To be called once.
-
-        Returns:
-            name to a copy of the output, in the network's shape.
-        """
+        """Wait for copies of the outputs by name. To be called once."""
         job, self._job = self._job, None  # which refers to this run again
         left_s = self._began_s + self._timeout_s - time.monotonic()
         if not self.finished.wait(max(0.0, left_s)) and not self.finished.wait(_GRACE_S):
@@ -110,27 +102,22 @@ _DRAIN_S = 1.0
 """How long abandoned runs may take to end before the network is released."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenDevice:
-    """A device that networks can be put on."""
-
-    binding: Any
-    vdevice: Any
-    faults: Faults
-
-
 class ConfiguredNetwork:
     """A configured network. Closed before its device, by its creator.
 
     Args:
+        vdevice: the open device, the binding's own object.
         source: the file, and which of its networks.
     """
 
     def __init__(
-        self, device: OpenDevice, source: tuple[HefFile, str], options: ChipOptions
+        self,
+        vdevice: Any,  # noqa: ANN401
+        faults: Faults,
+        source: tuple[HefFile, str],
+        options: ChipOptions,
     ) -> None:
         hef, group = source
-        binding, vdevice, faults = device.binding, device.vdevice, device.faults
         self._hef = hef
         self._faults = faults
         self._options = options
@@ -147,7 +134,7 @@ class ConfiguredNetwork:
             self.infer_model: Any = vdevice.create_infer_model(str(hef.path), **named)
             streams = [*self.infer_model.inputs, *self.infer_model.outputs]
             for stream in streams:
-                stream.set_format_type(binding.FormatType.FLOAT32)
+                stream.set_format_type(faults.binding.FormatType.FLOAT32)
             self.shapes = {stream.name: tuple(stream.shape) for stream in streams}
             self.input_names = [stream.name for stream in self.infer_model.inputs]
             self.configured: Any = self.infer_model.configure()
@@ -255,13 +242,8 @@ class ConfiguredNetwork:
             if self.free_slots:
                 return self.free_slots.pop()
             arrays = {name: np.zeros(shape, np.float32) for name, shape in self.shapes.items()}
-            slot = BufferSlot(
-                bindings=configured.create_bindings(),
-                inputs={name: arrays[name] for name in self.input_names},
-                outputs={
-                    name: arrays[name] for name in self.shapes if name not in self.input_names
-                },
-            )
+            inputs = {name: arrays.pop(name) for name in self.input_names}
+            slot = BufferSlot(configured.create_bindings(), inputs, outputs=arrays)
             for name, array in slot.inputs.items():
                 slot.bindings.input(name).set_buffer(array)
             for name, array in slot.outputs.items():

@@ -121,7 +121,7 @@ def test_arrays_of_two_models_are_not_chosen_from(tmp_path: Path) -> None:
 
 
 def test_nodes_that_may_not_be_read_and_written_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faults, "NODES", ("null", "zero"))
+    monkeypatch.setattr(faults, "device_nodes", lambda: [Path("/dev/null"), Path("/dev/zero")])
     assert faults.unreadable_nodes() == []
     for missing in (os.R_OK, os.W_OK):
         may = {"/dev/null": os.R_OK | os.W_OK, "/dev/zero": (os.R_OK | os.W_OK) & ~missing}

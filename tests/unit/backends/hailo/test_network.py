@@ -16,7 +16,7 @@ import pytest
 from tests.unit.backends.hailo.conftest import Hefs
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
-from whisper_hailo.backends.hailo.network import ConfiguredNetwork, OpenDevice
+from whisper_hailo.backends.hailo.network import ConfiguredNetwork
 from whisper_hailo.backends.options import ChipOptions, ChipPriority
 from whisper_hailo.core.errors import (
     DeviceError,
@@ -113,8 +113,7 @@ class Device:
 def network_on(device: Device, n_groups: int = 1, options: ChipOptions = OPTIONS) -> Any:
     binding = SimpleNamespace(FormatType=SimpleNamespace(FLOAT32="f32"), __version__="4.23.0")
     hef: Any = SimpleNamespace(path=Path("x.hef"), groups=[None] * n_groups)
-    opened = OpenDevice(binding, device, Faults(binding))
-    return ConfiguredNetwork(opened, (hef, "group"), options)
+    return ConfiguredNetwork(device, Faults(binding), (hef, "group"), options)
 
 
 def inputs(value: float) -> dict[str, Any]:
