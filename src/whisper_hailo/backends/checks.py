@@ -12,8 +12,8 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray, IntArray
 
 
-def check_mel(mel: FloatArray, spec: ModelSpec) -> None:
-    """Check log-mel windows against the encoder's context."""
+def check_mel(mel: FloatArray, spec: ModelSpec, takes: int | None = None) -> None:
+    """Check log-mel windows against the encoder's context, or the frames that a fixed one takes."""
     dims = spec.dims
     if mel.ndim != 3 or mel.shape[1] != dims.n_mels:
         raise ShapeError(
@@ -30,14 +30,10 @@ def check_mel(mel: FloatArray, spec: ModelSpec) -> None:
             f"mel has {n_frames} frames, expected an even number of at least 2 "
             f"({FRAMES_PER_SECOND} are one second)"
         )
-
-
-def check_frames(got: int, takes: int) -> None:
-    """Refuse windows of another length than a fixed encoder's."""
-    if got != takes:
+    if takes is not None and n_frames != takes:
         window_s = takes / FRAMES_PER_SECOND
         raise ShapeError(
-            f"mel has {got} frames, this encoder takes {takes} ({window_s:g} s window); "
+            f"mel has {n_frames} frames, this encoder takes {takes} ({window_s:g} s window); "
             f"use --window {window_s:g}"
         )
 

@@ -1,7 +1,8 @@
 """A decoder without a cache behind the `Decoder` protocol: the whole sequence at every step.
 
 The graph, an ONNX file or a compiled network, is a `FixedRunner`; everything that is the same for
-all of them is here: the token history, zero rows, positions, log-sum-exp.
+all of them is here: the token history, zero rows, positions, log-sum-exp. So are the graphs that
+compute as the chip will, of both halves.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from typing import Protocol, Self
 import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_positions, check_rewind, check_step
-from whisper_hailo.backends.foreign_encoder import precision
+from whisper_hailo.backends.foreign_encoder import ForeignEncoder, precision
+from whisper_hailo.backends.model_files import has_content
 from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
-from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph, warn_of_slow_products
+from whisper_hailo.backends.session import OneGraph, warn_of_slow_products
 from whisper_hailo.backends.silence import cut_to, logsumexp
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
+from whisper_hailo.core.files import resolve_within
 from whisper_hailo.core.protocols import Closeable, Closing, Limits, Padding, StepOutput
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import HailoForm, ModelSpec
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FloatArray, IntArray
 
 
@@ -175,15 +179,18 @@ class FixedDecoder(Closing):
 
 
 class OnnxFixedRunner(OneGraph):
-    """An ONNX graph of one row at a time; see `FixedRunner`."""
+    """An ONNX graph of one row at a time; see `FixedRunner`.
 
-    def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
+    Its name is `fixed-fp32` or `fixed-int8`, by the weights of the graph, unless there is another.
+    """
+
+    def __init__(self, path: Path, spec: ModelSpec, threads: int = 0, name: str = "") -> None:
         signature = read_signature(path)
-        super().__init__(path, threads, EXPORT_AGAIN)
         self._ids, ids = _input(signature, "int", 2)
         self._features, features = _input(signature, "float", 3)
         self._logits, logits = next(iter(signature.outputs.items()))
         self._dtypes = (ids.dtype, features.dtype)
+        super().__init__(path, threads, name or f"fixed-{precision(path, features.dtype)}")
         length, n_positions = ids.shape[1], features.shape[1]
         if isinstance(length, str) or isinstance(n_positions, str):
             raise ModelError(
@@ -204,11 +211,6 @@ class OnnxFixedRunner(OneGraph):
                 f"{wanted[0]} and {wanted[1]}; decoder and --model must be of one model"
             )
         warn_of_slow_products(signature)
-
-    @property
-    def name(self) -> str:
-        """`fixed-fp32` or `fixed-int8`, by the weights of the graph."""
-        return f"fixed-{precision(self._path, self._dtypes[1])}"
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
         """Run all positions, row by row; see `FixedRunner`."""
@@ -242,3 +244,65 @@ def _input(signature: Signature, kind: str, rank: int) -> tuple[str, Port]:
             "ids (1, length) and audio features (1, n_positions, d_model)"
         )
     return found[0]
+
+
+def emulated_encoder(
+    directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
+) -> ForeignEncoder:
+    """Return an encoder that computes as the chip will; see `emulated_runner`."""
+    path, name = _emulated_graph(directory, spec, path, "encoder")
+    return ForeignEncoder(path, spec, threads, name)
+
+
+def emulated_runner(
+    directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
+) -> OnnxFixedRunner:
+    """Return a decoder that computes as the chip will, in its 8 and 16 bits.
+
+    Its graph is what `whisper-hailo emulate` wrote: `path`, or the model directory's own.
+    """
+    path, name = _emulated_graph(directory, spec, path, "decoder")
+    return OnnxFixedRunner(path, spec, threads, name)
+
+
+def _emulated_graph(
+    directory: Path, spec: ModelSpec, path: Path | None, part: str
+) -> tuple[Path, str]:
+    """Return the graph, and a name with its plan, such as `emulated-adds16`."""
+    form = spec.hailo_form(part)
+    path = path or resolve_within(directory, form.emulated_file)
+    return path, f"emulated-{emulated_plan(path, spec, form)}"
+
+
+def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
+    """Name of the plan of an emulated graph, from the record beside it."""
+    advice = f"make it with: whisper-hailo emulate MODEL_DIR --audio DIR --part {form.part}"
+    record_path = path.with_suffix(".json")
+    if not path.is_file() or not record_path.is_file():
+        raise ModelError(
+            f"there is no emulated graph {display_path(path)} with its .json; {advice}"
+        )
+    try:
+        record = decode(_Record, read_json_object(record_path))
+    except MismatchError as error:
+        raise ModelError(f"{display_path(record_path)}: {error}; {advice}") from error
+    if record.graph_sha256 != spec.record(form.file).sha256:
+        raise ModelError(
+            f"{display_path(path)} was made from another graph than {display_path(form.file)}; "
+            f"{advice}"
+        )
+    if not has_content(path, record.sha256):
+        raise ModelError(
+            f"{display_path(path)} is damaged: not what {display_path(record_path.name)} says; "
+            f"{advice}"
+        )
+    return record.plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What is read of the record beside an emulated graph."""
+
+    plan: str
+    sha256: str
+    graph_sha256: str

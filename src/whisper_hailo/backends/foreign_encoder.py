@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from whisper_hailo.backends.checks import check_frames, check_mel
+from whisper_hailo.backends.checks import check_mel
 from whisper_hailo.backends.onnx_file import Axis, Port, Signature, read_signature
-from whisper_hailo.backends.session import EXPORT_AGAIN, OneGraph, warn_of_slow_products
+from whisper_hailo.backends.session import OneGraph, warn_of_slow_products
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray
@@ -37,28 +37,26 @@ def encoder_file(path: Path) -> Path:
 
 
 class ForeignEncoder(OneGraph):
-    """An encoder graph with one input and the features among its outputs."""
+    """An encoder graph with one input and the features among its outputs.
 
-    def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
+    Its name is `onnx-30s-fp32`, `onnx-10s-int8` and so on, unless there is another one.
+    """
+
+    def __init__(self, path: Path, spec: ModelSpec, threads: int = 0, name: str = "") -> None:
         signature = read_signature(path)
-        super().__init__(path, threads, EXPORT_AGAIN)
         self.spec = spec
         self._input, port = _only_input(signature)
         self._axes, self.n_frames = _layout(signature, port, spec)
         self._dtype = port.dtype
         self._batched = not isinstance(port.shape[0], int)
         self._output = _features_output(signature, spec, self.n_frames)
+        seconds = f"{self.n_frames / FRAMES_PER_SECOND:g}s"
+        super().__init__(path, threads, name or f"onnx-{seconds}-{precision(path, port.dtype)}")
         warn_of_slow_products(signature)
-
-    @property
-    def name(self) -> str:
-        """`onnx-30s-fp32`, `onnx-10s-int8` and so on."""
-        return f"onnx-{self.n_frames / FRAMES_PER_SECOND:g}s-{precision(self._path, self._dtype)}"
 
     def encode(self, mel: FloatArray) -> FloatArray:
         """Encode log-mel windows; see `core.protocols.Encoder`."""
-        check_mel(mel, self.spec)
-        check_frames(mel.shape[2], self.n_frames)
+        check_mel(mel, self.spec, self.n_frames)
         parts = [mel] if self._batched else np.split(mel, mel.shape[0])
         return np.concatenate([self._run(part) for part in parts])
 

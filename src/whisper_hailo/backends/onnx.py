@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
-from whisper_hailo.backends.session import GraphFile, open_session, running
+from whisper_hailo.backends.session import GraphFile, open_session, require_open, running
 from whisper_hailo.backends.silence import load_silence_keys, with_silence_keys
 from whisper_hailo.backends.state import (
     Cache,
@@ -24,7 +24,6 @@ from whisper_hailo.backends.state import (
     cross_bias,
     select_rows,
 )
-from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import (
     AUDIO_BLOCK,
@@ -141,7 +140,7 @@ class OnnxEncoder(Closing):
     def encode(self, mel: FloatArray) -> FloatArray:
         """Encode windows, of any even `n_frames`; see `core.protocols.Encoder`."""
         check_mel(mel, self.spec)
-        session = _opened(self._session, self.name)
+        session = require_open(self._session, self.name)
         array = np.ascontiguousarray(mel, dtype=np.float32)
         # One by one: a window fills the processor by itself, needs less memory, and what it is
         # rounded to in 8 bits does not depend on its neighbours.
@@ -262,7 +261,7 @@ class CachedDecoder(Closing):
 
         So does the encoder: what a window is rounded to does not depend on its neighbours.
         """
-        session = _opened(self._cross_kv, self.name)
+        session = require_open(self._cross_kv, self.name)
         batch, n_positions, _ = audio_features.shape
         cross = CrossKV.empty(self._cross_names, self.spec.dims, batch, n_positions)
         binding = session.io_binding()
@@ -321,7 +320,7 @@ class CachedDecoder(Closing):
                 shape = (n_windows, n_each * n_new, dims.n_decoder_heads, dims.head_size)
             for layer, _ in self._alignment_heads:
                 outputs[f"query_{layer}"] = shape
-        session = _opened(self._decoder, self.name)
+        session = require_open(self._decoder, self.name)
         binding = state.cache.bound(session, self._names, state.cross)
         logits, logsumexp, *queries = binding.prepare(arrays, outputs)
         with running(DECODER_FILE):
@@ -397,11 +396,3 @@ def _columns_of_keys(cross: CrossKV, layer: int, heads: Sequence[int]) -> FloatA
 
 def _precision(quantization: str) -> str:
     return "fp32" if quantization == "none" else quantization
-
-
-def _opened(
-    session: onnxruntime.InferenceSession | None, name: str
-) -> onnxruntime.InferenceSession:
-    if session is None:
-        raise ModelError(f"{name} is not loaded; use the transcriber in a with block")
-    return session

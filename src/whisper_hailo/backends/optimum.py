@@ -19,6 +19,7 @@ from whisper_hailo.backends.onnx_file import Port, Signature, read_signature, un
 from whisper_hailo.backends.session import (
     EXPORT_AGAIN,
     open_graph,
+    require_open,
     running,
     saturates,
     warn_of_slow_products,
@@ -195,18 +196,12 @@ class OptimumDecoder(Closing):
         self._graphs = find_graphs(path, spec)
         warn_of_slow_products(self._graphs.first, self._graphs.later)
         first = self._graphs.first
-        self._precision = precision(first.path, first.inputs[FEATURES].dtype)
-        of_graph = {"fp32": "none", "fp16": "fp16"}.get(
-            self._precision, f"exported {self._precision}"
-        )
+        weights = precision(first.path, first.inputs[FEATURES].dtype)
+        self.name = f"optimum-{'merged-' if self._graphs.merged else ''}{weights}"
+        of_graph = {"fp32": "none", "fp16": "fp16"}.get(weights, f"exported {weights}")
         self.spec = replace(spec, quantization=of_graph)
         self._threads = threads
         self._sessions: dict[Path, onnxruntime.InferenceSession] = {}
-
-    @property
-    def name(self) -> str:
-        """`optimum-fp32`, `optimum-merged-int8` and so on."""
-        return f"optimum-{'merged-' if self._graphs.merged else ''}{self._precision}"
 
     @property
     def limits(self) -> Limits:
@@ -291,9 +286,7 @@ class OptimumDecoder(Closing):
         self, signature: Signature, tokens: IntArray, state: OptimumState
     ) -> tuple[FloatArray, OptimumState]:
         """Run one graph over some tokens; the binding reads `arrays` in place until it is done."""
-        session = self._sessions.get(signature.path)
-        if session is None:
-            raise ModelError(f"{self.name} is not loaded; use the transcriber in a with block")
+        session = require_open(self._sessions.get(signature.path), self.name)
         binding = session.io_binding()
         arrays: dict[str, NDArray[Any]] = {}
         for name, port in signature.inputs.items():

@@ -69,16 +69,15 @@ def _fixed_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
 
 
 def _emulated_encoder(request: BackendRequest, path: Path | None) -> Encoder:
-    from whisper_hailo.backends.emulator import EmulatedEncoder
+    from whisper_hailo.backends.fixed import emulated_encoder
 
-    return EmulatedEncoder(request.directory, request.spec, path, request.threads)
+    return emulated_encoder(request.directory, request.spec, path, request.threads)
 
 
 def _emulated_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
-    from whisper_hailo.backends.emulator import EmulatedRunner
-    from whisper_hailo.backends.fixed import FixedDecoder
+    from whisper_hailo.backends.fixed import FixedDecoder, emulated_runner
 
-    runner = EmulatedRunner(request.directory, request.spec, path, request.threads)
+    runner = emulated_runner(request.directory, request.spec, path, request.threads)
     return FixedDecoder(runner, request.spec)
 
 

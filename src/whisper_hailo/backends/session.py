@@ -247,21 +247,17 @@ AnyArray: TypeAlias = NDArray[Any]
 
 
 class OneGraph(Closing):
-    """One ONNX file that no model directory describes; `advice`: when the runtime refuses it."""
+    """One ONNX file that no model directory describes; `name` is that of the backend."""
 
-    def __init__(self, path: Path, threads: int, advice: str = CONVERT_AGAIN) -> None:
+    def __init__(self, path: Path, threads: int, name: str) -> None:
         self._path = path
         self._threads = threads
-        self._advice = advice
+        self.name = name
         self._session: onnxruntime.InferenceSession | None = None
-
-    @property
-    def name(self) -> str:
-        raise NotImplementedError
 
     def open(self) -> Self:
         if self._session is None:
-            self._session = open_graph(self._path, str(self._path), self._threads, self._advice)
+            self._session = open_graph(self._path, str(self._path), self._threads, EXPORT_AGAIN)
         return self
 
     def close(self) -> None:
@@ -270,8 +266,16 @@ class OneGraph(Closing):
 
     def _compute(self, output: str, arrays: dict[str, AnyArray]) -> AnyArray:
         """One output for arrays by input name, in the graph's own shape and dtype."""
-        if self._session is None:
-            raise ModelError(f"{self.name} is not loaded; use the transcriber in a with block")
-        with running(str(self._path), self._advice):
-            result: AnyArray = self._session.run([output], arrays)[0]
+        session = require_open(self._session, self.name)
+        with running(str(self._path), EXPORT_AGAIN):
+            result: AnyArray = session.run([output], arrays)[0]
         return result
+
+
+def require_open(
+    session: onnxruntime.InferenceSession | None, name: str
+) -> onnxruntime.InferenceSession:
+    """Return a session that `open` made."""
+    if session is None:
+        raise ModelError(f"{name} is not loaded; use the transcriber in a with block")
+    return session

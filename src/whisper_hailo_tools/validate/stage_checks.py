@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from whisper_hailo.backends.emulator import emulated_plan
+from whisper_hailo.backends.fixed import emulated_plan
 from whisper_hailo.backends.onnx_file import read_graph_bytes
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.errors import ModelError

@@ -138,12 +138,9 @@ class Chip:
 
 def chip_facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
     """Ask a chip what it is; one that does not say is still tried, which tells why."""
+    opened = None
     try:
         opened = binding.Device(device)
-    except Exception as error:  # busy, or not for this user
-        _LOG.debug("%s does not say what it is: %s", device, error)
-        return ChipFacts(device, UNKNOWN)
-    try:
         identity = opened.control.identify()
         arch = getattr(identity.device_architecture, "name", str(identity.device_architecture))
         temperature = None
@@ -151,12 +148,13 @@ def chip_facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
             temperature = float(opened.control.get_chip_temperature().ts0_temperature)
         firmware = str(getattr(identity, "firmware_version", ""))
         return ChipFacts(device, arch.lower(), firmware, temperature)
-    except Exception as error:  # held by another process, or driver and firmware do not fit
+    except Exception as error:  # held by another process or user, or firmware does not fit
         _LOG.debug("%s does not say what it is: %s", device, error)
         return ChipFacts(device, UNKNOWN)
     finally:
-        with contextlib.suppress(Exception):
-            opened.release()
+        if opened is not None:
+            with contextlib.suppress(Exception):
+                opened.release()
 
 
 _LOOK_AGAIN_S: Final = 0.25

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from whisper_hailo.backends.checks import check_frames, check_mel
+from whisper_hailo.backends.checks import check_mel
 from whisper_hailo.backends.hailo.binding import one_line
 from whisper_hailo.backends.hailo.chip import Lease, LeasedRun
 from whisper_hailo.backends.hailo.hef_contract import (
@@ -73,8 +73,7 @@ class HefEncoder(_HefPart):
 
     def encode_async(self, mel: FloatArray) -> HefEncoding:
         """Hand log-mel windows to the chip; the result waits for them, and tells of failures."""
-        check_mel(mel, self.spec)
-        check_frames(mel.shape[2], self.n_frames)
+        check_mel(mel, self.spec, self.n_frames)
         return HefEncoding(self.lease, self.shape, mel)
 
 

@@ -147,10 +147,6 @@ class ConfiguredNetwork:
             self.close()  # it must not outlive the device
             raise
 
-    def run(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> dict[str, FloatArray]:
-        """Run once and wait; see `run_async` and `AsyncRun.result`."""
-        return self.run_async(inputs, wanted).result()
-
     def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> AsyncRun:
         """Hand one run to the chip and come back; several threads may, each with its own buffers.
 

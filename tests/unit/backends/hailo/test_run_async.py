@@ -200,7 +200,7 @@ def test_a_chip_that_takes_no_more_work_is_told(machine: Any, hefs: Hefs, spec: 
             ):
                 network.run_async(inputs, wanted)
         _until(lambda: all(run.took_ms for run in runs))
-        assert network.run(inputs, wanted).keys() == {*wanted}
+        assert network.run_async(inputs, wanted).result().keys() == {*wanted}
 
 
 def test_a_run_that_was_not_taken_takes_no_place(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
@@ -211,7 +211,7 @@ def test_a_run_that_was_not_taken_takes_no_place(machine: Any, hefs: Hefs, spec:
         for _ in range(6):  # more than the queue has places
             with pytest.raises(DeviceError, match="HAILO_INVALID_OPERATION"):
                 network.run_async(inputs, wanted)
-        assert network.run(inputs, wanted).keys() == {*wanted}
+        assert network.run_async(inputs, wanted).result().keys() == {*wanted}
 
 
 @pytest.mark.parametrize("hangs", [False, True])
