@@ -78,6 +78,8 @@ class FixedState:
 class FixedDecoder(Closing):
     """Decodes by running a fixed graph over the token history at every step."""
 
+    silence_keys: None = None  # the graph has no positions beyond its window
+
     def __init__(self, runner: FixedRunner, spec: ModelSpec) -> None:
         dims = spec.dims
         if not (
@@ -89,22 +91,10 @@ class FixedDecoder(Closing):
                 "decoder and --model must be of one model"
             )
         self.runner = runner
+        self.name = runner.name
+        self.limits = Limits(n_positions=runner.n_positions, free_padding=False, aligns=False)
         narrowed = replace(dims, n_text_ctx=runner.length, n_audio_ctx=runner.n_positions)
         self.spec = replace(spec, dims=narrowed)
-
-    @property
-    def name(self) -> str:
-        return self.runner.name
-
-    @property
-    def limits(self) -> Limits:
-        """One number of positions, no padding beyond it, no alignment."""
-        return Limits(n_positions=self.runner.n_positions, free_padding=False, aligns=False)
-
-    @property
-    def silence_keys(self) -> None:
-        """None: the graph has no positions beyond its window."""
-        return
 
     def open(self) -> Self:
         """Load the graph; raises what its runner raises."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -108,23 +108,18 @@ def _alignment(outputs: Sequence[StepOutput], axis: int) -> FloatArray | None:
 class OnnxEncoder(Closing):
     """The encoder graph of a model directory: any even number of frames up to the full context.
 
-    `threads` are those of one operator; 0 lets the runtime choose.
+    Its name is `onnx-fp32`, `onnx-int8-half` with float16, and so on. `threads` are those of one
+    operator; 0 lets the runtime choose.
     """
+
+    n_frames: None = None
 
     def __init__(self, directory: Path, spec: ModelSpec, threads: int = 0) -> None:
         self._directory = directory
         self.spec = spec
         self._threads = threads
+        self.name = f"onnx-{_precision(spec.encoder_quantization)}{'-half' * spec.half}"
         self._session: onnxruntime.InferenceSession | None = None
-
-    @property
-    def name(self) -> str:
-        """`onnx-fp32`, `onnx-int8` or `onnx-int4`; `onnx-int8-half` with float16 and so on."""
-        return f"onnx-{_precision(self.spec.encoder_quantization)}{'-half' * self.spec.half}"
-
-    @property
-    def n_frames(self) -> None:
-        return None
 
     def open(self) -> Self:
         """Load the graph."""
@@ -163,40 +158,30 @@ the audio of a short window."""
 class CachedDecoder(Closing):
     """The cross-attention and decoder graphs of a model directory, with a key and value cache.
 
-    The runtime adds to the cache in place; states share what did not change.
-
-    `threads` are those of one operator; 0 lets the runtime choose.
+    The runtime adds to the cache in place; states share what did not change. Its name is
+    `cached-fp32`, `cached-int8` or `cached-int4`. `threads` are those of one operator; 0 lets the
+    runtime choose.
     """
+
+    limits = Limits()
 
     def __init__(self, directory: Path, spec: ModelSpec, threads: int = 0) -> None:
         self._directory = directory
         self.spec = spec
         self._threads = threads
+        self.name = f"cached-{_precision(spec.quantization)}"
         self._cross_kv: onnxruntime.InferenceSession | None = None
         self._decoder: onnxruntime.InferenceSession | None = None
         self._inputs = StepInputs(spec.dims.n_text_ctx)
         self._names = CacheNames.of(spec.dims.n_decoder_layers)
         self._cross_names = CrossNames.of(spec)
         self._alignment_heads = heads_by_layer(spec.alignment_heads)
-        self._silence_keys: SilenceKeys | None = None
 
-    @property
-    def name(self) -> str:
-        """`cached-fp32`, `cached-int8` or `cached-int4`."""
-        return f"cached-{_precision(self.spec.quantization)}"
-
-    @property
-    def limits(self) -> Limits:
-        """Any number of positions, free padding, alignment."""
-        return Limits()
-
-    @property
+    @cached_property
     def silence_keys(self) -> SilenceKeys:
-        """What the model's own encoder makes of silence; read when first asked for."""
-        if self._silence_keys is None:
-            encoder = OnnxEncoder(self._directory, self.spec, self._threads)
-            self._silence_keys = load_silence_keys(self._directory, self.spec, encoder)
-        return self._silence_keys
+        """What the model's own encoder makes of silence."""
+        encoder = OnnxEncoder(self._directory, self.spec, self._threads)
+        return load_silence_keys(self._directory, self.spec, encoder)
 
     def open(self) -> Self:
         """Load both graphs."""

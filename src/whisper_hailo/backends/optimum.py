@@ -188,9 +188,11 @@ class OptimumDecoder(Closing):
     values come with the first step. Later tokens are fed one at a time: exports traced with one
     token have no causal mask for more.
 
-    Args:
-        path: the export's directory, or one of its decoder graphs.
+    `path` is the export's directory, or one of its decoder graphs. The name is `optimum-fp32`,
+    `optimum-merged-int8` and so on.
     """
+
+    limits = Limits(free_padding=False, aligns=False)
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
         self._graphs = find_graphs(path, spec)
@@ -202,11 +204,6 @@ class OptimumDecoder(Closing):
         self.spec = replace(spec, quantization=of_graph)
         self._threads = threads
         self._sessions: dict[Path, onnxruntime.InferenceSession] = {}
-
-    @property
-    def limits(self) -> Limits:
-        """Any number of positions, real padding, no alignment."""
-        return Limits(free_padding=False, aligns=False)
 
     @cached_property
     def silence_keys(self) -> SilenceKeys | None:
@@ -222,19 +219,15 @@ class OptimumDecoder(Closing):
             return measure_silence_keys(encoder)
 
     def open(self) -> Self:
-        if not self._sessions:
-            self._sessions = {
-                path: open_graph(self._source(path), str(path), self._threads, EXPORT_AGAIN)
-                for path in {self._graphs.first.path, self._graphs.later.path}
-            }
-        return self
-
-    def _source(self, path: Path) -> Path | bytes:
-        """The file, or the graph itself where the file's would be computed wrongly here."""
+        if self._sessions:
+            return self
         graphs = self._graphs
-        if graphs.merged and graphs.first.signed_codes and saturates():
-            return unsigned_graph(path)
-        return path
+        # Where the runtime itself would not compute the products of a merged graph exactly.
+        mended = graphs.merged and graphs.first.signed_codes and saturates()
+        for path in {graphs.first.path, graphs.later.path}:
+            source = unsigned_graph(path) if mended else path
+            self._sessions[path] = open_graph(source, str(path), self._threads, EXPORT_AGAIN)
+        return self
 
     def close(self) -> None:
         """Free the graphs; `open` loads them again."""
@@ -297,7 +290,8 @@ class OptimumDecoder(Closing):
                 arrays[name] = self._array(name, port, tokens, state)
                 binding.bind_cpu_input(name, arrays[name])
         # A merged graph's cache branch gives empty encoder keys: the first step's are kept.
-        wanted = [n for n in signature.outputs if _is_wanted(n, first=not state.cache)]
+        found = {n: PRESENT.fullmatch(n) for n in signature.outputs}
+        wanted = [n for n, m in found.items() if m and (not state.cache or m[2] == "decoder")]
         for name in ("logits", *wanted):
             binding.bind_output(name, "cpu")
         with running(str(signature.path), EXPORT_AGAIN):
@@ -358,9 +352,3 @@ def _copy(array: FloatArray) -> onnxruntime.OrtValue:
     import onnxruntime
 
     return onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
-
-
-def _is_wanted(output: str, *, first: bool) -> bool:
-    """Return whether a step keeps an output; the cross keys and values come with the first."""
-    found = PRESENT.fullmatch(output)
-    return found is not None and (first or found[2] == "decoder")

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import xxhash
 
@@ -121,7 +121,7 @@ class Header:
     rest_bytes: int
     checksum: str
     whole: bool
-    padding: int = 0
+    padding: int
 
 
 def read_header(data: memoryview) -> Header:
@@ -138,7 +138,18 @@ def read_header(data: memoryview) -> Header:
     if len(data) < start:
         raise HefError(f"it ends within its header, after {len(data)} bytes")
     values = form.unpack_from(data, _COMMON.size)
-    header = _header(version, start, size, values)
+    rest, padding, whole = 0, 0, True
+    if version == 0:
+        checksum = values[1].hex()
+    elif version == 1:
+        checksum, rest = f"{values[0]:08x}", values[1]
+    elif version == 2:
+        checksum, rest = f"{values[0]:016x}", values[1]
+    else:
+        # HailoRT 5 is content with a checksum of the description alone, which is behind this one.
+        found, weights, padding, more, own, _ = values
+        checksum, rest, whole = f"{found or own:016x}", weights + more, found != 0
+    header = Header(version, start, size, rest, checksum, whole, padding)
     expected = start + size + header.rest_bytes
     if len(data) != expected:
         raise HefError(f"it has {len(data)} bytes, its header says {expected}")
@@ -158,22 +169,6 @@ def check_sum(data: memoryview, header: Header) -> bool:
     else:
         found = xxhash.xxh3_64_hexdigest(covered)
     return found == header.checksum
-
-
-def _header(version: int, start: int, size: int, values: tuple[Any, ...]) -> Header:
-    if version == 0:
-        _, md5 = values
-        return Header(0, start, size, 0, md5.hex(), whole=True)
-    if version == 1:
-        crc, rest, _ = values
-        return Header(1, start, size, rest, f"{crc:08x}", whole=True)
-    if version == 2:
-        found, rest, _, _ = values
-        return Header(2, start, size, rest, f"{found:016x}", whole=True)
-    # HailoRT 5 is content with a checksum of the description alone, which is behind this one.
-    found, weights, padding, more, own, _ = values
-    text = f"{found or own:016x}"
-    return Header(3, start, size, weights + more, text, whole=found != 0, padding=padding)
 
 
 ARCHES: Final = {

@@ -34,13 +34,8 @@ class _HefPart(Closing):
     """A network of a HEF, with the right to run it."""
 
     def __init__(self, hef: HefFile, group: str, options: ChipOptions) -> None:
-        self._arch = hef.arch
+        self.name = f"hef-{hef.arch}"
         self.lease = Lease(hef, group, options)
-
-    @property
-    def name(self) -> str:
-        """Such as `hef-hailo8l`: with the chip that the file is for."""
-        return f"hef-{self._arch}"
 
     def open(self) -> Self:
         self.lease.open()
@@ -57,10 +52,7 @@ class HefEncoder(_HefPart):
         hef, self.shape = check_encoder(path, spec)
         super().__init__(hef, self.shape.group, options)
         self.spec = spec
-
-    @property
-    def n_frames(self) -> int:
-        return self.shape.n_frames
+        self.n_frames = self.shape.n_frames
 
     @property
     def temperature_c(self) -> float | None:
@@ -200,8 +192,7 @@ def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
 class HefRunner(_HefPart):
     """The decoder of a HEF on a Hailo chip; the host looks tokens up and joins the logits.
 
-    Args:
-        positions: `host` or `chip`, who adds the position rows; `None` goes by the file.
+    `positions`: `host` or `chip`, who adds the position rows; `None` goes by the file.
     """
 
     def __init__(
@@ -221,14 +212,7 @@ class HefRunner(_HefPart):
         self._on_host = (positions or self.shape.positions) == HOST
         self._folder = assets
         self._assets: DecoderAssets | None = None
-
-    @property
-    def length(self) -> int:
-        return self.shape.length
-
-    @property
-    def n_positions(self) -> int:
-        return self.shape.n_positions
+        self.length, self.n_positions = self.shape.length, self.shape.n_positions
 
     def open(self) -> Self:
         """Map the arrays, open the chip and load the network."""
