@@ -140,19 +140,15 @@ class FixedDecoder(Closing):
         first = check_step(tokens, state, positions, first, self.spec)
         history = np.concatenate([state.tokens, tokens], axis=1)
         state = FixedState(state.audio_features, history, first)
-        logits = self.runner.run(self._left_aligned(state), state.audio_features)
+        fed = np.zeros((state.batch, self.runner.length), np.int64)
+        for row, start in enumerate(first.tolist()):  # real tokens from position 0, then zeros
+            fed[row, : state.n_tokens - start] = history[row, start:]
+        logits = self.runner.run(fed, state.audio_features)
         n_before = state.n_tokens - tokens.shape[1]
         # Where a row is padded on the left, what is asked for there means nothing: any row will do.
         columns = np.maximum(n_before + positions[None, :] - first[:, None], 0)
         looked_at = np.take_along_axis(logits, columns[:, :, None], axis=1)
         return StepOutput(looked_at, logsumexp(looked_at)), state
-
-    def _left_aligned(self, state: FixedState) -> IntArray:
-        """`(batch, length)` int64: each row's real tokens from position 0, then zeros."""
-        fed = np.zeros((state.batch, self.runner.length), np.int64)
-        for row, start in enumerate(state.first.tolist()):
-            fed[row, : state.n_tokens - start] = state.tokens[row, start:]
-        return fed
 
     def batch_size(self, state: FixedState) -> int:
         return state.batch

@@ -85,12 +85,7 @@ _BEYOND_RUNTIME: Final = (
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """One graph of a model directory and what it must look like.
-
-    Attributes:
-        inputs: names that it takes, no more and no fewer.
-        outputs: names that it gives at least.
-    """
+    """One graph of a model directory, all inputs that it takes, and outputs that it must give."""
 
     file: str
     inputs: frozenset[str]
@@ -124,12 +119,8 @@ def open_graph(
 ) -> onnxruntime.InferenceSession:
     """Load a graph, also one that no model directory describes.
 
-    Args:
-        source: its file, or its bytes.
-        name: what to call it in messages.
-        threads: intra-op threads; 0 lets the runtime choose.
-        advice: what to do when it cannot be loaded.
-        pairs_fit: its 8-bit products are exact on every processor, see `ModelSpec.pairs_fit`.
+    It is called `name` in messages, which end with `advice`. `pairs_fit`: its 8-bit products are
+    exact on every processor, see `ModelSpec.pairs_fit`.
     """
     import onnxruntime
 

@@ -209,11 +209,8 @@ class Cache:
     Only places that no state has filled yet, or that were given back, are written to: a state that
     goes on from further back gets a copy. So nothing that a state stands for ever changes.
 
-    Attributes:
-        arrays: key and value of each layer in turn, `(batch, heads, n_places, head_size)`.
-        n_text_ctx: places there can be at most.
-        n_filled: places that are some state's own.
-        binding: made at the first step.
+    `arrays` are key and value of each layer in turn, `(batch, heads, n_places, head_size)`, with at
+    most `n_text_ctx` places, of which `n_filled` are some state's own.
     """
 
     arrays: Arrays

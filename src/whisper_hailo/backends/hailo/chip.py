@@ -42,14 +42,7 @@ _LEGACY = frozenset({"hailo8", "hailo8l"})
 
 @dataclass(frozen=True, slots=True)
 class ChipFacts:
-    """What a chip says of itself.
-
-    Attributes:
-        device: its id, such as `0000:01:00.0`.
-        arch: such as `hailo8l`; `unknown` if it does not say.
-        firmware: its version; empty if it does not say.
-        temperature_c: in degrees Celsius; `None` if it does not say.
-    """
+    """What a chip, such as `0000:01:00.0`, says of itself, as far as it does."""
 
     device: str
     arch: str
@@ -66,7 +59,11 @@ class Chip:
         self._lock = threading.RLock()
         self.networks: dict[tuple[str, str, ChipOptions], ConfiguredNetwork] = {}
         with bounded(options.open_timeout_s, "opening the chip"):
-            self.facts = self._first_device()
+            with self.faults.during("looking for the chip"):
+                found = self._binding.Device.scan()
+            if not found:
+                raise NoDeviceError(NO_DEVICE)
+            self.facts = chip_facts(self._binding, str(found[0]))
             self.vdevice: Any = self._open(options)
 
     def network(self, hef: HefFile, group: str, options: ChipOptions) -> ConfiguredNetwork:
@@ -109,13 +106,6 @@ class Chip:
                     vdevice.release()
             except DeviceError as error:  # one that is lost already
                 _LOG.warning("%s", error)
-
-    def _first_device(self) -> ChipFacts:
-        with self.faults.during("looking for the chip"):
-            found = self._binding.Device.scan()
-        if not found:
-            raise NoDeviceError(NO_DEVICE)
-        return chip_facts(self._binding, str(found[0]))
 
     def _open(self, options: ChipOptions) -> Any:  # noqa: ANN401
         if not hasattr(self._binding.VDevice, "create_infer_model"):

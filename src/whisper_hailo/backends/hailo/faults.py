@@ -161,16 +161,13 @@ class Faults:
                 f"the Hailo chip {_DID.get(status, 'went away')} while {what} ({status}); {again}"
                 "check its power and cooling, and `dmesg | grep -i hailo`"
             )
-        if running and status == "HAILO_INVALID_OPERATION" and self._is_blind():
+        knows = self.has_run or np.__version__.startswith("1.") or knows_numpy_2(self._version())
+        if running and status == "HAILO_INVALID_OPERATION" and not knows:
             return BindingMismatchError(
                 f"HailoRT {self._version()} takes arrays of NumPy {np.__version__} for empty; "
                 f"{OLDER_NUMPY}"
             )
         return self._other(error, status, what)
-
-    def _is_blind(self) -> bool:
-        blind = not np.__version__.startswith("1.") and not knows_numpy_2(self._version())
-        return blind and not self.has_run
 
     def _other(self, error: BaseException, status: str, what: str) -> DeviceError:
         if status == "HAILO_TIMEOUT":

@@ -88,25 +88,16 @@ class KnownHefs:
         """Web address that `files` are below."""
         return RELEASES if self.release else EXAMPLES
 
-    @property
-    def assets(self) -> tuple[str, str]:
-        """File names of the arrays that the host of a pair's decoder needs."""
-        return f"token_embedding_weight_{self.variant}.npy", f"onnx_add_input_{self.variant}.npy"
-
     def files(self) -> dict[str, str]:
         """Return path below `folder` to path below `place`."""
         if self.release:
             return {self.encoder: f"v{self.release}/blob/{self.encoder}"}
         hefs = f"{_HEFS}/{_FOLDERS[self.arch]}"
-        inner = f"{self.variant}/decoder_tokenization"
-        return {
-            self.encoder: f"{hefs}/{self.encoder}",
-            self.decoder: f"{hefs}/{self.decoder}",
-            **{
-                f"decoder_assets/{inner}/{name}": f"{_ASSETS}/{inner}/{name}"
-                for name in self.assets
-            },
-        }
+        files = {name: f"{hefs}/{name}" for name in (self.encoder, self.decoder)}
+        for kind in ("token_embedding_weight", "onnx_add_input"):
+            array = f"{self.variant}/decoder_tokenization/{kind}_{self.variant}.npy"
+            files[f"decoder_assets/{array}"] = f"{_ASSETS}/{array}"
+        return files
 
 
 PAIRS: Final = (

@@ -71,12 +71,7 @@ def read_speech_config(hef: HefFile) -> SpeechConfig | None:
 
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
-    """An encoder: mel in, features out.
-
-    Attributes:
-        input: name of its input, `(1, n_frames, n_mels)` on the chip.
-        output: name of its output, `(1, n_positions, d_model)`.
-    """
+    """An encoder: `input` is `(1, n_frames, n_mels)`, `output` `(1, n_positions, d_model)`."""
 
     group: str
     input: str
@@ -212,16 +207,10 @@ def _decoder(group: HefGroup, arch: str) -> DecoderShape | None:
     )
     if not outputs:
         return None
-    ours = _OURS.search(group.name) is not None
+    on_host = _OURS.search(group.name) is not None or arch.startswith("hailo8")
+    names = group.name, features.name, embeddings.name
     return DecoderShape(
-        group=group.name,
-        features=features.name,
-        embeddings=embeddings.name,
-        n_positions=n_positions,
-        length=length,
-        d_model=d_model,
-        positions=HOST if ours or arch.startswith("hailo8") else CHIP,
-        outputs=outputs,
+        *names, n_positions, length, d_model, positions=HOST if on_host else CHIP, outputs=outputs
     )
 
 

@@ -28,10 +28,7 @@ SOON_MS: Final = 1000
 class BufferSlot:
     """Buffers of one run, bound once and used again and again.
 
-    Attributes:
-        bindings: the binding's own object for them.
-        inputs: name to array, float32, C-contiguous, in the network's shapes.
-        outputs: all of the network's, unread ones too.
+    Arrays are float32, C-contiguous, in the network's shapes; `outputs` has the unread ones, too.
     """
 
     bindings: Any
@@ -152,7 +149,11 @@ class ConfiguredNetwork:
 
         Each float32 input has as many elements as the network's; inputs are copied.
         """
-        self._enter()
+        if not self.places.acquire(timeout=self._options.timeout_s):
+            raise DeviceTimeoutError(
+                f"the Hailo chip took no more work for {self._options.timeout_s:g} s; it is "
+                "overloaded or hangs: see whisper-hailo doctor"
+            )
         handed_over = False
         try:
             slot = self._take()
@@ -215,14 +216,6 @@ class ConfiguredNetwork:
     @property
     def _what(self) -> str:
         return f"running {self._hef.path.name}"
-
-    def _enter(self) -> None:
-        """Wait for a place in the chip's queue."""
-        if not self.places.acquire(timeout=self._options.timeout_s):
-            raise DeviceTimeoutError(
-                f"the Hailo chip took no more work for {self._options.timeout_s:g} s; it is "
-                "overloaded or hangs: see whisper-hailo doctor"
-            )
 
     def _still(self) -> Any:  # noqa: ANN401
         """Return the configured model; the lock is held, so that it does not end meanwhile."""

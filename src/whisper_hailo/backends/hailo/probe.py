@@ -36,12 +36,7 @@ PROGRAMS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """A Hailo chip on the bus.
-
-    Attributes:
-        address: such as `0000:01:00.0`.
-        speed_gts: of the link now, in gigatransfers per second; 5 is Gen 2, 8 is Gen 3.
-    """
+    """A Hailo chip on the bus; gigatransfers per second are 5 with Gen 2, 8 with Gen 3."""
 
     address: str
     kind: str
@@ -52,13 +47,7 @@ class PciDevice:
 
 @dataclass(frozen=True, slots=True)
 class Throttling:
-    """Whether the processor runs slower than it could.
-
-    Attributes:
-        now: what holds it back at this moment.
-        cpu_c: temperature in degrees Celsius, where it is known.
-        known: whether the machine says anything at all.
-    """
+    """What holds the processor back, now and before; `known`: the machine says anything at all."""
 
     now: tuple[str, ...]
     before: tuple[str, ...]
@@ -73,15 +62,9 @@ def pci_devices(root: Path = ROOT) -> list[PciDevice]:
         if _text(folder / "vendor") != _VENDOR:
             continue
         kind = _CHIPS.get(_text(folder / "device"), f"Hailo device {_text(folder / 'device')}")
-        found.append(
-            PciDevice(
-                address=folder.name,
-                kind=kind,
-                speed_gts=_speed(folder / "current_link_speed"),
-                width=_text(folder / "current_link_width"),
-                best_gts=_speed(folder / "max_link_speed"),
-            )
-        )
+        speed, best = _speed(folder / "current_link_speed"), _speed(folder / "max_link_speed")
+        width = _text(folder / "current_link_width")
+        found.append(PciDevice(folder.name, kind, speed, width, best))
     return found
 
 
@@ -149,9 +132,10 @@ def throttling(root: Path = ROOT) -> Throttling:
     cpu_c = _cpu_temperature(root)
     bits = _throttled_bits(root)
     if bits is not None:
-        now = tuple(text for bit, text in _THROTTLED_BITS.items() if bits >> bit & 1)
-        shifted = bits >> _SINCE_BOOT
-        before = tuple(text for bit, text in _THROTTLED_BITS.items() if shifted >> bit & 1)
+        now, before = (
+            tuple(text for bit, text in _THROTTLED_BITS.items() if shifted >> bit & 1)
+            for shifted in (bits, bits >> _SINCE_BOOT)
+        )
         return Throttling(now, before, cpu_c, known=True)
     counts = root.glob("sys/devices/system/cpu/cpu*/thermal_throttle/package_throttle_count")
     numbers = [int(text) for path in counts if (text := _text(path)).isdigit()]
