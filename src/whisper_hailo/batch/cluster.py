@@ -159,7 +159,7 @@ def _expect_listener(address: str) -> None:
 
 
 def read_groups(batch: Rows) -> Iterator[Rows]:
-    """Stage: groups to tasks with their audio."""
+    """Read the audio of groups; the first stage."""
     for group in batch["group"]:
         for task in get_reader().tasks(pickle.loads(group)):  # noqa: S301 - of our own driver
             yield {"task": _column(pickle.dumps(task))}

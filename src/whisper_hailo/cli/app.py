@@ -71,7 +71,7 @@ class Program(click.Group):
     """All commands; each is imported when it is needed, which saves a Raspberry Pi a second."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        added = added_commands()
+        added = find_added_commands()
         here = [name for name in OWN if name not in TOOLS or name in added]
         return [*here, *(name for name in added if name not in OWN)]
 
@@ -103,7 +103,7 @@ def load_command(name: str) -> Command | None:
 
 
 @cache
-def added_commands() -> dict[str, tuple[str, str]]:
+def find_added_commands() -> dict[str, tuple[str, str]]:
     """Return modules and functions of the commands that other packages add."""
     from importlib.metadata import entry_points  # a third of the start of a quick command
 
@@ -115,7 +115,7 @@ def _place(name: str) -> tuple[str, str] | None:
     if name in OWN and name not in TOOLS:
         function = name.replace("-", "_")
         return _MODULES.get(name, f"whisper_hailo.cli.commands.{function}"), function
-    place = added_commands().get(name)
+    place = find_added_commands().get(name)
     if place is None and name in TOOLS:
         raise OptionError(
             f"{name} needs whisper-hailo-tools, which is not installed: {tools_to_add()}"
@@ -209,7 +209,7 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
         if os.path.exists(named):
             typed = shlex.join([PROGRAM, "transcribe", *arguments])
             return f"{display_path(named)} is no command; to make text of it, type: {typed}"
-        similar = get_close_matches(named, [*OWN, *added_commands()], 1)
+        similar = get_close_matches(named, [*OWN, *find_added_commands()], 1)
         hint = f" Did you mean {similar[0]!r}?" if similar else ""
         return f"No such command {named!r}.{hint}"
     of_group = error.ctx is not None and error.ctx.parent is None

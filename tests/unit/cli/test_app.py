@@ -38,7 +38,7 @@ def test_all_commands_are_listed() -> None:
 @pytest.fixture
 def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment that has the program alone."""
-    monkeypatch.setattr("whisper_hailo.cli.app.added_commands", dict)
+    monkeypatch.setattr("whisper_hailo.cli.app.find_added_commands", dict)
     load_command.cache_clear()
 
 

@@ -42,16 +42,16 @@ _DIE_S: Final = 1.0
 
 def chips(timeout_s: float = ANSWER_S) -> list[ChipFacts]:
     """Return every chip that the binding sees, without opening one for inference."""
-    found = ask(["look"], timeout_s, "looking for chips")
+    found = run_isolated(["look"], timeout_s, "looking for chips")
     return [ChipFacts(**facts) for facts in found]
 
 
 def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
     """Run the first network of a HEF once, on zeros."""
-    ask(["run", str(path)], timeout_s, f"running {path.name}")
+    run_isolated(["run", str(path)], timeout_s, f"running {path.name}")
 
 
-def ask(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
+def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
     """Run a task in a process of its own; return its result, or raise its error."""
     command = [sys.executable, "-P", "-m", _MODULE, *words]
     with _in_memory("answer") as out, _in_memory("log") as log:
@@ -119,7 +119,7 @@ def _last_line(file: IO[bytes]) -> str:
     return "".join(file.read().decode(errors="replace").splitlines()[-1:])
 
 
-def answer(task: str, *words: str) -> None:
+def run_task(task: str, *words: str) -> None:
     """Run a task in the other process and print its result."""
     threading.Thread(target=exit_with, args=(os.getppid(),), daemon=True).start()
     try:
@@ -156,4 +156,4 @@ TASKS: Final[dict[str, Callable[..., Any]]] = {"look": _look, "run": _run}
 
 
 if __name__ == "__main__":
-    answer(*sys.argv[1:])
+    run_task(*sys.argv[1:])

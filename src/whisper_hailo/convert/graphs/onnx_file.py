@@ -167,7 +167,7 @@ def _write_weight(item: Initializer, file: HashedFile) -> None:
 
 
 def encode_varint(value: int) -> bytes:
-    """Protobuf's variable-length integer: seven bits a byte, lowest first."""
+    """Encode protobuf's variable-length integer: seven bits a byte, lowest first."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

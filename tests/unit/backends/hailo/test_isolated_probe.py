@@ -99,7 +99,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(words: list[str], _timeout_s: float, _what: str) -> Any:
         return isolated_probe.TASKS[words[0]](*words[1:])
 
-    monkeypatch.setattr(isolated_probe, "ask", ask)
+    monkeypatch.setattr(isolated_probe, "run_isolated", ask)
 
 
 @pytest.mark.usefixtures("here")
@@ -181,7 +181,7 @@ def process(monkeypatch: pytest.MonkeyPatch) -> type[Process]:
 
 def test_the_last_line_is_the_answer(process: type[Process]) -> None:
     process.said = b"a library's\n" + json.dumps({"result": [1, "\xe4"]}).encode()
-    assert isolated_probe.ask(["one", "two"], 1.0, "asking") == [1, "\xe4"]
+    assert isolated_probe.run_isolated(["one", "two"], 1.0, "asking") == [1, "\xe4"]
     one = process.made
     assert one.command[1:] == ["-P", "-m", isolated_probe.__name__, "one", "two"]
     assert one.named["stdin"] == subprocess.DEVNULL
@@ -192,7 +192,7 @@ def test_the_last_line_is_the_answer(process: type[Process]) -> None:
 def test_an_error_of_the_task_is_raised(process: type[Process]) -> None:
     process.said = json.dumps({"kind": "AudioError", "message": "bad"}).encode()
     with pytest.raises(AudioError, match=r"^bad$"):
-        isolated_probe.ask([], 1.0, "asking")
+        isolated_probe.run_isolated([], 1.0, "asking")
 
 
 def test_a_process_without_an_answer_died(process: type[Process]) -> None:
@@ -205,14 +205,14 @@ def test_a_process_without_an_answer_died(process: type[Process]) -> None:
         with pytest.raises(
             DeviceError, match=rf"ended its process while asking \(code -11, {told}"
         ):
-            isolated_probe.ask([], 1.0, "asking")
+            isolated_probe.run_isolated([], 1.0, "asking")
 
 
 @pytest.mark.parametrize(("hangs", "did"), [(2, ["kill", 1.0]), (3, ["kill", 1.0])])
 def test_a_process_that_hangs_is_ended(process: type[Process], hangs: int, did: list[Any]) -> None:
     process.hangs = hangs
     with pytest.raises(DeviceTimeoutError, match="asking did not end within 1e-09 s"):
-        isolated_probe.ask([], 1e-9, "asking")
+        isolated_probe.run_isolated([], 1e-9, "asking")
     assert process.made.did[-2:] == did
 
 
@@ -310,10 +310,10 @@ def test_the_other_side_prints_the_result_or_an_error_of_ours(
         (("fail",), {"kind": "OptionError", "message": "no"}),
     ):
         sys.stdout.write("a library's, without an end")
-        isolated_probe.answer("look", *words)
+        isolated_probe.run_task("look", *words)
         assert json.loads(capsys.readouterr().out.splitlines()[-1]) == said
     with pytest.raises(KeyError):
-        isolated_probe.answer("look", "crash")
+        isolated_probe.run_task("look", "crash")
     assert starter[0]["args"] == (os.getppid(),)
     assert starter[0]["daemon"] is True  # it keeps nobody from ending
     assert starter[1] == "start"
