@@ -124,7 +124,7 @@ def test_the_tools_wheel_has_the_tools_alone() -> None:
     with zipfile.ZipFile(tools()) as file:
         names = file.namelist()
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"whisper_hailo_tools"}
-    assert {"whisper_hailo_tools/compile.py", "whisper_hailo_tools/cli/compile.py"} <= {*names}
+    assert {"whisper_hailo_tools/compile.py", "whisper_hailo_tools/commands.py"} <= {*names}
     assert [name for name in names if "__pycache__" in name or name.endswith(".toml")] == []
 
 

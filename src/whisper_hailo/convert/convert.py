@@ -9,11 +9,17 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from whisper_hailo.audio.log_mel import log_mel
+from whisper_hailo.backends.onnx import OnnxEncoder
+from whisper_hailo.backends.session import open_graph, running
+from whisper_hailo.backends.silence import bundled_clips, measure_silence_keys, save_silence_keys
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import INDEX_FILE, alignment_heads
 from whisper_hailo.checkpoint.tokens import read_special_tokens, write_tokenizer
@@ -22,9 +28,9 @@ from whisper_hailo.convert.graphs.decoder import decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.graphs.products import Arithmetic
+from whisper_hailo.convert.graphs.smoothing import PEAK_SUFFIX, Peaks
 from whisper_hailo.convert.hailo.pieces import FixedSizes, fixed_sizes
 from whisper_hailo.convert.hailo.write import Job, hailo_forms
-from whisper_hailo.convert.measure import measure_peaks, write_silence_keys
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError, display_path
 from whisper_hailo.core.files import (
@@ -48,6 +54,7 @@ from whisper_hailo.core.spec import (
     ModelSpec,
 )
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
+from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 logger = logging.getLogger(__name__)
@@ -300,3 +307,39 @@ def _replace(work: Path, out: Path, checkpoint: Path) -> None:
 def _scratch_prefix(out: Path) -> str:
     """Begins the name of every temporary directory beside `out`."""
     return f".{out.name[:60]}.writing."
+
+
+_PEAKS_FILE = "peaks.onnx"
+
+
+def write_silence_keys(work: Path, spec: ModelSpec, path: Path) -> None:
+    """Measure the silence keys with the encoder of a model directory and write them."""
+    with OnnxEncoder(work, spec) as encoder:
+        save_silence_keys(measure_silence_keys(encoder), path)
+
+
+def measure_peaks(checkpoint: Checkpoint, work: Path) -> Peaks:
+    """Run the encoder in float32 and note the largest magnitudes of what its products read.
+
+    Args:
+        checkpoint: whose encoder.
+        work: folder for the graph, which is removed again.
+    """
+    peaks: dict[str, FloatArray] = {}
+    with ExitStack() as stack:
+        written = write_graph(encoder_graph(checkpoint, shows_peaks=True), work / _PEAKS_FILE)
+        for name in written:
+            stack.callback((work / name).unlink)
+        session = open_graph(work / _PEAKS_FILE, _PEAKS_FILE, threads=0)
+        names = [out.name for out in session.get_outputs() if out.name.endswith(PEAK_SUFFIX)]
+        dims = checkpoint.config.dims
+        longest = round(dims.max_window_s * FRAMES_PER_SECOND)
+        for clip in bundled_clips():
+            mel = log_mel(clip, dims.n_mels)[np.newaxis, :, :longest]
+            mel = mel[..., : mel.shape[-1] // FRAMES_PER_POSITION * FRAMES_PER_POSITION]
+            with running(_PEAKS_FILE):
+                found = session.run(names, {"mel": mel})
+            for name, values in zip(names, found, strict=True):
+                key = name.removesuffix(PEAK_SUFFIX)
+                peaks[key] = np.maximum(peaks.get(key, np.float32(0)), values)
+    return peaks

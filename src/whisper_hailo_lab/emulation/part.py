@@ -15,9 +15,14 @@ from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo_lab.documents.emulation import LABELS, RESULT
 from whisper_hailo_lab.report.canvas import BLUE, GREEN, GREY, RED, bars, draw_chart
 from whisper_hailo_tools.calibrate.make import calibrate
-from whisper_hailo_tools.emulate.make import WindowFile, generated_script, load_form
+from whisper_hailo_tools.emulate.make import (
+    Noise,
+    WindowFile,
+    generated_script,
+    load_form,
+    measure_noise,
+)
 from whisper_hailo_tools.emulate.network import EmulatedNetwork, read_network
-from whisper_hailo_tools.emulate.noise import Noise, measure_noise
 from whisper_hailo_tools.emulate.rewrite import emulated, plan_of_script, preset
 from whisper_hailo_tools.emulate.statistics import LayerStatistics, collect
 from whisper_hailo_tools.options import CalibrationOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,15 +30,94 @@ from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.make import calibrate
 from whisper_hailo_tools.compile import as_program_error
+from whisper_hailo_tools.difference import DifferenceTally
 from whisper_hailo_tools.emulate.network import EmulatedNetwork, read_network
-from whisper_hailo_tools.emulate.noise import LayerNoise, Noise, measure_noise
-from whisper_hailo_tools.emulate.rewrite import PrecisionPlan, emulated, plan_of_script, preset
-from whisper_hailo_tools.emulate.statistics import Feeds, collect
+from whisper_hailo_tools.emulate.rewrite import (
+    EXACT,
+    ROUNDED,
+    PrecisionPlan,
+    emulated,
+    plan_of_script,
+    preset,
+)
+from whisper_hailo_tools.emulate.statistics import Feeds, Probe, collect
 from whisper_hailo_tools.hef_build.job import BuildError, BuildJob
 from whisper_hailo_tools.hef_build.model_script import model_script
 from whisper_hailo_tools.hef_build.model_script import read_network as read_description
 from whisper_hailo_tools.hef_build.recipe import default_windows, size_of
 from whisper_hailo_tools.options import SCRIPT, CalibrationOptions, EmulateOptions
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNoise:
+    """Noise of what one layer gives, that of all layers before it included."""
+
+    layer: str
+    tensor: str
+    snr_db: float
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Noise of an emulation."""
+
+    layers: tuple[LayerNoise, ...]
+    outputs: tuple[LayerNoise, ...]
+    n_windows: int = 0
+
+
+def measure_noise(
+    exact: ModelProto,
+    rounded: ModelProto,
+    network: EmulatedNetwork,
+    windows: Iterable[Feeds],
+    *,
+    tensors: Collection[str] | None = None,
+    threads: int = 0,
+) -> Noise:
+    """Run both graphs over the same windows and compare the tensors between layers.
+
+    `exact` is the Hailo form, `rounded` what `emulated` made of it, `windows` what enters the chip:
+    others than those of the statistics. Nothing behind the last of `tensors` is computed; `None`
+    takes all.
+    """
+    inputs = {value.name for value in rounded.graph.input}
+    fed = {name: name if name in inputs else name + EXACT for name in network.entries}
+    compared = tuple(n for n in network.tensors if tensors is None or n in tensors)
+    wanted = {name: name + ROUNDED if name in inputs else name for name in compared}
+    found = {name: DifferenceTally() for name in compared}
+    n_windows = 0
+    with (
+        Probe(exact, network.entries, compared, threads) as truth,
+        Probe(rounded, tuple(fed.values()), tuple(wanted.values()), threads) as emulation,
+    ):
+        for feeds in windows:
+            true = truth.run(feeds)
+            got = emulation.run({fed[name]: array for name, array in feeds.items()})
+            for name, difference in found.items():
+                difference.add(got[wanted[name]], true[name])
+            n_windows += 1
+    if n_windows == 0:
+        raise ModelError("there are no windows to measure the noise on; give more speech")
+    return _noise(network, found, n_windows)
+
+
+def _noise(network: EmulatedNetwork, found: dict[str, DifferenceTally], n_windows: int) -> Noise:
+    layers, outputs = [], []
+    for layer in network.layers:
+        compared = (tensor for tensor in layer.gives if tensor in found)
+        layers += [_entry(layer.name, tensor, found[tensor]) for tensor in compared]
+        if layer.kind == "output_layer":
+            origin = layer.slots[0].origin
+            if origin in found:
+                outputs.append(_entry(layer.name, origin, found[origin]))
+    return Noise(tuple(layers), tuple(outputs), n_windows)
+
+
+def _entry(layer: str, tensor: str, tally: DifferenceTally) -> LayerNoise:
+    found = tally.difference()
+    return LayerNoise(layer, tensor, found.snr_db, found.cosine)
 
 
 class WindowFile:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.tools.emulate import graphs
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo_tools.emulate.make import measure_noise
 from whisper_hailo_tools.emulate.network import read_network
-from whisper_hailo_tools.emulate.noise import measure_noise
 from whisper_hailo_tools.emulate.rewrite import PrecisionPlan, emulated
 from whisper_hailo_tools.emulate.statistics import collect, scale_of
 

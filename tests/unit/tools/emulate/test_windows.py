@@ -23,8 +23,7 @@ from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.emulate import make
-from whisper_hailo_tools.emulate.make import WindowFile, emulate_part
-from whisper_hailo_tools.emulate.noise import Noise
+from whisper_hailo_tools.emulate.make import Noise, WindowFile, emulate_part
 from whisper_hailo_tools.options import EmulateOptions
 
 RNG = np.random.default_rng(0)

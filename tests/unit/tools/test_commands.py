@@ -17,8 +17,7 @@ from whisper_hailo_tools.check.graph import Section
 from whisper_hailo_tools.check.report import Report, WeightSizes
 from whisper_hailo_tools.check.rules import Finding, Severity
 from whisper_hailo_tools.compile import Hef
-from whisper_hailo_tools.emulate.make import Emulation
-from whisper_hailo_tools.emulate.noise import LayerNoise, Noise
+from whisper_hailo_tools.emulate.make import Emulation, LayerNoise, Noise
 from whisper_hailo_tools.emulate.rewrite import PrecisionPlan
 from whisper_hailo_tools.options import (
     CalibrationOptions,

@@ -1,0 +1,351 @@
+"""The commands for those who build HEFs; `whisper-hailo` finds them by their entry points.
+
+`check` tells what the Hailo compiler will refuse, `calibrate` makes the set that it quantises by,
+`emulate` tells what the chip's bits will cost, `compile` builds a HEF, `validate` compares a
+converted model with its checkpoint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from whisper_hailo.cli.options import Argument
+from whisper_hailo.cli.streams import emit, emit_json
+from whisper_hailo.core.errors import ExitCode, OptionError, display_path
+from whisper_hailo.core.flags import Flag
+from whisper_hailo.core.partial_options import PartialOptions
+from whisper_hailo.core.spec import ARCHES
+from whisper_hailo_tools.options import (
+    CalibrationOptions,
+    CalibrationSet,
+    CompileOptions,
+    EmulateOptions,
+    ValidateOptions,
+)
+
+if TYPE_CHECKING:
+    from whisper_hailo_tools.check.report import Report
+    from whisper_hailo_tools.check.rules import Finding
+    from whisper_hailo_tools.compile import Hef
+    from whisper_hailo_tools.emulate.make import Emulation, LayerNoise
+    from whisper_hailo_tools.validate.stage_checks import FormResult
+    from whisper_hailo_tools.validate.validate import ParityReport
+
+MAX_NAMED = 3
+
+
+def check(
+    graph: Annotated[Path, Argument("ONNX file, from here or from elsewhere.")],
+    arch: Annotated[str, Flag(f"Chip: {', '.join(ARCHES)}.")],
+    start: Annotated[
+        list[str] | None, Flag("Where the compiler starts; may be repeated.", metavar="NODE")
+    ] = None,
+    end: Annotated[
+        list[str] | None, Flag("Where the compiler ends; may be repeated.", metavar="NODE")
+    ] = None,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
+) -> int:
+    """Check an ONNX graph against what is known of the Hailo compiler; exit code 4 if it blocks."""
+    from whisper_hailo_tools.check.report import check_file  # imports onnx: slow
+
+    report = check_file(graph, arch, start or (), end or ())
+    if as_json:
+        emit_json(report.to_dict(), indent=2)
+    else:
+        emit("\n".join(_check_lines(report)) + "\n")
+    return ExitCode.MODEL if report.blocked else ExitCode.OK
+
+
+def _check_lines(report: Report) -> list[str]:
+    section = report.section
+    verdict = "blocked" if report.blocked else "nothing found that blocks"
+    origin = "as model.json says" if report.recorded else "as given, or the whole graph"
+    kinds = _kinds(report.findings)
+    sources = list(dict.fromkeys(group[0].source for group in kinds))
+    lines = [f"{report.path} for {report.arch}: {verdict}"]
+    lines += [_finding(group, 1 + sources.index(group[0].source)) for group in kinds]
+    lines.append(f"from {', '.join(section.starts)} to {', '.join(section.ends)} ({origin})")
+    lines += [
+        f"  {name} {shape}, on the chip {report.chip_inputs[name]}"
+        for name, shape in report.entries.items()
+    ]
+    counts = ", ".join(f"{name} {count}" for name, count in report.operators.items())
+    lines.append(f"{len(section.nodes)} of {report.n_nodes} nodes, opset {report.opset}: {counts}")
+    lines.append(_weights(report))
+    return lines + [f"({number}) {source}" for number, source in enumerate(sources, 1)]
+
+
+def _kinds(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Return findings of one kind together, kinds in the order in which they first occur."""
+    kinds: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault((finding.severity, finding.rule), []).append(finding)
+    return list(kinds.values())
+
+
+def _finding(group: list[Finding], number: int) -> str:
+    """Format all findings of a kind as one line; `number` is that of its source."""
+    head = group[0]
+    named = [_where(finding) for finding in group[:MAX_NAMED]]
+    more = f" and {len(group) - MAX_NAMED} more" if len(group) > MAX_NAMED else ""
+    where = f"{', '.join(named)}{more}: "
+    return f"{head.severity} [{head.rule}] {where}{head.got}; {head.mend} ({number})"
+
+
+def _where(finding: Finding) -> str:
+    if not finding.operator:
+        return finding.node or "graph"
+    return f"{finding.node} ({finding.operator})"
+
+
+def _weights(report: Report) -> str:
+    from whisper_hailo_tools.check.rules import PRECISIONS_BITS
+
+    weights = report.weights
+    sizes = ", ".join(f"{weights.nbytes(bits) / 1e6:.2f} at {bits}" for bits in PRECISIONS_BITS)
+    text = f"{weights.count / 1e6:.2f} million weights; MB by bits: {sizes}"
+    if weights.contexts is None:
+        return text
+    return (
+        f"{text}; contexts: {weights.contexts}, an estimate, scaled by weights from the one known "
+        "build (tiny's encoder on a Hailo-8L: 9)"
+    )
+
+
+def calibrate(
+    model_dir: Annotated[Path, Argument("Model directory made with convert --hailo.")],
+    audio: Annotated[Path, Flag("Folder of recordings of speech.", metavar="DIR")],
+    out: Annotated[Path, Flag("Folder to write the set to.", metavar="DIR")],
+    options: CalibrationOptions,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
+) -> None:
+    """Make the calibration set that the Hailo compiler quantises by; an interrupted one goes on."""
+    from whisper_hailo_tools.calibrate.make import calibrate as make
+
+    result = make(model_dir, audio, out, options)
+    if as_json:
+        facts = asdict(result) | {"path": str(result.path), "manifest": str(result.manifest)}
+        emit_json(facts)
+    else:
+        emit(_describe_set(result) + "\n")
+
+
+def _describe_set(result: CalibrationSet) -> str:
+    text = (
+        f"{result.path}: {result.n_windows} windows of {result.n_files} recordings, "
+        f"{result.n_speakers} speaker{'s' if result.n_speakers != 1 else ''}"
+    )
+    if result.n_windows < result.n_wanted:
+        text += f"; {result.n_wanted} were wanted, give more speech for a better set"
+    if result.skipped:
+        text += f"; {len(result.skipped)} recordings could not be used"
+    return text
+
+
+N_NOISIEST = 5
+
+
+def emulate(
+    model_dir: Annotated[Path, Argument("Model directory made with convert --hailo.")],
+    options: EmulateOptions,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
+) -> None:
+    """Write a graph that computes with the chip's 8 and 16 bits, and say what that costs."""
+    from whisper_hailo_tools.emulate.make import emulate_part
+
+    result = emulate_part(model_dir, options)
+    if as_json:
+        emit_json(_emulation_facts(result))
+    else:
+        emit("\n".join(_emulation_lines(result, options.scales)) + "\n")
+
+
+def _emulation_facts(result: Emulation) -> dict[str, object]:
+    from whisper_hailo_tools.emulate.make import noise_entry
+
+    return {
+        "path": str(result.path),
+        "record": str(result.record),
+        "plan": result.plan.name,
+        "windows": result.n_windows,
+        "noise_windows": result.noise.n_windows,
+        "held_out": result.held_out,
+        "outputs": [noise_entry(entry) for entry in result.noise.outputs],
+        "layers": [noise_entry(entry) for entry in result.noise.layers],
+    }
+
+
+def _emulation_lines(result: Emulation, scales: str) -> list[str]:
+    n_noise = result.noise.n_windows
+    where = f"{n_noise} other windows" if result.held_out else "the same window"
+    lines = [
+        f"{result.path}: plan {result.plan.name}, {scales} scales from {result.n_windows} windows; "
+        f"noise measured on {where}"
+    ]
+    lines += [_noise_line(entry) for entry in result.noise.outputs]
+    noisiest = sorted(result.noise.layers, key=lambda entry: entry.snr_db)[:N_NOISIEST]
+    lines.append("noisiest layers, noise of those before them included:")
+    lines += [_noise_line(entry) for entry in noisiest]
+    lines.append(f"every layer: {result.record}")
+    ignored = dict.fromkeys(command.split("(")[0] for command in result.plan.ignored)
+    if ignored:
+        lines.append(f"commands of the script that are not emulated: {', '.join(ignored)}")
+    return lines
+
+
+def _noise_line(entry: LayerNoise) -> str:
+    return f"  {entry.layer} ({entry.tensor}): SNR {entry.snr_db:.1f} dB, cosine {entry.cosine:.4f}"
+
+
+def compile_hef(
+    model_dir: Annotated[Path, Argument("Model directory made with convert --hailo.")],
+    given: PartialOptions[CompileOptions],
+    bundle: Annotated[
+        Path | None, Flag("Only pack the build, to be run elsewhere.", metavar="ZIP")
+    ] = None,
+    built: Annotated[
+        Path | None, Flag("Only take over what a bundle built: its out folder.", metavar="DIR")
+    ] = None,
+    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
+) -> None:
+    """Build a HEF with the Hailo Dataflow Compiler; an interrupted build goes on."""
+    from whisper_hailo_tools.compile import adopt_hef, compile_part, write_bundle
+
+    if built is not None:
+        if bundle is not None or given.typed.keys() - {"arch", "part"}:
+            raise OptionError("--built takes over a finished build; leave out what it was made by")
+        options = replace(given, typed={**given.typed, "calibration": built}).on()
+        _emit_hef(adopt_hef(model_dir, options.arch, options.part, built), as_json)
+        return
+    if "calibration" not in given.typed:
+        raise OptionError(
+            "--calibration is missing: the compiler quantises by real speech; make a set with: "
+            f"whisper-hailo calibrate {display_path(model_dir)} --audio DIR --out DIR "
+            f"--part {given.typed.get('part', 'PART')}"
+        )
+    options = given.on()
+    if bundle is not None:
+        write_bundle(model_dir, options, bundle)
+        size_mib = bundle.stat().st_size / 2**20
+        if as_json:
+            emit_json({"bundle": str(bundle), "bytes": bundle.stat().st_size})
+        else:
+            emit(
+                f"{bundle}: {size_mib:.1f} MiB. On an x86-64 machine with the Hailo compiler: "
+                f"unzip {bundle.name} -d build && python3 build/build.py; then here, with its "
+                f"folder: whisper-hailo compile {model_dir} --arch {options.arch} "
+                f"--part {options.part} --built build/out\n"
+            )
+        return
+    _emit_hef(compile_part(model_dir, options), as_json)
+
+
+def _emit_hef(hef: Hef, as_json: bool) -> None:
+    if as_json:
+        emit_json({"path": str(hef.path), "recorded": hef.recorded, **asdict(hef.record)})
+    else:
+        emit(_describe_hef(hef) + "\n")
+
+
+def _describe_hef(hef: Hef) -> str:
+    record = hef.record
+    snr = "".join(f", {name} SNR {value:g} dB" for name, value in record.snr_db.items())
+    contexts = f", {record.contexts} contexts" if record.contexts else ""
+    where = "" if hef.recorded else "; it lies outside the model directory, model.json is as it was"
+    return (
+        f"{hef.path}: {record.bytes / 2**20:.1f} MiB for {record.arch}, compiler "
+        f"{record.compiler_version}{contexts}{snr}{where}"
+    )
+
+
+HEADINGS = (
+    "rung",
+    "part",
+    "result",
+    "max",
+    "mean",
+    "cosine",
+    "SNR dB",
+    "PSNR dB",
+    "limit",
+    "tokens",
+)
+
+
+def validate(
+    model_dir: Annotated[Path, Argument("Model directory.")],
+    options: ValidateOptions,
+    out: Annotated[
+        Path | None, Flag("Where to write. [default: the model directory]", metavar="DIR")
+    ] = None,
+    as_json: Annotated[bool, Flag("Print parity.json instead.", name="--json")] = False,
+) -> int:
+    """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
+    from whisper_hailo.core.files import require_writable_folder
+    from whisper_hailo_tools.validate.validate import validate as run
+    from whisper_hailo_tools.validate.validate import write_report
+
+    if out is not None or model_dir.is_dir():
+        require_writable_folder(out or model_dir, "give --out DIR")
+    report = run(model_dir, options)
+    files = write_report(report, out or model_dir)
+    if as_json:
+        emit_json(report.to_dict(), indent=1)
+    else:
+        emit("\n".join(_parity_lines(report)) + f"\n{files[0]}, {files[1]}\n")
+    return ExitCode.OK if report.passed else ExitCode.MODEL
+
+
+def _parity_lines(report: ParityReport) -> Iterator[str]:
+    verdict = "passed" if report.passed else "FAILED"
+    yield (
+        f"{report.model}: {verdict}; {len(report.used)} windows of {report.window_s:g} s, "
+        f"against {report.reference}"
+    )
+    rows = [HEADINGS, *(_parity_row(result) for result in report.results)]
+    widths = [
+        max(map(len, column)) for column in zip(*(row for row in rows if len(row) > 3), strict=True)
+    ]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        yield "  ".join(cells).rstrip()
+    for result in report.results:
+        yield from _parity_notes(result)
+
+
+def _parity_row(result: FormResult) -> tuple[str, ...]:
+    found, limit, tokens = result.found, result.limit, result.tokens
+    if found is None or limit is None:
+        return result.kind, result.part, f"{result.status}: {result.graph}"
+    agreed = "" if tokens is None else f"{tokens.same} of {tokens.of}"
+    return (
+        result.kind,
+        result.part,
+        result.status,
+        f"{found.max_abs:.2g}",
+        f"{found.mean_abs:.2g}",
+        f"{found.cosine:.6f}",
+        _decibels(found.snr_db),
+        _decibels(found.psnr_db),
+        limit.text,
+        agreed,
+    )
+
+
+def _parity_notes(result: FormResult) -> Iterator[str]:
+    """Yield where a failed form loses most."""
+    fall = result.steepest_fall
+    if result.status == "failed" and fall is not None:
+        before, after = fall
+        yield (
+            f"{result.kind} {result.part}: SNR falls most from {before.name} "
+            f"({_decibels(before.snr_db)} dB) to {after.name} ({_decibels(after.snr_db)} dB)"
+        )
+
+
+def _decibels(value: float) -> str:
+    return "equal" if value == math.inf else f"{value:.1f}"
