@@ -25,14 +25,15 @@ def nano(shared: Path) -> Path:
     return made_once(shared / "nano", lambda out: write_packed_checkpoint("nano", out))
 
 
+@pytest.mark.parametrize("recording", [DEMO, GERMAN])
 @pytest.mark.parametrize(
     "words",
     [(), ("--timestamps",), ("--quantize", "int4"), ("--quantize", "none", "--word-timestamps")],
 )
 def test_the_output_is_that_of_the_model_alone(
-    whisper_hailo: Command, nano: Path, words: tuple[str, ...]
+    whisper_hailo: Command, nano: Path, words: tuple[str, ...], recording: Path
 ) -> None:
-    asked = ("transcribe", "-m", "micro", DEMO, GERMAN, "--format", "srt", *words)
+    asked = ("transcribe", "-m", "micro", recording, "--format", "srt", *words)
     plain = whisper_hailo(*asked, "--batch-size", "1")
     helped = whisper_hailo(*asked, "--draft-model", nano, "--batch-size", "1", env=AHEAD)
     assert helped.returncode == 0, helped.stderr
