@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -192,6 +193,11 @@ class DecoderEngine:
             segments = [part for segment in segments for part in split_into_sentences(segment)]
         return replace(result, segments=tuple(segments))
 
+    @cached_property
+    def _detector(self) -> SileroDetector:
+        """Silero's detector, loaded for the first words."""
+        return SileroDetector()
+
     def _aligned(
         self, state: DecoderState, row: int, request: WindowRequest, result: WindowResult
     ) -> list[Segment]:
@@ -200,7 +206,7 @@ class DecoderEngine:
         text = [t for segment in result.segments for t in segment.tokens if t < eot]
         words = self._align(state, row, text, result)
         if self._options.words and not request.window.is_sought:
-            words = trim_pauses(words, request.window.audio, SileroDetector())
+            words = trim_pauses(words, request.window.audio, self._detector)
         return words_into_segments(
             result.segments,
             words,
