@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
@@ -50,16 +50,14 @@ class HailoForm:
 
     def __post_init__(self) -> None:
         """Refuse parts and sizes that no graph for a chip has."""
-        axes = [axis for shape in self._shapes() for axis in shape]
-        sizes = [self.window_s, self.opset, *axes, *([] if self.length is None else [self.length])]
+        shapes = (*self.inputs.values(), *self.outputs.values(), *self.chip_inputs)
+        length = 1 if self.length is None else self.length
+        sizes = [self.window_s, self.opset, length, *(axis for shape in shapes for axis in shape)]
         if self.part not in PARTS or not all(1 <= size <= LARGEST_SIZE for size in sizes):
             raise ModelError(
                 f"{display_path(self.file)} is part {self.part[:20]!r} with sizes {min(sizes)} to "
                 f"{max(sizes)}, expected {' or '.join(PARTS)} with sizes from 1 to {LARGEST_SIZE}"
             )
-
-    def _shapes(self) -> tuple[tuple[int, ...], ...]:
-        return (*self.inputs.values(), *self.outputs.values(), *self.chip_inputs)
 
     @property
     def emulated_file(self) -> str:
@@ -186,12 +184,7 @@ PARITY_FILES = ("parity.json", "parity.svg")
 """Reports of `validate`, which a new conversion removes."""
 
 SPEC_VERSION = 9
-READABLE_VERSIONS = (6, 7, 8, 9)
-"""Before 9 keys and values of the audio in 8 bits had a sign. Version 7 lacks `pairs_fit`, version
-6 also float16. Before 6 decoder graphs took no self-attention bias longer than the text."""
-_SIGNLESS_SINCE = 9
-_SINCE = {"half": 7, "pairs_fit": 8}
-"""Version that introduced each such entry."""
+"""Raised when graphs or entries change so that this program could misread earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,19 +215,9 @@ class SpecialTokens:
 
     def ids(self) -> tuple[int, ...]:
         """Return all ids, unordered."""
-        single = (
-            self.sot,
-            self.eot,
-            self.transcribe,
-            self.translate,
-            self.sot_lm,
-            self.sot_prev,
-            self.no_speech,
-            self.no_timestamps,
-            self.timestamp_begin,
-        )
+        single = (getattr(self, field.name) for field in fields(self))
         listed = (*self.languages.values(), *self.suppress, *self.begin_suppress)
-        return (*(token for token in single if token is not None), *listed)
+        return (*(token for token in single if isinstance(token, int)), *listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,28 +338,18 @@ class ModelSpec:
         try:
             raw = parse_json(text)
             version = decode(_Versioned, raw, SPEC_FILE).version
-            if version not in READABLE_VERSIONS:
+            if version != SPEC_VERSION:
                 raise ModelError(
-                    f"it has format version {version}, this program reads "
-                    f"{' and '.join(map(str, READABLE_VERSIONS))}; convert the checkpoint again"
+                    f"it has format version {version}, this program reads {SPEC_VERSION}; "
+                    "convert the checkpoint again"
                 )
-            own = {name for name, since in _SINCE.items() if version >= since}
-            missing = next((name for name in own if name not in raw), None)
-            if missing is not None:
-                raise MismatchError(f"{missing} is missing")
-            spec = decode(cls, {k: v for k, v in raw.items() if k in own or k not in _SINCE})
+            return decode(cls, raw)
         except MismatchError as error:
             raise ModelError(
                 f"{where} is not a model description ({error}); convert the checkpoint again"
             ) from error
         except ModelError as error:
             raise ModelError(f"{where}: {error}") from error
-        if version < _SIGNLESS_SINCE and spec.audio_in_codes:
-            raise ModelError(
-                f"{where}: it has a quantised decoder of format version {version}, expected "
-                f"{SPEC_VERSION}; convert the checkpoint again"
-            )
-        return spec
 
     @classmethod
     def load(cls, directory: Path) -> ModelSpec:
