@@ -54,15 +54,6 @@ _TAG: Final = re.compile(r"([a-z]{2,3})(-[a-z0-9]{1,8})*")
 """A BCP 47 tag: a language, then script, region and so on."""
 
 
-def _names() -> dict[str, str]:
-    """Return codes by the names of languages, in lower case."""
-    names: dict[str, str] = {}
-    for entry in " ".join(_CODES.split()).split("; "):
-        code, listed = entry.split(" ", 1)
-        names |= {name.casefold(): code for name in listed.split(", ")}
-    return names
-
-
 def _letters(name: str) -> str:
     """Strip accents and marks, which not every keyboard has."""
     letters = (
@@ -77,7 +68,11 @@ def _by_letters() -> dict[str, str]:
     return {_letters(name): code for name, code in CODES_BY_NAME.items()}
 
 
-CODES_BY_NAME: Final = _names()
+CODES_BY_NAME: Final = {
+    name.casefold(): code
+    for code, listed in (entry.split(" ", 1) for entry in " ".join(_CODES.split()).split("; "))
+    for name in listed.split(", ")
+}
 """Codes of Whisper's languages by their names, in lower case."""
 
 KNOWN_LANGUAGES: Final = frozenset(CODES_BY_NAME.values())

@@ -122,7 +122,6 @@ class Closeable(Protocol):
 
     def open(self) -> Self:
         """Load the artefacts; raises `ModelError` when they are missing or broken."""
-        ...
 
     def close(self) -> None: ...
 
@@ -140,12 +139,10 @@ class Encoder(Closeable, Protocol):
     @property
     def name(self) -> str:
         """Short name for results, such as `onnx-fp32`."""
-        ...
 
     @property
     def n_frames(self) -> int | None:
         """The only number of log-mel frames of a fixed graph; `None`: any even one."""
-        ...
 
     def encode(self, mel: FloatArray) -> FloatArray:
         """Encode log-mel windows.
@@ -159,7 +156,6 @@ class Encoder(Closeable, Protocol):
         Raises:
             ShapeError: the window does not fit this encoder.
         """
-        ...
 
 
 class Encoding(Protocol):
@@ -168,11 +164,9 @@ class Encoding(Protocol):
     @property
     def took_ms(self) -> float:
         """Time on the device, once the result is there."""
-        ...
 
     def result(self) -> FloatArray:
         """Wait for the audio features, or raise the error; to be called once."""
-        ...
 
 
 @runtime_checkable
@@ -181,7 +175,6 @@ class AsyncEncoder(Encoder, Protocol):
 
     def encode_async(self, mel: FloatArray) -> Encoding:
         """Start encoding; `mel` may not be changed until the result is there."""
-        ...
 
 
 class Decoder(Closeable, Protocol[StateT]):
@@ -193,7 +186,6 @@ class Decoder(Closeable, Protocol[StateT]):
     @property
     def name(self) -> str:
         """Short name for results, such as `cached-int8`."""
-        ...
 
     @property
     def limits(self) -> Limits: ...
@@ -201,7 +193,6 @@ class Decoder(Closeable, Protocol[StateT]):
     @property
     def silence_keys(self) -> SilenceKeys | None:
         """The encoder's output for silence; `None` pads with zero rows."""
-        ...
 
     def start(
         self,
@@ -219,7 +210,6 @@ class Decoder(Closeable, Protocol[StateT]):
         Raises:
             ShapeError: the features do not fit this decoder.
         """
-        ...
 
     def step(
         self,
@@ -243,22 +233,18 @@ class Decoder(Closeable, Protocol[StateT]):
         Raises:
             ShapeError: more tokens than the text context holds.
         """
-        ...
 
     def batch_size(self, state: StateT) -> int:
         """Return the number of rows of a state."""
-        ...
 
     def select(self, state: StateT, rows: IntArray) -> StateT:
         """Return the state of rows `(n,)` int64, in that order, repeats allowed (beams)."""
-        ...
 
     def rewind(self, state: StateT, n_tokens: int) -> StateT:
         """Return the state cut back to its first `n_tokens` cached tokens (rejected drafts).
 
         The given state, and those between the two, may not be used again.
         """
-        ...
 
 
 AnyDecoder: TypeAlias = Decoder[Any]

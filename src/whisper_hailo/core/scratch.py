@@ -73,22 +73,18 @@ def sweep(folder: Path, prefix: str, keep: Callable[[Path], bool] | None = None)
     with suppress(OSError):
         left = [Path(entry) for entry in os.scandir(folder) if entry.name.startswith(prefix)]
         for path in left:
-            if keep is None or not keep(path):
-                _remove_if_left(path)
+            with suppress(OSError), ExitStack() as opened:
+                if keep is None or not keep(path):
+                    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                    opened.callback(os.close, descriptor)
+                    if _lock(descriptor):
+                        _remove(path)
 
 
 @cache
 def sweep_once(folder: Path) -> None:
     """Sweep once per folder: it may have a thousand files, each written through a scratch file."""
     sweep(folder, PREFIX)
-
-
-def _remove_if_left(path: Path) -> None:
-    with suppress(OSError), ExitStack() as opened:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        opened.callback(os.close, descriptor)
-        if _lock(descriptor):
-            _remove(path)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Protocol, Self
 
 import numpy as np
@@ -70,16 +69,11 @@ class _RetriedOutput(Closing):
             self._wait.succeed()
         return True
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         try:
             self.close()
         except OutputError as error:
-            if exc is None:
+            if exc_info[1] is None:
                 raise
             logger.warning("%s", error)
 
