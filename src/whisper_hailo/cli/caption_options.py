@@ -213,10 +213,10 @@ class ShowOptions:
     def expect_subtitles(self, layout: PartialOptions[Layout]) -> None:
         """Refuse the layout of subtitles where there are none."""
         written = any(path.suffix.lower() in (".srt", ".vtt") for path in self.output)
-        if layout.typed and not (written or self.web):
+        if layout.typed and not written:
             raise OptionError(
-                "--max-line-width and --max-line-count go with --output of .srt or .vtt, or --web, "
-                "and have no effect here; leave them out"
+                "--max-line-width and --max-line-count go with --output of .srt or .vtt, and have "
+                "no effect here; leave them out"
             )
 
     def replacements(self) -> Replacements:

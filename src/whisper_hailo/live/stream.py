@@ -107,7 +107,6 @@ class CaptionStream:
         alive: called at least each `LOOK_S`, except while computing.
 
     Attributes:
-        on_progress: called before each block with the seconds that were heard last.
         hear: called with each block's audio, `(n_samples,)`, before it is captioned.
     """
 
@@ -120,7 +119,6 @@ class CaptionStream:
     ) -> None:
         self.hear: Callable[[FloatArray], None] = lambda _audio: None
         self._alive = alive
-        self.on_progress: Callable[[float], None] = lambda _: None
         self._controls = controls or Controls()
         self._source = source
         self._captioner = captioner
@@ -176,7 +174,6 @@ class CaptionStream:
         quiet_s = 0.0
         for block in blocks:
             self._alive()
-            self.on_progress(self._captioner.heard_s)
             yield block
             if self._stopped:
                 self._source.close()

@@ -83,7 +83,7 @@ def caption(
         supervisor = Supervisor()
         stream = CaptionStream(stream_source, captioner, supervisor.alive, controls=controls)
         if place is not None:
-            view = _web(captioner, place, browser, controls, layout.on(CUES))
+            view = _web(captioner, place, browser, controls)
             sinks.append(stack.enter_context(view))
             _follow(view, stream, place)
         logger.info("%s, listening to %s", engine.name, stream_source.name)
@@ -152,7 +152,6 @@ def _web(
     place: PageAddress,
     browser: BrowserSource | None,
     controls: Controls,
-    layout: Layout,
 ) -> WebView:
     """Return the page, not open yet."""
     from whisper_hailo.serve.routes.captions.view import WebView
@@ -163,13 +162,12 @@ def _web(
         browser=browser,
         controls=controls,
         settings=captioner.settings,
-        layout=layout,
     )
 
 
 def _follow(view: WebView, stream: CaptionStream, place: PageAddress) -> None:
-    """Show the stream's progress and level on the page, and log its address."""
-    stream.on_progress, stream.hear = view.come_to, view.hear
+    """Show the stream's level on the page, and log its address."""
+    stream.hear = view.hear
     others = f" and, for others, {view.address_for_others}" if view.address_for_others else ""
     logger.info("captions at %s%s", view.address, others)
     if place.access.is_generated:

@@ -124,7 +124,6 @@ class Page:
         self.statistics = statistics
         self.made = (place, named)
         self.events: list[Any] = []
-        self.came_to: list[float] = []
         self.heard: list[FloatArray] = []
         self.is_open = False
 
@@ -138,9 +137,6 @@ class Page:
     def put(self, event: Any) -> None:
         assert self.is_open
         self.events.append(event)
-
-    def come_to(self, at_s: float) -> None:
-        self.came_to.append(at_s)
 
     def hear(self, audio: FloatArray) -> None:
         self.heard.append(audio)

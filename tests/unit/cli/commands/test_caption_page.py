@@ -22,7 +22,6 @@ from tests.unit.cli.commands.captioned import (
 )
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
-from whisper_hailo.live.outputs.files import CUES
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.sources.source import Block
 from whisper_hailo.live.stream import Controls
@@ -34,16 +33,14 @@ __all__ = ["made", "pages"]
 def test_the_page_is_shown_everything(
     pages: list[Page], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its events, how far and how loud the stream is, and what it can be set to."""
-    words = "--web --web-port 9 --web-host 0.0.0.0 --web-allow-host a.b --max-line-width 30"
+    """Its events, how loud the stream is, and what it can be set to."""
+    words = "--web --web-port 9 --web-host 0.0.0.0 --web-allow-host a.b"
     assert caption(f"{words} --min-silence 0.3 | web-frame = 'http://c.example'") == 0
     (page,) = pages
     texts = [one.text for one in page.events if type(one).__name__ == "Completed"]
     assert texts == [FIRST, SECOND]
     assert page.statistics().n_words == 4
     assert sum(audio.size for audio in page.heard) == SOUND.size
-    assert page.came_to == sorted(page.came_to)
-    assert page.came_to[-1] > 1
     place, named = page.made
     assert (place.host, place.port, place.tls) == ("0.0.0.0", 9, None)  # noqa: S104
     assert "a.b" in str(place.hosts)
@@ -51,7 +48,6 @@ def test_the_page_is_shown_everything(
     assert named["browser"] is None
     assert isinstance(named["controls"], Controls)
     assert named["settings"]["min_silence_s"] == 0.3
-    assert named["layout"].max_line_width == 30
     told = capsys.readouterr().err
     assert "captions at http://127.0.0.1:8765/\n" in told
     assert "to control them: http://127.0.0.1:8765/?token=secret\n" in told
@@ -122,9 +118,8 @@ def test_standard_output_may_fail_with_other_outputs(
 @pytest.mark.usefixtures("made")
 def test_the_page_is_for_this_machine_at_a_port_of_its_own(pages: list[Page]) -> None:
     assert caption("--web") == 0
-    place, named = pages[0].made
+    place, _ = pages[0].made
     assert (place.host, place.port, place.access.free) == ("127.0.0.1", 8765, ("look", "record"))
-    assert named["layout"] == CUES
 
 
 @pytest.mark.parametrize("port", [0, 65535])

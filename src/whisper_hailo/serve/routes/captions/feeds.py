@@ -1,16 +1,10 @@
-"""Feeds of captions: messages for browsers, and WebVTT pieces for players.
-
-Source: RFC 8216, sections 3.5 (WebVTT segments) and 4 (playlists).
-"""
+"""Messages of captions for browsers."""
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from whisper_hailo.live.events import (
@@ -23,11 +17,8 @@ from whisper_hailo.live.events import (
     Marker,
     Partial,
     Settings,
-    Started,
     as_json,
 )
-from whisper_hailo.live.outputs.files import CUES, cues_of
-from whisper_hailo.text.subtitles import Cue, Layout, vtt_cue
 
 Message: TypeAlias = dict[str, Any]
 
@@ -168,95 +159,3 @@ class Broadcast:
         for client, wake in self._clients.items():
             client.put(message)
             wake()
-
-
-PIECE_S: Final = 4.0
-"""Of one media segment."""
-
-N_PIECES: Final = 45
-"""That a playlist has: three minutes."""
-
-_LATE_S: Final = 1.0  # longest time from the start of speech to its first event
-
-_VTT_HEAD: Final = "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n\n"
-
-
-class MediaSegments:
-    """The last pieces of a stream; used from one thread only.
-
-    A piece is there when the stream has come beyond it and no segment is under way that began in
-    it: it never changes then. Text that comes too late for its piece is in the next one.
-    """
-
-    def __init__(self, layout: Layout = CUES) -> None:
-        self._layout = layout
-        self._heard_s = 0.0
-        self._cues: deque[Cue] = deque()
-        self._running_s = math.inf  # where the segment begins that is under way
-        self._wall_s: float | None = None  # when the stream began, in seconds since 1970
-        self._pieces: deque[str] = deque(maxlen=N_PIECES)  # WebVTT files, the last of all
-        self._n_pieces = 0
-        self._ended = False
-
-    def put(self, event: Event) -> None:
-        self.come_to(event.heard_s)
-        if event.wall_s is not None:
-            self._wall_s = event.wall_s - event.start_s
-        if isinstance(event, Started):
-            self._running_s = event.start_s
-        elif isinstance(event, Completed):
-            self._running_s = math.inf
-            shown_from_s = self._n_pieces * PIECE_S
-            for cue in cues_of(event, self._layout):
-                if cue.start_s < shown_from_s:  # too late for its piece
-                    end_s = max(cue.end_s, shown_from_s + 1.0)
-                    cue = replace(cue, start_s=shown_from_s, end_s=end_s)  # noqa: PLW2901
-                self._cues.append(cue)
-
-    def come_to(self, heard_s: float) -> None:
-        self._heard_s = heard_s
-        self._advance()
-
-    def end(self) -> None:
-        """Nothing follows: the last piece is there, too."""
-        self._ended = True
-        self._advance()
-
-    def playlist(self, suffix: str = "") -> str:
-        first = self._n_pieces - len(self._pieces)
-        lines = [
-            "#EXTM3U",
-            "#EXT-X-VERSION:3",
-            f"#EXT-X-TARGETDURATION:{math.ceil(PIECE_S)}",
-            f"#EXT-X-MEDIA-SEQUENCE:{first}",
-        ]
-        if self._wall_s is not None and self._pieces:
-            began = datetime.fromtimestamp(self._wall_s + first * PIECE_S, UTC)
-            lines.append(f"#EXT-X-PROGRAM-DATE-TIME:{began.isoformat(timespec='milliseconds')}")
-        for number in range(first, self._n_pieces):
-            lines += [f"#EXTINF:{PIECE_S:.3f},", f"captions/{number}.vtt{suffix}"]
-        if self._ended:
-            lines.append("#EXT-X-ENDLIST")
-        return "\n".join(lines) + "\n"
-
-    def piece(self, number: int) -> str | None:
-        """Return the WebVTT file of a piece; `None` if it is not there yet, or not any more.
-
-        It has all cues that are shown in its time, as a whole; times are those of the stream.
-        """
-        index = number - (self._n_pieces - len(self._pieces))
-        return self._pieces[index] if 0 <= index < len(self._pieces) else None
-
-    def _advance(self) -> None:
-        """Make the pieces that nothing changes any more."""
-        known_s = self._heard_s if self._ended else self._heard_s - _LATE_S
-        n_known = min(known_s, self._running_s) / PIECE_S
-        n_wanted = math.ceil(n_known) if self._ended else math.floor(n_known)
-        self._n_pieces = max(self._n_pieces, n_wanted - N_PIECES)  # those before would be gone
-        while self._n_pieces < n_wanted:
-            begin_s = self._n_pieces * PIECE_S
-            while self._cues and self._cues[0].end_s <= begin_s:
-                self._cues.popleft()
-            shown = (vtt_cue(cue) for cue in self._cues if cue.start_s < begin_s + PIECE_S)
-            self._pieces.append(_VTT_HEAD + "".join(shown))
-            self._n_pieces += 1

@@ -1,4 +1,4 @@
-"""Routes of captions: the page, its events, a browser's microphone, and subtitles for players."""
+"""Routes of captions: the page, its events, and a browser's microphone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -44,7 +44,6 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-_PLAYLIST: Final = "application/vnd.apple.mpegurl"
 _BUSY: Final = 1013
 _LONGEST_NAME: Final = 64
 
@@ -91,8 +90,6 @@ class CaptionRoutes:
         return [
             Route("/", self._page),
             *(Route(f"/{name}", self._page) for name in names),
-            Route("/captions.m3u8", self._playlist),
-            Route("/captions/{number:int}.vtt", self._piece),
             WebSocketRoute("/events", self._events),
             WebSocketRoute("/audio", self._audio),
         ]
@@ -106,22 +103,6 @@ class CaptionRoutes:
         policy += f"; frame-ancestors {self._view.place.framed_by}"
         headers = {**_HEADERS, "Content-Security-Policy": policy}
         return Response(content, media_type=kind, headers=headers)
-
-    async def _playlist(self, request: Request) -> Response:
-        if not self._may_look(request):
-            return PlainTextResponse("captions need the token: /captions.m3u8?token=...", 403)
-        query = request.url.query
-        text = self._view.pieces.playlist(f"?{query}" if query else "")
-        return PlainTextResponse(text, media_type=_PLAYLIST, headers=_HEADERS)
-
-    async def _piece(self, request: Request) -> Response:
-        piece = self._view.pieces.piece(request.path_params["number"])
-        if not self._may_look(request) or piece is None:
-            return PlainTextResponse("not there, not any more, or not without the token", 404)
-        return PlainTextResponse(piece, media_type="text/vtt", headers=_HEADERS)
-
-    def _may_look(self, request: Request) -> bool:
-        return "look" in (self._view.place.access.rights(request.query_params.get("token")) or ())
 
     async def _events(self, websocket: WebSocket) -> None:
         await EventSocket(self._view, websocket).run()

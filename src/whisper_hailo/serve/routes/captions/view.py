@@ -21,13 +21,11 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.http.addresses import Hosts, Tls, is_loopback, is_origin, listen, own_address
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.live.events import Completed, Event
-from whisper_hailo.live.outputs.files import CUES
 from whisper_hailo.live.sources.network import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.live.stream import Controls
 from whisper_hailo.serve.logs import rate_limited_network_log
-from whisper_hailo.serve.routes.captions.feeds import PIECE_S, Broadcast, MediaSegments, Message
-from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.serve.routes.captions.feeds import Broadcast, Message
 
 Right: TypeAlias = Literal["look", "record", "control"]
 """To see captions; to have one's microphone captioned; to change what is captioned and shown."""
@@ -127,18 +125,15 @@ class WebView(Closing):
         browser: BrowserSource | None = None,
         controls: Controls | None = None,
         settings: dict[str, float | str] | None = None,
-        layout: Layout = CUES,
     ) -> None:
         self._statistics = statistics
         self.place = place
         self._port = place.port
         self.browser = browser
         self.controls = controls or Controls()
-        # Both are used by the server's thread only.
+        # Used by the server's thread only.
         self.broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
-        self.pieces = MediaSegments(layout)
         self._meter = LevelMeter()
-        self._sent_s = 0.0
         self._server: Any = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -201,13 +196,6 @@ class WebView(Closing):
         if self._loop is not None:
             figures = self.figures() if isinstance(event, Completed) else None
             self._loop.call_soon_threadsafe(self.broadcast.put, event, figures)
-            self._loop.call_soon_threadsafe(self.pieces.put, event)
-
-    def come_to(self, heard_s: float) -> None:
-        """Advance the stream, whether anything was said or not."""
-        if self._loop is not None and heard_s >= self._sent_s + PIECE_S:
-            self._sent_s = heard_s
-            self._loop.call_soon_threadsafe(self.pieces.come_to, heard_s)
 
     def hear(self, audio: FloatArray) -> None:
         """Show the level of `(n_samples,)` of the stream."""
@@ -236,7 +224,6 @@ class WebView(Closing):
 
     async def _end(self) -> None:
         """Send the end to pages that read; cut the sockets of others."""
-        self.pieces.end()
         self.broadcast.end()
         for _ in range(END_LOOKS):
             if not self.broadcast.n_clients:
