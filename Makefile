@@ -9,7 +9,7 @@
 #   make environments  those that make check needs
 #   make dist    wheels and sdist in dist, tried in an empty environment
 #   make docs    the site of these documents, in build/site
-#   make lab     experiments: NAME=drafts runs one, without NAME it lists them; ARGS are its arguments
+#   make lab     experiments: NAME=windows runs one, without NAME it lists them; ARGS are its arguments
 #   make clean   remove environments and what was built
 
 PYTHON ?= python3

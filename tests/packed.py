@@ -1,10 +1,9 @@
 """Small checkpoints of the tests, made whole, without torch.
 
-    python -m tests.packed ill|nano DIRECTORY
+    python -m tests.packed ill DIRECTORY
 
-`ill` is a variant of `micro` that short windows make ill (`training.make_ill`), `nano` a model of
-half its layers that decodes ahead of it. Their files leave out the rows of untrained ids: all the
-same (`training.pack`).
+`ill` is a variant of `micro` that short windows make ill (`training.make_ill`). Its
+file leaves out the rows of untrained ids: all the same (`training.pack`).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 from whisper_hailo.checkpoint.hub import ASSETS
 
 PACKED = Path(__file__).parent / "data"
-NAMES = ("ill", "nano")
+NAMES = ("ill",)
 EMBEDDING = "model.decoder.embed_tokens.weight"
 N_VOCAB = 51_865
 

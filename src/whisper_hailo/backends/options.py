@@ -7,7 +7,6 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import (
     CHIP,
     ENGINE,
@@ -66,7 +65,6 @@ ALONE: Final = ChipOptions()
 AUTO: Final = "auto"
 ENCODER_BACKENDS: Final = (AUTO, "onnx", "hailo", "emulator")
 DECODER_BACKENDS: Final = (AUTO, "cached", "optimum", "fixed", "hailo", "emulator")
-MOST_DRAFTED: Final = 16
 HOST_CONTRACTS: Final = (AUTO, "8", "10h")
 """Who adds the position rows to a HEF decoder's embeddings: on 8 and 8L the host, on 10H the chip.
 """
@@ -74,11 +72,7 @@ HOST_CONTRACTS: Final = (AUTO, "8", "10h")
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """The encoder and decoder of a run; what is left out is the model directory's own.
-
-    A draft model is a smaller one of the same vocabulary that decodes a few tokens ahead; without
-    `draft_tokens`, as many as pay.
-    """
+    """The encoder and decoder of a run; what is left out is the model directory's own."""
 
     encoder: Path | None = flag(
         None, "ONNX graph, HEF, or Optimum directory.", ENGINE, shown="the model's"
@@ -90,17 +84,6 @@ class EngineOptions:
     decoder_backend: str = flag(AUTO, "Decoder backend", ENGINE, choices=DECODER_BACKENDS)
     decoder_assets: Path | None = flag(
         None, "Arrays for the host of a HEF decoder.", ENGINE, metavar="DIR"
-    )
-    draft_model: str | None = flag(
-        None, "A smaller model decodes ahead; same text, sooner.", ENGINE, metavar="NAME"
-    )
-    draft_tokens: int | None = flag(
-        None,
-        "Fixed number of draft tokens.",
-        ENGINE,
-        metavar="N",
-        shown="what pays",
-        settings_only=True,
     )
     tokenizer: Path | None = flag(
         None, "A tokenizer.json in place of the model's.", ENGINE, metavar="FILE"
@@ -116,8 +99,3 @@ class EngineOptions:
 
     def __post_init__(self) -> None:
         require_choices(self)
-        wanted = self.draft_tokens
-        fits = wanted is None or 1 <= wanted <= MOST_DRAFTED
-        require_valid(self, "draft_tokens", fits, f"1 to {MOST_DRAFTED}")
-        if wanted is not None and self.draft_model is None:
-            raise OptionError(f"draft-tokens is {wanted}, but there is no --draft-model; give one")

@@ -118,7 +118,6 @@ class Settings:
         timestamps: whether the model wrote times.
         batch_size: most windows decoded together.
         trim_window: windows that were not full were cut after their audio.
-        draft_model: empty without one.
     """
 
     model: str
@@ -137,7 +136,6 @@ class Settings:
     timestamps: bool = False
     batch_size: int = 1
     trim_window: bool = False
-    draft_model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

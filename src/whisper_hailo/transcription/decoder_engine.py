@@ -18,7 +18,6 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.logits_rules import build_hotword_trie
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, WordOptions
 from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
-from whisper_hailo.decoding.search.draft_decoder import DraftState, DraftStats
 from whisper_hailo.decoding.search.loop import (
     DecodingLoop,
     DecodingTask,
@@ -29,7 +28,6 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.word_times import align_words, trim_pauses, words_into_segments
 from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.missed_speech import SpeechCompleter
 from whisper_hailo.transcription.window import (
     Context,
@@ -46,7 +44,7 @@ logger = logging.getLogger(__name__)
 class DecoderEngine:
     """Decodes windows: languages, prompts, the decoding loop, word times.
 
-    Decoder and draft model are open when it does. Engines with the same `batch_key` decode each
+    Its decoder is open when it does. Engines with the same `batch_key` decode each
     other's windows alike, so that these may be one batch.
     """
 
@@ -56,7 +54,6 @@ class DecoderEngine:
         tokenizer: Tokenizer,
         options: DecodingOptions,
         window_s: float,
-        draft: DraftModel | None = None,
     ) -> None:
         if options.words is not None and not decoder.limits.aligns:
             raise OptionError(
@@ -64,7 +61,6 @@ class DecoderEngine:
                 "leave out --word-timestamps or use a cached decoder"
             )
         self._decoder = decoder
-        self._draft_model = draft
         self._tokenizer = tokenizer
         self._options = options
         self._padding = options.anti_repetition.padding(decoder.spec.dims, decoder.silence_keys)
@@ -85,7 +81,6 @@ class DecoderEngine:
             self._prompts.starting_context(),
             self._options.prompts.condition_on_previous_text,
             prompts=self._prompts,
-            tally=None if self._draft_model is None else self._draft_model.tally(),
             detects=language == AUTO_LANGUAGE,
         )
 
@@ -100,16 +95,13 @@ class DecoderEngine:
         with clock.stage("cross_kv"):
             paddings = (self._padding,) * len(requests)
             state = self._decoder.start(encoded.features, paddings, encoded.n_positions)
-            ahead = self._ahead(encoded, requests[0].context)
         with clock.stage("decode"):
             languages = self._languages(state, [request.context for request in requests])
-            tasks = [self._task(*of, ahead) for of in zip(requests, languages, strict=True)]
+            tasks = [self._task(*of) for of in zip(requests, languages, strict=True)]
             decoded = yield from decode_with_fallback(
                 self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
             )
             decoded = yield from self._completer.complete(state, requests, tasks, decoded)
-            if self._draft_model and ahead and not ahead.tally.is_profitable:
-                _log_leaving(self._draft_model.name, ahead.tally)
             rows = zip(requests, decoded, languages, strict=True)
             results = []
             for row, (request, found, language) in enumerate(rows):
@@ -119,18 +111,7 @@ class DecoderEngine:
                 results.append(self._with_words(state, row, request, result))
             return results
 
-    def _ahead(self, encoded: Encoded, context: Context) -> DraftState | None:
-        """Return the draft model with this window encoded, if it pays."""
-        draft, tally = self._draft_model, context.tally
-        if draft is None or tally is None or encoded.ahead is None or not tally.is_profitable:
-            return None
-        return DraftState(
-            draft.decoder, draft.decoder.start(encoded.ahead, (self._padding,)), tally
-        )
-
-    def _task(
-        self, request: WindowRequest, language: str, ahead: DraftState | None
-    ) -> DecodingTask:
+    def _task(self, request: WindowRequest, language: str) -> DecodingTask:
         window, context = request.window, request.context
         first = context.n_windows == 0
         previous = context.previous if first or context.sequential else ()
@@ -140,19 +121,12 @@ class DecoderEngine:
             prompts.tokens(language, previous, is_first=first),
             window.content_s,
             key=round(window.start_s * 100),
-            draft=self._draft(request, ahead),
-            ahead=ahead,
+            draft=self._draft(request),
             is_running=request.is_running,
         )
 
-    def _draft(self, request: WindowRequest, ahead: DraftState | None) -> Draft | None:
-        """Return the draft, with the first encoder position of the audio that is held back.
-
-        With a draft model, the draft of a recording's window is the overlapping text of the
-        previous one.
-        """
-        if request.draft is None and ahead is not None:
-            return Draft(request.context.said_from(request.window.start_s))
+    def _draft(self, request: WindowRequest) -> Draft | None:
+        """Return the draft, with the first encoder position of the audio that is held back."""
         if request.draft is None or request.hold_back_s == 0.0 or not self._decoder.limits.aligns:
             return request.draft
         heard_s = request.window.content_s - request.hold_back_s
@@ -242,14 +216,3 @@ def _log_bounds(request: WindowRequest, decoded: Decoded) -> None:
     if decoded.made_up:
         what = "no text: every try repeats itself or is unlikely"
     logger.debug("%.1f to %.1f s: %s", request.window.start_s, request.window.end_s, what)
-
-
-def _log_leaving(name: str, tally: DraftStats) -> None:
-    logger.info(
-        "draft model %s does not pay here and is left out from now on: %d of %d tokens that it "
-        "decoded ahead were right, and each costs %.0f %% of a token without it",
-        name,
-        tally.n_accepted,
-        tally.n_steps,
-        100 * tally.cost,
-    )

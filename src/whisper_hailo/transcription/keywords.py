@@ -40,8 +40,6 @@ class ModelKwargs(TypedDict, total=False):
     encoder_backend: str
     decoder_backend: str
     decoder_assets: Path | str | None
-    draft_model: str | None
-    draft_tokens: int | None
     tokenizer: Path | str | None
     host_contract: str
     hailo: ChipOptions

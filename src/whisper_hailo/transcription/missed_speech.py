@@ -83,7 +83,7 @@ class SpeechCompleter:
         settled = (*(tokens[:-1] if is_pair else tokens), start)
         draft = Draft(settled, n_fixed=len(settled), goes_on=True)
         alone = self.decoder.select(state, np.array([row], dtype=np.int64))
-        again = replace(task, draft=draft, ahead=None)
+        again = replace(task, draft=draft)
         (found,) = yield from self.loop.steps(alone, [again], beam_size=1)
         rest = found.tokens[len(settled) :]
         text = self.tokenizer.decode(rest).strip()

@@ -32,7 +32,6 @@ from whisper_hailo.decoding.options import (
 )
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
-from whisper_hailo.transcription.draft_model import DraftModel, DraftTarget, why_not_drafted
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.recording import strategy_of
@@ -97,7 +96,6 @@ class Pipeline:
         plan: the windows that the audio is cut into.
         threads: recorded in the results' settings, like `reasons`.
         encode_ahead: encode the next windows while the last ones are decoded.
-        draft: a draft model.
     """
 
     encoder: Encoder
@@ -107,7 +105,6 @@ class Pipeline:
     threads: int = 0
     reasons: tuple[str, ...] = ()
     encode_ahead: bool = True
-    draft: DraftModel | None = None
 
     @classmethod
     def of_model(
@@ -126,19 +123,13 @@ class Pipeline:
         chosen = select(directory, spec, engine, threads, window_s)
         window_s = engine_window_s(chosen, spec, window_s)
         plan = WindowPlan.make(spec.dims, window_s, margin_s)
-        draft, reasons = None, chosen.reasons
-        if engine.draft_model is not None:
-            helped = DraftTarget(engine.draft_model, spec, chosen, engine, plan.window_s)
-            draft, how = DraftModel.of_model(helped, convert, threads)
-            reasons = (*reasons, how)
         return cls(
             chosen.encoder,
             chosen.decoder,
             Tokenizer.load(engine.tokenizer or find_tokenizer_file(directory, spec), spec.tokens),
             plan,
             threads=threads,
-            reasons=reasons,
-            draft=draft,
+            reasons=chosen.reasons,
         )
 
     @property
@@ -166,12 +157,10 @@ class Pipeline:
     def batch_size(self, asked: int | None) -> int:
         """Return the most windows decoded together; by default several for our own graphs.
 
-        Others gain nothing, or quantise one window by its neighbours; drafts are for one at a time.
+        Others gain nothing, or quantise one window by its neighbours.
         """
         if asked is not None:
             return check_batch_size(asked)
-        if self.draft is not None:
-            return 1
         return default_batch_size(self.decoder.spec.dims) if self.limits.free_padding else 1
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
@@ -210,28 +199,17 @@ class Pipeline:
             language = next(iter(special.languages), "en")
         self.tokenizer.prefix(language, options.task)
 
-    def window_engine(self, options: DecodingOptions, batch_size: int = 1) -> DecoderEngine:
-        draft = self._draft(options, batch_size)
-        return DecoderEngine(self.decoder, self.tokenizer, options, self.plan.window_s, draft)
+    def window_engine(self, options: DecodingOptions) -> DecoderEngine:
+        return DecoderEngine(self.decoder, self.tokenizer, options, self.plan.window_s)
 
     def partial_request(self, engine: DecoderEngine, buffer: PartialBuffer) -> WindowRequest:
         """Return the window of live audio, which is transcribed again and again."""
-        context = engine.context()
-        if self.draft is not None:
-            context.tally = self.draft.running
-        return buffer.request(context, self.plan.content_samples)
+        return buffer.request(engine.context(), self.plan.content_samples)
 
-    def stages(
-        self, options: DecodingOptions, *, trim_window: bool = False, batch_size: int = 1
-    ) -> Stages:
+    def stages(self, options: DecodingOptions, *, trim_window: bool = False) -> Stages:
         """Return the stages of windows with these options, checked before."""
         plan = replace(self.plan, trim_window=trim_window)
-        draft = self._draft(options, batch_size)
-        return Stages(self.encoder, self.window_engine(options, batch_size), plan, draft)
-
-    def _draft(self, options: DecodingOptions, batch_size: int) -> DraftModel | None:
-        """Return the draft model, if these options can use it."""
-        return self.draft if why_not_drafted(options, batch_size) is None else None
+        return Stages(self.encoder, self.window_engine(options), plan)
 
     def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
         """Fill in the defaults; `auto` overlaps only where words can be aligned."""
@@ -258,9 +236,7 @@ class Pipeline:
             return asked
         measures = options.anti_repetition
         pads = measures.pad_with == SILENCE and measures.pad_to is None
-        draft_encoder = None if self.draft is None else self.draft.encoder
-        shared = draft_encoder is None or draft_encoder.n_frames is None
-        return can and pads and shared and self.limits.free_padding
+        return can and pads and self.limits.free_padding
 
     def identity(self, options: DecodingOptions, long: LongOptions | None, batch_size: int) -> str:
         """Return a hash of everything that affects the text."""
@@ -272,7 +248,7 @@ class Pipeline:
     def settings(
         self, options: DecodingOptions, long: LongOptions | None, batch_size: int
     ) -> Settings:
-        spec, draft = self.decoder.spec, self._draft(options, batch_size)
+        spec = self.decoder.spec
         long, measures = self.long(long, options), options.anti_repetition
         return Settings(
             model=spec.name,
@@ -291,7 +267,6 @@ class Pipeline:
             timestamps=options.timestamps,
             batch_size=batch_size,
             trim_window=long.trim_window is True,
-            draft_model="" if draft is None else draft.name,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -11,7 +10,6 @@ from whisper_hailo.audio import AudioSource
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import BufferText, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.draft_model import why_not_drafted
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer, partial_text
 from whisper_hailo.transcription.pipeline import Pipeline
@@ -19,8 +17,6 @@ from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.schedule import Progress, RecordingList, Schedule, WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 from whisper_hailo.transcription.window_cache import WindowCache
-
-logger = logging.getLogger(__name__)
 
 RecordingT = TypeVar("RecordingT", bound=Recording)
 
@@ -39,10 +35,8 @@ class TranscriptionRun:
 
     def __post_init__(self) -> None:
         parts, options, batch_size = self.parts, self.options, self.batch_size
-        if parts.draft is not None and (why := why_not_drafted(options, batch_size)):
-            logger.info("draft model %s is left out: %s", parts.draft.name, why)
         trims = self.long.trim_window is True
-        self._stages = parts.stages(options, trim_window=trims, batch_size=batch_size)
+        self._stages = parts.stages(options, trim_window=trims)
         self._share = FairShare()
         self._settings = parts.settings(options, self.long, batch_size)
 

@@ -16,7 +16,6 @@ from whisper_hailo.core.protocols import AsyncEncoder, Closing, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
-from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.window import Encoded, WindowRequest
 
 
@@ -27,7 +26,6 @@ class Stages:
     encoder: Encoder
     engine: DecoderEngine
     plan: WindowPlan
-    draft: DraftModel | None = None
 
     def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
         """Encode at least one window; may run in a thread."""
@@ -35,16 +33,16 @@ class Stages:
         sizes = [self.plan.samples_for(request.window.audio.size) for request in requests]
         if len(set(sizes)) > 1:
             return self._encode_apart(requests, clock)
-        mel = self._mel(self.encoder, requests, clock)
+        mel = self._mel(requests, clock)
         with clock.stage("encode"):
             features = self.encoder.encode(mel)
-        return Encoded(features, clock, self._ahead(mel, requests, clock)(features))
+        return Encoded(features, clock)
 
     def _encode_apart(self, requests: Sequence[WindowRequest], clock: StageClock) -> Encoded:
         """Encode trimmed windows one by one: none depends on the longest of its batch."""
         rows = []
         for request in requests:
-            mel = self._mel(self.encoder, [request], clock)
+            mel = self._mel([request], clock)
             with clock.stage("encode"):
                 rows.append(self.encoder.encode(mel)[0])
         n_positions = np.array([len(row) for row in rows], dtype=np.int64)
@@ -63,47 +61,21 @@ class Stages:
         self, encoder: AsyncEncoder, requests: Sequence[WindowRequest]
     ) -> Callable[[], Encoded]:
         clock = StageClock()
-        mel = self._mel(encoder, requests, clock)
+        mel = self._mel(requests, clock)
         encoding = encoder.encode_async(mel)
-        ahead = self._ahead(mel, requests, clock)
 
         def wait() -> Encoded:
             features = encoding.result()
             clock.note("encode", encoding.took_ms)
-            return Encoded(features, clock, ahead(features))
+            return Encoded(features, clock)
 
         return wait
 
-    def _ahead(
-        self, mel: FloatArray, requests: Sequence[WindowRequest], clock: StageClock
-    ) -> Callable[[FloatArray], FloatArray | None]:
-        """Start encoding a window for the draft model; the returned function waits for it.
-
-        Batches of several windows are decoded without drafts.
-        """
-        draft, (first, *others) = self.draft, requests
-        tally = first.context.tally
-        if draft is None or others or tally is None or not tally.is_profitable:
-            return lambda _: None
-        encoder = draft.encoder
-        if encoder is None:
-            return lambda features: features
-        if encoder.spec.dims.n_mels != mel.shape[1]:
-            mel = self._mel(encoder, requests, clock)
-        if isinstance(encoder, AsyncEncoder):
-            encoding = encoder.encode_async(mel)
-            return lambda _: encoding.result()
-        with clock.stage("encode"):
-            encoded = encoder.encode(mel)
-        return lambda _: encoded
-
-    def _mel(
-        self, encoder: Encoder, requests: Sequence[WindowRequest], clock: StageClock
-    ) -> FloatArray:
+    def _mel(self, requests: Sequence[WindowRequest], clock: StageClock) -> FloatArray:
         with clock.stage("mel"):
             audio = [request.window.audio for request in requests]
             size = self.plan.samples_for(max(own.size for own in audio))
-            n_mels = encoder.spec.dims.n_mels
+            n_mels = self.encoder.spec.dims.n_mels
             return np.stack([log_mel(pad_or_trim(own, size), n_mels) for own in audio])
 
 

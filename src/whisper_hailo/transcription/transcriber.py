@@ -94,7 +94,7 @@ class Transcriber(Closing):
             engine: which encoder and decoder; `None` is the model directory's own.
             keywords: any field of `EngineOptions` and of its `hailo`, and `quantize`,
                 `encoder_quantize` and `half` of `ConvertOptions`, which override `engine` and
-                `convert`: `quantize="none"`, `draft_model="tiny"`.
+                `convert`: `quantize="none"`.
 
         Raises:
             ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
@@ -327,16 +327,8 @@ class Transcriber(Closing):
 
     @property
     def parts(self) -> dict[str, Closeable]:
-        """Open parts by name: `encoder`, `decoder`, `draft encoder`, `draft decoder`."""
-        parts, draft = self._parts, self._parts.draft
-        ahead = (None, None) if draft is None else (draft.encoder, draft.decoder)
-        named = {
-            "encoder": parts.encoder,
-            "decoder": parts.decoder,
-            "draft encoder": ahead[0],
-            "draft decoder": ahead[1],
-        }
-        return {name: part for name, part in named.items() if part is not None}
+        """Open parts by name: `encoder`, `decoder`."""
+        return {"encoder": self._parts.encoder, "decoder": self._parts.decoder}
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
         """Refuse options that this model cannot honour, before any audio is read."""

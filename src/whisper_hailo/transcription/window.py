@@ -13,7 +13,6 @@ from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.decoding.search.draft_decoder import DraftStats
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.words import split_words
 from whisper_hailo.text.subtitles import spread_times
@@ -44,8 +43,6 @@ class Context:
         n_detections: windows whose language was detected.
         last_speech_s: end of the last word.
         n_windows: windows transcribed so far.
-        tally: statistics of the draft model.
-        last_words: words of the previous window.
         detects: the language is detected.
         has_text: a window had text.
     """
@@ -62,8 +59,6 @@ class Context:
     n_windows: int = 0
     clock: StageClock = field(default_factory=StageClock)
     prompts: PromptMaker | None = None
-    tally: DraftStats | None = None
-    last_words: tuple[Word, ...] = ()
     detects: bool = False
     has_text: bool = False
 
@@ -88,17 +83,10 @@ class Context:
             return self.language
         return next(iter(self.language_probs))
 
-    def said_from(self, start_s: float) -> tuple[int, ...]:
-        """Return the previous window's ids from a time on, which the next one hears again."""
-        return tuple(
-            token for word in self.last_words if word.start_s >= start_s for token in word.tokens
-        )
-
     def remember(
         self, result: WindowResult, final: Sequence[Segment], pending: Sequence[Segment] = ()
     ) -> None:
         """Update by a window's result, its final segments, and those that are held back."""
-        self.last_words = tuple(word for segment in result.segments for word in segment.words)
         if self.detects and result.silent and not self.has_text:
             # It was detected in what is no speech.
             self.language, self.language_probs, self.n_detections = AUTO_LANGUAGE, {}, 0
@@ -203,13 +191,11 @@ class Encoded:
     """A batch of encoded windows: audio features `(batch, n_audio_ctx, d_model)`, stage times.
 
     Attributes:
-        ahead: the draft model's audio features.
         n_positions: `(batch,)` int64 true positions of each window; `None` means all.
     """
 
     features: FloatArray
     clock: StageClock
-    ahead: FloatArray | None = None
     n_positions: IntArray | None = None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from whisper_hailo.decoding.search.draft_decoder import draft_speed
 from whisper_hailo_lab.report.table import Table, table_of
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.machine import remark
@@ -13,11 +12,7 @@ from whisper_hailo_lab.speed.plan import INT8_INT8
 
 STEPS: Final = RESULTS / "aarch64.json"
 WINDOWS: Final = RESULTS / "aarch64_windows.json"
-PASSES: Final = RESULTS / "aarch64_passes.json"
 WORDS: Final = RESULTS / "processors.json"
-
-DRAFT: Final = "tiny-int4"
-RIGHT: Final = (0.6, 0.7, 0.8, 0.9)
 
 
 def steps_tables(rows: list[dict[str, Any]], _weights: str) -> dict[str, str]:
@@ -28,14 +23,6 @@ def steps_tables(rows: list[dict[str, Any]], _weights: str) -> dict[str, str]:
 def windows_tables(rows: list[dict[str, Any]], _weights: str) -> dict[str, str]:
     """Whole windows on the emulated processor; the weights are random."""
     return {"aarch64-windows": stages_table(rows, INT8_INT8).markdown()}
-
-
-def passes_tables(rows: list[dict[str, Any]], _weights: str) -> dict[str, str]:
-    """Passes over several tokens on the emulated processor, and what drafts gain by them."""
-    return {
-        "aarch64-passes": passes_table(rows).markdown(),
-        "aarch64-drafts": drafts_table(rows).markdown(),
-    }
 
 
 def words_tables(result: dict[str, Any], weights: str) -> dict[str, str]:
@@ -78,45 +65,6 @@ def stages_table(rows: list[dict[str, Any]], against: str) -> Table:
         for row in rows
     )
     return Table(("million instructions", *stages.values(), "all", "times ours"), cells)
-
-
-def passes_table(rows: list[dict[str, Any]]) -> Table:
-    """One line per decoder, as `processors.passes` counted it."""
-    longest = max(len(row["instructions"]) for row in rows)
-    tokens = ("1 token", *(f"{n} tokens" for n in range(2, longest + 1)))
-    cells = tuple(
-        (
-            row["model"],
-            f"{row['bytes'] / 1e6:.0f}",
-            *(f"{count / 1e6:.1f}" for count in row["instructions"]),
-            f"{_further_token(row):.2f}",
-        )
-        for row in rows
-    )
-    return Table(("decoder", "MB", *tokens, "a further token, of the first"), cells)
-
-
-def drafts_table(rows: list[dict[str, Any]]) -> Table:
-    """Every pair of a large decoder and a small one in 4 bits, by instructions alone."""
-    by_name = {row["model"]: row for row in rows}
-    small = by_name[DRAFT]
-    cells = []
-    for row in rows:
-        if row["model"].partition("-")[0] == DRAFT.partition("-")[0]:
-            continue
-        further = _further_token(row)
-        step = small["instructions"][0] / row["instructions"][0]
-        gains = (f"{draft_speed(step + further, right):.2f}" for right in RIGHT)
-        cells.append((row["model"], f"{further:.2f}", f"{step:.2f}", *gains))
-    right = (f"{share:.0%} right" for share in RIGHT)
-    return Table(("decoder", "a further token", f"a token of {DRAFT}", *right), tuple(cells))
-
-
-def _further_token(row: dict[str, Any]) -> float:
-    """What each token beyond the first costs, in passes over one."""
-    first, *_, last = row["instructions"]
-    further: float = (last - first) / (len(row["instructions"]) - 1) / first
-    return further
 
 
 def words_table(rows: list[dict[str, Any]]) -> Table:

@@ -36,8 +36,6 @@ GIVEN: list[tuple[str, str, object]] = [
     ("--encoder-backend hailo", "engine.encoder_backend", "hailo"),
     ("--decoder-backend optimum", "engine.decoder_backend", "optimum"),
     ("--decoder-assets a", "engine.decoder_assets", Path("a")),
-    ("--draft-model micro", "engine.draft_model", "micro"),
-    ("--draft-model micro | draft-tokens = 4", "engine.draft_tokens", 4),
     ("--tokenizer t.json", "engine.tokenizer", Path("t.json")),
     ("--share", "engine.hailo.share", True),
     ("| device-timeout = 3", "engine.hailo.timeout_s", 3.0),
@@ -79,10 +77,10 @@ def test_options_of_models(
 
 
 def test_who_shares_a_chip_says_who_goes_first() -> None:
-    options = ModelOptions(engine=EngineOptions(draft_model="micro"))
+    options = ModelOptions(engine=EngineOptions(decoder=Path("d")))
     for priority in ChipPriority:
         engine = options.arguments(priority)["engine"]
-        assert (engine.hailo.priority, engine.draft_model) == (priority, "micro")
+        assert (engine.hailo.priority, engine.decoder) == (priority, Path("d"))
 
 
 @pytest.mark.parametrize(

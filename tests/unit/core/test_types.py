@@ -33,7 +33,7 @@ def test_what_was_not_measured_of_segment_or_result_is_nothing() -> None:
     settings = made.settings
     assert (settings.reasons, settings.windows, settings.search) == ((), "consecutive", "greedy")
     assert (settings.timestamps, settings.batch_size) == (False, 1)
-    assert (settings.trim_window, settings.draft_model) == (False, "")
+    assert not settings.trim_window
 
 
 @pytest.mark.parametrize(

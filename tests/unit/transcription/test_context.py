@@ -175,11 +175,10 @@ def test_language_that_was_told_outlasts_silence() -> None:
 def test_before_a_recording_nothing_was_said() -> None:
     context = Context("en")
     assert (context.last_speech_s, context.previous, context.n_windows) == (0.0, (), 0)
-    assert (context.last_words, context.language_probs) == ((), {})
-    assert context.said_from(0.0) == ()
+    assert context.language_probs == {}
 
 
-def test_the_words_of_the_last_window_are_known_from_any_time_on() -> None:
+def test_last_speech_is_that_of_final_segments() -> None:
     context = Context("en")
     words = tuple(Word(at, at + 0.5, " w", 0.9, (int(at),)) for at in (1.0, 2.0, 3.0))
     parts = [Segment(1.0, 3.5, "w", (), 0.0, 0.0, words=own) for own in (words[:1], words[1:])]
@@ -190,8 +189,6 @@ def test_the_words_of_the_last_window_are_known_from_any_time_on() -> None:
         4.0,
     )
     context.remember(result, parts[:1], parts[1:])
-    assert context.last_words == words
-    assert context.said_from(2.0) == (2, 3)
     assert context.last_speech_s == 1.5, "of what is final"
     context.remember(result, parts)
     assert context.last_speech_s == 3.5

@@ -16,7 +16,7 @@ from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits, Padding, StepOutput
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, IntArray, Word
+from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.options import (
     AntiRepetition,
     DecodingOptions,
@@ -25,12 +25,10 @@ from whisper_hailo.decoding.options import (
     TokenLimits,
     WordOptions,
 )
-from whisper_hailo.decoding.search.draft_decoder import DraftStats
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
-from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
@@ -302,7 +300,6 @@ def test_rows_of_engines_alike_are_shown_their_own_prompts() -> None:
 
 ENGLISH_WINDOW = DecodingOptions("en")
 SPELLING = Tokenizer(Spelling(), TOY_TOKENS)  # type: ignore[arg-type]
-COST = 0.15
 
 
 def number(value: int) -> FloatArray:
@@ -314,14 +311,12 @@ def engine(
     decoder: Rows,
     options: DecodingOptions = ENGLISH_WINDOW,
     tokenizer: Tokenizer = TOKENIZER,
-    draft: DraftModel | None = None,
 ) -> DecoderEngine:
-    return DecoderEngine(decoder, tokenizer, options, 30.0, draft)  # type: ignore[arg-type]
+    return DecoderEngine(decoder, tokenizer, options, 30.0)  # type: ignore[arg-type]
 
 
-def hear(own: DecoderEngine, request: WindowRequest, ahead: int | None = None) -> WindowResult:
-    encoded = Encoded(number(2), StageClock(), None if ahead is None else number(ahead))
-    (heard,) = run_steps(own.steps(encoded, [request]))
+def hear(own: DecoderEngine, request: WindowRequest) -> WindowResult:
+    (heard,) = run_steps(own.steps(Encoded(number(2), StageClock()), [request]))
     return heard
 
 
@@ -505,41 +500,13 @@ def test_marks_belong_to_words_as_asked_for(words: WordOptions, texts: list[str]
     assert [word.text for word in heard.segments[0].words] == texts
 
 
-def drafting(small: Rows) -> DraftModel:
-    return DraftModel("toy", None, small, DraftStats(COST, always=2))  # type: ignore[arg-type]
-
-
-def test_a_draft_model_that_was_left_out_meanwhile_is_not_asked() -> None:
-    """It heard the window when it paid; the window before made it no gain."""
-    small = Rows()
-    own = engine(Rows(), draft=drafting(small))
-    context = own.context()
-    context.tally = DraftStats(COST, n_tokens=99, n_passes=99, n_steps=9)
-    assert not context.tally.is_profitable
-    heard = hear(own, WindowRequest(window(2), context), ahead=2)
-    assert (heard.segments[0].text, small.fed) == ("w2 w2", [])
-
-
-def test_text_of_running_audio_is_its_draft_beside_a_draft_model() -> None:
-    own = engine(Reading(), draft=drafting(Reading()))
+def test_text_of_running_audio_is_its_draft() -> None:
+    own = engine(Reading())
     request = WindowRequest(window(2), own.context(), Draft((2, 2), n_fixed=1))
-    decoded = hear(own, request, ahead=2).decoded
+    decoded = hear(own, request).decoded
     assert decoded.tokens == (2, 2)
     assert decoded.drafted is not None
     assert decoded.drafted.n_fixed == 1
-
-
-def test_what_window_before_said_of_shared_seconds_is_draft() -> None:
-    """The draft model hears another word, so that what is right is the window before's."""
-    small = Reading()
-    own = engine(Reading(), draft=drafting(small))
-    context = own.context()
-    context.last_words = (Word(2.0, 2.5, " w2", 0.9, (2,)), Word(2.5, 3.0, " w2", 0.9, (2,)))
-    decoded = hear(own, WindowRequest(window(2), context), ahead=3).decoded
-    assert decoded.tokens == (2, 2)
-    assert decoded.drafted is not None
-    assert decoded.drafted.n_passes == 1
-    assert [padding.pad_to for padding in small.paddings] == [1500], "it hears what the other does"
 
 
 TIMED = DecodingOptions(words=WordOptions())

@@ -30,11 +30,9 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded, Drafted
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions, PromptOptions
-from whisper_hailo.decoding.search.draft_decoder import DraftStats
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
-from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.partials import (
     PartialBuffer,
     join_words,
@@ -473,22 +471,17 @@ class Part(Levels):
         self.log.append(f"close {self.called}")
 
 
-def test_all_parts_are_opened_and_closed_with_draft_models() -> None:
+def test_all_parts_are_opened_and_closed() -> None:
     log: list[str] = []
-    names = ("encoder", "decoder", "draft encoder", "draft decoder")
-    encoder, decoder, draft_encoder, draft_decoder = (Part(log, name) for name in names)
-    draft = DraftModel("toy", draft_encoder, draft_decoder, DraftStats(0.2))  # type: ignore[arg-type]
-    plan = WindowPlan.make(TINY, 10)
-    parts = Pipeline(encoder, decoder, TOKENIZER, plan, draft=draft)  # type: ignore[arg-type]
+    names = ("encoder", "decoder")
+    encoder, decoder = (Part(log, name) for name in names)
+    parts = Pipeline(encoder, decoder, TOKENIZER, WindowPlan.make(TINY, 10))  # type: ignore[arg-type]
     transcriber = Transcriber(parts)
     assert tuple(transcriber.parts) == names
     with transcriber:
         assert log == [f"open {name}" for name in names]
         log.clear()
     assert log == [f"close {name}" for name in reversed(names)]
-    shared = Transcriber(replace(parts, draft=replace(draft, encoder=None)))
-    assert tuple(shared.parts) == ("encoder", "decoder", "draft decoder")
-    assert tuple(Transcriber(replace(parts, encoder=None, draft=None)).parts) == ("decoder",)
 
 
 def test_what_was_never_opened_can_be_closed() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.unit.shapes import TINY, TOY_TOKENS, toy_spec
@@ -26,13 +25,9 @@ from whisper_hailo.decoding.options import (
     TokenLimits,
     WordOptions,
 )
-from whisper_hailo.decoding.search.draft_decoder import DraftStats
-from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription import pipeline
-from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.pipeline import (
     MAX_BATCH,
     USUAL_BATCH,
@@ -43,7 +38,6 @@ from whisper_hailo.transcription.pipeline import (
     find_tokenizer_file,
     window_bytes,
 )
-from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
 
 
@@ -122,38 +116,10 @@ def test_windows_are_decoded_together_where_that_gains_anything(
 ) -> None:
     monkeypatch.setattr("whisper_hailo.transcription.pipeline.default_batch_size", lambda _: 3)
     assert [parts(one).batch_size(None) for one in (Rows(), Fixed())] == [3, 1]
-    draft = DraftModel("toy", None, Rows(), DraftStats(0.2))  # type: ignore[arg-type]
-    drafting = replace(parts(Rows()), draft=draft)
-    assert [drafting.batch_size(asked) for asked in (None, 5)] == [1, 5]
     assert parts(Fixed()).batch_size(256) == 256
     for wrong in (0, 257):
         with pytest.raises(OptionError, match=f"--batch-size is {wrong}"):
             parts(Rows()).batch_size(wrong)
-
-
-def test_a_draft_model_serves_the_options_that_take_drafts() -> None:
-    draft = DraftModel("toy", None, Rows(), DraftStats(0.2, 2))  # type: ignore[arg-type]
-    drafting = replace(parts(Rows()), draft=draft)
-    beam = DecodingOptions(search=SearchOptions(beam_size=2))
-    assert drafting.stages(DecodingOptions()).draft is draft
-    assert drafting.stages(beam).draft is None
-    assert drafting.stages(DecodingOptions(), batch_size=2).draft is None
-    assert drafting.stages(DecodingOptions()).engine.context().tally == draft.tally()
-    assert drafting.stages(beam).engine.context().tally is None
-    named = [drafting.settings(o, None, n).draft_model
-             for o, n in ((DecodingOptions(), 1), (beam, 1), (DecodingOptions(), 2))]  # fmt: skip
-    assert named == ["toy", "", ""]
-    for n_windows, own in ((1, draft), (2, None)):
-        long = LongOptions()
-        run = TranscriptionRun(drafting, DecodingOptions(), long, batch_size=n_windows, load_ms=0)
-        tally = run.recording(np.zeros(1, np.float32)).context.tally
-        assert tally == (None if own is None else own.tally())
-    engine = drafting.window_engine(DecodingOptions())
-    assert engine.context().tally == draft.tally()
-    buffer = PartialBuffer(np.zeros(1, np.float32), Draft())
-    tally = drafting.partial_request(engine, buffer).context.tally
-    assert tally is draft.running, "one for all that goes on"
-    assert parts(Rows()).partial_request(engine, buffer).context.tally is not draft.running
 
 
 def test_windows_are_trimmed_where_that_is_asked_for() -> None:

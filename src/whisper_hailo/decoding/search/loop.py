@@ -21,7 +21,6 @@ from whisper_hailo.decoding.search.beam_and_sampling import (
     SampledChoice,
     WindowSearch,
 )
-from whisper_hailo.decoding.search.draft_decoder import LAST, DraftDecoder, DraftState
 from whisper_hailo.decoding.search.greedy import (
     GreedyChoice,
     GreedySearch,
@@ -33,6 +32,10 @@ from whisper_hailo.decoding.search.verify_draft import Draft, DraftSearch
 from whisper_hailo.text.tokenizer import Tokenizer
 
 T = TypeVar("T")
+
+LAST: Final = np.zeros(1, np.int64)
+"""Position of a one-token step; constant, so that the decoder binds it once."""
+LAST.setflags(write=False)
 
 Steps: TypeAlias = Generator[None, None, T]
 """Work that may be interrupted by other work of the same decoder wherever it yields."""
@@ -57,7 +60,6 @@ class DecodingTask:
         content_s: seconds of audio in the window, for the limit of tokens per second.
         key: seeds the sampling; the same key draws the same tokens.
         draft: expected start of the text; only alone and greedily.
-        ahead: a draft model that has encoded the window; only alone and greedily.
         is_running: live audio, whose doubtful text is soon transcribed again.
     """
 
@@ -65,7 +67,6 @@ class DecodingTask:
     content_s: float | None = None
     key: int = 0
     draft: Draft | None = None
-    ahead: DraftState | None = None
     is_running: bool = False
 
 
@@ -203,10 +204,9 @@ class DecodingLoop:
     ) -> Search:
         greedy = temperature == 0 and beam_size == 1
         first = tasks[0]
-        if first.is_running or (greedy and (first.draft or first.ahead)):
-            ahead, choice, n_vocab = first.ahead, self._greedily, self._decoder.spec.dims.n_vocab
-            assistant = None if ahead is None else DraftDecoder(ahead, choice, first.prompt)
-            return DraftSearch(choice, budgets[0], first.draft or Draft(), n_vocab, assistant)
+        if first.is_running or (greedy and first.draft):
+            n_vocab = self._decoder.spec.dims.n_vocab
+            return DraftSearch(self._greedily, budgets[0], first.draft or Draft(), n_vocab)
         if greedy:
             return GreedySearch(self._greedily, budgets)
         choices = [self._choice(task, temperature, beam_size) for task in tasks]

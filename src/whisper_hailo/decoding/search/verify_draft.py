@@ -14,7 +14,6 @@ import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Drafted
-from whisper_hailo.decoding.search.draft_decoder import DraftDecoder
 from whisper_hailo.decoding.search.greedy import (
     DecoderInput,
     GreedyChoice,
@@ -88,8 +87,7 @@ class DraftSearch(Search):
     The draft is fed with the prompt, the greedy rules are applied to all of its positions in one
     pass, and the matching part is kept. At the first difference the cache is rewound, and the rest
     of the draft is tried again after it. The tokens are those of decoding from scratch, except
-    where two logits lie within the rounding of kernels for many tokens. Where the draft has nothing
-    to propose, `assistant` drafts tokens.
+    where two logits lie within the rounding of kernels for many tokens.
 
     The text of live audio may be held back where it is a guess: a model that has heard half a
     sentence attends to the very end of the audio while it makes up the rest. What was held back is
@@ -99,15 +97,7 @@ class DraftSearch(Search):
     AlignAtt does (Papi et al. 2023).
     """
 
-    def __init__(
-        self,
-        choice: GreedyChoice,
-        budget: int,
-        draft: Draft,
-        n_vocab: int,
-        assistant: DraftDecoder | None = None,
-    ) -> None:
-        self._assistant = assistant
+    def __init__(self, choice: GreedyChoice, budget: int, draft: Draft, n_vocab: int) -> None:
         self._choose = choice
         self._eot = choice.eot
         self._budget = budget
@@ -132,11 +122,7 @@ class DraftSearch(Search):
     def advance(self, output: StepOutput) -> DecoderInput | None:
         """Take what one pass confirms of the draft, and one token more; see `Search`."""
         self._n_passes += 1
-        before = len(self._tokens)
-        n_accepted = self._follow(output)
-        if self._asked is not None:
-            n_taken = len(self._tokens) - before + self._done
-            self._asked.observe(n_accepted, n_taken)
+        self._follow(output)
         if self._done or len(self._tokens) >= self._budget:
             return None
         fed = [self._tokens[-1], *self._propose(self._cursor.proposal())]
@@ -160,14 +146,10 @@ class DraftSearch(Search):
         """Return what to verify after the last token."""
         most = max(0, min(MAX_TOKENS_PER_PASS, self._budget - 1 - len(self._tokens)))
         self._expected = self._cursor.left()
-        self._asked = None if guided else self._assistant
-        if self._asked is None:
-            return guided[:most]
-        self._expected = self._asked.propose(self._tokens, most)
-        return self._expected
+        return guided[:most]
 
-    def _follow(self, output: StepOutput) -> int:
-        """Take tokens while they match the draft, and one more; return how many matched."""
+    def _follow(self, output: StepOutput) -> None:
+        """Take tokens while they match the draft, and one more."""
         expected, logits = self._expected, output.logits[0]
         # Lists, for the weights have just driven NumPy's functions out of the processor's cache.
         logsumexp, places = output.logsumexp[0].tolist(), self._attended(output)
@@ -180,17 +162,16 @@ class DraftSearch(Search):
             if token != self._eot and is_guess:
                 self._guess = expected[row:] if token == wanted else (token,)
                 self._done = True
-                return row
+                return
             self._logprobs.append(logprob)
             self._places += places[row : row + 1]
             if token == self._eot:
                 self._done = True
-                return row + (token == wanted)
+                return
             self._tokens.append(token)
             self._cursor.observe(token)
             if token != wanted:
-                return row
-        return len(logits)
+                return
 
     def _attended(self, output: StepOutput) -> list[int]:
         """Return the encoder position that each row attends to most; nothing without alignment."""

@@ -166,7 +166,6 @@ def test_documents_named_in_sources_exist() -> None:
 
 ON_ANY_WEIGHTS = {
     processors.STEPS,
-    processors.PASSES,
     processors.WINDOWS,
     accuracy.RESULT,
     device_faults.RESULT,

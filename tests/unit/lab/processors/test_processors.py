@@ -15,8 +15,6 @@ import numpy as np
 import pytest
 
 from whisper_hailo_lab.documents.processors import (
-    drafts_table,
-    passes_table,
     stages_table,
     steps_table,
     words_table,
@@ -179,25 +177,6 @@ def test_cases_of_ours_are_made_for_that_processor(
     for label in (plan.STUDY, plan.CTRANSLATE2, plan.FASTER_WHISPER):
         assert f"{label} is left out" in caplog.text
     assert len(lines) == len(prepare_windows.WANTED) - 3  # whisper.cpp's are written by us
-
-
-PASSES = [
-    {"model": "small-int8", "bytes": 150_000_000, "instructions": [40e6, 50e6, 60e6, 70e6, 80e6]},
-    {"model": "tiny-int4", "bytes": 20_000_000, "instructions": [8e6, 12e6, 16e6, 20e6, 24e6]},
-]
-
-
-def test_a_table_of_passes_says_what_a_further_token_costs() -> None:
-    first, second = passes_table(PASSES).rows
-    assert first == ("small-int8", "150", "40.0", "50.0", "60.0", "70.0", "80.0", "0.25")
-    assert second[-1] == "0.50"
-
-
-def test_drafts_gain_by_the_best_of_all_lengths() -> None:
-    (row,) = drafts_table(PASSES).rows
-    assert row[:3] == ("small-int8", "0.25", "0.20")
-    # Two tokens ahead, at 0.45 each: 2.44 tokens for 1.9 passes; one gives 1.24, three 1.26.
-    assert row[5] == "1.28"
 
 
 ROOT = Path(__file__).parents[4]
