@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from whisper_hailo.backends.checks import check_positions
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.options import AUTO, EngineOptions
-from whisper_hailo.core.errors import ModelError, OptionError, display_path
+from whisper_hailo.core.errors import DeviceError, ModelError, OptionError, display_path
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, SPEC_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
@@ -183,12 +183,20 @@ def find_npu() -> tuple[str | None, str]:
     """Return the chip that HEFs can run on, such as `hailo8l`, or `None`, and what was found."""
     from whisper_hailo.backends.hailo.binding import why_no_binding
 
-    why = why_no_binding()  # first, since all else takes a tenth of a second to import
-    if why is not None:
+    if why := why_no_binding():  # first, since all else takes a tenth of a second to import
         return None, why
-    from whisper_hailo.backends.hailo.hef_catalog import usable_chip
+    from whisper_hailo.backends.hailo.hef_contract import RUNS_ON
+    from whisper_hailo.backends.hailo.isolated_probe import chips
 
-    return usable_chip()
+    try:
+        found = chips()
+    except DeviceError as error:
+        return None, str(error).split(";")[0]
+    if not found:
+        return None, "no Hailo chip"
+    if found[0].arch not in RUNS_ON:
+        return None, f"the Hailo chip {found[0].device} does not say what it is"
+    return found[0].arch, f"{found[0].arch} {found[0].device}"
 
 
 Choice: TypeAlias = tuple[str, Path | None, str]

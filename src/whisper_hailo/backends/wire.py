@@ -1,5 +1,6 @@
 """A reader of protobuf's wire format for files from strangers: nothing is copied, all is counted.
 
+Protobuf's own parser would copy what it does not know, in old HEFs all weights.
 Format: https://protobuf.dev/programming-guides/encoding/
 """
 
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
-import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,9 +18,6 @@ Value: TypeAlias = int | memoryview
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
-_MOST_FIELDS = 1_000_000
-"""Some seconds of reading; a base decoder has a few ten thousand in the messages that are read."""
-
 _LONGEST_TEXT = 4096
 
 
@@ -27,41 +25,30 @@ class WireError(ModelError):
     """Bytes are not the message that they should be; the reader of the file says which it is."""
 
 
-def mapped(path: Path, largest: int) -> memoryview:
+def mapped(path: Path) -> memoryview:
     """A file's bytes, read only where they are looked at."""
     if path.is_fifo():
         raise WireError("it is a pipe, which would be waited for")
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size == 0:
+        if os.fstat(file.fileno()).st_size == 0:
             raise WireError("it is empty")
-        if size > largest:
-            raise WireError(f"it has {size} bytes, more than {largest}")
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-class Budget:
-    """How many fields may still be read of one file: small fields in a large file take for ever."""
-
-    def __init__(self, fields: int = _MOST_FIELDS) -> None:
-        self._left = fields
-
-    def spend(self) -> None:
-        """Count one field."""
-        self._left -= 1
-        if self._left < 0:
-            raise WireError("it has more fields than any such file needs")
-
-
 class Message:
-    """One protobuf message, the fields of one level; all messages of a file share a budget."""
+    """One protobuf message, the fields of one level.
 
-    def __init__(self, data: memoryview, budget: Budget) -> None:
+    All messages of a file take their fields from one `budget`: small fields in a large file would
+    take for ever. A field that is not there is 0, or empty, as protobuf has it.
+    """
+
+    def __init__(self, data: memoryview, budget: Iterator[int]) -> None:
         self._budget = budget
         self._fields: dict[int, list[Value]] = {}
         at = 0
         while at < len(data):
-            budget.spend()
+            if next(budget, None) is None:
+                raise WireError("it has more fields than any such file needs")
             tag, at = _varint(data, at)
             number, kind = tag >> 3, tag & 7
             value, at = _value(data, at, kind)
@@ -69,38 +56,32 @@ class Message:
                 raise WireError("it has a field without a number")
             self._fields.setdefault(number, []).append(value)
 
+    def count(self, field: int) -> int:
+        """Return how often a field occurs."""
+        return len(self._fields.get(field, []))
+
     def number(self, field: int) -> int:
-        """The last value of a whole-number field; 0 if it is not there."""
+        """The last value of a whole-number field."""
         value = self._fields.get(field, [0])[-1]
         if not isinstance(value, int):
             raise WireError("it has bytes where a number belongs")
         return value
 
-    def real(self, field: int) -> float:
-        """The last value of a `float` field; 0 if it is not there."""
-        bits = self.number(field) & 0xFFFFFFFF
-        return float(struct.unpack("<f", struct.pack("<I", bits))[0])
-
     def text(self, field: int) -> str:
-        """The last value of a text field; empty if it is not there."""
+        """The last value of a text field."""
         return "".join(self.texts(field)[-1:])
 
     def texts(self, field: int) -> list[str]:
         """All values of a repeated text field."""
-        return [_text(value) for value in self._fields.get(field, [])]
+        return [_text(_bytes(value)) for value in self._fields.get(field, [])]
 
-    def message(self, field: int) -> Message | None:
-        """The last value of a message field, or `None`."""
-        values = self._fields.get(field)
-        return Message(_bytes(values[-1]), self._budget) if values else None
+    def message(self, field: int) -> Message:
+        """The last value of a message field."""
+        return Message(_bytes(self._fields.get(field, [memoryview(b"")])[-1]), self._budget)
 
     def messages(self, field: int) -> list[Message]:
         """All values of a repeated message field."""
         return [Message(_bytes(value), self._budget) for value in self._fields.get(field, [])]
-
-    def count(self, field: int) -> int:
-        """Return how often a field occurs."""
-        return len(self._fields.get(field, []))
 
 
 def _value(data: memoryview, at: int, kind: int) -> tuple[Value, int]:
@@ -137,8 +118,7 @@ def _bytes(value: Value) -> memoryview:
     return value
 
 
-def _text(value: Value) -> str:
-    raw = _bytes(value)
+def _text(raw: memoryview) -> str:
     if len(raw) > _LONGEST_TEXT:
         raise WireError(f"it has a name of {len(raw)} bytes")
     try:

@@ -13,10 +13,9 @@ from whisper_hailo.backends.hailo.hef_contract import (
     RUNS_ON,
     DecoderShape,
     EncoderShape,
-    read_speech_config,
     recognise,
 )
-from whisper_hailo.backends.hailo.hef_file import HefFile, HefGroup, HefStream, is_hef, read_hef
+from whisper_hailo.backends.hailo.hef_file import HefFile, HefGroup, is_hef, read_hef
 from whisper_hailo.backends.onnx_file import load_message
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.files import sha256
@@ -27,7 +26,6 @@ from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 def describe_hef(path: Path) -> dict[str, Any]:
     """Chip, networks, inputs, outputs, versions and hashes of a HEF."""
     hef = read_hef(path)
-    config = read_speech_config(hef)
     return {
         "kind": "HEF",
         "bytes": hef.bytes,
@@ -38,7 +36,6 @@ def describe_hef(path: Path) -> dict[str, Any]:
         "runs_on": sorted(chip for chip, takes in RUNS_ON.items() if hef.arch in takes),
         "compiler_version": hef.compiler_version or "not stated",
         "networks": {group.name: _group(group, hef) for group in hef.groups},
-        **({} if config is None else {"speech_config": asdict(config)}),
     }
 
 
@@ -46,8 +43,8 @@ def _group(group: HefGroup, hef: HefFile) -> dict[str, Any]:
     return {
         **_role(group, hef.arch),
         "contexts": group.contexts,
-        "inputs": {stream.name: _stream(stream) for stream in group.inputs},
-        "outputs": {stream.name: _stream(stream) for stream in group.outputs},
+        "inputs": {stream.name: list(stream.shape) for stream in group.inputs},
+        "outputs": {stream.name: list(stream.shape) for stream in group.outputs},
     }
 
 
@@ -65,16 +62,6 @@ def _role(group: HefGroup, arch: str) -> dict[str, Any]:
             "contract": shape.contract,
         }
     return {"part": "no half of Whisper"}
-
-
-def _stream(stream: HefStream) -> dict[str, Any]:
-    return {
-        "shape": list(stream.shape),
-        "order": stream.order,
-        "type": stream.type,
-        "scale": stream.scale,
-        "zero_point": stream.zero_point,
-    }
 
 
 def describe(path: Path) -> dict[str, Any]:

@@ -11,10 +11,11 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from whisper_hailo.backends.hailo.hef_catalog import matching_hef, usable_chip
+from whisper_hailo.backends.hailo.hef_catalog import matching_hef
 from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.onnx_file import parse_message, read_graph_bytes, without_signs
+from whisper_hailo.backends.select import find_npu
 from whisper_hailo.backends.session import EXPORT_AGAIN, FATAL_ONLY, PROVIDERS, running, saturates
 from whisper_hailo.backends.state import CacheNames, StepInputs
 from whisper_hailo.checkpoint.weights import AnyArray
@@ -375,7 +376,7 @@ def hailo_decoder_run(path: Path, encoded: bytes | None = None, name: str = "") 
 
 def find_hef(directory: Path, spec: ModelSpec, part: str) -> Path | str:
     """Return the HEF of one part that this machine's chip takes, or why there is nothing to run."""
-    arch, what = usable_chip()
+    arch, what = find_npu()
     if arch is None:
         return f"{what}; validate on the device"
     path = matching_hef(directory, spec, arch, part)

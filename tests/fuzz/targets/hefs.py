@@ -52,7 +52,7 @@ class Fuzzed:
         data, version = rng.choice(self._good)
         header = read_header(memoryview(data))
         if rng.random() < 0.6:
-            proto = data[header.start : header.start + header.description_bytes]
+            proto = data[header.start : header.end]
             return "x.hef", with_header(mutated_bytes(rng, proto), version % 2, b"")
         return "x.hef", mutated_bytes(rng, data)
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from whisper_hailo.backends.hailo.binding import binding_version, load_binding, major
 from whisper_hailo.backends.hailo.faults import NO_DEVICE, Faults, wrong_chip
-from whisper_hailo.backends.hailo.hef_contract import RUNS_ON, check_versions
+from whisper_hailo.backends.hailo.hef_contract import RUNS_ON
 from whisper_hailo.backends.hailo.hef_file import HefFile
 from whisper_hailo.backends.hailo.network import AsyncRun, ConfiguredNetwork
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
@@ -79,12 +79,9 @@ class Chip:
             return self.networks[key]
 
     def check(self, hef: HefFile) -> None:
-        """Refuse a HEF for another chip, and warn of one that is newer than this HailoRT."""
+        """Refuse a HEF for another chip."""
         if hef.arch not in RUNS_ON.get(self.facts.arch, {hef.arch}):
             raise wrong_chip(hef, self.facts.arch)
-        newer = check_versions(hef, binding_version(self._binding))
-        if newer is not None:
-            _LOG.warning("%s", newer)
 
     def temperature_c(self) -> float | None:
         """Return degrees Celsius of the chip now, if it says so."""

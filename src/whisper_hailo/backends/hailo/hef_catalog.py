@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from whisper_hailo.backends.hailo.binding import installed_version, why_no_binding
+from whisper_hailo.backends.hailo.binding import installed_version
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
 from whisper_hailo.backends.hailo.hef_contract import (
     RUNS_ON,
@@ -23,13 +23,11 @@ from whisper_hailo.backends.hailo.hef_contract import (
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.isolated_probe import chips
 from whisper_hailo.core.errors import (
-    DeviceError,
     HefError,
     HubError,
     ModelError,
     NoDeviceError,
     OptionError,
-    OutputError,
     WrongChipError,
     display_path,
 )
@@ -38,9 +36,7 @@ from whisper_hailo.core.files import (
     atomic_file,
     cache_root,
     resolve_within,
-    sha256,
     wrap_os_error,
-    write_file,
 )
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND
@@ -55,7 +51,6 @@ RELEASES: Final = "https://dev-public.hailo.ai/"
 
 _HEFS, _ASSETS = "whisper", "npy%20files/whisper/decoder_assets"
 _FOLDERS: Final = {"hailo8": "h8", "hailo8l": "h8l", "hailo10h": "h10h"}
-_SPLIT: Final = "whisper-decoder-fixed-sequence-matmul-split"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +60,6 @@ class KnownHefs:
     Attributes:
         decoder: file name of the decoder; the same where one file holds both halves.
         window_s: seconds of the encoder's window; `None`: the file says it.
-        length: text positions of the decoder; `None`: the file says it.
         release: of HailoRT, for which a file of both halves was made, such as `5.4.0`.
     """
 
@@ -74,7 +68,6 @@ class KnownHefs:
     encoder: str
     decoder: str
     window_s: int | None = None
-    length: int | None = None
     release: str = ""
 
     @property
@@ -100,35 +93,25 @@ class KnownHefs:
         return files
 
 
-PAIRS: Final = (
-    KnownHefs("hailo8", "tiny", "tiny-whisper-encoder-10s_15dB.hef", f"tiny-{_SPLIT}.hef", 10, 32),
-    KnownHefs("hailo8", "base", "base-whisper-encoder-5s.hef", f"base-{_SPLIT}.hef", 5, 24),
-    KnownHefs(
-        "hailo8l", "tiny", "tiny-whisper-encoder-10s_15dB_h8l.hef", f"tiny-{_SPLIT}_h8l.hef", 10, 32
-    ),
-    KnownHefs(
-        "hailo8l", "base", "base-whisper-encoder-5s_h8l.hef", f"base-{_SPLIT}_h8l.hef", 5, 24
-    ),
-    KnownHefs(
-        *("hailo10h", "tiny", "tiny-whisper-encoder-10s.hef"),
-        *("tiny-whisper-decoder-fixed-sequence.hef", 10, 32),
-    ),
-    KnownHefs(
-        *("hailo10h", "tiny.en", "tiny_en-whisper-encoder-10s.hef"),
-        *("tiny_en-whisper-decoder-fixed-sequence.hef", 10, 32),
-    ),
-    KnownHefs(
-        *("hailo10h", "base", "base-whisper-encoder-10s.hef"),
-        *("base-whisper-decoder-10s-out-seq-64.hef", 10, 64),
-    ),
+_DECODER: Final = "whisper-decoder-fixed-sequence"
+_SPLIT: Final = f"{_DECODER}-matmul-split"
+
+PAIRS: Final = tuple(
+    KnownHefs(arch, variant, f"{encoder}.hef", f"{decoder}.hef", window_s)
+    for arch, variant, window_s, encoder, decoder in (
+        ("hailo8", "tiny", 10, "tiny-whisper-encoder-10s_15dB", f"tiny-{_SPLIT}"),
+        ("hailo8", "base", 5, "base-whisper-encoder-5s", f"base-{_SPLIT}"),
+        ("hailo8l", "tiny", 10, "tiny-whisper-encoder-10s_15dB_h8l", f"tiny-{_SPLIT}_h8l"),
+        ("hailo8l", "base", 5, "base-whisper-encoder-5s_h8l", f"base-{_SPLIT}_h8l"),
+        ("hailo10h", "tiny", 10, "tiny-whisper-encoder-10s", f"tiny-{_DECODER}"),
+        ("hailo10h", "tiny.en", 10, "tiny_en-whisper-encoder-10s", f"tiny_en-{_DECODER}"),
+        ("hailo10h", "base", 10, "base-whisper-encoder-10s", "base-whisper-decoder-10s-out-seq-64"),
+    )
 )
 """A file for each half."""
 
 TWO_PART: Final = tuple(
-    KnownHefs(
-        *("hailo10h", variant, f"Whisper-{variant.title()}.hef", f"Whisper-{variant.title()}.hef"),
-        release=release,
-    )
+    KnownHefs("hailo10h", variant, both, both, release=release)
     for release, variants in (
         ("5.4.0", ("tiny", "base", "small")),
         ("5.3.0", ("tiny", "base", "small")),
@@ -136,6 +119,7 @@ TWO_PART: Final = tuple(
         ("5.1.1", ("base",)),
     )
     for variant in variants
+    for both in [f"Whisper-{variant.title()}.hef"]
 )
 """A file of both halves, the newest release first; HailoRT's `Speech2Text` runs them, too."""
 
@@ -154,19 +138,6 @@ def find_known(arch: str, variant: str, release: str = "", hailort: str = "") ->
     return next(iter(_by_use(found, hailort)), None)
 
 
-def fetched(spec: ModelSpec, arch: str, part: str) -> Path | None:
-    """Return a HEF that was fetched and is of exactly this model.
-
-    The vendor's are of OpenAI's checkpoints: a fine-tuned model of the same size is another model.
-    """
-    named = [known for known in KNOWN if spec.source.name == f"openai/whisper-{known.variant}"]
-    for known in _by_use([known for known in named if known.arch == arch], installed_version()):
-        path = known.folder / (known.encoder if part == "encoder" else known.decoder)
-        if path.is_file():
-            return path
-    return None
-
-
 def _by_use(found: list[KnownHefs], hailort: str) -> Iterator[KnownHefs]:
     """Yield pairs, then releases up to this HailoRT, then newer ones, which it may refuse."""
     yield from (known for known in found if not is_newer(known.release, hailort))
@@ -180,22 +151,6 @@ def is_newer(release: str, hailort: str) -> bool:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version))
-
-
-def usable_chip() -> tuple[str | None, str]:
-    """Return the chip, such as `hailo8l`, and what was found; `None` if none can be used."""
-    why = why_no_binding()
-    if why is not None:
-        return None, why
-    try:
-        found = chips()
-    except DeviceError as error:
-        return None, str(error).split(";")[0]
-    if not found:
-        return None, "no Hailo chip"
-    if found[0].arch not in RUNS_ON:
-        return None, f"the Hailo chip {found[0].device} does not say what it is"
-    return found[0].arch, f"{found[0].arch} {found[0].device}"
 
 
 def fitting_encoder(
@@ -241,9 +196,12 @@ def _hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Pa
         path = resolve_within(directory, record.file)
         if record.part == part and record.arch in takes and path.is_file():
             yield path
-    path_fetched = fetched(spec, arch, part)
-    if path_fetched is not None:
-        yield path_fetched
+    # The vendor's are of OpenAI's checkpoints: a fine-tuned model of the same size is another one.
+    named = [known for known in KNOWN if spec.source.name == f"openai/whisper-{known.variant}"]
+    for known in _by_use([known for known in named if known.arch == arch], installed_version()):
+        path = known.folder / (known.encoder if part == "encoder" else known.decoder)
+        if path.is_file():
+            yield path
 
 
 def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
@@ -262,6 +220,44 @@ def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
     return path
 
 
+def fetch(known: KnownHefs, place: str) -> list[Path]:
+    """Fetch encoder, decoder and the decoder's arrays; what is there and whole stays."""
+    if not place.startswith(("https://", "http://")):
+        raise OptionError(f"--from is {place!r}, expected an address that begins with https://")
+    for name, address in known.files().items():
+        target = known.folder / name
+        if target.is_file():
+            with suppress(ModelError, WrongChipError):
+                _check_file(target, known, name)
+                continue
+        logger.info("fetching %s", place + address)
+        with wrap_os_error(target, ANOTHER_CACHE), atomic_file(target) as scratch:
+            with scratch.open("wb") as file:
+                file.writelines(_download(place + address, target.parent))
+            _check_file(scratch, known, name)
+    return [known.folder / name for name in known.files()]
+
+
+def _check_file(path: Path, known: KnownHefs, name: str) -> None:
+    """Refuse a file that is not what the file of this name should be."""
+    if name.endswith(".hef"):
+        hef = read_hef(path)
+        if name == known.encoder:
+            find_encoder(hef)
+        if name == known.decoder:
+            find_decoder(hef)
+        if hef.arch not in RUNS_ON[known.arch]:
+            raise WrongChipError(f"{name} from there is for {hef.arch}, not for {known.arch}")
+        return
+    name = Path(name).name
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ModelError(f"{name} from there is no array ({error}); try again") from error
+    if array.dtype != np.float32 or array.ndim < 2:
+        raise ModelError(f"{name} from there is {array.dtype} {array.shape}, expected float32 rows")
+
+
 LARGEST_DOWNLOAD: Final = 512 << 20
 """Small's file of both halves, the largest that is published, has 388 MB."""
 
@@ -270,20 +266,7 @@ DOWNLOAD_TIMEOUT_S: Final = 10.0
 _PIECE: Final = 1 << 16
 
 
-def download(address: str, target: Path) -> None:
-    """Copy what is at a web address into a file, no further than what a HEF can have."""
-    folder = target.parent
-    try:
-        with target.open("wb") as file:
-            file.writelines(_pieces(address, folder))
-    except OSError as error:
-        raise OutputError(
-            f"cannot write below {display_path(folder)} ({error.strerror or error}); "
-            f"{ANOTHER_CACHE}"
-        ) from error
-
-
-def _pieces(address: str, folder: Path) -> Iterator[bytes]:
+def _download(address: str, folder: Path) -> Iterator[bytes]:
     """Yield what comes, as it comes; `folder` is where the user may put it instead."""
     import urllib.error  # thirty milliseconds, which only `fetch-hef` should pay
     import urllib.request
@@ -293,8 +276,6 @@ def _pieces(address: str, folder: Path) -> Iterator[bytes]:
     try:
         with urllib.request.urlopen(address, timeout=DOWNLOAD_TIMEOUT_S) as answered:  # noqa: S310 - checked
             stated = int(answered.headers.get("Content-Length") or -1)
-            if stated > LARGEST_DOWNLOAD:
-                raise ModelError(f"{address} has {stated} bytes, more than {LARGEST_DOWNLOAD}")
             while piece := answered.read1(_PIECE):
                 size += len(piece)
                 if size > LARGEST_DOWNLOAD:
@@ -313,102 +294,3 @@ def _pieces(address: str, folder: Path) -> Iterator[bytes]:
         ) from error
     if stated not in {-1, size}:
         raise HubError(f"{address} broke off after {size} of {stated} bytes; try again")
-
-
-SUMS: Final = "SHA256SUMS"
-"""As `sha256sum --check` reads it."""
-
-_LINE: Final = re.compile(r"([0-9a-f]{64})  (.+)")
-
-
-class Sums:
-    """What the files of a folder have to be."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / SUMS
-        self.known: dict[str, str] = {}
-        if self.path.is_file():
-            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
-            found = [match for match in map(_LINE.fullmatch, lines) if match]
-            self.known = {match[2]: match[1] for match in found}
-
-    def check(self, name: str, found: str) -> None:
-        """Compare a file's hash with what it should be; one that is not known passes."""
-        expected = self.known.get(name, found)
-        if found != expected:
-            raise ModelError(
-                f"{name} has the SHA-256 {found[:16]}..., expected {expected[:16]}..., which came "
-                "before; compare with what others have, and remove its line in "
-                f"{display_path(self.path)} to take this one"
-            )
-
-    def keep(self, name: str, found: str) -> None:
-        """Remember what a file that was good is from now on."""
-        if self.known.get(name) != found:
-            self.known[name] = found
-            lines = [f"{digest}  {file}\n" for file, digest in sorted(self.known.items())]
-            write_file(self.path, "".join(lines))
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """What was fetched, or was there."""
-
-    files: tuple[Path, ...]
-    hashes: tuple[str, ...]
-    sums: Path
-
-
-def fetch(known: KnownHefs, place: str) -> Fetched:
-    """Fetch encoder, decoder and the decoder's arrays; what is there and whole stays."""
-    if not place.startswith(("https://", "http://")):
-        raise OptionError(f"--from is {place!r}, expected an address that begins with https://")
-    sums = Sums(known.folder)
-    hashes = {
-        name: _fetch_file(known, name, place + address, sums)
-        for name, address in known.files().items()
-    }
-    return Fetched(tuple(known.folder / name for name in hashes), tuple(hashes.values()), sums.path)
-
-
-def _fetch_file(known: KnownHefs, name: str, source: str, sums: Sums) -> str:
-    """Fetch a file, unless it is there and what it should be; return its hash."""
-    target, found = known.folder / name, None
-    if target.is_file():
-        with suppress(ModelError, WrongChipError):
-            found = _checked_hash(target, known, name, sums)
-    if found is None:
-        logger.info("fetching %s", source)
-        with wrap_os_error(target, ANOTHER_CACHE), atomic_file(target) as scratch:
-            download(source, scratch)
-            found = _checked_hash(scratch, known, name, sums)
-    sums.keep(name, found)
-    return found
-
-
-def _checked_hash(path: Path, known: KnownHefs, name: str, sums: Sums) -> str:
-    """Return the hash of a file that is what the file of this name should be."""
-    if not name.endswith(".hef"):
-        check_array(path, Path(name).name)
-    else:
-        hef = read_hef(path)
-        if name == known.encoder:
-            find_encoder(hef)
-        if name == known.decoder:
-            find_decoder(hef)
-        if hef.arch not in RUNS_ON[known.arch]:
-            raise WrongChipError(f"{name} from there is for {hef.arch}, not for {known.arch}")
-    found = sha256(path)
-    sums.check(name, found)
-    return found
-
-
-def check_array(path: Path, name: str) -> None:
-    """Refuse a file that is not an array of NumPy."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-        good = array.dtype == np.float32 and array.ndim >= 2
-    except (OSError, ValueError, EOFError) as error:
-        raise ModelError(f"{name} from there is no array ({error}); try again") from error
-    if not good:
-        raise ModelError(f"{name} from there is {array.dtype} {array.shape}, expected float32 rows")

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
-from whisper_hailo.backends.hailo.hef_file import HefFile, HefGroup, read_hef, read_resource
+from whisper_hailo.backends.hailo.hef_file import HefFile, HefGroup, read_hef
 from whisper_hailo.core.errors import HefError, display_path
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.strict_json import MismatchError, parse_json_object
-from whisper_hailo.core.types import FRAMES_PER_SECOND
 
 RUNS_ON: Final[dict[str, frozenset[str]]] = {
     "hailo8": frozenset({"hailo8", "hailo8l"}),
@@ -30,43 +28,6 @@ HOST, CHIP = "host", "chip"
 _N_CHUNKS: Final = 4
 _OURS: Final = re.compile(r"_decoder_\d+s_\d+$")
 """Networks that this program compiled are called so; they begin behind the addition."""
-
-
-CONFIG: Final = "hailo-config.json"
-"""Resource of a file with both halves, by which the vendor's `Speech2Text` runs it."""
-
-_LARGEST_CONFIG: Final = 1 << 20
-_OLD_CONFIG_KEY: Final = "embeddings_output_layers_names"
-"""Files with it state no sizes: HailoRT takes those of base in 10 s."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpeechConfig:
-    """Sizes that a file of both halves states of its encoder; HailoRT, `speech2text_server.cpp`."""
-
-    window_s: int
-    n_mels: int
-    n_positions: int
-
-
-def read_speech_config(hef: HefFile) -> SpeechConfig | None:
-    """Return what a file of both halves states; `None`: it has no configuration."""
-    raw = read_resource(hef, CONFIG, _LARGEST_CONFIG)
-    if raw is None:
-        return None
-    try:
-        facts = parse_json_object(raw)
-        if _OLD_CONFIG_KEY in facts:
-            return SpeechConfig(10, 80, 500)
-        keys = ("chunk_size_seconds", "num_mel_bins", "n_audio_ctx")
-        sizes = [size for key in keys if type(size := facts.get(key)) is int]
-        if len(sizes) < len(keys):
-            raise MismatchError(f"{', '.join(keys)} are not all there as whole numbers")
-    except MismatchError as error:
-        raise HefError(
-            f"{CONFIG} in {display_path(hef.path)}: {error}; fetch the file again"
-        ) from error
-    return SpeechConfig(*sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,20 +106,8 @@ def recognise(group: HefGroup, arch: str) -> Shape | None:
 
 
 def find_encoder(hef: HefFile) -> EncoderShape:
-    """Return the encoder of a HEF, if it is what a file of both halves states of it."""
-    shape = _find_part(hef, EncoderShape, "encoder")
-    config = read_speech_config(hef)
-    if config is None:
-        return shape
-    stated = (config.window_s * FRAMES_PER_SECOND, config.n_mels, config.n_positions)
-    found = (shape.n_frames, shape.n_mels, shape.n_positions)
-    if stated != found:
-        raise HefError(
-            f"{display_path(hef.path)}: {shape.group} takes {found[0]} frames of {found[1]} mel "
-            f"bins and gives {found[2]} positions, its {CONFIG} says {stated[0]}, {stated[1]} and "
-            f"{stated[2]}; fetch the file again"
-        )
-    return shape
+    """Return the encoder of a HEF."""
+    return _find_part(hef, EncoderShape, "encoder")
 
 
 def find_decoder(hef: HefFile) -> DecoderShape:
@@ -243,25 +192,3 @@ def _check_size(path: Path, spec: ModelSpec, what: str, got: int, expected: int)
             f"{display_path(path)} has {what} {got}, {spec.name} has {expected}; "
             "HEF and --model must be of one model"
         )
-
-
-def check_versions(hef: HefFile, hailort: str) -> str | None:
-    """Return whether a HEF is newer than this HailoRT: a warning, or `None`.
-
-    Compiler 3.N belongs to HailoRT 4.(N - 10), compiler 5.N to HailoRT 5.N. Newer files may load.
-    """
-    compiler, library = _numbers(hef.compiler_version), _numbers(hailort)
-    if compiler is None or library is None:
-        return None
-    wanted = (4, compiler[1] - 10) if compiler[0] == 3 else compiler
-    if wanted <= library:
-        return None
-    return (
-        f"{hef.path.name} is of compiler {hef.compiler_version}, made for HailoRT "
-        f"{wanted[0]}.{wanted[1]}; HailoRT {hailort} may refuse it"
-    )
-
-
-def _numbers(version: str) -> tuple[int, int] | None:
-    match = re.match(r"(\d+)\.(\d+)", version)
-    return (int(match.group(1)), int(match.group(2))) if match else None

@@ -13,85 +13,8 @@ from typing import Final
 
 import xxhash
 
-from whisper_hailo.backends.wire import Budget, Message, WireError, mapped
+from whisper_hailo.backends.wire import Message, WireError, mapped
 from whisper_hailo.core.errors import HefError, display_path
-
-_BOUNDARY: Final = 0
-"""Kind of connection; others lead from one context to the next."""
-
-_INPUT: Final = 0
-_DEEPEST_MUX = 9
-_LARGEST_AXIS = 1 << 24
-
-_ORDERS: Final = ("NHWC", "NHCW", "NC", "FCR", "BAYER_RGB", "NHW", "NMS", "F8CR")
-_FLAT: Final = _ORDERS.index("NC")
-_TYPES: Final = {0: "uint8", 1: "uint8", 2: "uint16"}
-
-
-@dataclass(frozen=True, slots=True)
-class HefStream:
-    """One input or output.
-
-    Attributes:
-        name: such as `net/input_layer1`.
-        shape: height, width, channels; the host sees these, in that order.
-        order: how the chip lays them out, such as `NHWC` or `FCR`.
-        type: `uint8` or `uint16` on the chip.
-        scale: of the chip's quantisation, for the whole stream.
-        zero_point: integer that stands for 0.
-    """
-
-    name: str
-    shape: tuple[int, int, int]
-    order: str
-    type: str
-    scale: float
-    zero_point: float
-
-
-def _boundary_edges(context: Message) -> Iterator[Message]:
-    """Yield edges of a context that lead to or from the host."""
-    metadata = context.message(3)
-    for edge in metadata.messages(2) if metadata is not None else []:
-        switch = edge.message(5)
-        if switch is None or switch.number(3) == _BOUNDARY:
-            yield edge
-
-
-def _layers(part: Message, layer_field: int, mux_field: int, depth: int) -> Iterator[Message]:
-    """Yield a layer, or the layers that share one stream (`mux`)."""
-    if depth > _DEEPEST_MUX:
-        raise HefError("its streams are nested without end")
-    layer, mux = part.message(layer_field), part.message(mux_field)
-    if layer is not None:
-        yield layer
-    elif mux is not None:
-        for inner in mux.messages(5):
-            yield from _layers(inner, 1, 2, depth + 1)
-
-
-def _stream(layer: Message, transposed: bool) -> HefStream:
-    base = layer.message(2)
-    numeric = layer.message(3)
-    name = layer.text(1)
-    if base is None or not name:
-        raise HefError("it has an input or output without a name or a shape")
-    order, kind = base.number(7), base.number(12)
-    height, width, channels = base.number(1), base.number(3), base.number(5)
-    if (transposed or layer.number(6)) and order != _FLAT:
-        height, width = width, height
-    shape = (height, width, channels)
-    if not all(1 <= axis <= _LARGEST_AXIS for axis in shape):
-        raise HefError(f"{name} has the shape {shape}")
-    return HefStream(
-        name=name,
-        shape=shape,
-        order=_ORDERS[order] if order < len(_ORDERS) else f"unknown ({order})",
-        type=_TYPES.get(kind, f"{kind} bytes"),
-        scale=numeric.real(2) if numeric is not None else 0.0,
-        zero_point=numeric.real(1) if numeric is not None else 0.0,
-    )
-
 
 MAGIC: Final = 0x01484546
 _COMMON: Final = struct.Struct(">III")
@@ -101,27 +24,21 @@ _DISTINCT: Final = {
     2: struct.Struct(">QQQQ"),  # XXH3, bytes of weights, reserved twice
     3: struct.Struct(">QQIQQQ"),  # XXH3, weights with padding, padding, more, description's XXH3
 }
-CHECKSUMS: Final = {0: "MD5", 1: "CRC-32", 2: "XXH3", 3: "XXH3"}
+_CHECKSUMS: Final = {0: "MD5", 1: "CRC-32", 2: "XXH3", 3: "XXH3"}
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What lies before the description.
+    """What lies before the description, which goes from `start` to `end`.
 
-    Attributes:
-        rest_bytes: what follows it: weights, and other resources.
-        checksum: the file's own checksum, in hexadecimal.
-        whole: it covers everything behind the header, otherwise the description only.
-        padding: bytes behind the description before offsets of resources count.
+    `checksum`, in hexadecimal, is that of the bytes from `start` to `checked_end`.
     """
 
     version: int
     start: int
-    description_bytes: int
-    rest_bytes: int
+    end: int
+    checked_end: int
     checksum: str
-    whole: bool
-    padding: int
 
 
 def read_header(data: memoryview) -> Header:
@@ -138,30 +55,27 @@ def read_header(data: memoryview) -> Header:
     if len(data) < start:
         raise HefError(f"it ends within its header, after {len(data)} bytes")
     values = form.unpack_from(data, _COMMON.size)
-    rest, padding, whole = 0, 0, True
+    end = checked_end = start + size
     if version == 0:
         checksum = values[1].hex()
     elif version == 1:
-        checksum, rest = f"{values[0]:08x}", values[1]
+        checksum, checked_end = f"{values[0]:08x}", end + values[1]
     elif version == 2:
-        checksum, rest = f"{values[0]:016x}", values[1]
+        checksum, checked_end = f"{values[0]:016x}", end + values[1]
     else:
-        # HailoRT 5 is content with a checksum of the description alone, which is behind this one.
-        found, weights, padding, more, own, _ = values
-        checksum, rest, whole = f"{found or own:016x}", weights + more, found != 0
-    header = Header(version, start, size, rest, checksum, whole, padding)
-    expected = start + size + header.rest_bytes
-    if len(data) != expected:
-        raise HefError(f"it has {len(data)} bytes, its header says {expected}")
+        checksum, checked_end = f"{values[0]:016x}", end + values[1] + values[3]
+    if len(data) != checked_end:
+        raise HefError(f"it has {len(data)} bytes, its header says {checked_end}")
     if size == 0:
         raise HefError("it describes no network")
-    return header
+    if version == 3 and not values[0]:  # HailoRT 5 is content with the description's
+        checksum, checked_end = f"{values[4]:016x}", end
+    return Header(version, start, end, checked_end, checksum)
 
 
 def check_sum(data: memoryview, header: Header) -> bool:
     """Return whether the file's content has the checksum of its header."""
-    end = len(data) if header.whole else header.start + header.description_bytes
-    covered = data[header.start : end]
+    covered = data[header.start : header.checked_end]
     if header.version == 0:
         found = hashlib.md5(covered, usedforsecurity=False).hexdigest()
     elif header.version == 1:
@@ -183,10 +97,16 @@ ARCHES: Final = {
 }
 """Number of a chip to its name; HailoRT, `device_internal.cpp`."""
 
-LARGEST_BYTES: Final = 2 << 30
-"""Whisper large would be smaller; language models, the largest there are, may be larger."""
 
-_MOST_GROUPS = 64
+@dataclass(frozen=True, slots=True)
+class HefStream:
+    """One input or output, such as `net/input_layer1`.
+
+    `shape` is height, width, channels, in the order in which the host sees them.
+    """
+
+    name: str
+    shape: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,21 +126,6 @@ class HefGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class HefResource:
-    """A file within a HEF, such as the configuration of the vendor's own server.
-
-    Attributes:
-        start: where it begins in the HEF, in bytes.
-        checksum: its XXH3; 0: not stated.
-    """
-
-    name: str
-    start: int
-    bytes: int
-    checksum: int
-
-
-@dataclass(frozen=True, slots=True)
 class HefFile:
     """A HEF, as far as its header and description tell.
 
@@ -236,7 +141,6 @@ class HefFile:
     compiler_version: str
     checksum: str
     groups: tuple[HefGroup, ...]
-    resources: tuple[HefResource, ...] = ()
 
 
 def read_hef(path: Path, *, verify: bool = True) -> HefFile:
@@ -245,11 +149,11 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
     `verify` compares its checksum: a hundred megabytes take about a second.
     """
     try:
-        data = mapped(path, LARGEST_BYTES)
+        data = mapped(path)
         header = read_header(data)
         hef = _parse(path, data, header)
         if verify and not check_sum(data, header):
-            raise HefError(f"its content does not have the {CHECKSUMS[header.version]} it states")
+            raise HefError(f"its content does not have the {_CHECKSUMS[header.version]} it states")
     except OSError as error:
         raise HefError(
             f"{display_path(path)} cannot be read ({error.strerror or error})"
@@ -270,63 +174,40 @@ def is_hef(path: Path) -> bool:
         return False
 
 
+_MOST_GROUPS: Final = 64
+_MOST_FIELDS: Final = 1_000_000
+"""Some seconds of reading; a base decoder has a few ten thousand in the messages that are read."""
+
+
 def _parse(path: Path, data: memoryview, header: Header) -> HefFile:
-    budget = Budget()
-    proto = data[header.start : header.start + header.description_bytes]
-    message = Message(proto, budget)
+    message = Message(data[header.start : header.end], iter(range(_MOST_FIELDS)))
     head = message.message(1)
-    if head is None:
+    if not message.count(1):
         raise HefError("its description does not say which chip it is for")
     if not 1 <= message.count(2) <= _MOST_GROUPS:
         raise HefError(f"it has {message.count(2)} networks, expected 1 to {_MOST_GROUPS}")
-    code = head.number(1)
+    code, stated = head.number(1), head.text(3)
+    # Compilers 5 state `sdk-version: 5.3.0, git-branch: ...`.
+    found = re.search(r"\d+\.\d+\.\d+\S*(?<!,)", stated)
     return HefFile(
         path=path,
         bytes=len(data),
         version=header.version,
         arch=ARCHES.get(code, f"unknown ({code})"),
-        compiler_version=_version(head.text(3)),
-        checksum=f"{CHECKSUMS[header.version]} {header.checksum}",
+        compiler_version=found.group() if found is not None else stated,
+        checksum=f"{_CHECKSUMS[header.version]} {header.checksum}",
         groups=tuple(_group(group) for group in message.messages(2)),
-        resources=_resources(message, header),
     )
 
 
-def _resources(message: Message, header: Header) -> tuple[HefResource, ...]:
-    base = header.start + header.description_bytes + header.padding
-    if header.version == 0:
-        base = 0  # as HailoRT counts
-    return tuple(
-        HefResource(entry.text(3), base + entry.number(1), entry.number(2), entry.number(4))
-        for entry in message.messages(7)
-    )
-
-
-def read_resource(hef: HefFile, name: str, largest: int) -> bytes | None:
-    """Return a file within a HEF; `None`: it has none of this name."""
-    found = next((entry for entry in hef.resources if entry.name == name), None)
-    if found is None:
-        return None
-    if found.bytes > largest or found.start + found.bytes > hef.bytes:
-        raise HefError(
-            f"{display_path(hef.path)} says that its {display_path(name)} has {found.bytes} bytes "
-            f"at {found.start}, expected at most {largest} within the file; fetch it again"
-        )
-    try:
-        data = bytes(mapped(hef.path, LARGEST_BYTES)[found.start : found.start + found.bytes])
-    except (OSError, WireError) as error:
-        raise HefError(f"{display_path(hef.path)} cannot be read ({error})") from error
-    if found.checksum not in {0, xxhash.xxh3_64_intdigest(data)}:
-        raise HefError(
-            f"{display_path(name)} in {display_path(hef.path)} was changed; fetch the file again"
-        )
-    return data
+_INPUT: Final = 0
+_BOUNDARY: Final = 0
+"""Kind of connection; others lead from one context to the next."""
 
 
 def _group(group: Message) -> HefGroup:
     """Read one network; what the host computes after it wraps it in a graph of operators."""
-    ops = [op.message(4) for op in group.messages(8)]
-    core = next((op for op in ops if op is not None), group)
+    core = next((op.message(4) for op in group.messages(8) if op.count(4)), group)
     placements = _placements(core)
     contexts = [placement.messages(3) for placement in placements]
     if not any(contexts):
@@ -335,15 +216,16 @@ def _group(group: Message) -> HefGroup:
     inputs: dict[str, HefStream] = {}
     outputs: dict[str, HefStream] = {}
     for placement, its_contexts in zip(placements, contexts, strict=True):
-        metadata = placement.message(1)
-        transposed = metadata is not None and bool(metadata.number(3))
-        for edge in (edge for context in its_contexts for edge in _boundary_edges(context)):
+        transposed = bool(placement.message(1).number(3))
+        edges = (edge for context in its_contexts for edge in context.message(3).messages(2))
+        for edge in edges:
+            if edge.message(5).number(3) != _BOUNDARY:
+                continue
             found = inputs if edge.number(1) == _INPUT else outputs
             for layer in _layers(edge, 3, 4, 0):
                 stream = _stream(layer, transposed)
                 found.setdefault(stream.name, stream)
-    metadata = _placements(group)[0].message(1)
-    name = metadata.text(1) if metadata is not None else ""
+    name = _placements(group)[0].message(1).text(1)
     if not name or not inputs or not outputs:
         raise HefError("it has a network without a name, an input or an output")
     place = {output: index for index, output in enumerate(_sorted_outputs(group, core))}
@@ -351,29 +233,52 @@ def _group(group: Message) -> HefGroup:
     return HefGroup(name, max(map(len, contexts)), tuple(inputs.values()), tuple(in_order))
 
 
-def _version(text: str) -> str:
-    """`5.3.0` of `sdk-version: 5.3.0, git-branch: ...`, as compilers 5 have it."""
-    found = re.search(r"\d+\.\d+\.\d+\S*(?<!,)", text)
-    return found.group() if found is not None else text
-
-
 def _placements(core: Message) -> list[Message]:
     """Return placements: a network for a Hailo-8L comes once for each, with the same streams."""
-    wrapped = [part.message(1) for part in core.messages(7)]
-    return [part for part in wrapped if part is not None] or [core]
+    return [part.message(1) for part in core.messages(7) if part.count(1)] or [core]
 
 
 def _sorted_outputs(group: Message, core: Message) -> list[str]:
     """Return the order that HailoRT gives outputs in; it looks at four places."""
     fused = core.message(5)
-    if fused is not None and fused.number(1):
+    if fused.number(1):
         return fused.texts(2)
     placed = _placements(core)[0]
     for place in (placed, group) if core is group else (group,):
         if names := place.texts(4):
             return names
-    for context in placed.messages(3)[-1:]:
-        metadata = context.message(3)
-        if metadata is not None:
-            return metadata.texts(5)
-    return []
+    return [name for last in placed.messages(3)[-1:] for name in last.message(3).texts(5)]
+
+
+_DEEPEST_MUX: Final = 9
+
+
+def _layers(part: Message, layer_field: int, mux_field: int, depth: int) -> Iterator[Message]:
+    """Yield a layer, or the layers that share one stream (`mux`)."""
+    if depth > _DEEPEST_MUX:
+        raise HefError("its streams are nested without end")
+    if part.count(layer_field):
+        yield part.message(layer_field)
+    else:
+        for inner in part.message(mux_field).messages(5):
+            yield from _layers(inner, 1, 2, depth + 1)
+
+
+_FLAT: Final = 2
+"""Order of axes: channels alone."""
+
+_LARGEST_AXIS: Final = 1 << 24
+
+
+def _stream(layer: Message, transposed: bool) -> HefStream:
+    name = layer.text(1)
+    if not name or not layer.count(2):
+        raise HefError("it has an input or output without a name or a shape")
+    base = layer.message(2)
+    height, width, channels = base.number(1), base.number(3), base.number(5)
+    if (transposed or layer.number(6)) and base.number(7) != _FLAT:
+        height, width = width, height
+    shape = (height, width, channels)
+    if not all(1 <= axis <= _LARGEST_AXIS for axis in shape):
+        raise HefError(f"{name} has the shape {shape}")
+    return HefStream(name, shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from whisper_hailo.backends.hailo.hef_catalog import (
@@ -18,6 +19,7 @@ from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.files import sha256
 from whisper_hailo.core.flags import Flag
 
 if TYPE_CHECKING:
@@ -176,15 +178,10 @@ def fetch_hef(
             "it; update HailoRT, or name another file with --release"
         )
     address = known.place if place is None else place
-    done = fetch(known, address if address.endswith("/") else f"{address}/")
-    files = [str(path) for path in done.files]
+    files = [str(path) for path in fetch(known, f"{address.removesuffix('/')}/")]
     if as_json:
-        hashes = dict(zip(files, done.hashes, strict=True))
+        hashes = {path: sha256(Path(path)) for path in files}
         emit_json({"arch": arch, "variant": variant, "files": files, "sha256": hashes})
         return
     emit("".join(f"{path}\n" for path in files))
-    emit(
-        "no hashes of these files are published; yours are recorded, and later downloads must "
-        f"match them: {done.sums}\n"
-    )
     emit(f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n")

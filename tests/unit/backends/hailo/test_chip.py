@@ -116,18 +116,6 @@ def test_file_for_another_chip_is_refused(machine: Any, hefs: Hefs, hefs_10h: He
     chip.close()
 
 
-def test_a_file_that_is_newer_than_hailort_is_a_warning(
-    machine: Any, hefs: Hefs, caplog: pytest.LogCaptureFixture
-) -> None:
-    chip = Chip(ALONE)
-    chip.check(read_hef(hefs.encoder))
-    assert not caplog.records
-    machine.set(version="4.20.0")
-    chip.check(read_hef(hefs.encoder))
-    assert "HailoRT 4.20.0 may refuse it" in caplog.text
-    chip.close()
-
-
 def test_no_call_into_the_library_is_without_an_end(
     machine: Any, hefs_10h: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -19,15 +17,12 @@ from tests.unit.backends.hailo.publisher import Server, serving
 from whisper_hailo.backends.hailo import hef_catalog as downloading
 from whisper_hailo.backends.hailo.hef_catalog import (
     PAIRS,
-    SUMS,
     TWO_PART,
     KnownHefs,
-    download,
     fetch,
-    fetched,
     find_known,
+    matching_hef,
 )
-from whisper_hailo.backends.hailo.hef_contract import CONFIG
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import (
     HefError,
@@ -75,11 +70,11 @@ def _publish(server: Server, known: KnownHefs, arch: str = "hailo8l") -> list[st
 
 def test_everything_comes_once(server: Server, known: KnownHefs, tmp_path: Path) -> None:
     paths = _publish(server, known)
-    files = fetch(known, server.address).files
+    files = fetch(known, server.address)
     assert server.asked == paths
     assert files[0] == tmp_path / "cache/hefs/hailo8l/tiny/tiny-whisper-encoder-10s_15dB_h8l.hef"
     assert [path.read_bytes() for path in files] == list(server.files.values())
-    assert fetch(known, server.address).files == files
+    assert fetch(known, server.address) == files
     assert server.asked == paths, "what is there and whole stays"
     files[0].write_bytes(b"rotten")
     fetch(known, server.address)
@@ -111,7 +106,7 @@ def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
     del server.files[paths[0]]
     with pytest.raises(HubError, match=r"answers 404 .*the vendor may have moved it"):
         fetch(known, server.address)
-    assert [path.name for path in known.folder.rglob("*") if path.is_file()] == [SUMS]
+    assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
 def test_no_array_and_no_end(
@@ -133,6 +128,10 @@ def test_no_array_and_no_end(
         fetch(known, server.address)
 
 
+def download(address: str, target: Path) -> None:
+    target.write_bytes(b"".join(downloading._download(address, target.parent)))
+
+
 @pytest.mark.parametrize("says_length", [True, False])
 def test_a_file_is_copied_as_far_as_one_may_go(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says_length: bool
@@ -143,8 +142,7 @@ def test_a_file_is_copied_as_far_as_one_may_go(
     for name in ("a", "c"):
         download(f"{server.address}{name}", tmp_path / name)
         assert (tmp_path / name).read_bytes() == server.files[f"/{name}"]
-    has = "has 200001 bytes, more than" if says_length else "has more than"
-    with pytest.raises(ModelError, match=f"{has} 200000"):
+    with pytest.raises(ModelError, match="has more than 200000"):
         download(f"{server.address}b", tmp_path / "b")
 
 
@@ -157,8 +155,6 @@ def test_a_download_that_breaks_off_or_is_not_there_says_so(server: Server, tmp_
         download(f"{server.address}b", tmp_path / "b")
     with pytest.raises(HubError, match=r"cannot fetch http://127\.0\.0\.1:9/a"):
         download("http://127.0.0.1:9/a", tmp_path / "c")
-    with pytest.raises(OutputError, match="cannot write below"):
-        download(f"{server.address}a", tmp_path / "nowhere" / "a")
 
 
 def test_no_network_no_web_address_no_folder(
@@ -181,40 +177,14 @@ def test_a_silent_server_is_left(known: KnownHefs, monkeypatch: pytest.MonkeyPat
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
-def test_what_came_first_is_what_has_to_come_later(server: Server, known: KnownHefs) -> None:
-    paths = _publish(server, known)
-    done = fetch(known, server.address)
-    told = subprocess.run(
-        ["sha256sum", "--check", done.sums.name],
-        cwd=known.folder, env={**os.environ, "LC_ALL": "C"},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert told.stdout.count(": OK") == 4
-
-    array, first = done.files[2], server.files[paths[2]]
-    array.write_bytes(first[:-4] + b"\x00\x00\x80?")
-    assert fetch(known, server.address) == done, "a file that changed in the cache heals"
-    assert array.read_bytes() == first
-
-    server.files[paths[2]] = first[:-4] + b"\x00\x00\x80?"
-    array.unlink()
-    with pytest.raises(ModelError, match=r"which came before; .* remove its line in .*SHA256SUMS"):
-        fetch(known, server.address)
-    assert not array.exists()
-    lines = done.sums.read_text().splitlines(keepends=True)
-    done.sums.write_text("".join(line for line in lines if array.name not in line))
-    assert fetch(known, server.address).hashes[2] != done.hashes[2]
-
-
-def test_the_command_says_what_it_could_not_compare(
+def test_the_command_names_files_and_their_hashes(
     server: Server, known: KnownHefs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _publish(server, known)
     words = ["fetch-hef", "--arch", known.arch, "--from", server.address]
     assert run(words) == 0
-    *files, unproven, following = capsys.readouterr().out.splitlines()
+    *files, following = capsys.readouterr().out.splitlines()
     assert files == [str(known.folder / name) for name in known.files()]
-    assert unproven.startswith("no hashes of these files are published")
     assert following.startswith("next: whisper-hailo transcribe")
     assert run([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -222,25 +192,25 @@ def test_the_command_says_what_it_could_not_compare(
     assert told["sha256"][files[0]] == hashlib.sha256(Path(files[0]).read_bytes()).hexdigest()
 
 
-def test_fetched_files_are_for_openais_own_models_only(server: Server, known: KnownHefs) -> None:
+def test_fetched_files_are_for_openais_own_models_only(
+    server: Server, known: KnownHefs, tmp_path: Path
+) -> None:
     from dataclasses import replace
 
     from tests.unit.shapes import toy_spec
 
     _publish(server, known)
-    (path, *_) = fetch(known, server.address).files
+    (path, *_) = fetch(known, server.address)
     spec = toy_spec()
     tiny = replace(spec, source=replace(spec.source, name="openai/whisper-tiny"))
     mine = replace(spec, source=replace(spec.source, name="me/whisper-tiny-fine"))
-    assert fetched(tiny, "hailo8l", "encoder") == path
-    assert fetched(tiny, "hailo8", "encoder") is None
-    assert fetched(mine, "hailo8l", "encoder") is None
+    assert matching_hef(tmp_path, tiny, "hailo8l", "encoder") == path
+    assert matching_hef(tmp_path, tiny, "hailo8", "encoder") is None
+    assert matching_hef(tmp_path, mine, "hailo8l", "encoder") is None
 
 
-def _two_part(**sizes: int) -> bytes:
-    facts = {"chunk_size_seconds": 10, "num_mel_bins": 80, "n_audio_ctx": 500, **sizes}
-    resources = {CONFIG: json.dumps(facts).encode()}
-    return hef_bytes(Wish([DECODER, ENCODER], "hailo10h", version=3, resources=resources))
+def _two_part() -> bytes:
+    return hef_bytes(Wish([DECODER, ENCODER], "hailo10h", version=3))
 
 
 def test_one_file_of_both_halves_is_fetched_and_checked(
@@ -250,12 +220,9 @@ def test_one_file_of_both_halves_is_fetched_and_checked(
     known = find_known("hailo10h", "small", "5.3.0")
     assert known is not None
     server.files = {"/v5.3.0/blob/Whisper-Small.hef": _two_part()}
-    (path,) = fetch(known, server.address).files
+    (path,) = fetch(known, server.address)
     assert path == tmp_path / "cache/hefs/hailo10h/small-5.3.0/Whisper-Small.hef"
     path.unlink()
-    server.files = {"/v5.3.0/blob/Whisper-Small.hef": _two_part(n_audio_ctx=250)}
-    with pytest.raises(HefError, match=r"gives 500 positions, its .* says 1000, 80 and 250"):
-        fetch(known, server.address)
     server.files = {"/v5.3.0/blob/Whisper-Small.hef": hef_bytes(Wish([ENCODER], "hailo10h"))}
     with pytest.raises(HefError, match="holds no Whisper decoder"):
         fetch(known, server.address)

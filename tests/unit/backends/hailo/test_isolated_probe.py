@@ -15,8 +15,8 @@ import pytest
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs
 from whisper_hailo.backends.hailo import isolated_probe
-from whisper_hailo.backends.hailo.hef_catalog import usable_chip
 from whisper_hailo.backends.hailo.isolated_probe import chips, try_hef
+from whisper_hailo.backends.select import find_npu
 from whisper_hailo.core.errors import (
     AudioError,
     DeviceBusyError,
@@ -61,8 +61,8 @@ def test_failures_are_told_by_their_own_kind(other_process: Any) -> None:
     other_process(faults={"scan": {"0": "HAILO_DRIVER_OPERATION_FAILED"}})
     with pytest.raises(DeviceError, match=r"looking for chips \(HAILO_DRIVER_OPERATION_FAILED\)"):
         chips()
-    assert usable_chip()[0] is None
-    assert "failed while looking for chips" in usable_chip()[1]
+    assert find_npu()[0] is None
+    assert "failed while looking for chips" in find_npu()[1]
 
 
 @pytest.mark.slow

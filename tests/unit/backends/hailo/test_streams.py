@@ -11,18 +11,6 @@ from whisper_hailo.backends.hailo.hef_contract import recognise
 from whisper_hailo.backends.hailo.hef_file import is_hef, read_hef
 
 
-def test_a_layout_that_nobody_knows_yet_is_told_by_its_number(tmp_path: Path) -> None:
-    """The first number that has no name."""
-
-    def lay_out(hef: Any) -> None:
-        (context,) = hef.network_groups[0].contexts
-        context.metadata.edges[0].layer.base.format = 8
-
-    wish = Wish([DECODER], arch="hailo8")
-    (group,) = read_hef(changed(tmp_path / "x.hef", wish, lay_out)).groups
-    assert group.inputs[0].order == "unknown (8)"
-
-
 def test_outputs_are_ordered_by_the_last_context(
     tmp_path: Path,
 ) -> None:

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.hailo.test_contract import SPEC, encoder, written
-from whisper_hailo.backends.hailo import hef_catalog
+from whisper_hailo.backends.hailo import binding, hef_catalog, isolated_probe
 from whisper_hailo.backends.hailo.chip import ChipFacts
 from whisper_hailo.backends.hailo.hef_catalog import (
     KNOWN,
     KnownHefs,
-    fetched,
     find_known,
     fitting_encoder,
+    matching_hef,
     needed_hef,
-    usable_chip,
 )
+from whisper_hailo.backends.select import find_npu
 from whisper_hailo.core.errors import DeviceError, ModelError, NoDeviceError
 from whisper_hailo.core.spec import HefRecord, ModelSpec
 
@@ -32,19 +32,20 @@ OWN = replace(SPEC, hefs=(RECORD,))
 
 def on_a_machine_with(monkeypatch: pytest.MonkeyPatch, *archs: str, why: str | None = None) -> None:
     found = [ChipFacts(f"000{i}", arch) for i, arch in enumerate(archs)]
-    monkeypatch.setattr(hef_catalog, "why_no_binding", lambda: why)
-    monkeypatch.setattr(hef_catalog, "chips", lambda: found)
+    monkeypatch.setattr(binding, "why_no_binding", lambda: why)
+    for module in (hef_catalog, isolated_probe):
+        monkeypatch.setattr(module, "chips", lambda: found)
 
 
 def test_the_first_chip_that_says_what_it_is_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     on_a_machine_with(monkeypatch, "hailo8", "hailo8l")
-    assert usable_chip() == ("hailo8", "hailo8 0000")
+    assert find_npu() == ("hailo8", "hailo8 0000")
     on_a_machine_with(monkeypatch, "unknown", "hailo8")
-    assert usable_chip() == (None, "the Hailo chip 0000 does not say what it is")
+    assert find_npu() == (None, "the Hailo chip 0000 does not say what it is")
     on_a_machine_with(monkeypatch)
-    assert usable_chip() == (None, "no Hailo chip")
+    assert find_npu() == (None, "no Hailo chip")
     on_a_machine_with(monkeypatch, "hailo8", why="no binding")
-    assert usable_chip() == (None, "no binding")
+    assert find_npu() == (None, "no binding")
 
 
 def test_what_is_said_of_a_chip_that_fails_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,8 +54,8 @@ def test_what_is_said_of_a_chip_that_fails_is_short(monkeypatch: pytest.MonkeyPa
     def fail() -> list[ChipFacts]:
         raise DeviceError("it failed (x); see doctor; or not")
 
-    monkeypatch.setattr(hef_catalog, "chips", fail)
-    assert usable_chip() == (None, "it failed (x)")
+    monkeypatch.setattr(isolated_probe, "chips", fail)
+    assert find_npu() == (None, "it failed (x)")
 
 
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
@@ -125,16 +126,15 @@ def test_what_was_fetched_is_found_by_its_chip_and_model(
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path))
     spec = _of(f"openai/whisper-{known.variant}")
-    assert fetched(spec, known.arch, part) is None
+    assert matching_hef(tmp_path, spec, known.arch, part) is None
     path = known.folder / getattr(known, part)
     path.mkdir(parents=True)
-    assert fetched(spec, known.arch, part) is None, "a folder is no file"
+    assert matching_hef(tmp_path, spec, known.arch, part) is None, "a folder is no file"
     path.rmdir()
     path.touch()
-    assert fetched(spec, known.arch, part) == path
-    assert fetched(_of("openai/whisper-medium"), known.arch, part) is None
-    assert fetched(spec, "hailo15h", part) is None
-    assert hef_catalog.matching_hef(tmp_path, spec, known.arch, part) == path
+    assert matching_hef(tmp_path, spec, known.arch, part) == path
+    assert matching_hef(tmp_path, _of("openai/whisper-medium"), known.arch, part) is None
+    assert matching_hef(tmp_path, spec, "hailo15h", part) is None
 
 
 def test_of_fetched_releases_the_installed_hailort_s_is_taken(
@@ -151,7 +151,7 @@ def test_of_fetched_releases_the_installed_hailort_s_is_taken(
         paths[release].touch()
     for installed, release in (("5.3.2", "5.3.0"), ("5.4.0", "5.4.0"), ("", "5.4.0")):
         monkeypatch.setattr(hef_catalog, "installed_version", lambda found=installed: found)
-        assert fetched(small, "hailo10h", "encoder") == paths[release]
+        assert matching_hef(tmp_path, small, "hailo10h", "encoder") == paths[release]
     monkeypatch.setattr(hef_catalog, "installed_version", lambda: "5.3.0")
     paths["5.3.0"].unlink()
-    assert fetched(small, "hailo10h", "encoder") == paths["5.4.0"]
+    assert matching_hef(tmp_path, small, "hailo10h", "encoder") == paths["5.4.0"]

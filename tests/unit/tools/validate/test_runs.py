@@ -88,9 +88,9 @@ def test_where_no_chip_is_the_rung_says_so(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = ModelSpec.load(toy_model)
-    monkeypatch.setattr(runs, "usable_chip", lambda: (None, "no Hailo chip"))
+    monkeypatch.setattr(runs, "find_npu", lambda: (None, "no Hailo chip"))
     assert find_hef(toy_model, spec, "encoder") == "no Hailo chip; validate on the device"
-    monkeypatch.setattr(runs, "usable_chip", lambda: ("hailo8l", "hailo8l 0000:01:00.0"))
+    monkeypatch.setattr(runs, "find_npu", lambda: ("hailo8l", "hailo8l 0000:01:00.0"))
     assert "no HEF of this model for hailo8l 0000:01:00.0" in str(
         find_hef(toy_model, spec, "decoder")
     )
