@@ -14,10 +14,10 @@ from typing import Protocol, Self
 import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_positions, check_rewind, check_step
-from whisper_hailo.backends.foreign_encoder import ForeignEncoder, precision
+from whisper_hailo.backends.foreign_encoder import precision
 from whisper_hailo.backends.model_files import has_content
 from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
-from whisper_hailo.backends.session import OneGraph, warn_of_slow_products
+from whisper_hailo.backends.session import OneGraph
 from whisper_hailo.backends.silence import cut_to, logsumexp
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
 from whisper_hailo.core.files import resolve_within
@@ -184,19 +184,12 @@ class OnnxFixedRunner(OneGraph):
                 "for length and positions: make one with convert --hailo"
             )
         self.length, self.n_positions, dims = length, n_positions, spec.dims
-        if not (1 <= length <= dims.n_text_ctx and 1 <= n_positions <= dims.n_audio_ctx):
-            raise ModelError(
-                f"{display_path(path)} takes {length} tokens and {n_positions} positions, "
-                f"{spec.name} has {dims.n_text_ctx} and {dims.n_audio_ctx} at most; decoder and "
-                "--model must be of one model"
-            )
         got, wanted = (features.shape[2], logits.shape[-1]), (dims.d_model, dims.n_vocab)
         if any(isinstance(g, int) and g != w for g, w in zip(got, wanted, strict=True)):
             raise ModelError(
                 f"{display_path(path)} has width {got[0]} and {got[1]} tokens, {spec.name} has "
                 f"{wanted[0]} and {wanted[1]}; decoder and --model must be of one model"
             )
-        warn_of_slow_products(signature)
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
         """Run all positions, row by row; see `FixedRunner`."""
@@ -232,29 +225,14 @@ def _input(signature: Signature, kind: str, rank: int) -> tuple[str, Port]:
     return found[0]
 
 
-def emulated_encoder(
-    directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
-) -> ForeignEncoder:
-    """Return an encoder that computes as the chip will; see `emulated_runner`."""
-    path, name = _emulated_graph(directory, spec, path, "encoder")
-    return ForeignEncoder(path, spec, threads, name)
-
-
-def emulated_runner(
-    directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
-) -> OnnxFixedRunner:
-    """Return a decoder that computes as the chip will, in its 8 and 16 bits.
-
-    Its graph is what `whisper-hailo emulate` wrote: `path`, or the model directory's own.
-    """
-    path, name = _emulated_graph(directory, spec, path, "decoder")
-    return OnnxFixedRunner(path, spec, threads, name)
-
-
-def _emulated_graph(
+def find_emulated(
     directory: Path, spec: ModelSpec, path: Path | None, part: str
 ) -> tuple[Path, str]:
-    """Return the graph, and a name with its plan, such as `emulated-adds16`."""
+    """Return a graph that computes as the chip will, in its 8 and 16 bits, and a name.
+
+    It is what `whisper-hailo emulate` wrote: `path`, or the model directory's own. The name has its
+    plan, such as `emulated-adds16`.
+    """
     form = spec.hailo_form(part)
     path = path or resolve_within(directory, form.emulated_file)
     return path, f"emulated-{emulated_plan(path, spec, form)}"

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
-from whisper_hailo.backends.session import GraphFile, open_session, require_open, running
+from whisper_hailo.backends.session import open_session, require_open, running
 from whisper_hailo.backends.silence import load_silence_keys, with_silence_keys
 from whisper_hailo.backends.state import (
     Cache,
     CachedState,
-    CacheNames,
     CrossKV,
-    CrossNames,
     StepInputs,
     bind_in_place,
+    cache_names,
     cross_bias,
-    select_rows,
+    shared_windows,
 )
 from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import (
@@ -37,72 +38,6 @@ from whisper_hailo.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import onnxruntime
-
-Pass: TypeAlias = Callable[[IntArray, CachedState, IntArray], StepOutput]
-"""Tokens `(batch, n)`, a state whose last n places are theirs, and positions `(K,)`."""
-
-
-def in_pieces(run: Pass, tokens: IntArray, state: CachedState, positions: IntArray) -> StepOutput:
-    """Return what one pass would give, by as few as the runtime can do.
-
-    Each reads all weights once, and costs little more for each further row or token.
-    """
-    batch, n_new = tokens.shape
-    by = _token_by_token if n_new <= batch else _row_by_row
-    return by(run, tokens, state, positions)
-
-
-def _row_by_row(run: Pass, tokens: IntArray, state: CachedState, positions: IntArray) -> StepOutput:
-    rows = [slice(row, row + 1) for row in range(state.batch)]
-    outputs = [run(tokens[row], _one_row(state, row), positions) for row in rows]
-    return StepOutput(
-        np.concatenate([output.logits for output in outputs]),
-        np.concatenate([output.logsumexp for output in outputs]),
-        _alignment(outputs, axis=0),
-    )
-
-
-def _one_row(state: CachedState, rows: slice) -> CachedState:
-    """One row of a state, in its place: what is added to its cache is added to the state's."""
-    window = rows.start // state.rows_per_window
-    return replace(
-        state,
-        cache=state.cache.row(rows.start),
-        cross=state.cross.rows(np.array([window])),
-        cross_bias=state.cross_bias[window : window + 1],
-        first=state.first[rows],
-        audio_rows=state.audio_rows[rows],
-    )
-
-
-def _token_by_token(
-    run: Pass, tokens: IntArray, state: CachedState, positions: IntArray
-) -> StepOutput:
-    """A token that is not looked at is not projected to the vocabulary."""
-    look, away = np.zeros(1, np.int64), np.zeros(0, np.int64)
-    places = positions.tolist()
-    outputs, n_new = [], tokens.shape[1]
-    for column in range(n_new):
-        output = run(
-            np.ascontiguousarray(tokens[:, column : column + 1]),
-            replace(state, n_tokens=state.n_tokens - n_new + column + 1),
-            look if column in places else away,
-        )
-        # The next pass may write to the same arrays.
-        kept = output.logits.copy(), output.logsumexp.copy()
-        outputs.append(StepOutput(*kept, output.alignment))
-    empty = outputs[0].logits[:, :0], outputs[0].logsumexp[:, :0]
-    return StepOutput(
-        np.concatenate([empty[0], *(outputs[place].logits for place in places)], axis=1),
-        np.concatenate([empty[1], *(outputs[place].logsumexp for place in places)], axis=1),
-        _alignment(outputs, axis=2),
-    )
-
-
-def _alignment(outputs: Sequence[StepOutput], axis: int) -> FloatArray | None:
-    """Alignment weights side by side, where they were asked for."""
-    weights = [output.alignment for output in outputs if output.alignment is not None]
-    return np.concatenate(weights, axis=axis) if weights else None
 
 
 class OnnxEncoder(Closing):
@@ -124,8 +59,11 @@ class OnnxEncoder(Closing):
     def open(self) -> Self:
         """Load the graph."""
         if self._session is None:
-            graph = GraphFile(ENCODER_FILE, frozenset({"mel"}), frozenset({"audio_features"}))
-            self._session = open_session(self._directory, graph, self.spec, self._threads)
+            self._session = open_session(
+                *(self._directory, self.spec, self._threads, ENCODER_FILE),
+                inputs={"mel"},
+                outputs={"audio_features"},
+            )
         return self
 
     def close(self) -> None:
@@ -147,8 +85,8 @@ class OnnxEncoder(Closing):
         return features
 
 
-_STEP_INPUTS = frozenset(("tokens", "text_positions", "positions", "self_bias", "cross_bias"))
-_STEP_INPUTS |= frozenset(("last_column", "n_columns"))
+_STEP_INPUTS = ("tokens", "text_positions", "positions", "self_bias", "cross_bias")
+_STEP_INPUTS += ("last_column", "n_columns")
 _N_SILENCE_COPIES = 4
 _FEWEST_ZERO_ROWS = 16
 """Keys that share the weight of padding: one that had all of it would leave no codes of 8 bits to
@@ -173,9 +111,8 @@ class CachedDecoder(Closing):
         self._cross_kv: onnxruntime.InferenceSession | None = None
         self._decoder: onnxruntime.InferenceSession | None = None
         self._inputs = StepInputs(spec.dims.n_text_ctx)
-        self._names = CacheNames.of(spec.dims.n_decoder_layers)
-        self._cross_names = CrossNames.of(spec)
-        self._alignment_heads = heads_by_layer(spec.alignment_heads)
+        by_layer = groupby(sorted(spec.alignment_heads, key=itemgetter(0)), itemgetter(0))
+        self._alignment_heads = [(layer, [h for _, h in heads]) for layer, heads in by_layer]
 
     @cached_property
     def silence_keys(self) -> SilenceKeys:
@@ -186,17 +123,15 @@ class CachedDecoder(Closing):
     def open(self) -> Self:
         """Load both graphs."""
         if self._decoder is None:
-            cross = self._cross_names
-            inputs = _STEP_INPUTS | cross.all | frozenset(self._names.past)
-            outputs = frozenset(("logits", "logsumexp", *self._names.present))
+            n_layers = self.spec.dims.n_decoder_layers
+            cross = CrossKV.empty(self.spec, 1, 0).arrays.keys()
+            past, present = (cache_names(kind, n_layers) for kind in ("past", "present"))
+            outputs = {"logits", "logsumexp", *present}
             outputs |= {f"query_{layer}" for layer, _ in self._alignment_heads}
-            graphs = (
-                GraphFile(CROSS_KV_FILE, frozenset({"audio_features"}), cross.all),
-                GraphFile(DECODER_FILE, inputs, outputs),
-            )
-            self._cross_kv, self._decoder = (
-                open_session(self._directory, graph, self.spec, self._threads) for graph in graphs
-            )
+            load = partial(open_session, self._directory, self.spec, self._threads)
+            self._cross_kv = load(CROSS_KV_FILE, inputs={"audio_features"}, outputs=cross)
+            inputs = {*_STEP_INPUTS, *cross, *past}
+            self._decoder = load(DECODER_FILE, inputs=inputs, outputs=outputs)
         return self
 
     def close(self) -> None:
@@ -248,11 +183,11 @@ class CachedDecoder(Closing):
         """
         session = require_open(self._cross_kv, self.name)
         batch, n_positions, _ = audio_features.shape
-        cross = CrossKV.empty(self._cross_names, self.spec.dims, batch, n_positions)
+        cross = CrossKV.empty(self.spec, batch, n_positions)
         binding = session.io_binding()
         for row in range(batch):
             binding.bind_cpu_input("audio_features", audio_features[row : row + 1])
-            for name, array in cross.by_name().items():
+            for name, array in cross.arrays.items():
                 bind_in_place(binding, name, array[row : row + 1])
             with running(CROSS_KV_FILE):
                 session.run_with_iobinding(binding)
@@ -282,10 +217,27 @@ class CachedDecoder(Closing):
             state.n_tokens + n_new,
         )
         if n_new > 1 and state.batch > 1 and state.n_tokens:
-            output = in_pieces(partial(self._pass, alignment=alignment), tokens, after, positions)
-        else:
-            output = self._pass(tokens, after, positions, alignment=alignment)
-        return output, after
+            return self._by_token(tokens, after, positions, alignment=alignment), after
+        return self._pass(tokens, after, positions, alignment=alignment), after
+
+    def _by_token(
+        self, tokens: IntArray, state: CachedState, positions: IntArray, *, alignment: bool
+    ) -> StepOutput:
+        """What one pass would give, where the runtime takes only one new token of several rows."""
+        outputs, n_new = [], tokens.shape[1]
+        for column in range(n_new):
+            shorter = replace(state, n_tokens=state.n_tokens - n_new + column + 1)
+            token = np.ascontiguousarray(tokens[:, column : column + 1])
+            output = self._pass(token, shorter, np.zeros(1, np.int64), alignment=alignment)
+            # The next pass writes to the same arrays.
+            kept = output.logits.copy(), output.logsumexp.copy()
+            outputs.append(StepOutput(*kept, output.alignment))
+        weights = [output.alignment for output in outputs if output.alignment is not None]
+        return StepOutput(
+            np.concatenate([output.logits for output in outputs], axis=1)[:, positions],
+            np.concatenate([output.logsumexp for output in outputs], axis=1)[:, positions],
+            np.concatenate(weights, axis=2) if weights else None,
+        )
 
     def _pass(
         self, tokens: IntArray, state: CachedState, positions: IntArray, *, alignment: bool
@@ -306,7 +258,7 @@ class CachedDecoder(Closing):
             for layer, _ in self._alignment_heads:
                 outputs[f"query_{layer}"] = shape
         session = require_open(self._decoder, self.name)
-        binding = state.cache.bound(session, self._names, state.cross)
+        binding = state.cache.bound(session, state.cross)
         logits, logsumexp, *queries = binding.prepare(arrays, outputs)
         with running(DECODER_FILE):
             session.run_with_iobinding(binding.io)
@@ -324,7 +276,21 @@ class CachedDecoder(Closing):
 
     def select(self, state: CachedState, rows: IntArray) -> CachedState:
         """State of the given rows `(n,)` int64, in that order, repeats allowed (beams)."""
-        return select_rows(state, rows)
+        audio_rows = tuple(state.audio_rows[int(row)] for row in rows)
+        held = state.audio_rows[:: state.rows_per_window]
+        needed = shared_windows(audio_rows) if state.cross.shares else audio_rows
+        selected = replace(
+            state,
+            cache=state.cache.select(rows, state.n_tokens),
+            first=state.first[rows],
+            audio_rows=audio_rows,
+        )
+        # Beams that trade places mostly hear the same audio: its large tensors then stay put.
+        if needed == held:
+            return selected
+        windows = np.array([held.index(window) for window in needed], np.int64)
+        bias = state.cross_bias[windows]
+        return replace(selected, cross=state.cross.rows(windows), cross_bias=bias)
 
     def rewind(self, state: CachedState, n_tokens: int) -> CachedState:
         """State cut back to its first `n_tokens` cached tokens; see `core.protocols.Decoder`."""
@@ -333,12 +299,6 @@ class CachedDecoder(Closing):
             return state
         state.cache.give_back(state.n_tokens, n_tokens)
         return replace(state, n_tokens=n_tokens)
-
-
-def heads_by_layer(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, list[int]]]:
-    """Layers of `(layer, head)` pairs in their order, each with its heads."""
-    layers = sorted({layer for layer, _ in pairs})
-    return [(layer, [head for of, head in pairs if of == layer]) for layer in layers]
 
 
 def alignment_weights(
@@ -361,22 +321,17 @@ def alignment_weights(
     """
     parts = []
     for query, (layer, chosen) in zip(queries, heads, strict=True):
-        keys = _columns_of_keys(cross, layer, chosen)
+        keys = cross.arrays[f"cross_key_{layer}"][:, chosen].astype(np.float32, copy=False)
+        if cross.shares:  # codes, in blocks
+            batch, n_heads, _, size, _ = keys.shape
+            keys = (keys - SIGNLESS_ZERO).transpose(0, 1, 3, 2, 4).reshape(batch, n_heads, size, -1)
+        else:
+            keys = keys.transpose(0, 1, 3, 2)
         scores = query[:, :, chosen].transpose(0, 2, 1, 3) @ keys + cross_bias
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights /= weights.sum(axis=-1, keepdims=True)
         parts.append(weights)
     return np.concatenate(parts, axis=1)
-
-
-def _columns_of_keys(cross: CrossKV, layer: int, heads: Sequence[int]) -> FloatArray:
-    """Keys of some heads, `(batch, heads, head_size, n_keys)` float32, without their scales."""
-    keys = cross.arrays[2 * layer][:, heads].astype(np.float32, copy=False)
-    if not cross.scales:
-        return keys.transpose(0, 1, 3, 2)
-    batch, n_heads, _, size, _ = keys.shape
-    columns: FloatArray = (keys - SIGNLESS_ZERO).transpose(0, 1, 3, 2, 4)
-    return columns.reshape(batch, n_heads, size, -1)
 
 
 def _precision(quantization: str) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from whisper_hailo.backends.session import EXPORT_AGAIN
 from whisper_hailo.core.errors import ModelError, display_path
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
+    from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto
 
 _AGAIN: Final = "convert or export it again"
 
@@ -61,8 +58,7 @@ def parse_message(encoded: bytes, name: str) -> ModelProto:
     if strange is not None:
         raise ModelError(f"{name} has a name that is no text ({strange[:40]!r}); {_AGAIN}")
     opsets = {_domain(entry): min(entry.version, _NEWEST_OPSET) for entry in model.opset_import}
-    short = next((node for node in model.graph.node if _is_short(node, opsets)), None)
-    if short is not None:
+    if short := next((node for node in model.graph.node if _is_short(node, opsets)), None):
         raise ModelError(
             f"{name} has a node {short.op_type[:40]!r} with {len(short.input)} inputs and "
             f"{len(short.output)} outputs, less than it needs; {_AGAIN}"
@@ -154,118 +150,19 @@ def read_signature(path: Path) -> Signature:
 def _has_signed_codes(graph: GraphProto) -> bool:
     from onnx import TensorProto
 
-    weights = (weight for branch in _branches(graph) for weight in branch.initializer)
-    return any(weight.data_type == TensorProto.INT8 for weight in weights)
+    branches = (a.g for node in graph.node for a in node.attribute if a.HasField("g"))
+    return any(weight.data_type == TensorProto.INT8 for weight in graph.initializer) or any(
+        map(_has_signed_codes, branches)
+    )
 
 
-def _port(value: Any) -> Port:  # noqa: ANN401 - a generated protobuf class
+def _port(value: ValueInfoProto) -> Port:
     import onnx
 
     tensor = value.type.tensor_type
     dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
-    return Port(tuple(_axis(dim) for dim in tensor.shape.dim), dtype)
-
-
-def _axis(dim: Any) -> Axis:  # noqa: ANN401 - a generated protobuf class
-    if not dim.HasField("dim_value"):
-        return str(dim.dim_param or "?")
-    size = int(dim.dim_value)
-    if size < 0:
-        raise ValueError(f"an axis of {size}")
-    return size
-
-
-_WEIGHTS = 1
-"""Place of the weights among the inputs of a product."""
-
-_ZEROS = {"MatMulInteger": 3, "DynamicQuantizeMatMul": 3, "MatMulIntegerToFloat": 5}
-"""Products in 8 bits, with the place of the weights' code for zero."""
-
-_MIDDLE = 128
-_MIDDLE_NAME = "code_of_zero_without_sign"
-
-
-def unsigned_graph(path: Path) -> bytes:
-    """Return a graph of signed 8-bit weights as one that no processor cuts off.
-
-    The runtime does this itself where it is asked to, but only for weights that lie in the same
-    graph as their product. Optimum's merged decoders have the products in both branches and the
-    weights outside.
-    """
-    import onnx
-
-    try:
-        model = onnx.load(str(path))
-        if without_signs(model):
-            return bytes(model.SerializeToString())
-        reason = "its 8-bit weights are read by other operators than known ones"
-    except Exception as error:  # protobuf's decoder has exception classes of its own
-        reason = " ".join(str(error).split())[:120]
-    raise ModelError(
-        f"{display_path(path)} cannot be computed exactly by this processor, which has no VNNI "
-        f"({reason}); use an export that is not merged, or convert the checkpoint with --quantize "
-        "int8"
-    )
-
-
-def without_signs(model: ModelProto) -> int:
-    """Turn the signed codes of products into unsigned ones, in place: the same values.
-
-    Weights that something else reads, too, or that lie in another file keep their sign. Return how
-    many were turned.
-    """
-    from onnx import TensorProto, numpy_helper
-
-    graphs = list(_branches(model.graph))
-    nodes = [node for graph in graphs for node in graph.node]
-    signed = {
-        tensor.name: tensor
-        for graph in graphs
-        for tensor in graph.initializer
-        if tensor.data_type == TensorProto.INT8 and tensor.data_location != TensorProto.EXTERNAL
-    }
-    users: dict[str, set[tuple[str, int]]] = defaultdict(set)
-    for node in nodes:
-        for place, name in enumerate(node.input):
-            users[name].add((node.op_type, place))
-    as_weights = {(product, _WEIGHTS) for product in _ZEROS}
-    turned = {name for name in signed if users[name] and users[name] <= as_weights}
-    zeros = {_zero_of(node) for node in nodes if _is_product_of(node, turned)} - {""}
-    known = all(users[name] <= set(_ZEROS.items()) and name in signed for name in zeros)
-    if not (turned and known):
-        return 0
-    for name in turned | zeros:
-        _turn(signed[name])
-    model.graph.initializer.append(
-        numpy_helper.from_array(np.array(_MIDDLE, np.uint8), _MIDDLE_NAME)
-    )
-    for node in nodes:
-        if _is_product_of(node, turned) and not _zero_of(node):
-            place = _ZEROS[node.op_type]
-            node.input.extend([""] * (place + 1 - len(node.input)))
-            node.input[place] = _MIDDLE_NAME
-    return len(turned)
-
-
-def _branches(graph: GraphProto) -> Iterator[GraphProto]:
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _branches(attribute.g)
-
-
-def _is_product_of(node: NodeProto, weights: set[str]) -> bool:
-    return node.op_type in _ZEROS and node.input[_WEIGHTS] in weights
-
-
-def _zero_of(node: NodeProto) -> str:
-    place = _ZEROS[node.op_type]
-    return str(node.input[place]) if len(node.input) > place else ""
-
-
-def _turn(tensor: Any) -> None:  # noqa: ANN401 - a generated protobuf class
-    from onnx import numpy_helper
-
-    codes = numpy_helper.to_array(tensor).astype(np.int16) + _MIDDLE
-    tensor.CopyFrom(numpy_helper.from_array(codes.astype(np.uint8), tensor.name))
+    dims = tensor.shape.dim
+    axes = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in dims]
+    if any(isinstance(axis, int) and axis < 0 for axis in axes):
+        raise ValueError(f"an axis of {min(d.dim_value for d in dims)}")
+    return Port(tuple(axes), dtype)

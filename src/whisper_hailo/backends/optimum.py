@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,14 +14,13 @@ from numpy.typing import NDArray
 
 from whisper_hailo.backends.checks import check_features, check_rewind, check_step
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder, encoder_file, precision
-from whisper_hailo.backends.onnx_file import Port, Signature, read_signature, unsigned_graph
+from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
 from whisper_hailo.backends.session import (
     EXPORT_AGAIN,
     open_graph,
     require_open,
     running,
     saturates,
-    warn_of_slow_products,
 )
 from whisper_hailo.backends.silence import logsumexp, measure_silence_keys, pad_features
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
@@ -34,45 +32,44 @@ if TYPE_CHECKING:
     import onnxruntime
 
 FIRST, LATER, MERGED = "decoder_model", "decoder_with_past_model", "decoder_model_merged"
-PAST: Final = re.compile(r"past_key_values\.(\d+)\.(decoder|encoder)\.(key|value)")
-PRESENT: Final = re.compile(r"present\.(\d+)\.(decoder|encoder)\.(key|value)")
-IDS: Final = ("input_ids", "decoder_input_ids")
+PAST, PRESENT = "past_key_values.", "present."
+"""Before names such as `0.decoder.key`."""
+
+IDS: Final = {"input_ids", "decoder_input_ids"}
 FEATURES: Final = "encoder_hidden_states"
 BRANCH: Final = "use_cache_branch"
-PLACES: Final = ("cache_position", "position_ids", "decoder_position_ids")
-TEXT_MASKS: Final = ("attention_mask", "decoder_attention_mask")
+PLACES: Final = {"cache_position", "position_ids", "decoder_position_ids"}
+TEXT_MASKS: Final = {"attention_mask", "decoder_attention_mask"}
 AUDIO_MASK: Final = "encoder_attention_mask"
-_KNOWN: Final = frozenset({*IDS, FEATURES, BRANCH, *PLACES, *TEXT_MASKS, AUDIO_MASK})
+_KNOWN: Final = {*IDS, FEATURES, BRANCH, *PLACES, *TEXT_MASKS, AUDIO_MASK}
 _AGAIN: Final = "export it with --task automatic-speech-recognition-with-past"
 
 
-@dataclass(frozen=True, slots=True)
-class OptimumGraphs:
-    """The graphs of one decoder; the same one twice where the export merged them.
+def find_graphs(path: Path, spec: ModelSpec) -> tuple[Signature, Signature]:
+    """Find and check the decoder graphs of an export; the same one twice where it merged them.
 
-    Attributes:
-        first: takes ids and audio features, gives logits and all keys and values.
-        later: takes ids and the past, gives logits and the decoder's keys and values.
+    The first takes ids and audio features, gives logits and all keys and values; the second takes
+    ids and the past, gives logits and the decoder's keys and values.
     """
-
-    first: Signature
-    later: Signature
-
-    @property
-    def merged(self) -> bool:
-        """One graph with a branch."""
-        return self.first.path == self.later.path
-
-
-def find_graphs(path: Path, spec: ModelSpec) -> OptimumGraphs:
-    """Find and check the decoder graphs of an export."""
-    for first, later in _candidates(path):
-        if first.is_file() and later.is_file():
-            start = read_signature(first)
-            graphs = OptimumGraphs(start, start if later == first else read_signature(later))
-            _check_names(graphs, spec)
-            _check_sizes(graphs, spec)
-            return graphs
+    inexact: Path | None = None
+    for first_path, later_path in _candidates(path):
+        if not (first_path.is_file() and later_path.is_file()):
+            continue
+        first = later = read_signature(first_path)
+        if later_path != first_path:
+            later = read_signature(later_path)
+        elif first.signed_codes and saturates():
+            # The runtime computes exactly only where weights and product are in one branch.
+            inexact = first_path
+            continue
+        _check_names(first, later, spec)
+        _check_sizes(first, later, spec)
+        return first, later
+    if inexact is not None:
+        raise ModelError(
+            f"{display_path(inexact)} cannot be computed exactly by this processor, which has no "
+            "VNNI; use an export that is not merged, or convert the checkpoint with --quantize int8"
+        )
     raise ModelError(
         f"{display_path(path)} holds no {MERGED}.onnx, nor {FIRST}.onnx with {LATER}.onnx, nor a "
         f"checkpoint's model.safetensors; {_AGAIN}, or give the directory with --decoder"
@@ -97,44 +94,38 @@ def _candidates(path: Path) -> Iterator[tuple[Path, Path]]:
             yield folder / f"{FIRST}{mark}.onnx", folder / f"{LATER}{mark}.onnx"
 
 
-def _check_names(graphs: OptimumGraphs, spec: ModelSpec) -> None:
+def _check_names(first: Signature, later: Signature, spec: ModelSpec) -> None:
     """Both graphs have the inputs and outputs that a cached decoder needs, and no unknown ones."""
     layers = range(spec.dims.n_decoder_layers)
     own = {f"{i}.decoder.{part}" for i in layers for part in ("key", "value")}
-    cross = {f"{i}.encoder.{part}" for i in layers for part in ("key", "value")}
-    for signature in (graphs.first, graphs.later):
-        unknown = [n for n in signature.inputs if n not in _KNOWN and not PAST.fullmatch(n)]
-        if unknown or not any(name in signature.inputs for name in IDS):
-            what = f"input {unknown[0]}" if unknown else "no token ids"
-            raise ModelError(
-                f"{display_path(signature.path)} has {what}, no Whisper decoder; {_AGAIN}"
-            )
-    for signature, prefix, wanted in (
-        (graphs.first, "present", own | cross),
-        (graphs.later, "past_key_values", own | cross),
-        (graphs.later, "present", own),
+    every = own | {f"{i}.encoder.{part}" for i in layers for part in ("key", "value")}
+    for signature, ports, prefix, wanted in (
+        (first, first.outputs, PRESENT, every),
+        (later, later.inputs, PAST, every),
+        (later, later.outputs, PRESENT, own),
     ):
-        ports = signature.outputs if prefix == "present" else signature.inputs
-        pattern = PRESENT if prefix == "present" else PAST
-        got = {n.removeprefix(f"{prefix}.") for n in ports if pattern.fullmatch(n)}
-        extra = got - own - cross
-        if not wanted <= got or extra:
-            name = sorted(extra or wanted - got)[0]
+        shown = display_path(signature.path)
+        unknown = [n for n in signature.inputs if n not in _KNOWN and not n.startswith(PAST)]
+        if unknown or not IDS & signature.inputs.keys():
+            what = f"input {unknown[0]}" if unknown else "no token ids"
+            raise ModelError(f"{shown} has {what}, no Whisper decoder; {_AGAIN}")
+        got = {name.removeprefix(prefix) for name in ports if name.startswith(prefix)}
+        extra = got - every
+        if wrong := sorted(extra or wanted - got):
             raise ModelError(
-                f"{display_path(signature.path)} {'has' if extra else 'lacks'} {prefix}.{name}, "
-                f"{spec.name} has {len(layers)} decoder layers; decoder and --model must be of one "
-                "model, exported with its cache"
+                f"{shown} {'has' if extra else 'lacks'} {prefix}{wrong[0]}, {spec.name} has "
+                f"{len(layers)} decoder layers; decoder and --model must be of one model, exported "
+                "with its cache"
             )
-    if FEATURES not in graphs.first.inputs or "logits" not in graphs.first.outputs:
-        raise ModelError(f"{display_path(graphs.first.path)} lacks {FEATURES} or logits; {_AGAIN}")
+    if FEATURES not in first.inputs or "logits" not in first.outputs:
+        raise ModelError(f"{display_path(first.path)} lacks {FEATURES} or logits; {_AGAIN}")
 
 
-def _check_sizes(graphs: OptimumGraphs, spec: ModelSpec) -> None:
+def _check_sizes(first: Signature, later: Signature, spec: ModelSpec) -> None:
     """Width, heads and vocabulary are the model's, wherever the graph gives a number."""
     dims = spec.dims
     heads = f"{dims.n_decoder_heads} heads of {dims.head_size}"
-    first, later = graphs.first, graphs.later
-    cache = next(port for name, port in later.inputs.items() if PAST.fullmatch(name))
+    cache = next(port for name, port in later.inputs.items() if name.startswith(PAST))
     for signature, port, axis, size, what in (
         (first, first.inputs[FEATURES], 2, dims.d_model, f"a width of {dims.d_model}"),
         (first, first.outputs["logits"], 2, dims.n_vocab, f"{dims.n_vocab} tokens"),
@@ -195,11 +186,9 @@ class OptimumDecoder(Closing):
     limits = Limits(free_padding=False, aligns=False)
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
-        self._graphs = find_graphs(path, spec)
-        warn_of_slow_products(self._graphs.first, self._graphs.later)
-        first = self._graphs.first
-        weights = precision(first.path, first.inputs[FEATURES].dtype)
-        self.name = f"optimum-{'merged-' if self._graphs.merged else ''}{weights}"
+        self._first, self._later = find_graphs(path, spec)
+        weights = precision(self._first.path, self._first.inputs[FEATURES].dtype)
+        self.name = f"optimum-{'merged-' * (self._first is self._later)}{weights}"
         of_graph = {"fp32": "none", "fp16": "fp16"}.get(weights, f"exported {weights}")
         self.spec = replace(spec, quantization=of_graph)
         self._threads = threads
@@ -209,7 +198,7 @@ class OptimumDecoder(Closing):
     def silence_keys(self) -> SilenceKeys | None:
         """Measure what the exported encoder makes of silence; `None` where there is no encoder."""
         try:
-            encoder = ForeignEncoder(encoder_file(self._graphs.first.path.parent), self.spec)
+            encoder = ForeignEncoder(encoder_file(self._first.path.parent), self.spec)
         except ModelError as error:
             logger.warning("padding with zeros, not with silence: %s", error)
             return None
@@ -219,14 +208,8 @@ class OptimumDecoder(Closing):
             return measure_silence_keys(encoder)
 
     def open(self) -> Self:
-        if self._sessions:
-            return self
-        graphs = self._graphs
-        # Where the runtime itself would not compute the products of a merged graph exactly.
-        mended = graphs.merged and graphs.first.signed_codes and saturates()
-        for path in {graphs.first.path, graphs.later.path}:
-            source = unsigned_graph(path) if mended else path
-            self._sessions[path] = open_graph(source, str(path), self._threads, EXPORT_AGAIN)
+        for path in {self._first.path, self._later.path} - self._sessions.keys():
+            self._sessions[path] = open_graph(path, str(path), self._threads, EXPORT_AGAIN)
         return self
 
     def close(self) -> None:
@@ -242,7 +225,7 @@ class OptimumDecoder(Closing):
         """Pad the features with zero rows; see `core.protocols.Decoder`."""
         n_positions = check_features(audio_features, paddings, n_positions, self.spec)
         padded = pad_features(audio_features, paddings, n_positions)
-        dtype = self._graphs.first.inputs[FEATURES].dtype
+        dtype = self._first.inputs[FEATURES].dtype
         rows = tuple(range(audio_features.shape[0]))
         return OptimumState(padded.astype(dtype, copy=False), {}, rows, 0)
 
@@ -265,14 +248,14 @@ class OptimumDecoder(Closing):
                 f"{self.name} cannot skip left padding; prompts of one batch must be equally long"
             )
         if state.n_tokens == 0:
-            logits, state = self._run(self._graphs.first, tokens, state)
-            looked_at = logits[:, positions]
+            logits, state = self._run(self._first, tokens, state)
         else:
             columns = []
             for i in range(tokens.shape[1]):
-                column, state = self._run(self._graphs.later, tokens[:, i : i + 1], state)
+                column, state = self._run(self._later, tokens[:, i : i + 1], state)
                 columns.append(column)
-            looked_at = np.concatenate(columns, axis=1)[:, positions]
+            logits = np.concatenate(columns, axis=1)
+        looked_at = logits[:, positions]
         return StepOutput(looked_at, logsumexp(looked_at)), state
 
     def _run(
@@ -283,22 +266,24 @@ class OptimumDecoder(Closing):
         binding = session.io_binding()
         arrays: dict[str, NDArray[Any]] = {}
         for name, port in signature.inputs.items():
-            past = PAST.fullmatch(name)
-            if past and state.cache:
-                binding.bind_ortvalue_input(name, state.cache[name.partition(".")[2]])
+            if name.startswith(PAST) and state.cache:
+                binding.bind_ortvalue_input(name, state.cache[name.removeprefix(PAST)])
             else:
                 arrays[name] = self._array(name, port, tokens, state)
                 binding.bind_cpu_input(name, arrays[name])
         # A merged graph's cache branch gives empty encoder keys: the first step's are kept.
-        found = {n: PRESENT.fullmatch(n) for n in signature.outputs}
-        wanted = [n for n, m in found.items() if m and (not state.cache or m[2] == "decoder")]
-        for name in ("logits", *wanted):
+        presents = [
+            name
+            for name in signature.outputs
+            if name.startswith(PRESENT) and (not state.cache or ".decoder." in name)
+        ]
+        for name in ("logits", *presents):
             binding.bind_output(name, "cpu")
         with running(str(signature.path), EXPORT_AGAIN):
             session.run_with_iobinding(binding)
-        logits, *presents = binding.get_outputs()
-        parts = (name.partition(".")[2] for name in wanted)
-        cache = state.cache | dict(zip(parts, presents, strict=True))
+        logits, *values = binding.get_outputs()
+        parts = (name.removeprefix(PRESENT) for name in presents)
+        cache = state.cache | dict(zip(parts, values, strict=True))
         longer = replace(state, cache=cache, n_tokens=state.n_tokens + tokens.shape[1])
         return logits.numpy().astype(np.float32, copy=False), longer
 
@@ -309,7 +294,7 @@ class OptimumDecoder(Closing):
         if name in PLACES:
             places = np.arange(state.n_tokens, n_all).astype(port.dtype)
             return places if len(port.shape) == 1 else np.tile(places, (batch, 1))
-        if PAST.fullmatch(name):  # wanted by a merged graph, unused by its first branch
+        if name.startswith(PAST):  # wanted by a merged graph, unused by its first branch
             dims = self.spec.dims
             return np.zeros((batch, dims.n_decoder_heads, 0, dims.head_size), port.dtype)
         if name in TEXT_MASKS:

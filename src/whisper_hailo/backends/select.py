@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from whisper_hailo.backends.checks import check_positions
 from whisper_hailo.backends.model_files import model_file
@@ -14,6 +13,9 @@ from whisper_hailo.core.errors import DeviceError, ModelError, OptionError, disp
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, SPEC_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
+
+if TYPE_CHECKING:
+    from whisper_hailo.backends.hailo.hef_parts import HefRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,66 +33,61 @@ class BackendRequest:
     threads: int
 
 
-def _onnx_encoder(request: BackendRequest, path: Path | None) -> Encoder:
+def _make_encoder(request: BackendRequest, backend: str, path: Path | None) -> Encoder:
+    """Make an encoder of a file or directory, or of the model directory's own; `open` loads it."""
+    directory, spec, threads = request.directory, request.spec, request.threads
+    if backend == "hailo":
+        from whisper_hailo.backends.hailo.hef_catalog import needed_hef
+        from whisper_hailo.backends.hailo.hef_parts import HefEncoder
+
+        path = path or needed_hef(directory, spec, "encoder")
+        return HefEncoder(path, spec, request.options.hailo)
+    if backend == "onnx" and (path is None or is_model_directory(path)):
+        from whisper_hailo.backends.onnx import OnnxEncoder
+
+        return OnnxEncoder(*_model_directory(request, path), threads)
     from whisper_hailo.backends.foreign_encoder import ForeignEncoder, encoder_file
-    from whisper_hailo.backends.onnx import OnnxEncoder
 
-    if path is not None and not is_model_directory(path):
-        return ForeignEncoder(encoder_file(path), request.spec, request.threads)
-    return OnnxEncoder(*_model_directory(request, path), request.threads)
+    if path is not None and backend == "onnx":
+        return ForeignEncoder(encoder_file(path), spec, threads)
+    from whisper_hailo.backends.fixed import find_emulated
 
-
-def _cached_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
-    from whisper_hailo.backends.onnx import CachedDecoder
-
-    if path is not None and not is_model_directory(path):
-        raise OptionError(
-            f"--decoder-backend cached needs a directory made with whisper-hailo convert, "
-            f"{display_path(path)} is none"
-        )
-    return CachedDecoder(*_model_directory(request, path), request.threads)
+    path, name = find_emulated(directory, spec, path, "encoder")
+    return ForeignEncoder(path, spec, threads, name)
 
 
-def _optimum_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
-    from whisper_hailo.backends.optimum import OptimumDecoder
+def _make_decoder(request: BackendRequest, backend: str, path: Path | None) -> AnyDecoder:
+    """Make a decoder of a file or directory, or of the model directory's own; `open` loads it."""
+    directory, spec, threads = request.directory, request.spec, request.threads
+    if backend == "cached":
+        from whisper_hailo.backends.onnx import CachedDecoder
 
-    if path is None:
-        raise OptionError(
-            "--decoder-backend optimum needs --decoder DIR, a directory of its export"
-        )
-    return OptimumDecoder(path, request.spec, request.threads)
+        if path is not None and not is_model_directory(path):
+            raise OptionError(
+                f"--decoder-backend cached needs a directory made with whisper-hailo convert, "
+                f"{display_path(path)} is none"
+            )
+        return CachedDecoder(*_model_directory(request, path), threads)
+    if backend == "optimum":
+        from whisper_hailo.backends.optimum import OptimumDecoder
 
+        if path is None:
+            raise OptionError(
+                "--decoder-backend optimum needs --decoder DIR, a directory of its export"
+            )
+        return OptimumDecoder(path, spec, threads)
+    from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner, find_emulated
 
-def _fixed_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
-    from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
-
-    path = path or hailo_form(request.directory, request.spec, "decoder")
-    return FixedDecoder(OnnxFixedRunner(path, request.spec, request.threads), request.spec)
-
-
-def _emulated_encoder(request: BackendRequest, path: Path | None) -> Encoder:
-    from whisper_hailo.backends.fixed import emulated_encoder
-
-    return emulated_encoder(request.directory, request.spec, path, request.threads)
-
-
-def _emulated_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
-    from whisper_hailo.backends.fixed import FixedDecoder, emulated_runner
-
-    runner = emulated_runner(request.directory, request.spec, path, request.threads)
-    return FixedDecoder(runner, request.spec)
-
-
-def _hef_encoder(request: BackendRequest, path: Path | None) -> Encoder:
-    from whisper_hailo.backends.hailo.hef_catalog import needed_hef
-    from whisper_hailo.backends.hailo.hef_parts import HefEncoder
-
-    path = path or needed_hef(request.directory, request.spec, "encoder")
-    return HefEncoder(path, request.spec, request.options.hailo)
+    if backend == "hailo":
+        return FixedDecoder(_hef_runner(request, path), spec)
+    name = ""
+    if backend == "emulator":
+        path, name = find_emulated(directory, spec, path, "decoder")
+    path = path or hailo_form(directory, spec, "decoder")
+    return FixedDecoder(OnnxFixedRunner(path, spec, threads, name), spec)
 
 
-def _hef_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
-    from whisper_hailo.backends.fixed import FixedDecoder
+def _hef_runner(request: BackendRequest, path: Path | None) -> HefRunner:
     from whisper_hailo.backends.hailo.hef_catalog import needed_hef
     from whisper_hailo.backends.hailo.hef_contract import CHIP, HOST
     from whisper_hailo.backends.hailo.hef_parts import HefRunner
@@ -99,24 +96,7 @@ def _hef_decoder(request: BackendRequest, path: Path | None) -> AnyDecoder:
     path = path or needed_hef(request.directory, request.spec, "decoder")
     assets = options.decoder_assets or request.directory
     positions = {"8": HOST, "10h": CHIP}.get(options.host_contract)
-    runner = HefRunner(path, request.spec, assets, options.hailo, positions=positions)
-    return FixedDecoder(runner, request.spec)
-
-
-ENCODERS: Final[dict[str, Callable[[BackendRequest, Path | None], Encoder]]] = {
-    "onnx": _onnx_encoder,
-    "emulator": _emulated_encoder,
-    "hailo": _hef_encoder,
-}
-DECODERS: Final[dict[str, Callable[[BackendRequest, Path | None], AnyDecoder]]] = {
-    "cached": _cached_decoder,
-    "optimum": _optimum_decoder,
-    "fixed": _fixed_decoder,
-    "emulator": _emulated_decoder,
-    "hailo": _hef_decoder,
-}
-"""Name of a backend to what makes it, of a file or directory or the model directory's own. A maker
-reads headers at most: `open` loads."""
+    return HefRunner(path, request.spec, assets, options.hailo, positions=positions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +126,9 @@ def select(
     """
     request = BackendRequest(directory, spec, options, threads)
     backend, path, why_decoder = _choose_decoder(request)
-    decoder = DECODERS[backend](request, path)
+    decoder = _make_decoder(request, backend, path)
     backend, path, why_encoder = _choose_encoder(request, window_s, decoder.limits.n_positions)
-    encoder = ENCODERS[backend](request, path)
+    encoder = _make_encoder(request, backend, path)
     reasons = f"encoder {encoder.name}: {why_encoder}", f"decoder {decoder.name}: {why_decoder}"
     return SelectedEngine(encoder, decoder, reasons)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
+from collections.abc import Set
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
@@ -21,10 +20,6 @@ from whisper_hailo.core.spec import ModelSpec
 
 if TYPE_CHECKING:
     import onnxruntime
-
-    from whisper_hailo.backends.onnx_file import Signature
-
-logger = logging.getLogger(__name__)
 
 CONVERT_AGAIN: Final = "convert the checkpoint again"
 EXPORT_AGAIN: Final = "export the checkpoint again"
@@ -74,34 +69,22 @@ OLDEST_RUNTIME: Final = "1.30.0"
 """The first ONNX Runtime that loads quantised decoders: before it, `GroupQueryAttention` has no
 attribute `causal`. pyproject.toml asks for the same."""
 
-_BEYOND_RUNTIME: Final = (
-    "Unrecognized attribute",
-    "is not a registered function/op",
-    "Unsupported model IR version",
-    "only *guarantees* support",
-)
-"""How the runtime begins to say that a graph is newer than it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class GraphFile:
-    """One graph of a model directory, all inputs that it takes, and outputs that it must give."""
-
-    file: str
-    inputs: frozenset[str]
-    outputs: frozenset[str]
-
 
 def open_session(
-    directory: Path, graph: GraphFile, spec: ModelSpec, threads: int
+    directory: Path,
+    spec: ModelSpec,
+    threads: int,
+    file: str,
+    *,
+    inputs: Set[str],
+    outputs: Set[str],
 ) -> onnxruntime.InferenceSession:
-    """Load one graph of a model directory."""
-    path = model_file(directory, spec, graph.file)
+    """Load one graph of a model directory, with all its inputs, and outputs that it must give."""
+    path = model_file(directory, spec, file)
     session = open_graph(path, str(path), threads, pairs_fit=spec.pairs_fit)
     got_inputs = {value.name for value in session.get_inputs()}
     got_outputs = {value.name for value in session.get_outputs()}
-    if got_inputs != graph.inputs or not graph.outputs <= got_outputs:
-        wrong = sorted((got_inputs ^ graph.inputs) | (graph.outputs - got_outputs))
+    if wrong := sorted((got_inputs ^ inputs) | (outputs - got_outputs)):
         raise ModelError(
             f"{display_path(path)} is the graph of another model or program: "
             f"{', '.join(wrong[:3])} differs; convert the checkpoint again"
@@ -130,8 +113,12 @@ def open_graph(
     try:
         return onnxruntime.InferenceSession(source, sess_options=options, providers=PROVIDERS)
     except Exception as error:  # the runtime has a dozen unrelated exception classes
-        told = advice + _or_upgrade(onnxruntime.__version__, str(error))
-        raise ModelError(f"{name} cannot be loaded ({reason_of(error)}); {told}") from error
+        version = onnxruntime.__version__
+        if is_old_runtime(version):
+            advice += (
+                f", or upgrade onnxruntime: {version} is installed, {OLDEST_RUNTIME} is needed"
+            )
+        raise ModelError(f"{name} cannot be loaded ({reason_of(error)}); {advice}") from error
 
 
 EXACT_PRODUCTS: Final = ("session.x64quantprecision", "1")
@@ -163,36 +150,15 @@ def saturates() -> bool:
         [weights],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=PROVIDERS)
     (sums,) = session.run(None, {"codes": np.full((4, 4), code, np.uint8)})
     return bool((sums != 4 * code * weight).any())
-
-
-def warn_of_slow_products(*signatures: Signature) -> None:
-    """Say once for each graph that it would be quicker if it were converted by us."""
-    for path in {found.path for found in signatures if found.signed_codes}:
-        if saturates():
-            logger.warning(
-                "%s has 8-bit weights that this processor, without VNNI, would add up wrongly; "
-                "they are computed exactly and take a third longer: convert the checkpoint itself "
-                "with --quantize int8 for weights that do not",
-                path,
-            )
 
 
 def is_old_runtime(version: str) -> bool:
     """Return whether an ONNX Runtime of this version, such as `1.29.0`, is too old."""
     own, oldest = ([int(n) for n in re.findall(r"\d+", v)[:3]] for v in (version, OLDEST_RUNTIME))
     return own < oldest
-
-
-def _or_upgrade(version: str, reason: str) -> str:
-    """More advice, where the runtime may be too old for the graph."""
-    if is_old_runtime(version):
-        return f", or upgrade onnxruntime: {version} is installed, {OLDEST_RUNTIME} is needed"
-    return ", or upgrade onnxruntime" if any(map(reason.__contains__, _BEYOND_RUNTIME)) else ""
 
 
 def _options(threads: int) -> onnxruntime.SessionOptions:

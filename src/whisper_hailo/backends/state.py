@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.core.protocols import Padding
-from whisper_hailo.core.spec import AUDIO_BLOCK, Dimensions, ModelSpec
+from whisper_hailo.core.spec import AUDIO_BLOCK, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 AnyArray: TypeAlias = NDArray[Any]
 Named: TypeAlias = dict[str, AnyArray]
 ItemT = TypeVar("ItemT", bound=np.generic)
-
-
-def rows_of(arrays: Sequence[NDArray[ItemT]], rows: IntArray) -> tuple[NDArray[ItemT], ...]:
-    """Some rows of each array, in that order; rows that follow each other stay where they are."""
-    first = int(rows[0]) if rows.size else 0
-    if rows.size and rows.tolist() == list(range(first, first + rows.size)):
-        return tuple(array[first : first + rows.size] for array in arrays)
-    return tuple(array[rows] for array in arrays)
 
 
 def constant(array: NDArray[ItemT]) -> NDArray[ItemT]:
@@ -46,78 +38,51 @@ def is_constant(array: AnyArray) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class CrossNames:
-    """Outputs of the cross-attention graph, which are inputs of the decoder.
-
-    `arrays` are key and value of each layer in turn, `scales` those of each of these where they
-    are codes of 8 bits, else none.
-    """
-
-    arrays: tuple[str, ...]
-    scales: tuple[str, ...]
-
-    @classmethod
-    def of(cls, spec: ModelSpec) -> CrossNames:
-        """`cross_key_0, cross_value_0, cross_key_1 ...` and so on."""
-        layers = range(spec.dims.n_decoder_layers)
-        parts = [(part, i) for i in layers for part in ("key", "value")]
-        scales = tuple(f"cross_{part}_scale_{i}" for part, i in parts)
-        arrays = tuple(f"cross_{part}_{i}" for part, i in parts)
-        return cls(arrays, scales if spec.audio_in_codes else ())
-
-    @property
-    def all(self) -> frozenset[str]:
-        return frozenset((*self.arrays, *self.scales))
-
-
-@dataclass(frozen=True, slots=True)
 class CrossKV:
-    """Keys and values of a batch of windows.
+    """Keys and values of a batch of windows, which the decoder reads at every step.
 
     Attributes:
-        names: what the graphs call them.
-        arrays: key and value of each layer in turn, `(batch, heads, n_keys, head_size)`, float32,
-            or codes, uint8, whose keys come in blocks, `(batch, heads, blocks, head_size,
-            AUDIO_BLOCK)`.
-        scales: of each array of codes, `(batch, 1, heads, head_size)` float32: what one step of a
-            channel is worth.
+        arrays: outputs of the cross-attention graph by name. `cross_key_0`, `cross_value_0`,
+            `cross_key_1` and so on are `(batch, heads, n_keys, head_size)` float32. In codes of 8
+            bits keys are `(batch, heads, blocks, head_size, AUDIO_BLOCK)`, and every array has
+            scales, `cross_key_scale_0` and so on, `(batch, 1, heads, head_size)` float32: what one
+            step of a channel is worth.
+        shares: several hypotheses may read one window's, as they may codes.
     """
 
-    names: CrossNames
-    arrays: tuple[AnyArray, ...]
-    scales: tuple[FloatArray, ...]
+    arrays: Named
+    shares: bool
 
     @classmethod
-    def empty(cls, names: CrossNames, dims: Dimensions, batch: int, n_positions: int) -> CrossKV:
+    def empty(cls, spec: ModelSpec, batch: int, n_positions: int) -> CrossKV:
         """Memory for what the graph makes of so many windows."""
-        n_keys, heads, size = n_positions + 1, dims.n_decoder_heads, dims.head_size
-        keys: tuple[int, ...] = (batch, heads, n_keys, size)
-        values = keys
-        if names.scales:
-            keys = (batch, heads, n_keys // AUDIO_BLOCK, size, AUDIO_BLOCK)
-        dtype = np.uint8 if names.scales else np.float32
-        arrays = tuple(np.empty(keys if "key" in name else values, dtype) for name in names.arrays)
-        scale = (batch, 1, heads, size)
-        return cls(names, arrays, tuple(np.empty(scale, np.float32) for _ in names.scales))
-
-    @property
-    def shares(self) -> bool:
-        """Return whether several hypotheses may read one window's."""
-        return bool(self.scales)
+        dims, in_codes, n_keys = spec.dims, spec.audio_in_codes, n_positions + 1
+        heads, size = dims.n_decoder_heads, dims.head_size
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
+            ("key", "value"), (batch, heads, n_keys, size)
+        )
+        if in_codes:
+            shapes["key"] = (batch, heads, n_keys // AUDIO_BLOCK, size, AUDIO_BLOCK)
+        arrays: Named = {}
+        for layer in range(dims.n_decoder_layers):
+            for part, shape in shapes.items():
+                dtype = np.uint8 if in_codes else np.float32
+                arrays[f"cross_{part}_{layer}"] = np.empty(shape, dtype)
+                if in_codes:
+                    scales = np.empty((batch, 1, heads, size), np.float32)
+                    arrays[f"cross_{part}_scale_{layer}"] = scales
+        return cls(arrays, in_codes)
 
     @property
     def n_windows(self) -> int:
-        return int(self.arrays[0].shape[0])
-
-    def by_name(self) -> Named:
-        """Outputs of the cross-attention graph, which the decoder reads at every step."""
-        names = (*self.names.arrays, *self.names.scales)
-        return dict(zip(names, (*self.arrays, *self.scales), strict=True))
+        return len(self.arrays["cross_key_0"])
 
     def rows(self, rows: IntArray) -> CrossKV:
-        """Those of some windows, in that order, repeats allowed."""
-        arrays, scales = rows_of(self.arrays, rows), rows_of(self.scales, rows)
-        return CrossKV(self.names, arrays, scales)
+        """Those of some windows, in that order; ones that follow each other stay where they are."""
+        first = int(rows[0]) if rows.size else 0
+        follow = rows.size and rows.tolist() == list(range(first, first + rows.size))
+        places = slice(first, first + rows.size) if follow else rows
+        return CrossKV({name: array[places] for name, array in self.arrays.items()}, self.shares)
 
 
 Arrays: TypeAlias = tuple[FloatArray, ...]
@@ -125,22 +90,12 @@ Arrays: TypeAlias = tuple[FloatArray, ...]
 _FEWEST_PLACES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class CacheNames:
-    """Inputs that hold the cache before a step, outputs that hold it after, as in a state."""
+def cache_names(kind: str, n_layers: int) -> tuple[str, ...]:
+    """Return `past_key_0, past_value_0, past_key_1 ...`, or the like of `present`.
 
-    past: tuple[str, ...]
-    present: tuple[str, ...]
-
-    @classmethod
-    def of(cls, n_layers: int) -> CacheNames:
-        """`past_key_0, past_value_0, past_key_1 ...` and so on."""
-        return cls(
-            *(
-                tuple(f"{kind}_{part}_{i}" for i in range(n_layers) for part in ("key", "value"))
-                for kind in ("past", "present")
-            )
-        )
+    The first are inputs that hold the cache before a step, the others outputs that hold it after.
+    """
+    return tuple(f"{kind}_{part}_{i}" for i in range(n_layers) for part in ("key", "value"))
 
 
 def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 - a C++ class
@@ -168,37 +123,32 @@ class Binding:
             self.io.bind_cpu_input(name, array)
 
     def prepare(self, inputs: Named, outputs: dict[str, tuple[int, ...]]) -> list[FloatArray]:
-        """Bind what is new in a step; return arrays that the run fills, until the next one."""
-        for name, array in inputs.items():
-            if self._constants.get(name) is not array:
-                self._feed(name, array)
-        if self._wanted != outputs:  # mostly the same ones
-            self._want(outputs)
-        return self._outputs
+        """Bind what is new in a step; return arrays that the run fills, until the next one.
 
-    def _want(self, outputs: dict[str, tuple[int, ...]]) -> None:
-        self._wanted = outputs
-        self._outputs = [np.empty(shape, np.float32) for shape in outputs.values()]
-        self.io.clear_binding_outputs()
-        wanted = dict(zip(outputs, self._outputs, strict=True))
-        for name, array in (self._in_place | wanted).items():
-            bind_in_place(self.io, name, array)
-
-    def _feed(self, name: str, array: AnyArray) -> None:
-        """An array of the same size goes where the last one was, which needs no binding.
-
-        A constant that comes again needs nothing at all.
+        An array of the same size goes where the last one was, which needs no binding. A constant
+        that comes again needs nothing at all.
         """
-        if is_constant(array):
-            self._constants[name] = array
-        else:
-            self._constants.pop(name, None)
-        held = self._fed.get(name)
-        if held is not None and held.shape == array.shape:
-            held[...] = array
-        else:
-            self._fed[name] = held = array.copy()
-            self.io.bind_cpu_input(name, held)
+        for name, array in inputs.items():
+            if self._constants.get(name) is array:
+                continue
+            if is_constant(array):
+                self._constants[name] = array
+            else:
+                self._constants.pop(name, None)
+            held = self._fed.get(name)
+            if held is not None and held.shape == array.shape:
+                held[...] = array
+            else:
+                self._fed[name] = held = array.copy()
+                self.io.bind_cpu_input(name, held)
+        if self._wanted != outputs:  # mostly the same ones
+            self._wanted = outputs
+            self._outputs = [np.empty(shape, np.float32) for shape in outputs.values()]
+            self.io.clear_binding_outputs()
+            wanted = dict(zip(outputs, self._outputs, strict=True))
+            for name, array in (self._in_place | wanted).items():
+                bind_in_place(self.io, name, array)
+        return self._outputs
 
 
 @dataclass(slots=True)
@@ -225,14 +175,14 @@ class Cache:
         nothing = np.zeros((batch, heads, 0, size), np.float32)
         return cls((nothing,) * (2 * n_layers), n_text_ctx)
 
-    def bound(
-        self, session: onnxruntime.InferenceSession, names: CacheNames, cross: CrossKV
-    ) -> Binding:
+    def bound(self, session: onnxruntime.InferenceSession, cross: CrossKV) -> Binding:
         """This cache and the keys and values of the audio, made known to a session once."""
         if self.binding is None or self.binding.session is not session:
-            past = dict(zip(names.past, self.arrays, strict=True))
-            present = dict(zip(names.present, self.arrays, strict=True))
-            self.binding = Binding(session, past | cross.by_name(), present)
+            past, present = (
+                dict(zip(cache_names(kind, len(self.arrays) // 2), self.arrays, strict=True))
+                for kind in ("past", "present")
+            )
+            self.binding = Binding(session, past | cross.arrays, present)
         return self.binding
 
     def with_room(self, n_kept: int, n_new: int) -> Cache:
@@ -244,8 +194,7 @@ class Cache:
         cache = self
         if self.n_filled != n_kept or self.arrays[0].shape[2] < n_total:
             n_places = min(self.n_text_ctx, max(_FEWEST_PLACES, 2 * n_total))
-            copies = tuple(_longer(array[:, :, :n_kept], n_places) for array in self.arrays)
-            cache = Cache(copies, self.n_text_ctx)
+            cache = self._copy(range(len(self.arrays[0])), n_kept, n_places)
         cache.n_filled = n_total
         return cache
 
@@ -257,30 +206,20 @@ class Cache:
         if self.n_filled == n_tokens:
             self.n_filled = n_kept
 
-    def row(self, row: int) -> Cache:
-        """One row in its place: what is added to it is added to this cache."""
-        arrays = tuple(array[row : row + 1] for array in self.arrays)
-        return Cache(arrays, self.n_text_ctx, self.n_filled)
-
     def select(self, rows: IntArray, n_kept: int) -> Cache:
         """The first `n_kept` places of some rows, in that order."""
-        copies = tuple(_copy_rows(array, rows.tolist(), n_kept) for array in self.arrays)
-        return Cache(copies, self.n_text_ctx, n_kept)
+        return self._copy(rows.tolist(), n_kept, self.arrays[0].shape[2])
 
-
-def _longer(array: FloatArray, n_places: int) -> FloatArray:
-    batch, heads, n_kept, size = array.shape
-    longer = np.zeros((batch, heads, n_places, size), np.float32)
-    longer[:, :, :n_kept] = array
-    return longer
-
-
-def _copy_rows(array: FloatArray, rows: list[int], n_kept: int) -> FloatArray:
-    """The first places of some rows, in that order; no place behind them is ever read."""
-    copied = np.empty((len(rows), *array.shape[1:]), np.float32)
-    for place, row in enumerate(rows):
-        copied[place, :, :n_kept] = array[row, :, :n_kept]
-    return copied
+    def _copy(self, rows: Sequence[int], n_kept: int, n_places: int) -> Cache:
+        """Copy the first places of some rows; no place behind them is ever read."""
+        copies = []
+        for array in self.arrays:
+            _, heads, _, size = array.shape
+            copied = np.empty((len(rows), heads, n_places, size), np.float32)
+            for place, row in enumerate(rows):
+                copied[place, :, :n_kept] = array[row, :, :n_kept]
+            copies.append(copied)
+        return Cache(tuple(copies), self.n_text_ctx, n_kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,11 +253,6 @@ class CachedState:
     def rows_per_window(self) -> int:
         """Hypotheses that share the keys and values of one window."""
         return self.batch // self.cross.n_windows if self.batch else 1
-
-    @property
-    def past(self) -> Arrays:
-        """Key and value of each layer in turn, `(batch, heads, n_tokens, head_size)`."""
-        return tuple(array[:, :, : self.n_tokens] for array in self.cache.arrays)
 
 
 class StepInputs:
@@ -402,25 +336,7 @@ def cross_bias(
     return constant(bias.astype(np.float32))[:, None, None, :]
 
 
-def select_rows(state: CachedState, rows: IntArray) -> CachedState:
-    """State of the given rows, in that order, repeats allowed."""
-    audio_rows = tuple(state.audio_rows[int(row)] for row in rows)
-    held = state.audio_rows[:: state.rows_per_window]
-    needed = _windows_of(audio_rows) if state.cross.shares else audio_rows
-    selected = replace(
-        state,
-        cache=state.cache.select(rows, state.n_tokens),
-        first=state.first[rows],
-        audio_rows=audio_rows,
-    )
-    # Beams that trade places mostly hear the same audio: its large tensors then stay put.
-    if needed == held:
-        return selected
-    windows = np.array([held.index(window) for window in needed], np.int64)
-    return replace(selected, cross=state.cross.rows(windows), cross_bias=state.cross_bias[windows])
-
-
-def _windows_of(audio_rows: tuple[int, ...]) -> tuple[int, ...]:
+def shared_windows(audio_rows: tuple[int, ...]) -> tuple[int, ...]:
     """Windows that rows can share: each once where all have as many rows, side by side."""
     runs = [(window, len(list(run))) for window, run in groupby(audio_rows)]
     if len({n for _, n in runs}) > 1:

@@ -14,10 +14,10 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from whisper_hailo.backends.hailo.hef_catalog import matching_hef
 from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.backends.onnx_file import parse_message, read_graph_bytes, without_signs
+from whisper_hailo.backends.onnx_file import parse_message, read_graph_bytes
 from whisper_hailo.backends.select import find_npu
-from whisper_hailo.backends.session import EXPORT_AGAIN, FATAL_ONLY, PROVIDERS, running, saturates
-from whisper_hailo.backends.state import CacheNames, StepInputs
+from whisper_hailo.backends.session import EXPORT_AGAIN, FATAL_ONLY, PROVIDERS, running
+from whisper_hailo.backends.state import StepInputs, cache_names
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.convert.hailo import decoder as hailo_decoder
 from whisper_hailo.convert.hailo import encoder as hailo_encoder
@@ -77,9 +77,6 @@ class InnerGraph:
                 f"{label} has a graph inside a graph ({nested[0] or 'unnamed'}), whose values "
                 "cannot be looked at; export it without branches (not merged, without a cache)"
             )
-        # Nodes run as they are written, so the runtime cannot mend what a processor cuts off.
-        if saturates() and without_signs(model):
-            encoded = bytes(model.SerializeToString())
         sizes = _sizes(model, feeds)
         _drop_unnamed_outputs(model.graph.node)
         return cls(
@@ -327,9 +324,9 @@ def _step_feeds(
     with CachedDecoder(directory, spec) as decoder:
         state = decoder.start(features, (padding,))
     shape = (1, dims.n_decoder_heads, tokens.shape[1], dims.cache_head_size)
-    past = dict.fromkeys(CacheNames.of(dims.n_decoder_layers).past, np.zeros(shape, np.float32))
+    past = dict.fromkeys(cache_names("past", dims.n_decoder_layers), np.zeros(shape, np.float32))
     after = replace(state, n_tokens=tokens.shape[1])
-    feeds = state.cross.by_name() | past | StepInputs(dims.n_text_ctx).make(tokens, after)
+    feeds = state.cross.arrays | past | StepInputs(dims.n_text_ctx).make(tokens, after)
     return feeds | {"positions": np.arange(tokens.shape[1])}
 
 

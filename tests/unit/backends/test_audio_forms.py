@@ -48,7 +48,13 @@ def _ids(*rows: list[int]) -> NDArray[np.int64]:
 
 def _values(cross: CrossKV) -> list[FloatArray]:
     """What codes and scales stand for."""
-    return [values_of_codes(*pair) for pair in zip(cross.arrays, cross.scales, strict=True)]
+    names = [name for name in cross.arrays if "scale" not in name]
+    return [values_of_codes(cross.arrays[name], cross.arrays[_scale(name)]) for name in names]
+
+
+def _scale(name: str) -> str:
+    part, _, layer = name.rpartition("_")
+    return f"{part}_scale_{layer}"
 
 
 def test_they_are_close_to_float_and_a_quarter_of_it(
@@ -58,15 +64,15 @@ def test_they_are_close_to_float_and_a_quarter_of_it(
     cross = decoder.start(features, (FULL,)).cross
     with CachedDecoder(model_directory, spec, threads=1) as plain:
         exact = plain.start(features, (FULL,)).cross
-    assert {array.dtype for array in exact.arrays} == {np.dtype(np.float32)}
-    assert exact.scales == ()
-    assert {array.dtype for array in cross.arrays} == {np.dtype(np.uint8)}
-    for padded, expected in zip(_values(cross), exact.arrays, strict=True):
+    assert {array.dtype for array in exact.arrays.values()} == {np.dtype(np.float32)}
+    assert {cross.arrays[name].dtype for name in exact.arrays} == {np.dtype(np.uint8)}
+    assert cross.arrays.keys() - exact.arrays.keys() == set(map(_scale, exact.arrays))
+    for padded, expected in zip(_values(cross), exact.arrays.values(), strict=True):
         value = np.delete(padded, np.s_[30:-1], axis=2)  # keys that fill up the block
         step = np.abs(expected).max(axis=2).mean() / 127
         assert np.sqrt(np.square(value - expected).mean()) < step  # codes, and their product
-    for scale in cross.scales:
-        assert scale.shape == (1, 1, 2, 32)
+    for name in exact.arrays:
+        assert cross.arrays[_scale(name)].shape == (1, 1, 2, 32)
 
 
 def test_prefill_is_step_by_step(decoder: CachedDecoder) -> None:
@@ -168,17 +174,19 @@ def test_silence_divides_by_nothing(decoder: CachedDecoder) -> None:
     state = decoder.start(np.zeros((1, 5, 64), np.float32), (NONE,))
     out, _ = decoder.step(_ids([11]), state, np.array([0]))
     assert np.isfinite(out.logits).all()
-    assert all(np.isfinite(made).all() for made in state.cross.by_name().values())
-    keys = state.cross.arrays[::2]  # which have no bias
+    assert all(np.isfinite(made).all() for made in state.cross.arrays.values())
+    arrays = state.cross.arrays
+    keys = [arrays[f"cross_key_{layer}"] for layer in range(2)]  # which have no bias
     assert all((array == SIGNLESS_ZERO).all() for array in keys)
 
 
 def test_rows_that_follow_each_other_are_not_copied(decoder: CachedDecoder) -> None:
     cross = decoder.start(_features(4, 30, 64), (FULL,) * 4).cross
     kept = cross.rows(np.array([1, 2]))
-    assert all(np.shares_memory(a, b) for a, b in zip(kept.arrays, cross.arrays, strict=True))
+    for a, b in zip(kept.arrays.values(), cross.arrays.values(), strict=True):
+        assert np.shares_memory(a, b)
     moved = cross.rows(np.array([2, 1]))
-    for a, b in zip(moved.by_name().values(), cross.by_name().values(), strict=True):
+    for a, b in zip(moved.arrays.values(), cross.arrays.values(), strict=True):
         assert not np.shares_memory(a, b)
         np.testing.assert_array_equal(a, b[[2, 1]])
 

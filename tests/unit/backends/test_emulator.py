@@ -11,12 +11,8 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from whisper_hailo.backends.fixed import (
-    FixedDecoder,
-    OnnxFixedRunner,
-    emulated_encoder,
-    emulated_runner,
-)
+from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner, find_emulated
+from whisper_hailo.backends.foreign_encoder import ForeignEncoder
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
 from whisper_hailo.core.errors import ModelError, ShapeError
@@ -47,10 +43,20 @@ def emulated(hailo_directory: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return out
 
 
+def emulated_encoder(directory: Path, spec: ModelSpec) -> ForeignEncoder:
+    path, name = find_emulated(directory, spec, None, "encoder")
+    return ForeignEncoder(path, spec, 1, name)
+
+
+def emulated_runner(directory: Path, spec: ModelSpec) -> OnnxFixedRunner:
+    path, name = find_emulated(directory, spec, None, "decoder")
+    return OnnxFixedRunner(path, spec, 1, name)
+
+
 def test_the_encoder_computes_the_emulated_graph(emulated: Path) -> None:
     spec = ModelSpec.load(emulated)
     mel = RNG.standard_normal((3, 80, 200)).astype(np.float32)
-    with emulated_encoder(emulated, spec, threads=1) as encoder:
+    with emulated_encoder(emulated, spec) as encoder:
         features = encoder.encode(mel)
         assert (encoder.name, encoder.n_frames) == ("emulated-adds16", 200)
         one = encoder.encode(mel[1:2])
@@ -70,7 +76,7 @@ def test_the_encoder_computes_the_emulated_graph(emulated: Path) -> None:
 @pytest.mark.parametrize("shape", [(1, 80, 198), (1, 80, 300), (1, 40, 200), (80, 200)])
 def test_other_windows_are_refused(emulated: Path, shape: tuple[int, ...]) -> None:
     with (
-        emulated_encoder(emulated, ModelSpec.load(emulated), threads=1) as encoder,
+        emulated_encoder(emulated, ModelSpec.load(emulated)) as encoder,
         pytest.raises(ShapeError),
     ):
         encoder.encode(np.zeros(shape, np.float32))
@@ -91,7 +97,7 @@ def test_the_decoder_is_a_fixed_one_with_noise(emulated: Path) -> None:
     spec = ModelSpec.load(emulated)
     features = RNG.standard_normal((1, 100, 64)).astype(np.float32)
     tokens = RNG.integers(0, 200, (1, 16))
-    runner = emulated_runner(emulated, spec, threads=1)
+    runner = emulated_runner(emulated, spec)
     exact = OnnxFixedRunner(emulated / "hailo" / "decoder-2s-16.onnx", spec, threads=1)
     with runner, exact:
         got, expected = runner.run(tokens, features), exact.run(tokens, features)

@@ -142,9 +142,9 @@ def test_not_open(hailo_directory: Path, spec: ModelSpec) -> None:
 @pytest.mark.parametrize(
     ("axis", "message"),
     [
-        ((0, 4096), "takes 4096 tokens and"),
-        ((1, 100_000), "and 100000 positions, .* at most; decoder and --model must be of one"),
-        ((1, 0), "and 0 positions"),
+        ((0, 4096), "has 4096 text and"),
+        ((1, 100_000), "and 100000 encoder positions, .*; decoder and --model must be of one"),
+        ((1, 0), "and 0 encoder positions"),
         ((1, -1), r"cannot be used \(an axis of -1\)"),
     ],
 )
@@ -157,7 +157,7 @@ def test_sizes_that_no_model_has_are_refused(
     model.graph.input[which].type.tensor_type.shape.dim[1].dim_value = size
     (tmp_path / "decoder.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(ModelError, match=message):
-        OnnxFixedRunner(tmp_path / "decoder.onnx", spec)
+        FixedDecoder(OnnxFixedRunner(tmp_path / "decoder.onnx", spec), spec)
 
 
 def test_ids_of_32_bits_and_halves_in_and_out(

@@ -19,8 +19,6 @@ LAYOUTS: dict[str, tuple[Axes, list[int], int | None]] = {
     "optimum": (["batch", MELS, 200], [0, 2, 1], None),
     "any-window": (["batch", MELS, "frames"], [0, 2, 1], None),
     "hailo": ([1, MELS, 1, 200], [0, 2, 1], 2),
-    "channels-last": ([1, 1, 200, MELS], [0, 1, 2], 1),
-    "frames-first": (["batch", 200, MELS], [0, 1, 2], None),
     "square": (["batch", MELS, MELS], [0, 2, 1], None),
     "half": (["batch", MELS, 200], [0, 2, 1], None),
 }

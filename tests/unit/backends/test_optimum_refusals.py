@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from tests.unit.backends.conftest import EXPORTS
-from whisper_hailo.backends import optimum, session
+from whisper_hailo.backends import optimum
 from whisper_hailo.backends.optimum import OptimumDecoder
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import ModelSpec
@@ -55,19 +55,23 @@ def test_other_sizes_and_other_layers_are_refused(
         OptimumDecoder(tmp_path, spec)
 
 
-def test_products_that_would_saturate_lose_their_sign(
+def test_merged_products_that_would_saturate_are_refused(
     exports: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It can in graphs that are not merged; see `session`."""
-    loaded: list[Path | bytes] = []
-    for module in (optimum, session):
-        monkeypatch.setattr(module, "saturates", lambda: True)
-    monkeypatch.setattr(optimum, "open_graph", lambda source, *_: loaded.append(source))
-    monkeypatch.setattr(optimum, "unsigned_graph", lambda path: path.name.encode())
+    """Of a directory the graphs that are not merged are taken, which the runtime can mend."""
+    monkeypatch.setattr(optimum, "saturates", lambda: True)
     merged, apart = "decoder_model_merged", "decoder_model"
-    for name in (f"{merged}_quantized", merged, f"{apart}_quantized"):
-        OptimumDecoder(exports / EXPORTS[0] / f"{name}.onnx", spec).open()
-    assert [one for one in loaded if isinstance(one, bytes)] == [
-        b"decoder_model_merged_quantized.onnx"
-    ]
-    assert len(loaded) == 4
+    for name in (merged, f"{apart}_quantized"):
+        OptimumDecoder(exports / EXPORTS[0] / f"{name}.onnx", spec)
+    with pytest.raises(ModelError, match="has no VNNI; use an export that is not merged"):
+        OptimumDecoder(exports / EXPORTS[0] / f"{merged}_quantized.onnx", spec)
+
+
+def test_graphs_that_are_not_merged_are_taken_instead(
+    exports: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("decoder_model_merged", "decoder_model", "decoder_with_past_model"):
+        shutil.copy(exports / EXPORTS[0] / f"{name}_quantized.onnx", tmp_path)
+    assert OptimumDecoder(tmp_path, spec).name == "optimum-merged-int8"
+    monkeypatch.setattr(optimum, "saturates", lambda: True)
+    assert OptimumDecoder(tmp_path, spec).name == "optimum-int8"

@@ -12,7 +12,6 @@ from onnx import TensorProto, helper
 
 from whisper_hailo.backends.session import (
     OLDEST_RUNTIME,
-    GraphFile,
     open_graph,
     open_session,
     running,
@@ -47,18 +46,10 @@ def test_the_package_asks_for_the_oldest_runtime_that_will_do() -> None:
     assert f"onnxruntime>={OLDEST_RUNTIME}" in project["dependencies"]
 
 
-@pytest.mark.parametrize(
-    ("graph", "end"),
-    [
-        (_graph(causal=0), "Unrecognized attribute: causal for operator BiasGelu"),
-        (_graph("NotYetThere"), "is not a registered function/op"),
-        (_graph(ir_version=99), "Unsupported model IR version: 99"),
-    ],
-)
-def test_a_graph_newer_than_the_runtime_is_told_by_its_reason(graph: bytes, end: str) -> None:
-    message = _refusal(graph)
-    assert end in message
-    assert message.endswith("); convert the checkpoint again, or upgrade onnxruntime")
+def test_a_long_reason_is_cut_in_its_middle() -> None:
+    message = _refusal(_graph(causal=0))
+    assert "Unrecognized attribute: causal for operator BiasGelu" in message
+    assert message.endswith("); convert the checkpoint again")
     assert len(message) < 300
 
 
@@ -89,11 +80,10 @@ def test_threads_are_as_many_as_were_asked_for_and_do_not_spin() -> None:
 def test_a_graph_with_more_or_fewer_ports_is_another_program_s(
     model_directory: Path, spec: ModelSpec, inputs: set[str], outputs: set[str]
 ) -> None:
-    graph = GraphFile(CROSS_KV_FILE, frozenset(inputs), frozenset(outputs))
     with pytest.raises(
         ModelError, match=r"another model or program: (more|audio_features) differs"
     ):
-        open_session(model_directory, graph, spec, 1)
+        open_session(model_directory, spec, 1, CROSS_KV_FILE, inputs=inputs, outputs=outputs)
 
 
 def test_what_interrupts_a_run_is_no_failure_of_the_graph() -> None:

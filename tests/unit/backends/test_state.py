@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.unit.backends.random_steps import ATOL, FULL, features_of, ids_of
-from whisper_hailo.backends.onnx import CachedDecoder, alignment_weights, heads_by_layer
-from whisper_hailo.backends.state import CrossKV, CrossNames, cross_bias, rows_of
+from whisper_hailo.backends.onnx import CachedDecoder, alignment_weights
+from whisper_hailo.backends.state import CrossKV, cross_bias
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray
 
@@ -64,10 +64,10 @@ def _cross() -> CrossKV:
 
     All other keys, and all values, are seven.
     """
-    names = CrossNames(("k0", "v0", "k1", "v1"), ())
-    arrays = [np.full((1, 2, 4, 2), 7, np.float32) for _ in names.arrays]
-    arrays[2][0, 1] = np.stack([LOGS, np.zeros(4)], axis=1)
-    return CrossKV(names, tuple(arrays), ())
+    names = [f"cross_{part}_{layer}" for layer in range(2) for part in ("key", "value")]
+    arrays = {name: np.full((1, 2, 4, 2), 7, np.float32) for name in names}
+    arrays["cross_key_1"][0, 1] = np.stack([LOGS, np.zeros(4)], axis=1)
+    return CrossKV({**arrays}, shares=False)
 
 
 def _weights(query: list[float]) -> FloatArray:
@@ -75,7 +75,7 @@ def _weights(query: list[float]) -> FloatArray:
     asked = np.array([[[[5, 5], query]]], np.float32)
     bias = np.zeros((1, 1, 1, 4), np.float32)
     bias[..., -1] = np.log(4)
-    return alignment_weights([asked], _cross(), bias, heads_by_layer([(1, 1)]))
+    return alignment_weights([asked], _cross(), bias, [(1, [1])])
 
 
 def test_weights_are_of_heads_own_keys_with_silence_that_follows() -> None:
@@ -88,13 +88,8 @@ def test_large_scores_are_no_infinity() -> None:
     np.testing.assert_allclose(_weights([1e4, 0])[0, 0, 0], [0, 1, 0, 0], atol=1e-6)
 
 
-def test_heads_come_layer_by_layer() -> None:
-    pairs = [(3, 1), (2, 0), (3, 0), (2, 5)]
-    assert heads_by_layer(pairs) == [(2, [0, 5]), (3, [1, 0])]
-
-
 @pytest.mark.parametrize("rows", [[0, 0, 2], [1, 1, 3], [2, 3], [3, 1, 2], [1, 3, 3], [0], []])
 def test_rows_are_those_that_were_asked_for(rows: list[int]) -> None:
     array = np.arange(8).reshape(4, 2)
-    (found,) = rows_of([array], np.array(rows, np.int64))
-    assert found.tolist() == [array[row].tolist() for row in rows]
+    found = CrossKV({"cross_key_0": array}, shares=False).rows(np.array(rows, np.int64))
+    assert found.arrays["cross_key_0"].tolist() == [array[row].tolist() for row in rows]
