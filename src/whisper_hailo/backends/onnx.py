@@ -85,8 +85,10 @@ class OnnxEncoder(Closing):
         return features
 
 
-_STEP_INPUTS = ("tokens", "text_positions", "positions", "self_bias", "cross_bias")
-_STEP_INPUTS += ("last_column", "n_columns")
+_STEP_INPUTS = {
+    *("tokens", "text_positions", "positions", "self_bias", "cross_bias"),
+    *("last_column", "n_columns"),
+}
 _N_SILENCE_COPIES = 4
 _FEWEST_ZERO_ROWS = 16
 """Keys that share the weight of padding: one that had all of it would leave no codes of 8 bits to
