@@ -72,7 +72,7 @@ class WindowPlan:
             margin_s = min(margin_s, window_s / 2)
         if not 0 <= margin_s < window_s:
             raise OptionError(
-                f"margin-s is {margin_s:g} s, expected 0 or more and less than the "
+                f"--margin-s is {margin_s:g} s, expected 0 or more and less than the "
                 f"{window_s:g} s window"
             )
         return cls(window_s=window_s, margin_s=float(margin_s))

@@ -117,7 +117,7 @@ class FixedDecoder(Closing):
         if target > self.runner.n_positions:
             raise ShapeError(
                 f"decoder takes {self.runner.n_positions} positions and cannot be padded to "
-                f"{target}; leave pad-to out and set repetition-penalty"
+                f"{target}; leave --pad-to out and set --repetition-penalty"
             )
         features = cut_to(audio_features, n_positions, self.runner.n_positions)
         n = len(features)

@@ -45,7 +45,7 @@ class ChipOptions:
         CHIP,
         name="--device-timeout",
         metavar="S",
-        settings_only=True,
+        rare=True,
     )
     open_timeout_s: float = 60.0
     recovery_s: float = 10.0
@@ -94,7 +94,7 @@ class EngineOptions:
         "Who adds a HEF decoder's position rows; 8: the host, 10h: the chip",
         ENGINE,
         choices=HOST_CONTRACTS,
-        settings_only=True,
+        rare=True,
     )
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ from whisper_hailo.cli.messages import (
     set_verbosity,
     was_interrupted,
 )
-from whisper_hailo.cli.options import Argument, options_of
+from whisper_hailo.cli.options import Argument, Option, options_of
 from whisper_hailo.cli.streams import ReaderGoneError, emit
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.partial_options import from_typed
@@ -53,18 +53,18 @@ MEASURE: Final = "Measure"
 OWN: Final = {name: group for group, names in GROUPS.items() for name in names}
 """Commands of this project with their groups."""
 
-_MODULES: Final = {
-    "inspect": "whisper_hailo.cli.commands.convert",
-    "fetch-hef": "whisper_hailo.cli.commands.models",
-    "completion": "whisper_hailo.cli.app",
-}
-"""Modules of commands that are not called as they are."""
-
 TOOLS: Final = frozenset({"validate", "check", "calibrate", "emulate", "compile"})
 """Those of them that `whisper-hailo-tools` brings."""
 
 ADDED: Final = "whisper_hailo.commands"
 """Entry points of commands that other packages add, such as those that measure."""
+
+_MODULES: Final = {
+    "inspect": "commands.convert",
+    "fetch-hef": "commands.models",
+    "completion": "app",
+}
+"""Modules of commands that are not called as they are."""
 
 
 class Program(click.Group):
@@ -114,7 +114,7 @@ def _place(name: str) -> tuple[str, str] | None:
     """Return the module and the function of a command, if there is one."""
     if name in OWN and name not in TOOLS:
         function = name.replace("-", "_")
-        return _MODULES.get(name, f"whisper_hailo.cli.commands.{function}"), function
+        return f"whisper_hailo.cli.{_MODULES.get(name, f'commands.{function}')}", function
     place = find_added_commands().get(name)
     if place is None and name in TOOLS:
         raise OptionError(
@@ -138,40 +138,38 @@ def _summary(module: str, function: str) -> str:
 @click.pass_context
 def _begin(context: click.Context, /, **parsed: Any) -> None:  # noqa: ANN401 - of any option
     """Configure logging, which commands may do again; without a command print the help."""
-    typed = typed_of(context, parsed)
     configure_logging()
-    set_verbosity(from_typed(Verbosity, typed).on())
+    set_verbosity(from_typed(Verbosity, typed_of(context, parsed)).on())
     if context.invoked_subcommand is None:
         emit(context.get_help() + "\n")
 
 
-def _print_version(_: click.Context) -> None:
-    emit(f"{PROGRAM} {__version__}\n")
-
-
-def _program() -> Program:
-    params: list[click.Parameter] = [
-        *options_of(Verbosity),
-        eager_switch("--version", "Show the version and exit.", _print_version),
-    ]
+def _without_environment(*params: Option) -> list[click.Parameter]:
     for param in params:
-        param.allow_from_autoenv = False  # type: ignore[attr-defined]
-    return Program(
-        PROGRAM,
-        help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
-        params=params,
-        callback=_begin,
-        invoke_without_command=True,
-        context_settings={
-            "auto_envvar_prefix": ENV_PREFIX,
-            # `--initial_prompt` as in OpenAI Whisper's command is `--initial-prompt`.
-            "token_normalize_func": lambda token: token.replace("_", "-"),
-            "help_option_names": ["-h", "--help"],
-        },
-    )
+        param.allow_from_autoenv = False
+    return [*params]
 
 
-PROGRAM_GROUP: Final = _program()
+PROGRAM_GROUP: Final = Program(
+    PROGRAM,
+    help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
+    params=_without_environment(
+        *options_of(Verbosity),
+        eager_switch(
+            "--version",
+            "Show the version and exit.",
+            lambda _: emit(f"{PROGRAM} {__version__}\n"),
+        ),
+    ),
+    callback=_begin,
+    invoke_without_command=True,
+    context_settings={
+        "auto_envvar_prefix": ENV_PREFIX,
+        # `--initial_prompt` as in OpenAI Whisper's command is `--initial-prompt`.
+        "token_normalize_func": lambda token: token.replace("_", "-"),
+        "help_option_names": ["-h", "--help"],
+    },
+)
 
 
 def run(arguments: list[str]) -> int:
@@ -238,9 +236,8 @@ def completion(shell: Annotated[str, Argument(f"{', '.join(SHELLS)}.")]) -> None
 
 def script(shell: str) -> str:
     """Return what one of `SHELLS` reads at its start, or where it looks for completions."""
-    import click
-    from click import shell_completion as shells
+    from click.shell_completion import ShellComplete, get_completion_class
 
-    kinds = {"bash": shells.BashComplete, "zsh": shells.ZshComplete, "fish": shells.FishComplete}
-    made = kinds[shell](click.Command(PROGRAM), {}, PROGRAM, VARIABLE)
-    return shells.ShellComplete.source(made)  # bash's own starts a bash to see how old it is
+    kind: Any = get_completion_class(shell)
+    made = kind(click.Command(PROGRAM), {}, PROGRAM, VARIABLE)
+    return ShellComplete.source(made)  # bash's own starts a bash to see how old it is

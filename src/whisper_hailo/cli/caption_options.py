@@ -60,7 +60,7 @@ class SourceOptions:
     )
     rate: int = flag(16_000, "Sample rate of raw PCM.", _SOURCE, metavar="HZ")
     channels: str = flag("mix", "All channels mixed, or each a speaker", _SOURCE, choices=CHANNELS)
-    loops: int = flag(1, "Play a FILE this many times.", _SOURCE, settings_only=True)
+    loops: int = flag(1, "Play a FILE this many times.", _SOURCE, rare=True)
     wait_for_source: float | None = flag(
         None,
         "Wait this long for a lost source; 0: end at once.",
@@ -89,7 +89,7 @@ class SourceOptions:
             ("channels", is_file or is_microphone, "a FILE or --mic"),
             ("wait_for_source", is_address or is_microphone, "--mic or a URL"),
         ):
-            refuse_unused(self, name, serves, what)
+            refuse_unused(self, serves, what, name)
 
     def played(self, audio: str | None) -> str | None:
         """Return the source: the argument, or the replayed recording."""
@@ -177,7 +177,7 @@ class ShowOptions:
         "Origin that may frame it, as http://homeassistant.local:8123.",
         _PAGE,
         metavar="ORIGIN",
-        settings_only=True,
+        rare=True,
     )
 
     web_token: str | None = flag(
@@ -188,10 +188,10 @@ class ShowOptions:
         shown="one is made up, for controls",
     )
     web_cert: Path | None = flag(
-        None, "Serve HTTPS with this certificate.", _PAGE, metavar="FILE", settings_only=True
+        None, "Serve HTTPS with this certificate.", _PAGE, metavar="FILE", rare=True
     )
     web_key: Path | None = flag(
-        None, "Private key of the certificate.", _PAGE, metavar="FILE", settings_only=True
+        None, "Private key of the certificate.", _PAGE, metavar="FILE", rare=True
     )
 
     def __post_init__(self) -> None:
@@ -202,13 +202,12 @@ class ShowOptions:
         if source.mic == "browser" and not self.web:
             raise OptionError("--mic browser needs --web, the page that it records in; give both")
         kept = bool(self.events or self.output or self.record)
-        refuse_unused(self, "rotate", kept, "--events, --output or --record")
-        for name in (
-            "web_host", "web_port", "web_allow_host", "web_frame",
+        refuse_unused(self, kept, "--events, --output or --record", "rotate")
+        refuse_unused(
+            self, self.web, "--web", "web_host", "web_port", "web_allow_host", "web_frame",
             "web_token", "web_cert", "web_key",
-        ):  # fmt: skip
-            refuse_unused(self, name, self.web, "--web")
-        refuse_unused(self, "colour", not self.as_json, "a terminal, not --json")
+        )  # fmt: skip
+        refuse_unused(self, not self.as_json, "a terminal, not --json", "colour")
 
     def expect_subtitles(self, layout: PartialOptions[Layout]) -> None:
         """Refuse the layout of subtitles where there are none."""
@@ -275,7 +274,7 @@ class ShowOptions:
             names=self.web_allow_host,
             framed_by=self.web_frame,
             token=self.web_token,
-            tls=Tls(self.web_cert, self.web_key, ("web-cert", "web-key")),
+            tls=Tls(self.web_cert, self.web_key, ("--web-cert", "--web-key")),
         )
 
 
@@ -307,11 +306,9 @@ def expect_heard(model: CaptionModel, options: CaptionOptions) -> None:
     if model.moonshine is None:
         return
     for part in (model.convert, model.engine.hailo, model.engine, replace(model, moonshine=None)):
-        for one in fields(part):
-            if not is_dataclass(getattr(part, one.name)):
-                refuse_unused(part, one.name, serves=False, of=_NOT_MOONSHINE)
-    for name in _WHISPERS:
-        refuse_unused(options, name, serves=False, of=_NOT_MOONSHINE)
+        names = [one.name for one in fields(part) if not is_dataclass(getattr(part, one.name))]
+        refuse_unused(part, False, _NOT_MOONSHINE, *names)
+    refuse_unused(options, False, _NOT_MOONSHINE, *_WHISPERS)
 
 
 def caption_engine(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
-from copy import copy
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -28,71 +27,38 @@ logger = logging.getLogger(__name__)
 ENV_PREFIX: Final = "WHISPER_HAILO"
 """Prefix of environment variables: `WHISPER_HAILO_SERVE_MAX_UPLOAD` is `serve --max-upload`."""
 
+SHOWS_RARE: Final = "whisper_hailo.shows_rare"
+"""Key of a context's `meta`: its help has the rare options, too."""
+
 _SPEAKING: Final = "hotwords"
-"""An option of the commands that transcribe; these know others' options and settings files."""
+"""An option of the commands that transcribe; these know the options of other programs."""
 
 Read: TypeAlias = Callable[[dict[str, Any]], Any]
 """Makes an argument of a function from parsed options, and takes them out."""
 
-
-MORE: Final = "More"
+_MORE: Final = "More"
 """Topic of options that are about options."""
 
-UNBROKEN: Final = "\N{NO-BREAK SPACE}"
-"""A blank at which no line ends."""
-
-_SETTINGS: Final = "Settings file (--config) or environment only"
-_LAST: Final = (ENGINE, CHIP, MORE, _SETTINGS)
+_RARE: Final = "Rare options"
+_LAST: Final = (ENGINE, CHIP, _MORE, _RARE)
 _EVERYDAY: Final = "Options"
 _NAMES_WIDTH: Final = 33
 """Longer names stand on a line of their own."""
 
 
 class Command(click.Command):
-    """A command whose help is by topic."""
-
-    has_all = False
-    """Its help includes the keys of settings files."""
-
-    def get_help(self, ctx: click.Context) -> str:
-        return super().get_help(ctx).replace(UNBROKEN, " ")
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return `[OPTIONS] AUDIO...`, as peers write it."""
-        pieces = ["[OPTIONS]"]
-        for param in self.params:
-            if isinstance(param, click.Argument):
-                name = _metavar(param) + "..." * (param.nargs != 1)
-                pieces.append(name if param.required else f"[{name}]")
-        return pieces
-
-    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the arguments that need more than their names."""
-        arguments = [param for param in self.params if isinstance(param, click.Argument)]
-        rows = [(_metavar(param), param.help) for param in arguments if param.help]
-        if rows:
-            with formatter.section("Arguments"):
-                formatter.write_dl(rows)
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_options(self.get_params(ctx), formatter, settings=self.has_all)
-
-    def full(self) -> Command:
-        """Return the same command with help of all options and keys."""
-        found = copy(self)
-        found.has_all = True
-        return found
-
-
-class TranscribingCommand(Command):
-    """A command that also takes the options of other Whisper programs."""
+    """A command whose help is by topic, and that may take options of other Whisper programs."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:
+        transcribes = any(param.name == _SPEAKING for param in self.params)
+        if transcribes and not ctx.resilient_parsing:
             from whisper_hailo.cli.compat import normalize_argv
 
             args = normalize_argv(args, self)
         return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_options(self.get_params(ctx), formatter, rare=SHOWS_RARE in ctx.meta)
 
 
 def command_of(name: str, function: Callable[..., Any]) -> Command:
@@ -105,17 +71,13 @@ def command_of(name: str, function: Callable[..., Any]) -> Command:
     hints = get_type_hints(function, include_extras=True)
     for key, parameter in inspect.signature(function).parameters.items():
         readers[key] = _add(params, key, hints[key], parameter.default)
-    params += [*options_of(Verbosity)]
-    transcribes = any(param.name == _SPEAKING for param in params)
-    has_keys = any(getattr(param, "settings_only", False) for param in params)
-    help_all = eager_switch("--help-all", "Show the keys of settings files, too.", _show_all, MORE)
-    help_all.hidden = not has_keys
-    params.append(help_all)
-    if transcribes or has_keys:
-        flag = Flag("Options in TOML, such as seed = 7.", MORE, metavar="FILE")
+    params += options_of(Verbosity)
+    if any(isinstance(param, Option) and param.hidden for param in params):
+        flag = Flag("Options in TOML, such as seed = 7.", _MORE, metavar="FILE")
         config = Option("--config", flag, Path)
         config.callback, config.expose_value, config.is_eager = load_settings, False, True
-        params.append(config)
+        help_all = eager_switch("--help-all", "Show the rare options, too.", _show_all, _MORE)
+        params += [help_all, config]
 
     def run(**parsed: Any) -> Any:  # noqa: ANN401 - whatever the options are
         typed = typed_of(click.get_current_context(), parsed)
@@ -125,8 +87,7 @@ def command_of(name: str, function: Callable[..., Any]) -> Command:
         log_package(function.__module__.partition(".")[0])
         return function(**{key: read(typed) for key, read in readers.items()})
 
-    kind = TranscribingCommand if transcribes else Command
-    return kind(name, params=params, callback=run, help=inspect.getdoc(function))
+    return Command(name, params=params, callback=run, help=inspect.getdoc(function))
 
 
 def typed_of(context: click.Context, parsed: dict[str, Any]) -> dict[str, Any]:
@@ -161,8 +122,7 @@ def _add(params: list[click.Parameter], key: str, hint: Any, default: Any) -> Re
         long = note.name or "--" + key.replace("_", "-")
         name, made = identifier(long), Option(long, note, hint, default, required=required)
     params.append(made)
-    listed = made.multiple or made.nargs == -1
-    if listed:
+    if made.multiple or made.nargs == -1:
         return lambda typed: list(typed.get(name, ())) or default
     return lambda typed: typed.get(name, default)
 
@@ -184,24 +144,18 @@ def eager_switch(
 
 
 def _show_all(context: click.Context) -> None:
-    command = context.command
-    if isinstance(command, Command):
-        emit(command.full().get_help(context) + "\n")
+    context.meta[SHOWS_RARE] = True
+    emit(context.get_help() + "\n")
 
 
 def load_settings(context: click.Context, param: click.Parameter, path: Path | None) -> None:
     """Read defaults from a TOML file; the callback of `--config`."""
     command = context.command
-    _warn_of_unknown(f"{context.auto_envvar_prefix}_", command.params)
+    options = [one for one in command.params if isinstance(one, click.Option) and one is not param]
+    _warn_of_unknown(f"{context.auto_envvar_prefix}_", [*options, param])
     if path is None:
         return
-    names = {
-        identifier(name): one
-        for one in command.params
-        if isinstance(one, click.Option) and one is not param
-        for name in one.opts
-        if name.startswith("--")
-    }
+    names = {identifier(name): one for one in options for name in one.opts if name[:2] == "--"}
     settings: dict[str, Any] = {}
     for name, value in _read_toml(path).items():
         if (known := names.get(identifier(name))) is None:
@@ -228,9 +182,9 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
         ) from error
 
 
-def _warn_of_unknown(prefix: str, params: Collection[click.Parameter]) -> None:
+def _warn_of_unknown(prefix: str, params: Iterable[click.Parameter]) -> None:
     """Warn of variables with our prefix that name no option, such as misspelt ones."""
-    known = {f"{prefix}{one.name}".upper() for one in params if isinstance(one, click.Option)}
+    known = {f"{prefix}{one.name}".upper() for one in params}
     for name in sorted(os.environ):
         if name.upper().startswith(prefix) and name not in known:
             similar = get_close_matches(name.upper(), sorted(known), 1)
@@ -238,21 +192,17 @@ def _warn_of_unknown(prefix: str, params: Collection[click.Parameter]) -> None:
             logger.warning("%s names no option and is ignored%s", name, hint)
 
 
-def write_options(params: Iterable[Any], formatter: Any, *, settings: bool = False) -> None:  # noqa: ANN401
-    """Write options by topic, with the keys of settings files if wanted."""
+def write_options(params: Iterable[Any], formatter: Any, *, rare: bool = False) -> None:  # noqa: ANN401
+    """Write options by topic, with the rare ones if wanted."""
     topics: dict[str, list[tuple[str, str]]] = {_EVERYDAY: []}
     for param in params:
-        is_key = getattr(param, "settings_only", False)
-        if isinstance(param, click.Option) and (settings if is_key else not param.hidden):
-            topic = _SETTINGS if is_key else getattr(param, "topic", "") or _EVERYDAY
+        if isinstance(param, click.Option) and (rare or not param.hidden):
+            topic = _RARE if param.hidden else getattr(param, "topic", "") or _EVERYDAY
             topics.setdefault(topic, []).append((_names(param), param.help or ""))
-    for topic in sorted(filter(topics.get, topics), key=_rank):
+    ranks = {topic: rank for rank, topic in enumerate(_LAST)}
+    for topic in sorted(filter(topics.get, topics), key=lambda topic: ranks.get(topic, -1)):
         with formatter.section(topic):
             formatter.write_dl(topics[topic], col_max=_NAMES_WIDTH)
-
-
-def _rank(topic: str) -> int:
-    return _LAST.index(topic) if topic in _LAST else -1
 
 
 def _names(param: click.Option) -> str:
@@ -260,12 +210,6 @@ def _names(param: click.Option) -> str:
     short = next((name for name in param.opts if len(name) == 2), "")
     long = next(name for name in param.opts if name.startswith("--"))
     value = "" if param.is_flag else f" {param.metavar}"
-    if getattr(param, "settings_only", False):
-        return f"{long.removeprefix('--')}{value or ' true|false'}"
     if isinstance(param, Option) and param.can_be_switched_off:
         long = f"--[no-]{long[2:]}"
     return f"{short}, {long}{value}" if short else f"{'':4}{long}{value}"
-
-
-def _metavar(param: click.Argument) -> str:
-    return (param.metavar or param.name or "").upper()

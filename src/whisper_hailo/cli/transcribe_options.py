@@ -55,7 +55,7 @@ class ModelOptions:
         WINDOW,
         metavar="S",
         shown="1; 0 at 30 s",
-        settings_only=True,
+        rare=True,
     )
     engine: EngineOptions = option_group(EngineOptions)
     threads: int = flag(0, "Threads per operator; 0: automatic.", short="-t")
@@ -187,7 +187,7 @@ class OutputOptions:
         if self.output_dir is None and self.skip_existing:
             raise OptionError("--skip-existing needs --output-dir; give both")
         as_text = self.output_dir is None and not self.as_json and self.formats == ("txt",)
-        refuse_unused(self, "colour", as_text, "text on a terminal")
+        refuse_unused(self, as_text, "text on a terminal", "colour")
 
     @property
     def _named(self) -> list[str]:

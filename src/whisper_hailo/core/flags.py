@@ -40,6 +40,7 @@ class Flag:
         shown: the default in help; empty: the default itself, and nothing for `None` and `False`.
         choices: allowed values; empty: any.
         parse: converts the typed value; its `ValueError` says what is expected.
+        rare: only `--help-all` lists it.
     """
 
     help: str
@@ -51,7 +52,7 @@ class Flag:
     shown: str = ""
     choices: tuple[str, ...] = ()
     parse: Callable[[str], Any] | None = None
-    settings_only: bool = False
+    rare: bool = False
 
 
 def flag(default: T, help: str, panel: str = "", **how: Any) -> T:  # noqa: A002, ANN401
@@ -65,12 +66,7 @@ def required_flag(help: str, **how: Any) -> Any:  # noqa: A002, ANN401
 
 
 def option_group(make: Callable[[], T], *only: str) -> T:
-    """Return a field that holds a group of options.
-
-    Args:
-        make: its default.
-        only: fields of the group that have flags here; empty: all.
-    """
+    """Return a field that holds a group of options, `only` some of which have flags here."""
     return field(default_factory=make, metadata={_ONLY: only})
 
 
@@ -80,45 +76,41 @@ def flag_of(one: Field[Any]) -> Flag | None:
     return found
 
 
-def is_needed(one: Field[Any]) -> bool:
-    """Return whether a field has no default."""
-    return one.init and one.default is MISSING and one.default_factory is MISSING
-
-
 def only_of(one: Field[Any]) -> tuple[str, ...]:
     """Return the fields of a group that have flags here; empty: all."""
     only: tuple[str, ...] = one.metadata.get(_ONLY, ())
     return only
 
 
+def is_needed(one: Field[Any]) -> bool:
+    """Return whether a field has no default."""
+    return one.init and one.default is MISSING and one.default_factory is MISSING
+
+
 def typed_name(one: Field[Any]) -> str:
     """Return how a field is typed, such as `--beam-size`."""
     how = flag_of(one)
-    if how is None:
-        return one.name
-    long = how.name or "--" + one.name.replace("_", "-")
-    return long.removeprefix("--") if how.settings_only else long
+    return one.name if how is None else how.name or "--" + one.name.replace("_", "-")
 
 
-def require_valid(options: object, name: str, fits: bool, expected: str) -> None:
+def require_valid(options: Any, name: str, fits: bool, expected: str) -> None:  # noqa: ANN401
     """Raise `OptionError` for the value of a field unless it `fits`."""
     if not fits:
         value = getattr(options, name)
         given = f"{value:g}" if isinstance(value, float) else repr(value)
         if isinstance(value, str) and not value.strip():
             given = "blank"
-        raise OptionError(f"{typed_name(_field(options, name))} is {given}, expected {expected}")
+        typed = next(typed_name(one) for one in fields(options) if one.name == name)
+        raise OptionError(f"{typed} is {given}, expected {expected}")
 
 
-def refuse_unused(options: object, name: str, serves: bool, of: str) -> None:
-    """Raise `OptionError` for a field that was given without the option it belongs to."""
-    one = _field(options, name)
-    if not serves and getattr(options, name) != one.default:
-        raise OptionError(f"{typed_name(one)} goes with {of} and has no effect here; leave it out")
-
-
-def _field(options: Any, name: str) -> Field[Any]:  # noqa: ANN401 - a dataclass
-    return next(one for one in fields(options) if one.name == name)
+def refuse_unused(options: Any, serves: bool, of: str, *names: str) -> None:  # noqa: ANN401
+    """Raise `OptionError` for fields that were given without the option they belong to."""
+    for one in () if serves else fields(options):
+        if one.name in names and getattr(options, one.name) != one.default:
+            raise OptionError(
+                f"{typed_name(one)} goes with {of} and has no effect here; leave it out"
+            )
 
 
 def require_choices(options: Any) -> None:  # noqa: ANN401 - a dataclass
@@ -139,22 +131,16 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     """Return a parser of whole numbers within bounds, for `Flag.parse`."""
 
     def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if not least <= number <= most:
+        if not text.isdecimal() or not least <= int(text) <= most:
             raise ValueError(f"a whole number, {least} to {most}")
-        return number
+        return int(text)
 
     return parse
 
 
 def number_or_none(text: str) -> float | None:
     """Parse a number, or `none`, which switches a threshold off."""
-    if text.strip().casefold() == "none":
-        return None
     try:
-        return float(text)
+        return None if text.strip().casefold() == "none" else float(text)
     except ValueError:
         raise ValueError("a number, or none (off)") from None

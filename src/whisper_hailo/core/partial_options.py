@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -42,18 +42,15 @@ class PartialOptions(Generic[T]):
         for one in fields(self.kind):  # type: ignore[arg-type]
             if one.name in self.groups:
                 start = default_of(one) if base is None else getattr(base, one.name)
-                start = changes.get(one.name, start)
-                changes[one.name] = self.groups[one.name]._in(one, start)
+                changes[one.name] = self.groups[one.name]._in(one, changes.get(one.name, start))
             elif base is None and is_needed(one) and one.name not in changes:
                 raise OptionError(f"{typed_name(one)} is missing; see --help")
         return self.kind(**changes) if base is None else replace(base, **changes)  # type: ignore[type-var]
 
     def _in(self, holder: Field[Any], start: T | bool | None) -> T | None:
         """Return the options of a field; a switch that is on stands for their defaults."""
-        if start is True:
-            return self.on()
         if start:
-            return self.on(start)
+            return self.on(None if start is True else start)
         for one in fields(self.kind):  # type: ignore[arg-type]
             if one.name in self.typed:
                 raise OptionError(f"{typed_name(one)} needs {typed_name(holder)}; give both")
@@ -75,21 +72,18 @@ def inner_type(hint: Any) -> Any:  # noqa: ANN401 - a type
 
 
 @cache
-def hints_of(kind: type[Any]) -> Mapping[str, Any]:
-    """Return the types of the fields, cached: Python takes 5 ms a call."""
-    return get_type_hints(kind)
-
-
 def option_fields(
     kind: type[Any], only: tuple[str, ...] = ()
-) -> Iterator[tuple[Field[Any], Any, type[Any] | None]]:
-    """Yield fields (all, or `only` some), their types, and the dataclass that a field holds."""
-    hints = hints_of(kind)  # type: ignore[arg-type]  # every class has a hash
+) -> list[tuple[Field[Any], Any, type[Any] | None]]:
+    """Return fields (all, or `only` some), their types, and the dataclass that a field holds."""
+    found: list[tuple[Field[Any], Any, type[Any] | None]] = []
+    hints = get_type_hints(kind)
     for one in fields(kind):
         if not only or one.name in only:
             inner = inner_type(hints[one.name])
             held = inner if is_dataclass(inner) and isinstance(inner, type) else None
-            yield one, hints[one.name], held
+            found.append((one, hints[one.name], held))
+    return found
 
 
 def from_typed(
@@ -102,7 +96,7 @@ def from_typed(
         values: by typed name with `_` for `-`; those of this dataclass are removed.
         only: fields that are options here; empty: all.
     """
-    return _take(kind, values, only, lambda one, _hint, _name, value: value, _typed_identifiers)
+    return _take(kind, values, only, is_typed=True)
 
 
 def from_keywords(
@@ -113,24 +107,21 @@ def from_keywords(
     Raises:
         OptionError: a value of another type.
     """
-    return _take(kind, values, only, _checked, names_of)
+    return _take(kind, values, only, is_typed=False)
 
 
 def _take(
-    kind: type[T],
-    values: dict[str, Any],
-    only: tuple[str, ...],
-    read: Callable[[Field[Any], Any, str, Any], Any],
-    names: Callable[[Field[Any]], tuple[str, ...]],
+    kind: type[T], values: dict[str, Any], only: tuple[str, ...], *, is_typed: bool
 ) -> PartialOptions[T]:
     typed: dict[str, Any] = {}
     groups: dict[str, PartialOptions[Any]] = {}
     for one, hint, held in option_fields(kind, only):
-        for name in names(one):
+        for name in _typed_identifiers(one) if is_typed else names_of(one):
             if name in values:
-                typed[one.name] = read(one, hint, name, values.pop(name))
+                value = values.pop(name)
+                typed[one.name] = value if is_typed else _checked(one, hint, name, value)
         if held is not None:
-            groups[one.name] = _take(held, values, only_of(one), read, names)
+            groups[one.name] = _take(held, values, only_of(one), is_typed=is_typed)
     return PartialOptions(kind, typed, groups)
 
 
@@ -161,12 +152,12 @@ def names_of(one: Field[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((one.name, *_typed_identifiers(one), *others)))
 
 
-def keyword_names(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[str]:
+def keyword_names(kind: type[Any]) -> Iterator[str]:
     """Yield all keywords of a dataclass and of its groups."""
-    for one, _, held in option_fields(kind, only):
+    for one, _, held in option_fields(kind):
         yield from names_of(one)
         if held is not None:
-            yield from keyword_names(held, only_of(one))
+            yield from keyword_names(held)
 
 
 def _checked(one: Field[Any], hint: Any, name: str, value: Any) -> Any:  # noqa: ANN401 - of any field

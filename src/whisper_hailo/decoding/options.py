@@ -20,8 +20,8 @@ from whisper_hailo.core.protocols import Padding, SilenceKeys
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.text.tokenizer import TASKS
 
-setting: Final = partial(flag, settings_only=True)
-"""An option for settings files only."""
+setting: Final = partial(flag, rare=True)
+"""A rare option: only `--help-all` lists it."""
 
 FALLBACK_STEP: Final = 0.4
 """Temperature increment of each retry; OpenAI Whisper's is half of it."""
@@ -299,7 +299,7 @@ class AntiRepetition:
         target = dims.n_audio_ctx if self.pad_to is None else self.pad_to
         if target > dims.n_audio_ctx:
             raise OptionError(
-                f"pad-to is {target}, the model was trained on {dims.n_audio_ctx} positions; "
+                f"--pad-to is {target}, the model was trained on {dims.n_audio_ctx} positions; "
                 "use that or less"
             )
         return Padding(target, silence if self.pad_with == SILENCE else None)

@@ -70,7 +70,7 @@ class PromptMaker:
         quarter = dims.n_text_ctx // 4
         if len(self._prefix) > quarter:
             raise OptionError(
-                f"prefix has {len(self._prefix)} tokens, this model takes {quarter}; shorten it"
+                f"--prefix has {len(self._prefix)} tokens, this model takes {quarter}; shorten it"
             )
         if len(self.initial) > self._room:
             _tell_once(len(self.initial), self._room)

@@ -164,7 +164,7 @@ class MoonshineEngine(Closing):
     def __init__(self, source: str = SIZES[0], content_s: float = LONGEST_S) -> None:
         if content_s >= MAX_S:
             raise OptionError(
-                f"max-segment is {content_s:g} s, Moonshine takes less than {MAX_S:g} s"
+                f"--max-segment is {content_s:g} s, Moonshine takes less than {MAX_S:g} s"
             )
         self._source = source
         self._content_s = content_s

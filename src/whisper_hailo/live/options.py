@@ -22,8 +22,8 @@ SETTLE_S: Final[dict[PolicyName, float]] = {"agreement": 2.0, "alignatt": 1.0}
 
 _LONGEST_S: Final = 30.0
 _SEGMENTS: Final = "Segments"
-_SETTING: Final[dict[str, Any]] = {"metavar": "S", "settings_only": True}
-"""A time in seconds that is set in a file of settings, not on the command line."""
+_SETTING: Final[dict[str, Any]] = {"metavar": "S", "rare": True}
+"""A rare time in seconds."""
 
 _CHANGEABLE: Final = (
     "vad_threshold", "min_silence_s", "min_partial_s", "settle_s", "hold_back_s",
@@ -94,17 +94,17 @@ class CaptionOptions:
         **_SETTING,
     )
     policy: PolicyName = flag(
-        "agreement", "What commits a word.", _SEGMENTS, choices=tuple(SETTLE_S), settings_only=True
+        "agreement", "What commits a word.", _SEGMENTS, choices=tuple(SETTLE_S), rare=True
     )
     drafts: bool = flag(
-        True, "Verify the previous text instead of decoding again.", _SEGMENTS, settings_only=True
+        True, "Verify the previous text instead of decoding again.", _SEGMENTS, rare=True
     )
     trim_window: bool | None = flag(
         None,
         "Encode only what of the window is filled.",
         _SEGMENTS,
         shown="where the encoder can",
-        settings_only=True,
+        rare=True,
     )
 
     def __post_init__(self) -> None:
@@ -154,7 +154,7 @@ class CaptionOptions:
             return min(_MAX_SEGMENT_S, content_s)
         if longest > content_s:
             raise OptionError(
-                f"max-segment is {longest:g} s, the model's window takes {content_s:g} s of "
+                f"--max-segment is {longest:g} s, the model's window takes {content_s:g} s of "
                 "audio; use that or less, or a longer --window"
             )
         return longest

@@ -64,13 +64,13 @@ class ListenOptions:
         None, "Serve Home Assistant's Wyoming.", metavar="tcp://HOST:PORT", parse=Address.of
     )
     endpointing: bool = flag(
-        True, "Find the end of a spoken command (Wyoming).", settings_only=True
+        True, "Find the end of a spoken command (Wyoming).", rare=True
     )
     zeroconf: str | None = flag(None, "Announce Wyoming by this name (mDNS).", metavar="NAME")
     alias: tuple[str, ...] = flag((), "Further name of the first model.", metavar="NAME")
     drain_s: float = flag(
         30.0, "Seconds to finish requests at the end.", name="--drain", metavar="S",
-        settings_only=True,
+        rare=True,
     )  # fmt: skip
     log_json: bool = flag(False, "Log lines as JSON.")
     log_text: bool = flag(False, "Log transcripts, too.")
@@ -87,15 +87,15 @@ class LimitOptions:
 
     batch_size: int = flag(8, "Windows decoded together.", LIMITS)
     queue: int = flag(64, "Unfinished requests in all.", LIMITS)
-    queue_each: int = flag(16, "Unfinished requests of a client.", LIMITS, settings_only=True)
-    live: int = flag(16, "Limit of live streams.", LIMITS, name="--max-live", settings_only=True)
+    queue_each: int = flag(16, "Unfinished requests of a client.", LIMITS, rare=True)
+    live: int = flag(16, "Limit of live streams.", LIMITS, name="--max-live", rare=True)
     rate: int = flag(0, "Rate limit per client and minute; 0 is off.", LIMITS)
     max_upload_mib: int = flag(
         512, "Size of a request.", LIMITS, name="--max-upload", metavar="MIB"
     )
     max_stored_mib: int = flag(
         4096, "Size of all requests together.", LIMITS, name="--max-stored", metavar="MIB",
-        settings_only=True,
+        rare=True,
     )  # fmt: skip
     max_audio_s: float = flag(
         4 * 3600.0, "Length of a recording.", LIMITS, name="--max-audio", metavar="S"
@@ -104,7 +104,7 @@ class LimitOptions:
         3600.0, "Deadline of a request.", LIMITS, name="--deadline", metavar="S"
     )
     connections: int = flag(
-        256, "Connections at once.", LIMITS, name="--max-connections", settings_only=True
+        256, "Connections at once.", LIMITS, name="--max-connections", rare=True
     )
     max_memory_mib: int | None = flag(
         None, "Memory of all loaded models.", LIMITS, name="--max-memory", metavar="MIB"

@@ -183,14 +183,14 @@ class Pipeline:
         takes = decoder.limits.n_positions
         if takes is not None and pad_to > takes:
             raise OptionError(
-                f"pad-to is {pad_to}, decoder {decoder.name} has {takes} positions and "
-                "cannot be padded further; set repetition-penalty"
+                f"--pad-to is {pad_to}, decoder {decoder.name} has {takes} positions and "
+                "cannot be padded further; set --repetition-penalty"
             )
         n_vocab = decoder.spec.dims.n_vocab
         unknown = [token for token in options.limits.suppress or () if not 0 <= token < n_vocab]
         if unknown:
             raise OptionError(
-                f"suppress-tokens has {unknown[0]}, this model's ids are 0 to {n_vocab - 1}; "
+                f"--suppress-tokens has {unknown[0]}, this model's ids are 0 to {n_vocab - 1}; "
                 "leave it out"
             )
         options.anti_repetition.padding(decoder.spec.dims)
@@ -228,7 +228,7 @@ class Pipeline:
         can = self.encoder.n_frames is None
         if asked and not can:
             raise OptionError(
-                f"trim-window needs an encoder that takes windows of any length, this engine's "
+                f"--trim-window needs an encoder that takes windows of any length, this engine's "
                 f"takes {self.encoder.n_frames} frames only; leave it out, or choose "
                 "--encoder-backend onnx"
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.cli.app import OWN, PROGRAM, PROGRAM_GROUP, load_command, script
-from whisper_hailo.cli.command import UNBROKEN
+from whisper_hailo.cli.command import SHOWS_RARE
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab.repository import ROOT
@@ -49,7 +49,7 @@ class _Roff:
 
 def _escaped(text: str) -> str:
     """Words for a manual page, in which backslash, dash and a leading dot mean something."""
-    text = re.sub(r"\s+", " ", text.replace(UNBROKEN, " ")).strip()
+    text = re.sub(r"\s+", " ", text).strip()
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{text}" if text[:1] in (".", "'") else text
 
@@ -65,9 +65,9 @@ def _page() -> str:
         ".SH COMMANDS",
     ]
     for name in OWN:
-        found: Any = load_command(name)
-        command = found.full()
+        command: Any = load_command(name)
         own = command.make_context(name, [], parent=context, resilient_parsing=True)
+        own.meta[SHOWS_RARE] = True
         usage = " ".join(command.collect_usage_pieces(own))
         page.lines.append(f".SS {_escaped(name)} {_escaped(usage)}")
         page.lines += ["\n.PP\n".join(map(_escaped, (command.help or "").split("\n\n")))]

@@ -1,4 +1,4 @@
-"""The table of the keys that only settings files and the environment have, from the commands."""
+"""The table of the options that only `--help-all` lists, from the commands."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from whisper_hailo.cli.app import OWN, load_command
 from whisper_hailo.cli.options import Option
 from whisper_hailo_lab.report.table import Table
 
-COLUMNS = ("key", "what it sets", "default", "commands")
+COLUMNS = ("option", "what it sets", "default", "commands")
 
 
 def tables() -> dict[str, str]:
-    """Return the table `settings`, a line per key."""
+    """Return the table `settings`, a line per option."""
     keys: dict[str, Option] = {}
     commands: dict[str, list[str]] = defaultdict(list)
     for name in OWN:
         for option in getattr(load_command(name), "params", ()):
-            if isinstance(option, Option) and option.settings_only:
-                key = option.opts[0].removeprefix("--")
+            if isinstance(option, Option) and option.hidden:
+                key = option.opts[0]
                 keys.setdefault(key, option)
                 commands[key].append(name)
     rows = [_row(key, keys[key], commands[key]) for key in sorted(keys)]
@@ -26,7 +26,5 @@ def tables() -> dict[str, str]:
 
 
 def _row(key: str, option: Option, commands: list[str]) -> tuple[str, str, str, str]:
-    text, _, default = (
-        (option.help or "").replace("\N{NO-BREAK SPACE}", " ").partition(" [default: ")
-    )
+    text, _, default = (option.help or "").partition(" [default: ")
     return f"`{key}`", text, default.removesuffix("]"), ", ".join(commands)

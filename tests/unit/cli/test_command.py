@@ -74,7 +74,7 @@ def call(words: str) -> Any:
 def test_fields_with_flags_become_options() -> None:
     assert [param.name for param in MADE.params] == [
         "files", "deep", "colour", "extra", "marks", "start", "at", "end",
-        "names", "wide", "verbose", "quiet", "help_all",
+        "names", "wide", "verbose", "quiet",
     ]  # fmt: skip
     assert MADE.help == "Says what it does."
 

@@ -107,10 +107,10 @@ def test_a_value_that_does_not_fit_is_named_as_it_is_typed(
 
 
 def test_what_was_given_in_vain_is_refused_and_a_default_is_not() -> None:
-    refuse_unused(Options("tiny"), "beam_size", False, "--search beam")
-    refuse_unused(Options("tiny", beam_size=4), "beam_size", True, "--search beam")
+    refuse_unused(Options("tiny"), False, "--search beam", "beam_size")
+    refuse_unused(Options("tiny", beam_size=4), True, "--search beam", "beam_size")
     with pytest.raises(OptionError, match=r"--beam-size .*--search beam"):
-        refuse_unused(Options("tiny", beam_size=4), "beam_size", False, "--search beam")
+        refuse_unused(Options("tiny", beam_size=4), False, "--search beam", "beam_size")
 
 
 def test_a_name_is_one_of_the_choices() -> None:

@@ -308,7 +308,7 @@ def how(name: str) -> Any:
 @pytest.mark.parametrize("name", ALL)
 def test_option_has_its_name_and_those_of_other_programs(name: str) -> None:
     own = TYPED.get(name, "--" + name.replace("_", "-"))
-    assert typed_name(every()[name]) == (own[2:] if how(name).settings_only else own)
+    assert typed_name(every()[name]) == own
     short = (how(name).short,) if how(name).short else ()
     assert (*short, *how(name).also) == OTHER_NAMES.get(name, ())
 

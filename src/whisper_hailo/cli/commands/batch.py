@@ -75,7 +75,7 @@ class JobOptions:
 
 
 def batch(
-    words: Annotated[list[str], Argument("Recordings of the job.", "MANIFEST|FOLDER|FILE")],
+    words: Annotated[list[str], Argument("Recordings of the job.", "MANIFEST|FOLDER|FILE...")],
     model: ModelOptions,
     decoding: PartialOptions[DecodingOptions],
     fallback: Fallback,

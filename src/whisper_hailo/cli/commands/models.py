@@ -145,7 +145,7 @@ _RELEASES = tuple(dict.fromkeys(known.release for known in TWO_PART))
 
 def fetch_hef(
     arch: Annotated[str, Flag(f"Chip: {', '.join(_ARCHES)}.")],
-    variant: Annotated[str, Argument(f"Model: {', '.join(_VARIANTS)}.", "MODEL")] = "tiny",
+    variant: Annotated[str, Argument(f"Model: {', '.join(_VARIANTS)}.", "[MODEL]")] = "tiny",
     release: Annotated[
         str,
         Flag(

@@ -73,7 +73,7 @@ def test_the_page_is_encrypted_by_what_is_typed(
     tls = Asked(SimpleNamespace(context=lambda: "encrypted"))
     monkeypatch.setattr("whisper_hailo.cli.caption_options.Tls", tls)
     assert caption("--web | web-cert = 'c.pem'; web-key = 'k.pem'") == 0
-    assert tls.with_ == [(Path("c.pem"), Path("k.pem"), ("web-cert", "web-key"))]
+    assert tls.with_ == [(Path("c.pem"), Path("k.pem"), ("--web-cert", "--web-key"))]
     assert pages[0].made[0].tls == "encrypted"
 
 

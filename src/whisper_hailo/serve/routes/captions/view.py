@@ -66,7 +66,7 @@ def frame_ancestors(origins: Sequence[str]) -> str:
     for origin in origins:
         if not is_origin(origin.rstrip("/")):
             raise OptionError(
-                f"web-frame is {origin!r}, expected the origin of a page, such as "
+                f"--web-frame is {origin!r}, expected the origin of a page, such as "
                 "http://homeassistant.local:8123"
             )
     return " ".join(origin.rstrip("/").lower() for origin in origins) or "'none'"
