@@ -7,11 +7,9 @@ import logging
 import math
 import os
 import sys
-from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.transcribe_options import ModelOptions, tell_reasons
@@ -27,6 +25,7 @@ from whisper_hailo.core.flags import (
     typed_name,
 )
 from whisper_hailo.core.partial_options import PartialOptions
+from whisper_hailo.core.process import require_extra
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.http.addresses import Tls
 from whisper_hailo.live.options import CaptionOptions
@@ -40,7 +39,8 @@ if TYPE_CHECKING:
     from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.serve.routes.captions.view import PageAddress
     from whisper_hailo.text.subtitles import Layout
-    from whisper_hailo.transcription.transcriber import Transcriber
+
+logger = logging.getLogger(__name__)
 
 _SOURCE = "Source"
 _PAGE = "Page"
@@ -54,13 +54,13 @@ class SourceOptions:
 
     mic: str | None = flag(None, "Number, part of its name, default, browser.", metavar="DEVICE")
     list_devices: bool = flag(False, "List microphones and exit.")
-    real_time: bool = flag(False, "Play a FILE at the speed of speech.", _SOURCE)
-    replay: str | None = flag(
-        None, "Replay a recording of --record with its timing.", _SOURCE, metavar="F.flac"
+    real_time: bool = flag(
+        False,
+        "Play a FILE at the speed of speech, a recording of --record with its times.",
+        _SOURCE,
     )
     rate: int = flag(16_000, "Sample rate of raw PCM.", _SOURCE, metavar="HZ")
     channels: str = flag("mix", "All channels mixed, or each a speaker", _SOURCE, choices=CHANNELS)
-    loops: int = flag(1, "Play a FILE this many times.", _SOURCE, rare=True)
     wait_for_source: float | None = flag(
         None,
         "Wait this long for a lost source; 0: end at once.",
@@ -72,30 +72,25 @@ class SourceOptions:
     def __post_init__(self) -> None:
         require_choices(self)
         wait_s = self.wait_for_source
-        require_valid(
-            self, "wait_for_source", wait_s is None or 0 <= wait_s < math.inf, "0 s or more"
-        )
-        require_valid(self, "loops", self.loops >= 1, "1 or more")
+        fits = wait_s is None or 0 <= wait_s < math.inf
+        require_valid(self, "wait_for_source", fits, "0 s or more")
 
     def expect_use(self, audio: str | None) -> None:
-        """Refuse options that have no effect on this source."""
+        """Refuse options that have no effect on this source, and a missing or empty file."""
         is_address = audio is not None and "://" in audio
         is_file = audio is not None and audio != "-" and not is_address
         is_microphone = self.mic not in (None, "browser")
-        for name, serves, what in (
-            ("real_time", is_file and self.replay is None, "a FILE"),
-            ("loops", is_file, "a FILE"),
-            ("rate", audio == "-", "-, raw PCM"),
-            ("channels", is_file or is_microphone, "a FILE or --mic"),
-            ("wait_for_source", is_address or is_microphone, "--mic or a URL"),
-        ):
-            refuse_unused(self, serves, what, name)
+        refuse_unused(self, is_file, "a FILE", "real_time")
+        refuse_unused(self, audio == "-", "-, raw PCM", "rate")
+        refuse_unused(self, is_file or is_microphone, "a FILE or --mic", "channels")
+        refuse_unused(self, is_address or is_microphone, "--mic or a URL", "wait_for_source")
+        if audio is None and is_microphone:
+            require_extra("live", "--mic", "sounddevice")
+        from whisper_hailo.audio.files import find_fault
 
-    def played(self, audio: str | None) -> str | None:
-        """Return the source: the argument, or the replayed recording."""
-        if self.replay is not None and audio is not None:
-            raise OptionError(f"--replay {self.replay} and {audio} are two sources; give one")
-        return audio if self.replay is None else self.replay
+        fault = find_fault(Path(audio), display_path(audio)) if audio and is_file else None
+        if fault is not None:
+            raise fault
 
     def source(self, audio: str | None) -> AudioSource:
         """Return the source, not open yet.
@@ -109,6 +104,10 @@ class SourceOptions:
         patience_s, split = self.wait_for_source, self.channels == "split"
         if (audio is None) == (self.mic is None):
             raise OptionError("give one of: a FILE, - for raw PCM, an address, or --mic DEVICE")
+        if self.mic == "browser":
+            from whisper_hailo.live.sources.network import BrowserSource
+
+            return BrowserSource()
         if self.mic is not None:
             from whisper_hailo.live.sources.microphone import MicrophoneSource
 
@@ -123,8 +122,7 @@ class SourceOptions:
 
             patience_s = ADDRESS_PATIENCE_S if patience_s is None else patience_s
             return ReopenedSource(NetworkSource(str(audio)), patience_s)
-        real_time = self.real_time or self.replay is not None
-        return FileSource(str(audio), real_time=real_time, loops=self.loops, split=split)
+        return FileSource(str(audio), real_time=self.real_time, split=split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +159,6 @@ class ShowOptions:
         _FILES,
         metavar="FILE",
     )
-    mask: Path | None = flag(
-        None, "Mask the words of this file, one per line.", _FILES, metavar="FILE"
-    )
     colour: bool = flag(False, "Shade words by confidence.", also=("--color",))
     as_json: bool = flag(False, "Print events and statistics as JSON Lines.", name="--json")
     web: bool = flag(False, "Serve a page with large captions.")
@@ -179,7 +174,6 @@ class ShowOptions:
         metavar="ORIGIN",
         rare=True,
     )
-
     web_token: str | None = flag(
         None,
         "Token to view, record and control.",
@@ -197,41 +191,29 @@ class ShowOptions:
     def __post_init__(self) -> None:
         require_valid(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
 
-    def expect_use(self, source: SourceOptions) -> None:
+    def expect_use(self, mic: str | None, layout: PartialOptions[Layout]) -> None:
         """Refuse options that have no effect without another."""
-        if source.mic == "browser" and not self.web:
+        if mic == "browser" and not self.web:
             raise OptionError("--mic browser needs --web, the page that it records in; give both")
         kept = bool(self.events or self.output or self.record)
         refuse_unused(self, kept, "--events, --output or --record", "rotate")
-        refuse_unused(
-            self, self.web, "--web", "web_host", "web_port", "web_allow_host", "web_frame",
-            "web_token", "web_cert", "web_key",
-        )  # fmt: skip
+        page = [one.name for one in fields(self) if one.name.startswith("web_")]
+        refuse_unused(self, self.web, "--web", *page)
         refuse_unused(self, not self.as_json, "a terminal, not --json", "colour")
-
-    def expect_subtitles(self, layout: PartialOptions[Layout]) -> None:
-        """Refuse the layout of subtitles where there are none."""
-        written = any(path.suffix.lower() in (".srt", ".vtt") for path in self.output)
-        if layout.typed and not written:
+        has_cues = any(one.suffix.lower() in (".srt", ".vtt") for one in self.output)
+        if layout.typed and not has_cues:
             raise OptionError(
                 "--max-line-width and --max-line-count go with --output of .srt or .vtt, and have "
                 "no effect here; leave them out"
             )
+        if self.web:
+            require_extra("web", "--web", "starlette", "uvicorn", "websockets")
 
     def replacements(self) -> Replacements:
-        """Read the replacements and the masked words."""
+        """Read the replacements."""
         from whisper_hailo.live.outputs.replacements import Replacements
 
-        given = Replacements({}) if self.replace is None else Replacements.read(self.replace)
-        return given if self.mask is None else given | Replacements.masks(self.mask)
-
-    def hotwords(self) -> str:
-        """Return the replacements' shown words, which the decoder is to expect."""
-        from whisper_hailo.live.outputs.replacements import Replacements
-
-        if self.replace is None:
-            return ""
-        return ", ".join(filter(None, Replacements.read(self.replace).phrases.values()))
+        return Replacements({}) if self.replace is None else Replacements.read(self.replace)
 
     def files(self, audio: str | None, layout: Layout) -> list[EventFile | CaptionFile]:
         """Return the files of events and of completed segments, not open yet."""
@@ -243,13 +225,11 @@ class ShowOptions:
         files += [CaptionFile(output, self.rotate, layout) for output in self.output]
         for file in files:
             file.check(_captioned_file(audio))
-        named = [path for path in (self.events, *self.output) if path is not None]
-        for one, other in combinations(named, 2):
-            if os.path.realpath(one) == os.path.realpath(other):
-                first = "--events" if one is self.events else "--output"
-                raise OptionError(
-                    f"{first} and --output are both {display_path(other)}; name two files"
-                )
+        places = [os.path.realpath(path) for path in (self.events, *self.output) if path]
+        if twice := [place for place in places if places.count(place) > 1]:
+            raise OptionError(
+                f"--events and --output name {display_path(twice[0])} twice; name two"
+            )
         return files
 
     def recording(self, audio: str | None) -> FlacRecording | None:
@@ -283,8 +263,6 @@ def _captioned_file(audio: str | None) -> FileId | None:
     return None if audio is None else file_id(sys.stdin if audio == "-" else audio)
 
 
-logger = logging.getLogger(__name__)
-
 DECODING: Final = (
     "language", "task", "anti_repetition", "max_new_tokens", "thresholds", "limits", "prompts",
 )  # fmt: skip
@@ -294,21 +272,24 @@ NO_EFFECT: Final = (
 )  # fmt: skip
 """Options of decoding that live captions cannot make use of."""
 
-
-_WHISPERS: Final = ("drafts", "hold_back_s", "trim_window")
-"""Options of captions that Moonshine cannot make use of."""
-
 _NOT_MOONSHINE: Final = "Whisper's models, not --moonshine,"
 
 
-def expect_heard(model: CaptionModel, options: CaptionOptions) -> None:
-    """Refuse options that the chosen engine does not support."""
+def expect_heard(
+    model: CaptionModel, given: PartialOptions[DecodingOptions], options: CaptionOptions
+) -> None:
+    """Refuse options that the chosen engine does not support, and unknown languages."""
+    model.expect_language(decoding_of(given, AntiRepetition()))
     if model.moonshine is None:
         return
     for part in (model.convert, model.engine.hailo, model.engine, replace(model, moonshine=None)):
         names = [one.name for one in fields(part) if not is_dataclass(getattr(part, one.name))]
         refuse_unused(part, False, _NOT_MOONSHINE, *names)
-    refuse_unused(options, False, _NOT_MOONSHINE, *_WHISPERS)
+    refuse_unused(options, False, _NOT_MOONSHINE, "drafts", "hold_back_s", "trim_window")
+    for group in (given, *given.groups.values()):
+        for one in fields(group.kind):
+            if one.name in group.typed:
+                raise OptionError(f"Moonshine cannot honour {typed_name(one)}; leave it out")
 
 
 def caption_engine(
@@ -318,21 +299,28 @@ def caption_engine(
     hotwords: str,
     stack: contextlib.ExitStack,
 ) -> CaptionEngine:
-    """Open and warm up our own engine, or Moonshine, until the stack ends."""
+    """Open and warm up our own engine, or Moonshine, until the stack ends.
+
+    The decoder expects `hotwords`, too, if it can expect any.
+    """
     from whisper_hailo.live.engine import LONGEST_S, MoonshineEngine, TranscriberEngine, warm_up
 
     engine: CaptionEngine
     if model.moonshine is None:
         transcriber = model.transcriber(ChipPriority.LIVE)
-        decoding = _expecting(
-            hotwords, decoding_of(given, transcriber.default_anti_repetition), transcriber
-        )
+        decoding = decoding_of(given, transcriber.default_anti_repetition)
+        if hotwords:
+            both = ", ".join(filter(None, (decoding.prompts.hotwords, hotwords)))
+            expecting = replace(decoding, prompts=replace(decoding.prompts, hotwords=both))
+            try:
+                transcriber.check(expecting)
+                decoding = expecting
+            except OptionError as error:
+                logger.warning("what --replace shows is not expected: %s", error)
         engine = TranscriberEngine(transcriber, decoding, trim_window=options.trim_window)
         tell_reasons(transcriber)
         stack.enter_context(transcriber)
     else:
-        ours = frozenset({"limits.max_per_second", "search.temperatures"})  # defaults
-        refuse_unhonoured(decoding_of(given, AntiRepetition()), ours, "Moonshine")
         longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s
         engine = stack.enter_context(MoonshineEngine(model.moonshine, longest_s))
     warm_up(engine)
@@ -346,44 +334,3 @@ def decoding_of(
     from whisper_hailo.live.engine import caption_defaults
 
     return given.on(caption_defaults(anti_repetition))
-
-
-def _expecting(
-    hotwords: str, decoding: DecodingOptions, transcriber: Transcriber
-) -> DecodingOptions:
-    """Add hotwords to options where the decoder takes any."""
-    if not hotwords:
-        return decoding
-    both = ", ".join(filter(None, (decoding.prompts.hotwords, hotwords)))
-    expecting = replace(decoding, prompts=replace(decoding.prompts, hotwords=both))
-    try:
-        transcriber.check(expecting)
-    except OptionError as error:
-        logger.warning("what --replace shows is not expected: %s", error)
-        return decoding
-    return expecting
-
-
-def refuse_unhonoured(options: DecodingOptions, honoured: frozenset[str], engine: str) -> None:
-    """Refuse changed options that an engine does not support.
-
-    Args:
-        options: of the caller.
-        honoured: names of supported fields, those of groups as `cures.pad_to`.
-        engine: its name, for messages.
-    """
-    for name, typed, value in _changed(options, ""):
-        if name not in honoured:
-            raise OptionError(f"{engine} cannot honour {typed} {value}; leave it out")
-
-
-def _changed(options: Any, within: str) -> Iterator[tuple[str, str, Any]]:  # noqa: ANN401 - a group
-    """Yield name, typed name and value of fields, at any depth, that are not at their default."""
-    for field in fields(options):
-        factory = field.default_factory
-        default = field.default if factory is MISSING else factory()
-        value, name = getattr(options, field.name), f"{within}{field.name}"
-        if is_dataclass(value) and type(value) is type(default):
-            yield from _changed(value, f"{name}.")
-        elif value != default:
-            yield name, typed_name(field), value

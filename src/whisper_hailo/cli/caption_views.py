@@ -6,33 +6,18 @@ import logging
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from whisper_hailo.cli.messages import is_verbose, note
+from whisper_hailo.cli.messages import is_verbose, note, one_line
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import shaded
-from whisper_hailo.core.errors import display_path
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.events import (
-    Away,
-    Back,
-    CaptionWord,
-    Cleared,
-    Completed,
-    Control,
-    Event,
-    Lost,
-    Marker,
-    Partial,
-    Settings,
-    Started,
-    as_json,
-)
+from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, as_json
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.text.subtitles import speaker_label
 
@@ -46,6 +31,9 @@ BEHIND_S: Final = 5.0
 """A reader has lost the speaker by then."""
 
 _CAUGHT_UP_S: Final = 1.0
+
+_NOT_SHOWN: Final = frozenset({"words", "committed", "tentative", "heard_s", "at_s", "at"})
+"""Facts of an event that lines about it leave out."""
 
 logger = logging.getLogger(__name__)
 
@@ -66,15 +54,14 @@ class TerminalView:
 
     def put(self, event: Event) -> None:
         if isinstance(event, Completed):
-            erase = _ERASE if self._terminal else ""
-            words = _of_speaker(event.speaker, event.words)
+            lines = []
             if event.text:
-                emit(erase + "".join(f"{line}\n" for line in self._lines(words)))
+                lines += map(self._plain, self._lines(_shown(event.words, event.speaker)))
                 translated = [CaptionWord(f" {word}") for word in (event.translation or "").split()]
-                for line in self._lines(_from_margin(translated)):
-                    emit(f"{_DIM}{line}{_RESET}\n" if self._terminal else f"{line}\n")
-            elif erase:
-                emit(erase)
+                dim = f"{_DIM}{{}}{_RESET}" if self._terminal else "{}"
+                lines += [dim.format(_text(line)) for line in self._lines(_shown(translated))]
+            if whole := (_ERASE if self._terminal else "") + "".join(f"{one}\n" for one in lines):
+                emit(whole)
         elif isinstance(event, Partial) and self._terminal:
             emit(_ERASE + self._running(event))
 
@@ -82,45 +69,49 @@ class TerminalView:
         if self._terminal:
             emit(_ERASE)
 
-    def _lines(self, words: Sequence[CaptionWord]) -> Iterator[str]:
+    def _lines(self, words: list[CaptionWord]) -> Iterator[list[CaptionWord]]:
         """Yield the lines of a final text; on a terminal they end between words."""
-        whole = [replace(word, text=clean(word.text)) for word in words]
-        room = get_terminal_size().columns - 1 if self._terminal else 0
-        while whole:
-            line = first_columns(whole, room) if room else whole
-            whole = _from_margin(whole[len(line) :])
-            yield self._shaded(line) if self._colour else "".join(w.text for w in line).rstrip()
+        room = get_terminal_size().columns - 1 if self._terminal else sys.maxsize
+        while words:
+            n_words = _n_fitting((word.text for word in words), room)
+            yield words[:n_words]
+            words = _from_margin(words[n_words:])
 
     def _running(self, event: Partial) -> str:
         """Return the end of the partial text, as much as one line holds."""
+        words = _shown([*event.committed, *event.tentative], event.speaker)
         room = max(4, get_terminal_size().columns - 1)  # the last column may wrap
-        words = _of_speaker(event.speaker, [*event.committed, *event.tentative])
-        texts = [clean(word.text) for word in words]
-        shown = fitting(texts, room)
-        kept = words[len(words) - len(shown) :]
-        kept = [replace(word, text=text) for word, text in zip(kept, shown, strict=True)]
-        dots = _ELLIPSIS if "".join(shown) != "".join(texts) else ""
+        kept = last_columns(words, room)
+        dots = "" if kept == words else _ELLIPSIS
         if self._colour:
-            return dots + self._shaded(kept)
-        n_settled = len(kept) - min(len(event.tentative), len(kept))
-        settled, rest = "".join(shown[:n_settled]), "".join(shown[n_settled:])
+            return dots + _in_colour(kept)
+        n_settled = max(0, len(kept) - len(event.tentative))
+        settled, rest = _text(kept[:n_settled]), _text(kept[n_settled:])
         return f"{dots}{settled}{_DIM}{rest}{_RESET}" if rest else dots + settled
 
-    def _shaded(self, words: Sequence[CaptionWord]) -> str:
-        return "".join(shaded(clean(word.text), word.probability) for word in words)
+    def _plain(self, words: Sequence[CaptionWord]) -> str:
+        return _in_colour(words) if self._colour else _text(words).rstrip()
 
 
-def _of_speaker(speaker: int | None, words: Sequence[CaptionWord]) -> list[CaptionWord]:
-    """Return words behind the name of their speaker, if there is one."""
-    name = [CaptionWord(speaker_label(speaker))] if speaker is not None else []
-    return [*name, *_from_margin(words)]
+def _text(words: Iterable[CaptionWord]) -> str:
+    return "".join(word.text for word in words)
 
 
-def _from_margin(words: Sequence[CaptionWord]) -> list[CaptionWord]:
+def _in_colour(words: Iterable[CaptionWord]) -> str:
+    return "".join(shaded(word.text, word.probability) for word in words)
+
+
+def _shown(words: Iterable[CaptionWord], speaker: int | None = None) -> list[CaptionWord]:
+    """Return words for a terminal, behind the name of their speaker if there is one."""
+    name = [] if speaker is None else [CaptionWord(speaker_label(speaker))]
+    return name + _from_margin([replace(word, text=clean(word.text)) for word in words])
+
+
+def _from_margin(words: list[CaptionWord]) -> list[CaptionWord]:
     """Return words without leading whitespace."""
     while words and not words[0].text.strip():
         words = words[1:]
-    return [replace(word, text=word.text.lstrip()) for word in words[:1]] + list(words[1:])
+    return [replace(word, text=word.text.lstrip()) for word in words[:1]] + words[1:]
 
 
 def clean(text: str) -> str:
@@ -128,33 +119,27 @@ def clean(text: str) -> str:
     return _CONTROL.sub(" ", text).strip("\n")
 
 
-def first_columns(words: Sequence[CaptionWord], room: int) -> Sequence[CaptionWord]:
-    """Return as many of the first words as fit `room` columns; at least one."""
-    for n_words in range(1, len(words)):
-        if _columns("".join(word.text for word in words[: n_words + 1])) > room:
-            return words[:n_words]
-    return words
-
-
-def fitting(words: Sequence[str], room: int) -> list[str]:
-    """Return as many of the last words as fit `room` columns with an ellipsis; at least one."""
-    kept: list[str] = []
-    left = room if _columns("".join(words)) <= room else room - _columns(_ELLIPSIS)
-    for word in reversed(words):
-        left -= _columns(word)
-        if left < 0:
-            if not kept:
-                kept.append(_last_columns(word, room - _columns(_ELLIPSIS)))
+def _n_fitting(texts: Iterable[str], room: int) -> int:
+    """Return how many of the first texts fit `room` columns; at least one."""
+    n_texts = 0
+    for text in texts:
+        room -= _columns(text)
+        if room < 0 and n_texts:
             break
-        kept.append(word)
-    return kept[::-1]
+        n_texts += 1
+    return n_texts
 
 
-def _last_columns(word: str, room: int) -> str:
-    """Return the end of a word that is wider than the line."""
-    while _columns(word) > room:
-        word = word[1:]
-    return word
+def last_columns(words: list[CaptionWord], room: int) -> list[CaptionWord]:
+    """Return as many of the last words as fit `room` columns with an ellipsis; at least one."""
+    if _columns(_text(words)) <= room:
+        return words
+    room -= _columns(_ELLIPSIS)
+    first, *rest = words[-_n_fitting((word.text for word in reversed(words)), room) :]
+    text = first.text
+    while not rest and _columns(text) > room:
+        text = text[1:]
+    return [replace(first, text=text), *rest]
 
 
 def report(statistics: CaptionStatistics, *, as_json: bool) -> None:
@@ -204,47 +189,15 @@ class VerboseView:
         self._erase = _ERASE if sys.stderr.isatty() else ""  # the running line stands there
 
     def put(self, event: Event) -> None:
-        print(self._erase + self._told(event), file=sys.stderr)
-        self._before = copy(self._statistics)
-
-    def _told(self, event: Event) -> str:
-        if isinstance(event, Lost | Away | Back | Control):
-            return _between(event)
-        segment = f"segment {event.segment_id}"
-        if isinstance(event, Started):
-            return f"{segment} starts at {event.start_s:.2f} s"
         now, before = self._statistics, self._before
         heard_s = (now.n_heard_samples - before.n_heard_samples) / SAMPLE_RATE_HZ
-        cost = f"{heard_s:.2f} s heard in {1000 * (now.compute_s - before.compute_s):.0f} ms"
-        skipped = f", partials skipped: {event.n_skipped}" if event.n_skipped else ""
-        if isinstance(event, Partial):
-            return (
-                f"{segment}: {cost}, decoder passes: {now.partial_passes - before.partial_passes}; "
-                f"words that stay: {len(event.committed)}, "
-                f"that may change: {len(event.tentative)}{skipped}"
-            )
-        return (
-            f"{segment} ends at {event.end_s:.2f} s ({event.reason}): {cost}; "
-            f"words: {len(event.words)}{skipped}"
-        )
-
-
-def _between(event: Lost | Away | Back | Control) -> str:
-    """Describe an event between segments, or an action of a user."""
-    match event:
-        case Lost():
-            return f"lost: {event.start_s:.2f} to {event.end_s:.2f} s"
-        case Away():
-            return f"away from {event.start_s:.2f} s: {event.why}"
-        case Back():
-            return f"back after {event.end_s - event.start_s:.2f} s"
-        case Marker():
-            return f"marker at {event.start_s:.2f} s: {display_path(event.label)}"
-        case Cleared():
-            return f"cleared at {event.start_s:.2f} s"
-        case Settings():
-            changed = ", ".join(f"{name} {value}" for name, value in event.settings.items())
-            return f"settings from {event.start_s:.2f} s on: {changed}"
+        cost_ms = 1000 * (now.compute_s - before.compute_s)
+        passes = now.partial_passes - before.partial_passes
+        facts = as_json(event)
+        shown = (f"{name} {value}" for name, value in facts.items() if name not in _NOT_SHOWN)
+        line = f"{', '.join(shown)}; {heard_s:.2f} s heard in {cost_ms:.0f} ms, {passes} passes"
+        print(self._erase + one_line(line), file=sys.stderr)
+        self._before = copy(now)
 
 
 class LatencyWarning:

@@ -63,9 +63,7 @@ class ListenOptions:
     wyoming: Address | None = flag(
         None, "Serve Home Assistant's Wyoming.", metavar="tcp://HOST:PORT", parse=Address.of
     )
-    endpointing: bool = flag(
-        True, "Find the end of a spoken command (Wyoming).", rare=True
-    )
+    endpointing: bool = flag(True, "Find the end of a spoken command (Wyoming).", rare=True)
     zeroconf: str | None = flag(None, "Announce Wyoming by this name (mDNS).", metavar="NAME")
     alias: tuple[str, ...] = flag((), "Further name of the first model.", metavar="NAME")
     drain_s: float = flag(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests import moonshine_stand_in
 from whisper_hailo.backends.options import ChipPriority
-from whisper_hailo.cli.caption_options import CaptionModel, caption_engine
+from whisper_hailo.cli.caption_options import CaptionModel, caption_engine, expect_heard
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.types import BufferText
@@ -138,5 +138,17 @@ def test_moonshine(
     engine = caption_engine(model, given(), options, "", stack)
     assert (engine.name, engine.content_s) == ("Moonshine tiny", content_s)
     assert engine.transcribe(PartialBuffer(np.zeros(3200, np.float32), Draft())).text == "t0 t1"
-    with pytest.raises(OptionError, match="Moonshine cannot honour"):
-        caption_engine(model, given(language="de"), replace(options), "", stack)
+
+
+@pytest.mark.parametrize(
+    ("typed", "hotwords", "named"),
+    [({"language": "de"}, None, "--language"), ({"max_new_tokens": 9}, None, "--max-new-tokens"),
+     ({}, "Hailo", "--hotwords")],
+)  # fmt: skip
+def test_moonshine_refuses_options_of_decoding_by_name(
+    typed: dict[str, Any], hotwords: str | None, named: str
+) -> None:
+    expect_heard(CaptionModel(moonshine="tiny"), given(), CaptionOptions())
+    expect_heard(CaptionModel(), given(hotwords, **typed), CaptionOptions())
+    with pytest.raises(OptionError, match=f"Moonshine cannot honour {named}; leave it out"):
+        expect_heard(CaptionModel(moonshine="tiny"), given(hotwords, **typed), CaptionOptions())

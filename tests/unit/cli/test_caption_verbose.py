@@ -8,19 +8,7 @@ import pytest
 
 from whisper_hailo.cli.caption_views import VerboseView
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.events import (
-    Away,
-    Back,
-    CaptionWord,
-    Cleared,
-    Completed,
-    Event,
-    Lost,
-    Marker,
-    Partial,
-    Settings,
-    Started,
-)
+from whisper_hailo.live.events import CaptionWord, Completed, Lost, Marker, Partial, Started
 from whisper_hailo.live.statistics import CaptionStatistics
 
 WORDS = (CaptionWord(" a"), CaptionWord(" b"))
@@ -36,18 +24,16 @@ def test_each_line_has_its_own_share_of_the_statistics(capsys: pytest.CaptureFix
     statistics.compute_s += 0.05
     view.put(Completed(7, 1.5, 2.5, WORDS, "silence", 4, 3.0, 3.0))
     view.put(Lost(3.0, 4.25, 4.25, 4.0))
-    statistics.partial_passes += 2
-    view.put(Partial(8, 4.25, 5.0, (), WORDS, 0, 5.0, 5.0))
     captured = capsys.readouterr()
     assert captured.out == ""
+    nothing = "0.00 s heard in 0 ms, 0 passes"
     assert captured.err.splitlines() == [
-        "segment 7 starts at 1.50 s",
-        "segment 7: 0.50 s heard in 20 ms, decoder passes: 3; words that stay: 2, "
-        "that may change: 1",
-        "segment 7 ends at 2.50 s (silence): 1.00 s heard in 50 ms; words: 2, partials skipped: 4",
-        "lost: 3.00 to 4.25 s",
-        "segment 8: 0.00 s heard in 0 ms, decoder passes: 2; words that stay: 0, "
-        "that may change: 2",
+        f"event started, segment_id 7, start_s 1.5; {nothing}",
+        "event partial, segment_id 7, start_s 1.5, end_s 2.0, n_skipped 0, language , "
+        "text a b a, committed_text a b; 0.50 s heard in 20 ms, 3 passes",
+        "event completed, segment_id 7, start_s 1.5, end_s 2.5, reason silence, n_skipped 4, "
+        "language , text a b; 1.00 s heard in 50 ms, 0 passes",
+        f"event lost, start_s 3.0, end_s 4.25; {nothing}",
     ]
 
 
@@ -56,35 +42,10 @@ def test_on_a_terminal_the_running_line_is_erased_first(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     VerboseView(CaptionStatistics()).put(Started(0, 0.0, 0.0, 0.0))
-    assert capsys.readouterr().err == "\r\x1b[Ksegment 0 starts at 0.00 s\n"
+    assert capsys.readouterr().err.startswith("\r\x1b[Kevent started")
 
 
-def test_what_happens_between_segments_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    statistics = CaptionStatistics(n_heard_samples=16_000, compute_s=1.0, partial_passes=5)
-    view = VerboseView(statistics)
-    events: list[Event] = [
-        Away(1.5, "the cable is out", 9.0, 9.0),
-        Back(1.5, 4.0, 9.0, 9.0),
-        Marker(2.5, "two\nlines", 9.0, 9.0),
-        Cleared(3.5, 9.0, 9.0),
-        Settings(4.5, {"min_silence_s": 0.3, "language": "de"}, 9.0, 9.0),
-    ]
-    for event in events:
-        view.put(event)
-    statistics.compute_s += 0.5
-    view.put(Completed(0, 0.0, 5.0, (), "end", 0, 9.0, 9.0))
-    assert capsys.readouterr().err.splitlines() == [
-        "away from 1.50 s: the cable is out",
-        "back after 2.50 s",
-        r"marker at 2.50 s: 'two\nlines'",
-        "cleared at 3.50 s",
-        "settings from 4.50 s on: min_silence_s 0.3, language de",
-        "segment 0 ends at 5.00 s (end): 0.00 s heard in 500 ms; words: 0",
-    ]
-
-
-def test_partials_that_were_skipped_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    statistics = CaptionStatistics()
-    VerboseView(statistics).put(Partial(0, 0.0, 1.0, (), WORDS, 3, 1.0, 1.0))
-    told = capsys.readouterr().err
-    assert told.endswith("words that stay: 0, that may change: 2, partials skipped: 3\n")
+def test_labels_of_users_stay_on_their_line(capsys: pytest.CaptureFixture[str]) -> None:
+    VerboseView(CaptionStatistics()).put(Marker(2.5, "two\nlines\x1b[31m", 9.0, 9.0))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert r"label two lines\x1b[31m" in line

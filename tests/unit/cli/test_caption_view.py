@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from whisper_hailo.cli.caption_views import JsonView, TerminalView, clean, fitting
+from whisper_hailo.cli.caption_views import JsonView, TerminalView, clean, last_columns
 from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
 from whisper_hailo.text.subtitles import speaker_label
 
@@ -88,10 +88,17 @@ def test_no_line_is_ever_wider_than_the_terminal(  # noqa: PLR0917
     assert not re.search(r"[\x00-\x1f]", out)
 
 
-def test_wide_characters_take_two_columns() -> None:
-    assert fitting(["你好", "世界"], 5) == ["世界"]
-    assert fitting(["你好", "世界"], 8) == ["你好", "世界"]
-    assert fitting(["你好世界你好世界"], 5) == ["世界"]
+@pytest.mark.parametrize(
+    ("texts", "room", "kept"),
+    [
+        (["你好", "世界"], 5, ["世界"]),
+        (["你好", "世界"], 8, ["你好", "世界"]),
+        (["你好世界你好世界"], 5, ["世界"]),
+    ],
+)
+def test_wide_characters_take_two_columns(texts: list[str], room: int, kept: list[str]) -> None:
+    words = last_columns([CaptionWord(text) for text in texts], room)
+    assert [word.text for word in words] == kept
 
 
 def test_control_characters_move_no_cursor() -> None:

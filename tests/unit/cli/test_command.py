@@ -178,7 +178,6 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
         ("--language klingon", "--language is 'klingon', expected the name or code of a language"),
         ("| settle = 99", "settle is 99, expected 0 to 30 s"),
         ("--web-port 70000", "--web-port is 70000, expected 0 to 65535"),
-        ("| loops = 0", "loops is 0, expected 1 or more"),
     ],
 )
 def test_so_it_is_of_captions(

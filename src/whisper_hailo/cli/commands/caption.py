@@ -6,7 +6,6 @@ import contextlib
 import logging
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from whisper_hailo.cli.caption_options import (
@@ -16,29 +15,32 @@ from whisper_hailo.cli.caption_options import (
     ShowOptions,
     SourceOptions,
     caption_engine,
-    decoding_of,
     expect_heard,
 )
-from whisper_hailo.cli.caption_views import report
+from whisper_hailo.cli.caption_views import (
+    JsonView,
+    LatencyWarning,
+    TerminalView,
+    VerboseView,
+    report,
+)
 from whisper_hailo.cli.messages import is_verbose
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, patient_results
-from whisper_hailo.core.errors import ExitCode, display_path
+from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.core.process import Supervisor, release_freed_memory, require_extra
-from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
+from whisper_hailo.core.process import Supervisor, release_freed_memory
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile
     from whisper_hailo.live.outputs.replacements import Replacements
-    from whisper_hailo.live.outputs.retried import EventSink, FlacRecording
-    from whisper_hailo.live.sources.network import BrowserSource
+    from whisper_hailo.live.outputs.retried import EventSink
     from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
-    from whisper_hailo.live.stream import CaptionStream, Controls
+    from whisper_hailo.live.stream import CaptionStream
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
 logger = logging.getLogger(__name__)
@@ -57,33 +59,44 @@ def caption(
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.outputs.files import CUES
+    from whisper_hailo.live.outputs.retried import RecordedSource
     from whisper_hailo.live.sources.network import BrowserSource
     from whisper_hailo.live.sources.wrappers import PausableSource
     from whisper_hailo.live.stream import CaptionStream, Controls
 
     if source.list_devices:
         return _list_devices()
-    audio = source.played(audio)
-    _expect_use(source, audio, show, layout)
-    expect_heard(model, options)
-    model.expect_language(decoding_of(decoding, AntiRepetition()))
-    _expect_recording(audio)
+    show.expect_use(source.mic, layout)
+    expect_heard(model, decoding, options)
+    source.expect_use(audio)
     detector = SileroDetector()  # where it is missing, before a model is fetched
-    browser = BrowserSource() if source.mic == "browser" else None
     place, replacements = show.place(), show.replacements()
     release_freed_memory()
     with contextlib.ExitStack() as stack:
-        files = show.files(audio, layout.on(CUES))
-        recording, heard = show.recording(audio), browser or source.source(audio)
-        engine = caption_engine(model, decoding, options, show.hotwords(), stack)
+        files, recording = show.files(audio, layout.on(CUES)), show.recording(audio)
+        heard = source.source(audio)
+        shown = replacements.phrases.values()
+        hotwords = ", ".join(text for text in shown if text and "*" not in text)  # not masked
+        engine = caption_engine(model, decoding, options, hotwords, stack)
         pausable = PausableSource(heard)
-        stream_source, controls = _recorded(pausable, recording, stack), Controls(pausable)
-        captioner = Captioner(engine, detector, options)
+        stream_source: AudioSource = pausable
+        if recording is not None:
+            stream_source = RecordedSource(pausable, stack.enter_context(recording))
+        stack.enter_context(stream_source)
+        captioner, controls = Captioner(engine, detector, options), Controls(pausable)
         sinks = _sinks(files, show, captioner.statistics, stack)
         supervisor = Supervisor()
         stream = CaptionStream(stream_source, captioner, supervisor.alive, controls=controls)
         if place is not None:
-            view = _web(captioner, place, browser, controls)
+            from whisper_hailo.serve.routes.captions.view import WebView
+
+            view = WebView(
+                lambda: captioner.statistics,
+                place,
+                browser=heard if isinstance(heard, BrowserSource) else None,
+                controls=controls,
+                settings=captioner.settings,
+            )
             sinks.append(stack.enter_context(view))
             _follow(view, stream, place)
         logger.info("%s, listening to %s", engine.name, stream_source.name)
@@ -96,41 +109,6 @@ def caption(
     return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
 
 
-def _expect_use(
-    source: SourceOptions, audio: str | None, show: ShowOptions, layout: PartialOptions[Layout]
-) -> None:
-    """Refuse contradictory options, and those whose extra is not installed."""
-    source.expect_use(audio)
-    show.expect_use(source)
-    show.expect_subtitles(layout)
-    if show.web:
-        require_extra("web", "--web", "starlette", "uvicorn", "websockets")
-    if audio is None and source.mic not in (None, "browser"):
-        require_extra("live", "--mic", "sounddevice")
-
-
-def _expect_recording(audio: str | None) -> None:
-    """Refuse a missing or empty file."""
-    from whisper_hailo.audio.files import find_fault
-
-    if audio is None or audio == "-" or "://" in audio:
-        return
-    fault = find_fault(Path(audio), display_path(audio))
-    if fault is not None:
-        raise fault
-
-
-def _recorded(
-    source: AudioSource, recording: FlacRecording | None, stack: contextlib.ExitStack
-) -> AudioSource:
-    """Wrap a source so that it is recorded, if requested, and open it."""
-    from whisper_hailo.live.outputs.retried import RecordedSource
-
-    if recording is not None:
-        source = RecordedSource(source, stack.enter_context(recording))
-    return stack.enter_context(source)
-
-
 def _sinks(
     files: Sequence[EventFile | CaptionFile],
     show: ShowOptions,
@@ -138,31 +116,18 @@ def _sinks(
     stack: contextlib.ExitStack,
 ) -> list[EventSink]:
     """Open the outputs of events except the page; files come before the view."""
-    from whisper_hailo.cli.caption_views import LatencyWarning, VerboseView
     from whisper_hailo.live.outputs.retried import RetriedSink
 
     stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
-    verbose = [VerboseView(statistics)] if is_verbose() else []
-    retried = [stack.enter_context(RetriedSink(file)) for file in files]
-    return [*verbose, *retried, _view(show, stack), LatencyWarning(statistics)]
-
-
-def _web(
-    captioner: Captioner,
-    place: PageAddress,
-    browser: BrowserSource | None,
-    controls: Controls,
-) -> WebView:
-    """Return the page, not open yet."""
-    from whisper_hailo.serve.routes.captions.view import WebView
-
-    return WebView(
-        lambda: captioner.statistics,
-        place,
-        browser=browser,
-        controls=controls,
-        settings=captioner.settings,
-    )
+    sinks: list[EventSink] = [VerboseView(statistics)] if is_verbose() else []
+    sinks += [stack.enter_context(RetriedSink(file)) for file in files]
+    if show.as_json:
+        sinks.append(JsonView())
+    else:
+        view = TerminalView(colour=show.colour)
+        stack.callback(view.close)
+        sinks.append(view)
+    return [*sinks, LatencyWarning(statistics)]
 
 
 def _follow(view: WebView, stream: CaptionStream, place: PageAddress) -> None:
@@ -199,17 +164,6 @@ def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSin
         for number, handler in before.items():
             signal.signal(number, handler)
     return interrupted
-
-
-def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:
-    """Return the view of captions on standard output."""
-    from whisper_hailo.cli.caption_views import JsonView, TerminalView
-
-    if show.as_json:
-        return JsonView()
-    view = TerminalView(colour=show.colour)
-    stack.callback(view.close)
-    return view
 
 
 def _list_devices() -> int:

@@ -1,4 +1,4 @@
-"""Words that are shown as others: names that a model cannot know, and words that are masked."""
+"""Words that are shown as others: names that a model cannot know, words to mask."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Replacements:
     def read(cls, path: Path) -> Replacements:
         """Read a file with a line `high low => Hailo` for each; `#` begins a comment."""
         phrases = {}
-        for number, line in _lines(path, "--replace"):
+        for number, line in _lines(path):
             heard, arrow, instead = line.partition(_ARROW)
             if not arrow or not _key(heard):
                 raise OptionError(
@@ -41,16 +41,6 @@ class Replacements:
                 )
             phrases[_key(heard)] = instead.strip()
         return cls(phrases)
-
-    @classmethod
-    def masks(cls, path: Path) -> Replacements:
-        """Read a file with a word or phrase per line, whose letters but the first are masked."""
-        lines = (line for _, line in _lines(path, "--mask") if _key(line))
-        return cls({_key(line): " ".join(map(_masked, line.split())) for line in lines})
-
-    def __or__(self, other: Replacements) -> Replacements:
-        """Return both; the other wins."""
-        return Replacements(self.phrases | other.phrases)
 
     def apply(self, event: Event) -> Event:
         """Return an event with the words that are shown."""
@@ -106,13 +96,13 @@ class Replacements:
         return CaptionWord(text, min(known, default=None), first.start_s, last.end_s)
 
 
-def _lines(path: Path, option: str) -> Iterator[tuple[int, str]]:
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         text = read_text(path)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise OptionError(
-            f"{option} {display_path(path)} cannot be read ({why}); check the path"
+            f"--replace {display_path(path)} cannot be read ({why}); check the path"
         ) from error
     for number, line in enumerate(text.splitlines(), start=1):
         if bare := line.partition("#")[0].strip():
@@ -125,7 +115,3 @@ def _key(text: str) -> tuple[str, ...]:
 
 def _keys(words: Sequence[CaptionWord]) -> tuple[str, ...]:
     return tuple(word.text.strip(_MARKS).casefold() for word in words)
-
-
-def _masked(word: str) -> str:
-    return word[:1] + "*" * (len(word) - 1)

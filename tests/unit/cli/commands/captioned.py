@@ -68,7 +68,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> list[Page]:
         return found[-1]
 
     monkeypatch.setattr("whisper_hailo.serve.routes.captions.view.WebView", make)
-    monkeypatch.setattr(module, "require_extra", lambda *_: None)
+    monkeypatch.setattr("whisper_hailo.cli.caption_options.require_extra", lambda *_: None)
     return found
 
 

@@ -85,7 +85,9 @@ def test_a_browser_s_microphone_is_heard_and_shown_where_it_is(
         yield Block(SOUND.astype(np.float32))
 
     needed: list[str] = []
-    monkeypatch.setattr(module, "require_extra", lambda extra, *_: needed.append(extra))
+    monkeypatch.setattr(
+        "whisper_hailo.cli.caption_options.require_extra", lambda extra, *_: needed.append(extra)
+    )
     monkeypatch.setattr(BrowserSource, "blocks", blocks)
     assert run(["caption", "--mic", "browser", "--web"]) == 0
     assert needed == ["web"], "and none for microphones of this machine"

@@ -117,21 +117,13 @@ def test_the_guarantees_hold_for_what_is_shown(
     assert list(violations(map(Replacements(phrases).apply, events))) == []
 
 
-def test_files_of_replacements_and_of_words_to_mask(tmp_path: Path) -> None:
+def test_files_of_replacements(tmp_path: Path) -> None:
     (tmp_path / "words").write_text(
         "# names\nhigh low => Hailo\n\nWhisper=>whisper # small\n(Straße) => a => b\n"
     )
     assert Replacements.read(tmp_path / "words").phrases == {
         ("high", "low"): "Hailo", ("whisper",): "whisper", ("strasse",): "a => b",
     }  # fmt: skip
-    (tmp_path / "rude").write_text("darn\n---\nbloody hell\n")
-    masks = Replacements.masks(tmp_path / "rude")
-    assert masks.phrases == {("darn",): "d***", ("bloody", "hell"): "b***** h***"}
-    shown = (HAILO | masks).apply(done("Darn, bloody hell whisper"))
-    assert isinstance(shown, Completed)
-    assert shown.text == "d***, b***** h*** Whisper"
-    other = Replacements({("whisper",): "w***", ("low",): "deep"})
-    assert (HAILO | other).phrases == {**HAILO.phrases, ("whisper",): "w***", ("low",): "deep"}
 
 
 @pytest.mark.parametrize("line", ["no arrow", "=> nothing before"])
@@ -143,9 +135,9 @@ def test_a_line_that_says_nothing_is_refused(tmp_path: Path, line: str) -> None:
 
 def test_a_file_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(
-        OptionError, match=r"--mask .* cannot be read \(No such file or directory\)"
+        OptionError, match=r"--replace .* cannot be read \(No such file or directory\)"
     ):
-        Replacements.masks(tmp_path / "words")
+        Replacements.read(tmp_path / "words")
     (tmp_path / "words").write_bytes(b"caf\xe9 => coffee\n")
     with pytest.raises(OptionError, match=r"--replace .* cannot be read \(.*0xe9"):
         Replacements.read(tmp_path / "words")
