@@ -54,7 +54,7 @@ class TerminalView:
 
     def put(self, event: Event) -> None:
         if isinstance(event, Completed):
-            lines = []
+            lines: list[str] = []
             if event.text:
                 lines += map(self._plain, self._lines(_shown(event.words, event.speaker)))
                 translated = [CaptionWord(f" {word}") for word in (event.translation or "").split()]

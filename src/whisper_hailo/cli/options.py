@@ -101,6 +101,7 @@ class Option(click.Option):
         self.topic = flag.panel
         self.can_be_switched_off = bool(switch and (default or flag.shown))
         names = f"{long}/--no-{long[2:]}" if switch else long
+        unset: Any = {} if required else {"default": None}
         super().__init__(
             [identifier(long), *filter(None, (names, flag.short, *flag.also))],
             type=None if switch else Value(kind, flag),
@@ -110,7 +111,7 @@ class Option(click.Option):
             metavar=flag.metavar or ("NAME" if flag.choices else _METAVARS.get(kind, "X")),
             help=_help(flag, default),
             hidden=flag.rare,
-            **({} if required else {"default": None}),
+            **unset,
         )
 
 

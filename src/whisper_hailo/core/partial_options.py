@@ -71,19 +71,20 @@ def inner_type(hint: Any) -> Any:  # noqa: ANN401 - a type
     return hint
 
 
-@cache
+_hints_of: Final = cache(get_type_hints)
+"""Types of fields by name; Python takes 5 ms a call."""
+
+
 def option_fields(
     kind: type[Any], only: tuple[str, ...] = ()
-) -> list[tuple[Field[Any], Any, type[Any] | None]]:
-    """Return fields (all, or `only` some), their types, and the dataclass that a field holds."""
-    found: list[tuple[Field[Any], Any, type[Any] | None]] = []
-    hints = get_type_hints(kind)
+) -> Iterator[tuple[Field[Any], Any, type[Any] | None]]:
+    """Yield fields (all, or `only` some), their types, and the dataclass that a field holds."""
+    hints = _hints_of(kind)  # type: ignore[arg-type]  # every class has a hash
     for one in fields(kind):
         if not only or one.name in only:
             inner = inner_type(hints[one.name])
             held = inner if is_dataclass(inner) and isinstance(inner, type) else None
-            found.append((one, hints[one.name], held))
-    return found
+            yield one, hints[one.name], held
 
 
 def from_typed(
