@@ -46,21 +46,21 @@ class Weight:
     def nbytes(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
+    def map(
+        self, change: Callable[[AnyArray], AnyArray], shape: tuple[int, ...] | None = None
+    ) -> Weight:
+        """Return a weight, of this shape unless told, that `change` makes of this one's array."""
+        return Weight(shape or self.shape, self.dtype, lambda: change(self.load()))
+
 
 def ready_weight(array: AnyArray) -> Weight:
     """Return the weight of an existing array."""
     return Weight(array.shape, array.dtype.name, lambda: array)
 
 
-def zero_weight(n: int) -> Weight:
-    """Return `(n,)` float32 zeros: the bias of a product that has none."""
-    return Weight((n,), "float32", lambda: np.zeros(n, np.float32))
-
-
 def transposed_weight(weight: Weight) -> Weight:
     """Swap both axes: Hugging Face keeps `(out, in)`, MatMul wants `(in, out)`."""
-    n_out, n_in = weight.shape
-    return Weight((n_in, n_out), weight.dtype, lambda: _turned(weight.load()))
+    return weight.map(_turned, weight.shape[::-1])
 
 
 def _turned(matrix: AnyArray) -> AnyArray:
@@ -70,23 +70,6 @@ def _turned(matrix: AnyArray) -> AnyArray:
     for start in range(0, n_out, STRIP_ROWS):
         turned[:, start : start + STRIP_ROWS] = matrix[start : start + STRIP_ROWS].T
     return turned
-
-
-def reshaped_weight(weight: Weight, shape: tuple[int, ...]) -> Weight:
-    """Return the same values under another shape."""
-    return Weight(shape, weight.dtype, lambda: weight.load().reshape(shape))
-
-
-def scaled_weight(weight: Weight, factor: float) -> Weight:
-    """Multiply every value by a factor, in the weight's own dtype."""
-    dtype = np.dtype(weight.dtype)
-    return Weight(weight.shape, weight.dtype, lambda: weight.load() * dtype.type(factor))
-
-
-def divided(weight: Weight, factors: AnyArray) -> Weight:
-    """Every row divided by its own factor, `(n,)`."""
-    column = factors.reshape(-1, *(1,) * (len(weight.shape) - 1))
-    return Weight(weight.shape, weight.dtype, lambda: weight.load() / column)
 
 
 def stacked_weight(parts: Sequence[Weight]) -> Weight:

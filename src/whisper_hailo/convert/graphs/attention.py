@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whisper_hailo.convert.graphs.builder import FLOAT, INT32, MICROSOFT, GraphBuilder
-from whisper_hailo.convert.graphs.layers import in_float, in_half
+from whisper_hailo.convert.graphs.builder import FLOAT, HALF, INT32, MICROSOFT, GraphBuilder
 from whisper_hailo.core.spec import SIGNLESS_ZERO
 
 SELF_BIAS = "self_bias.cut"
@@ -27,33 +26,22 @@ _LARGEST_WEIGHT_CODE = 255
 def attend(
     b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_heads: int, *, bias: str = ""
 ) -> str:
-    """Softmax attention of all heads, which never holds the whole matrix of scores.
+    """Write softmax attention of all heads, which never holds the whole matrix of scores.
 
-    Args:
-        b: the graph.
-        name: name of the result `(batch, n, d_model)`.
-        qkv: query `(batch, n, d_model)`, and key and value `(batch, n_keys, d_model)`, or apart as
-            `(batch, heads, n_keys, head_size)`.
-        n_heads: number of heads.
-        bias: what is added to the scores, `(batch, 1, n, n_keys)`.
+    The query is `(batch, n, d_model)`, key and value are `(batch, n_keys, d_model)`, or apart as
+    `(batch, heads, n_keys, head_size)`. `bias (batch, 1, n, n_keys)` is added to the scores.
     """
     inputs = [*qkv] + (["", "", bias] if bias else [])
     return b.op("MultiHeadAttention", inputs, name, domain=MICROSOFT, num_heads=n_heads, scale=1.0)
 
 
 def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: int) -> str:
-    """Causal attention over a cache to which this step's keys and values are added.
+    """Write causal attention over a cache to which this step's keys and values are added.
 
     Where the runtime is given the same memory for past and present, it adds them in place. With
-    one key and value for each query, "grouped" attention is the ordinary one.
-
-    Args:
-        b: the graph, with the inputs `past_key_{i}`, `past_value_{i}`, `last_column`, `n_columns`
-            and the value `SELF_BIAS`.
-        name: name of the result `(batch, n, d_model)`.
-        qkv: query, key and value side by side, `(batch, n, 3 d_model)`.
-        layer: i.
-        n_heads: number of heads.
+    one key and value for each query, "grouped" attention is the ordinary one. The graph has the
+    inputs `past_key_{layer}`, `past_value_{layer}`, `last_column`, `n_columns` and the value
+    `SELF_BIAS`; `qkv (batch, n, 3 d_model)` holds query, key and value side by side.
     """
     cache = (f"past_key_{layer}", f"past_value_{layer}")
     unused = ("",) * 3
@@ -71,21 +59,17 @@ def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: i
 
 
 def attend_to_codes(b: GraphBuilder, name: str, query: str, layer: int) -> str:
-    """Attention to keys and values of the audio that are held in 8 bits, all products in integers.
+    """Write attention to keys and values of the audio in 8 bits, all products in integers.
 
     Hypotheses of one window are further queries to the same keys, which are read once. Queries and
     weights are rounded to 8 bits for each query and head, so none depends on its neighbours.
     Weights are 36 dB from those that are not rounded (real `base`). No code has a sign: sums of
     signed ones are cut off by processors without VNNI.
 
-    Args:
-        b: the graph, with the inputs `cross_key_{i} (windows, heads, blocks, head_size,
-            AUDIO_BLOCK)`, `cross_value_{i} (windows, heads, n_keys, head_size)`, their scales
-            `(windows, 1, heads, head_size)`, `cross_bias (windows, 1, 1, n_keys)` and the value
-            `WINDOW_QUERIES`.
-        name: name of the result `(windows, m, heads, head_size)`.
-        query: `(windows, m, heads, head_size)`, with the scales of the keys.
-        layer: i.
+    The graph has the inputs `cross_key_{layer} (windows, heads, blocks, head_size, AUDIO_BLOCK)`,
+    `cross_value_{layer} (windows, heads, n_keys, head_size)`, its scales `(windows, 1, heads,
+    head_size)`, `cross_bias (windows, 1, 1, n_keys)` and the value `WINDOW_QUERIES`. `query` has
+    the scales of the keys; it and the result are `(windows, m, heads, head_size)`.
     """
     apart = b.op("Transpose", (query,), f"{name}.query", perm=[0, 2, 1, 3])
     zero, middle = (b.constant(np.array(code, np.uint8)) for code in (0, SIGNLESS_ZERO))
@@ -98,7 +82,11 @@ def attend_to_codes(b: GraphBuilder, name: str, query: str, layer: int) -> str:
     asked = b.op("Unsqueeze", (codes, block), f"{name}.asked")
     keys = (asked, f"cross_key_{layer}", middle, middle)
     blocks = b.op("MatMulInteger", keys, f"{name}.score_blocks")
-    sums = _joined_blocks(b, blocks, f"{name}.sums")
+    # (windows, heads, blocks, m, AUDIO_BLOCK) -> (windows, heads, m, n_keys)
+    turned = b.op("Transpose", (blocks,), f"{name}.sums.side_by_side", perm=[0, 1, 3, 2, 4])
+    shape = b.op("Shape", ("cross_bias",), f"{name}.sums.n_keys", start=3, end=4)
+    shape = b.op("Concat", (b.constant([0, 0, -1]), shape), f"{name}.sums.shape", axis=0)
+    sums = b.op("Reshape", (turned, shape), f"{name}.sums")
     floats = b.op("Cast", (sums,), f"{name}.float_sums", to=FLOAT)
     scores = b.op("Mul", (floats, step), f"{name}.scores")
     biased = b.op("Add", (scores, "cross_bias"), f"{name}.biased")
@@ -116,28 +104,17 @@ def attend_to_codes(b: GraphBuilder, name: str, query: str, layer: int) -> str:
     return b.op("Mul", (back, f"cross_value_scale_{layer}"), name)
 
 
-def _joined_blocks(b: GraphBuilder, blocks: str, name: str) -> str:
-    """`(windows, heads, blocks, m, AUDIO_BLOCK)` -> `(windows, heads, m, n_keys)`."""
-    side_by_side = b.op("Transpose", (blocks,), f"{name}.side_by_side", perm=[0, 1, 3, 2, 4])
-    shape = b.op("Shape", ("cross_bias",), f"{name}.n_keys", start=3, end=4)
-    shape = b.op("Concat", (b.constant([0, 0, -1]), shape), f"{name}.shape", axis=0)
-    return b.op("Reshape", (side_by_side, shape), name)
-
-
 def attend_in_half(b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_heads: int) -> str:
-    """What `attend` gives for as many keys as queries, computed in float16.
-
-    Args:
-        b: the graph.
-        name: name of the result `(batch, n, d_model)` float32.
-        qkv: query, key and value `(batch, n, d_model)` float32.
-        n_heads: number of heads.
-    """
-    last, n_keys = _lengths(b, qkv[0])
-    halves = tuple(in_half(b, part) for part in qkv)
+    """Write `attend` for as many keys as queries, computed in float16 from and to float32."""
+    x = qkv[0]
+    batch, n = (b.op("Shape", (x,), f"{x}.size_{at}", start=at, end=at + 1) for at in (0, 1))
+    n_keys = b.op("Cast", (n,), f"{x}.n", to=INT32)
+    last = b.op("Sub", (n_keys, b.constant(np.array([1], np.int32))), f"{x}.last")
+    last_of_each = b.op("Expand", (last, batch), f"{x}.last_of_each")
+    halves = [b.op("Cast", (part,), f"{part}.half", to=HALF) for part in qkv]
     mixed = b.op(
         "GroupQueryAttention",
-        (*halves, "", "", last, n_keys),
+        (*halves, "", "", last_of_each, n_keys),
         f"{name}.in_half",
         domain=MICROSOFT,
         num_heads=n_heads,
@@ -145,12 +122,4 @@ def attend_in_half(b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_head
         scale=1.0,
         causal=0,
     )
-    return in_float(b, mixed, name)
-
-
-def _lengths(b: GraphBuilder, x: str) -> tuple[str, str]:
-    """Of `(batch, n, d_model)`: n - 1 for each row `(batch,)`, and n, both int32."""
-    sizes = [b.op("Shape", (x,), f"{x}.size_{at}", start=at, end=at + 1) for at in (0, 1)]
-    n = b.op("Cast", (sizes[1],), f"{x}.n", to=INT32)
-    last = b.op("Sub", (n, b.constant(np.array([1], np.int32))), f"{x}.last")
-    return b.op("Expand", (last, sizes[0]), f"{x}.last_of_each"), n
+    return b.op("Cast", (mixed,), name, to=FLOAT)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import AnyArray, Weight, ready_weight
 
 OPSET = 17
@@ -47,31 +48,24 @@ class Graph:
     opset: int = OPSET
 
 
-@dataclass(slots=True)
 class GraphBuilder:
-    """Collects the nodes of one graph in the order of the data path.
+    """Collects the nodes of one graph in the order of the data path."""
 
-    Attributes:
-        name: name of the graph.
-        opset: version of the ONNX operators.
-    """
-
-    name: str
-    opset: int = OPSET
-    _nodes: list[NodeProto] = field(default_factory=list)
-    _inputs: list[ValueInfoProto] = field(default_factory=list)
-    _outputs: list[ValueInfoProto] = field(default_factory=list)
-    _initializers: dict[str, Initializer] = field(default_factory=dict)
+    def __init__(self, name: str, opset: int = OPSET) -> None:
+        self.name, self.opset = name, opset
+        self._nodes: list[NodeProto] = []
+        self._inputs: list[ValueInfoProto] = []
+        self._outputs: list[ValueInfoProto] = []
+        self._initializers: dict[str, Initializer] = {}
 
     def input(self, name: str, dtype: int, shape: Sequence[Axis]) -> str:
         """Declare a graph input; axes that are strings are dynamic."""
         self._inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
         return name
 
-    def output(self, name: str, dtype: int, shape: Sequence[Axis]) -> str:
+    def output(self, name: str, dtype: int, shape: Sequence[Axis]) -> None:
         """Declare that the value called `name` is a graph output."""
         self._outputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
-        return name
 
     def op(
         self,
@@ -79,13 +73,11 @@ class GraphBuilder:
         inputs: Sequence[str],
         output: str,
         *,
-        domain: str = "",
         node_name: str = "",
         **attrs: Attribute,
     ) -> str:
         """Append a node with one output, which also names the node unless `node_name` does."""
-        outputs = (output,)
-        return self.ops(op_type, inputs, outputs, domain=domain, node_name=node_name, **attrs)[0]
+        return self.ops(op_type, inputs, (output,), node_name=node_name, **attrs)[0]
 
     def ops(
         self,
@@ -93,12 +85,11 @@ class GraphBuilder:
         inputs: Sequence[str],
         outputs: Sequence[str],
         *,
-        domain: str = "",
         node_name: str = "",
         **attrs: Attribute,
     ) -> tuple[str, ...]:
-        """Append a node with several outputs."""
-        given: dict[str, Any] = {"name": node_name or outputs[0], "domain": domain, **attrs}
+        """Append a node with several outputs; the attribute `domain` is the operator's."""
+        given: dict[str, Any] = {"name": node_name or outputs[0], "domain": "", **attrs}
         self._nodes.append(helper.make_node(op_type, inputs, outputs, **given))
         return tuple(outputs)
 
@@ -126,6 +117,18 @@ class GraphBuilder:
     def build(self) -> Graph:
         proto = helper.make_graph(self._nodes, self.name, self._inputs, self._outputs)
         return Graph(proto, tuple(self._initializers.values()), self.opset)
+
+
+class WhisperBuilder(GraphBuilder):
+    """A graph of one checkpoint, whose arrays it holds under their own names."""
+
+    def __init__(self, name: str, checkpoint: Checkpoint, opset: int = OPSET) -> None:
+        super().__init__(name, opset)
+        self.checkpoint, self.dims = checkpoint, checkpoint.config.dims
+
+    def stored(self, name: str) -> str:
+        """Add an array of the checkpoint."""
+        return self.weight(name, self.checkpoint.weight(name))
 
 
 FLOAT = int(TensorProto.FLOAT)

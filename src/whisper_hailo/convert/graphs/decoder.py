@@ -9,7 +9,6 @@ import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import Config
-from whisper_hailo.checkpoint.weights import Weight
 from whisper_hailo.convert.graphs.attention import (
     ROW_VALUES,
     SELF_BIAS,
@@ -24,22 +23,21 @@ from whisper_hailo.convert.graphs.builder import (
     INT64,
     MICROSOFT,
     Graph,
-    GraphBuilder,
+    WhisperBuilder,
 )
 from whisper_hailo.convert.graphs.cross_kv import audio_form
-from whisper_hailo.convert.graphs.layers import add_and_norm, layer_norm, mlp_change, mlp_products
+from whisper_hailo.convert.graphs.layers import layer_norm, mlp
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
-    checkpoint_linear,
-    fused_qkv,
+    joined,
     linear,
     matmul_n_bits,
     query,
+    stored_linear,
     with_wider_inputs,
     with_wider_outputs,
 )
 from whisper_hailo.convert.graphs.quantize import block_size, quantized, rounding_shift
-from whisper_hailo.core.spec import Dimensions
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ class Precision:
 
     @classmethod
     def of(cls, arithmetic: Arithmetic, config: Config) -> Precision:
-        """What a conversion to some arithmetic takes.
+        """Return what a conversion to some arithmetic takes.
 
         In 4 bits, rows that are looked up stay at 8, since a step reads one of 50,000. So do the
         layers where the token table is the larger part of what a step reads (tiny, base): that
@@ -71,17 +69,12 @@ class Precision:
         """
         if arithmetic is not Arithmetic.BLOCKS_4:
             return cls(arithmetic, arithmetic, arithmetic, arithmetic)
+        dims, width = config.dims, config.dims.d_model
+        # Self-attention has four matrices, cross-attention two that a step reads, the MLP two.
+        layer = 6 * width * width + 2 * width * config.decoder_ffn
+        others = dims.n_vocab * width > dims.n_decoder_layers * layer
         kept = Arithmetic.BLOCKS_8
-        others = kept if _table_outweighs_layers(config) else arithmetic
-        return cls(kept, arithmetic, kept, others)
-
-
-def _table_outweighs_layers(config: Config) -> bool:
-    """Whether the token table has more weights than the decoder's layers together."""
-    dims, width = config.dims, config.dims.d_model
-    # Self-attention has four matrices, cross-attention two that a step reads, the MLP two.
-    layer = 6 * width * width + 2 * width * config.decoder_ffn
-    return dims.n_vocab * width > dims.n_decoder_layers * layer
+        return cls(kept, arithmetic, kept, kept if others else arithmetic)
 
 
 _EMBEDDING = "decoder.embed_tokens.weight"
@@ -94,124 +87,9 @@ _CORRECTED_BITS = 4
 """Of what is rounded so far the mean is corrected; in 8 bits that changes nothing."""
 
 
-def embed_tokens(
-    b: GraphBuilder, checkpoint: Checkpoint, tokens: str, positions: str, arithmetic: Arithmetic
-) -> str:
-    """Token embedding plus position embedding, `(batch, n_tokens, d_model)`."""
-    table, bits = checkpoint.weight(_EMBEDDING), arithmetic.block_bits
-    if bits is None:
-        rows = b.op("Gather", (b.weight(_EMBEDDING, table), tokens), "decoder.tokens")
-    else:
-        rows = _gather_blocks(b, table, tokens, bits)
-    stem = "decoder.embed_positions.weight"
-    place = b.op("Gather", (b.weight(stem, checkpoint.weight(stem)), positions), "decoder.places")
-    return b.op("Add", (rows, place), "decoder.embedded")
-
-
-def _gather_blocks(b: GraphBuilder, table: Weight, tokens: str, bits: int) -> str:
-    codes, scales = quantized(table, bits)
-    n_vocab, d_model = table.shape
-    b.weight(f"{_EMBEDDING}.blocks", codes)
-    flat = b.view(f"{_EMBEDDING}.codes", f"{_EMBEDDING}.blocks", (n_vocab, d_model * bits // 8))
-    return b.op(
-        "GatherBlockQuantized",
-        (flat, tokens, b.weight(f"{_EMBEDDING}.scales", scales)),
-        "decoder.tokens",
-        domain=MICROSOFT,
-        bits=bits,
-        block_size=block_size(d_model, bits),
-        gather_axis=0,
-        quantize_axis=1,
-    )
-
-
-def project_to_vocabulary(
-    b: GraphBuilder, checkpoint: Checkpoint, hidden: str, precision: Precision
-) -> None:
-    """Outputs `logits (batch, K, n_vocab)` and `logsumexp (batch, K)` of `hidden (batch, K, d)`."""
-    bits = precision.vocabulary.block_bits
-    tied = checkpoint.tied and precision.vocabulary is precision.embedding
-    if bits is None:
-        _float_logits(b, checkpoint, hidden, tied=tied)
-    else:
-        _blocked_logits(b, checkpoint, hidden, bits, tied=tied)
-    b.output("logits", FLOAT, ("batch", "K", checkpoint.config.dims.n_vocab))
-    _log_sum_exp(b)
-
-
-def _log_sum_exp(b: GraphBuilder) -> None:
-    """`logsumexp (batch, K)` of the logits.
-
-    What any logit loses in LogSoftmax: one operator and no power of its own, where ReduceLogSumExp
-    runs seventeen times slower.
-    """
-    first = b.constant(0)
-    logprobs = b.op("LogSoftmax", ("logits",), "logprobs", axis=-1)
-    before, after = (
-        b.op("Gather", (name, first), f"{name}.first", axis=-1) for name in ("logits", logprobs)
-    )
-    b.op("Sub", (before, after), "logsumexp")
-    b.output("logsumexp", FLOAT, ("batch", "K"))
-
-
-def _float_logits(b: GraphBuilder, checkpoint: Checkpoint, hidden: str, *, tied: bool) -> None:
-    """Gemm takes the table as it lies in the file, `(n_vocab, d_model)`."""
-    dims = checkpoint.config.dims
-    name = f"{_PROJECTION}.weight"
-    if tied:
-        table = b.view(name, _EMBEDDING, (dims.n_vocab, dims.d_model))
-    else:
-        table = b.weight(name, checkpoint.projection())
-    flat = b.op("Reshape", (hidden, b.constant([-1, dims.d_model])), f"{_PROJECTION}.flat")
-    product = b.op("Gemm", (flat, table), f"{_PROJECTION}.product", transB=1)
-    leading = b.op("Shape", (hidden,), f"{_PROJECTION}.leading", start=0, end=2)
-    shape = b.op("Concat", (leading, b.constant([dims.n_vocab])), f"{_PROJECTION}.shape", axis=0)
-    b.op("Reshape", (product, shape), "logits", allowzero=1)  # no position may be asked for
-
-
-def _blocked_logits(
-    b: GraphBuilder, checkpoint: Checkpoint, hidden: str, bits: int, *, tied: bool
-) -> None:
-    dims = checkpoint.config.dims
-    block = block_size(dims.d_model, bits, VOCABULARY_BLOCK)
-    if tied:
-        blocks = f"{_EMBEDDING}.blocks"
-        shape = (dims.n_vocab, dims.d_model // block)
-        scales = b.view(f"{_PROJECTION}.scales", f"{_EMBEDDING}.scales", shape)
-    else:
-        codes, scale_weight = quantized(checkpoint.projection(), bits, VOCABULARY_BLOCK)
-        blocks = b.weight(f"{_PROJECTION}.codes", codes)
-        scales = b.weight(f"{_PROJECTION}.scales", scale_weight)
-    inputs = [hidden, blocks, scales]
-    if bits == _CORRECTED_BITS:
-        # The norm's bias is what hidden states are on average: what rounding does to it is known.
-        mean = checkpoint.weight("decoder.layer_norm.bias")
-        shift = rounding_shift(checkpoint.projection(), mean, bits, VOCABULARY_BLOCK)
-        inputs += ["", "", b.weight(f"{_PROJECTION}.shift", shift)]
-    sizes = {"bits": bits, "n_in": dims.d_model, "n_out": dims.n_vocab, "block": block}
-    matmul_n_bits(b, inputs, "logits", **sizes)
-
-
-HeadPairs = Sequence[tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Decoder:
-    """What every layer of the decoder shares."""
-
-    checkpoint: Checkpoint
-    dims: Dimensions
-    precision: Precision
-
-    @property
-    def in_codes(self) -> bool:
-        """Whether keys and values of the audio come in 8 bits."""
-        return self.precision.vocabulary is not Arithmetic.FLOAT
-
-
 def decoder_graph(
     checkpoint: Checkpoint,
-    alignment: HeadPairs,
+    alignment: Sequence[tuple[int, int]],
     arithmetic: Arithmetic = Arithmetic.FLOAT,
 ) -> Graph:
     """Author the decoder; `docs/reference/model-directory.md` lists its inputs and outputs.
@@ -225,123 +103,194 @@ def decoder_graph(
             of their layers are outputs.
         arithmetic: `FLOAT` or blocks; `Precision` says which products keep more bits.
     """
-    precision = Precision.of(arithmetic, checkpoint.config)
-    of = _Decoder(checkpoint, checkpoint.config.dims, precision)
-    b = GraphBuilder("whisper_decoder")
-    _declare_inputs(b, of)
-    _cut_self_bias(b)
-    _prepare_cross_attention(b, of)
-    x = embed_tokens(b, checkpoint, "tokens", "text_positions", precision.embedding)
-    normed = layer_norm(b, x, f"{_norms(0)[0]}.out", checkpoint, _norms(0)[0])
-    for i in range(of.dims.n_decoder_layers):
-        _, before_cross, before_mlp = _norms(i)
-        change = _self_attention(b, normed, i, of)
-        x, normed = add_and_norm(b, x, change, checkpoint, before_cross)
-        change = _cross_attention(b, normed, i, of)
-        x, normed = add_and_norm(b, x, change, checkpoint, before_mlp)
+    b = _Decoder("whisper_decoder", checkpoint)
+    b.precision = Precision.of(arithmetic, checkpoint.config)
+    b.in_codes = arithmetic is not Arithmetic.FLOAT
+    b.declare_inputs()
+    x, change = b.embed_tokens(), ""
+    for i in range(b.dims.n_decoder_layers):
         name = f"decoder.layers.{i}"
-        products = mlp_products(checkpoint, name)
-        change = mlp_change(b, normed, name, products, precision.others)
-        is_last = i + 1 == of.dims.n_decoder_layers
-        following = "decoder.layer_norm" if is_last else _norms(i + 1)[0]
-        x, normed = add_and_norm(b, x, change, checkpoint, following)
-    hidden = b.op("Gather", (normed, "positions"), "decoder.hidden", axis=1)
-    project_to_vocabulary(b, checkpoint, hidden, precision)
+        x, normed = b.add_and_norm(x, change, f"{name}.self_attn_layer_norm")
+        change = b.self_attention(normed, i)
+        x, normed = b.add_and_norm(x, change, f"{name}.encoder_attn_layer_norm")
+        change = b.cross_attention(normed, i)
+        x, normed = b.add_and_norm(x, change, f"{name}.final_layer_norm")
+        products = stored_linear(b, f"{name}.fc1"), stored_linear(b, f"{name}.fc2")
+        change = mlp(b, normed, name, products, b.precision.others)
+    _, normed = b.add_and_norm(x, change, "decoder.layer_norm")
+    b.project_to_vocabulary(b.op("Gather", (normed, "positions"), "decoder.hidden", axis=1))
     for i in sorted({layer for layer, _ in alignment}):
-        shape: tuple[int | str, ...] = ("batch", "n_tokens", of.dims.d_model)
-        if of.in_codes:
-            shape = ("windows", "m", of.dims.n_decoder_heads, of.dims.head_size)
+        shape: tuple[int | str, ...] = ("batch", "n_tokens", b.dims.d_model)
+        if b.in_codes:
+            shape = ("windows", "m", b.dims.n_decoder_heads, b.dims.head_size)
         b.output(f"query_{i}", FLOAT, shape)
     return b.build()
 
 
-def _prepare_cross_attention(b: GraphBuilder, of: _Decoder) -> None:
-    """What all layers' attention to the audio shares."""
-    if of.in_codes:
-        windows = b.op("Shape", ("cross_bias",), "n_windows", start=0, end=1)
-        sizes = b.constant([-1, of.dims.n_decoder_heads, of.dims.head_size])
-        b.op("Concat", (windows, sizes), WINDOW_QUERIES, axis=0)
-        rows = b.op("Shape", ("tokens",), "n_rows")
-        b.op("Concat", (rows, b.constant([of.dims.d_model])), ROW_VALUES, axis=0)
+class _Decoder(WhisperBuilder):
+    """Writes the pieces of a decoder.
 
-
-def _norms(layer: int) -> tuple[str, str, str]:
-    """Names of a layer's norms in their order."""
-    stem = f"decoder.layers.{layer}"
-    return (
-        f"{stem}.self_attn_layer_norm",
-        f"{stem}.encoder_attn_layer_norm",
-        f"{stem}.final_layer_norm",
-    )
-
-
-def _declare_inputs(b: GraphBuilder, of: _Decoder) -> None:
-    """Inputs, and the longer caches, which come out as they are made."""
-    dims = of.dims
-    b.input("tokens", INT64, ("batch", "n_tokens"))
-    b.input("text_positions", INT64, ("batch", "n_tokens"))
-    b.input("positions", INT64, ("K",))
-    b.input("self_bias", FLOAT, ("batch", 1, "n_tokens", "n_columns or more"))
-    b.input("last_column", INT32, ("batch",))
-    b.input("n_columns", INT32, (1,))
-    heads, width = dims.n_decoder_heads, dims.cache_head_size
-    for i in range(dims.n_decoder_layers):
-        for part in ("key", "value"):
-            b.input(f"past_{part}_{i}", FLOAT, ("batch", heads, "n_places", width))
-            b.output(f"present_{part}_{i}", FLOAT, ("batch", heads, "n_places", width))
-    _declare_audio(b, of)
-
-
-def _cut_self_bias(b: GraphBuilder) -> None:
-    """The bias of the columns there are.
-
-    So the host may give one for all columns there can be, once for many steps: the cut takes less
-    than telling the runtime of another array.
+    Attributes:
+        in_codes: keys and values of the audio come in 8 bits.
     """
-    first, axis = (b.constant(np.array([n], np.int32)) for n in (0, 3))
-    b.op("Slice", ("self_bias", first, "n_columns", axis), SELF_BIAS)
 
+    precision: Precision
+    in_codes: bool
 
-def _declare_audio(b: GraphBuilder, of: _Decoder) -> None:
-    """Keys and values of the audio, and which of them each row may look at."""
-    dims = of.dims
-    for i in range(dims.n_decoder_layers):
-        for part in ("key", "value"):
-            name = f"cross_{part}_{i}"
-            b.input(name, *audio_form(name, dims, in_codes=of.in_codes))
-            if of.in_codes:
-                sizes = ("windows", 1, dims.n_decoder_heads, dims.head_size)
-                b.input(f"cross_{part}_scale_{i}", FLOAT, sizes)
-    n_queries = 1 if of.in_codes else "n_tokens"
-    b.input("cross_bias", FLOAT, ("windows", 1, n_queries, "n_positions + 1"))
+    def declare_inputs(self) -> None:
+        """Declare the inputs, and the longer caches; write what all layers make of the inputs."""
+        heads, size, width = (
+            self.dims.n_decoder_heads,
+            self.dims.head_size,
+            self.dims.cache_head_size,
+        )
+        self.input("tokens", INT64, ("batch", "n_tokens"))
+        self.input("text_positions", INT64, ("batch", "n_tokens"))
+        self.input("positions", INT64, ("K",))
+        self.input("self_bias", FLOAT, ("batch", 1, "n_tokens", "n_columns or more"))
+        self.input("last_column", INT32, ("batch",))
+        self.input("n_columns", INT32, (1,))
+        layers = range(self.dims.n_decoder_layers)
+        for name in (f"{part}_{i}" for i in layers for part in ("key", "value")):
+            self.input(f"past_{name}", FLOAT, ("batch", heads, "n_places", width))
+            self.output(f"present_{name}", FLOAT, ("batch", heads, "n_places", width))
+        for i in layers:
+            for part in ("key", "value"):
+                name = f"cross_{part}_{i}"
+                self.input(name, *audio_form(name, self.dims, in_codes=self.in_codes))
+                if self.in_codes:
+                    scales = ("windows", 1, heads, size)
+                    self.input(f"cross_{part}_scale_{i}", FLOAT, scales)
+        n_queries = 1 if self.in_codes else "n_tokens"
+        self.input("cross_bias", FLOAT, ("windows", 1, n_queries, "n_positions + 1"))
+        # The host may give one bias for all columns there can be, once for many steps: the cut
+        # takes less than telling the runtime of another array.
+        first, axis = (self.constant(np.array([n], np.int32)) for n in (0, 3))
+        self.op("Slice", ("self_bias", first, "n_columns", axis), SELF_BIAS)
+        if self.in_codes:
+            windows = self.op("Shape", ("cross_bias",), "n_windows", start=0, end=1)
+            self.op("Concat", (windows, self.constant([-1, heads, size])), WINDOW_QUERIES, axis=0)
+            rows = self.op("Shape", ("tokens",), "n_rows")
+            self.op("Concat", (rows, self.constant([self.dims.d_model])), ROW_VALUES, axis=0)
 
+    def embed_tokens(self) -> str:
+        """Write token embedding plus position embedding, `(batch, n_tokens, d_model)`."""
+        bits, d_model = self.precision.embedding.block_bits, self.dims.d_model
+        if bits is None:
+            rows = self.op("Gather", (self.stored(_EMBEDDING), "tokens"), "decoder.tokens")
+        else:
+            codes, scales = quantized(self.checkpoint.weight(_EMBEDDING), bits)
+            blocks = self.weight(f"{_EMBEDDING}.blocks", codes)
+            shape = (self.dims.n_vocab, d_model * bits // 8)
+            flat = self.view(f"{_EMBEDDING}.codes", blocks, shape)
+            rows = self.op(
+                "GatherBlockQuantized",
+                (flat, "tokens", self.weight(f"{_EMBEDDING}.scales", scales)),
+                "decoder.tokens",
+                domain=MICROSOFT,
+                bits=bits,
+                block_size=block_size(d_model, bits),
+                gather_axis=0,
+                quantize_axis=1,
+            )
+        places = self.stored("decoder.embed_positions.weight")
+        place = self.op("Gather", (places, "text_positions"), "decoder.places")
+        return self.op("Add", (rows, place), "decoder.embedded")
 
-def _self_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
-    """`out(attention(normed))` over the cache and this step's tokens."""
-    name = f"decoder.layers.{i}.self_attn"
-    heads, width = of.dims.n_decoder_heads, of.dims.cache_head_size
-    weights = fused_qkv(of.checkpoint, name, of.dims.head_size)
-    wide = with_wider_outputs(weights, 3 * heads, width)
-    qkv = linear(b, normed, f"{name}.qkv", wide, of.precision.self_attention)
-    mixed = attend_to_cache(b, f"{name}.mixed", qkv, i, heads)
-    out_proj = checkpoint_linear(of.checkpoint, f"{name}.out_proj")
-    back = with_wider_inputs(out_proj, heads, width)
-    return linear(b, mixed, f"{name}.out", back, of.precision.others)
+    def add_and_norm(self, x: str, change: str, stem: str) -> tuple[str, str]:
+        """Write `x + change` (`x` without a change) and its norm with the weights called `stem`.
 
+        The runtime's operator for both takes 2 us for each row beyond the first; these two a tenth.
+        """
+        added = self.op("Add", (x, change), f"{stem}.in") if change else x
+        return added, layer_norm(self, added, f"{stem}.out", stem)
 
-def _cross_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
-    """`out(attention(normed))` over keys and values of the audio."""
-    name, heads = f"decoder.layers.{i}.encoder_attn", of.dims.n_decoder_heads
-    weights = query(of.checkpoint, name, of.dims.head_size)
-    if of.in_codes:
-        asked = linear(b, normed, f"{name}.q", weights, of.precision.others)
-        apart = b.op("Reshape", (asked, WINDOW_QUERIES), f"{name}.q.by_window")
-        scaled = b.op("Mul", (apart, f"cross_key_scale_{i}"), f"query_{i}")
-        values = attend_to_codes(b, f"{name}.values", scaled, i)
-        mixed = b.op("Reshape", (values, ROW_VALUES), f"{name}.mixed")
-    else:
-        asked = linear(b, normed, f"query_{i}", weights, of.precision.others)
-        qkv = (asked, f"cross_key_{i}", f"cross_value_{i}")
-        mixed = attend(b, f"{name}.mixed", qkv, heads, bias="cross_bias")
-    out_proj = checkpoint_linear(of.checkpoint, f"{name}.out_proj")
-    return linear(b, mixed, f"{name}.out", out_proj, of.precision.others)
+    def self_attention(self, normed: str, layer: int) -> str:
+        """Write `out(attention(normed))` over the cache and this step's tokens."""
+        name = f"decoder.layers.{layer}.self_attn"
+        heads, width = self.dims.n_decoder_heads, self.dims.cache_head_size
+        fused = joined(
+            query(self, name, self.dims.head_size),
+            stored_linear(self, f"{name}.k_proj", bias=False),
+            stored_linear(self, f"{name}.v_proj"),
+        )
+        wide = with_wider_outputs(fused, 3 * heads, width)
+        qkv = linear(self, normed, f"{name}.qkv", wide, self.precision.self_attention)
+        mixed = attend_to_cache(self, f"{name}.mixed", qkv, layer, heads)
+        out = with_wider_inputs(stored_linear(self, f"{name}.out_proj"), heads, width)
+        return linear(self, mixed, f"{name}.out", out, self.precision.others)
+
+    def cross_attention(self, normed: str, layer: int) -> str:
+        """Write `out(attention(normed))` over keys and values of the audio."""
+        name, precision = f"decoder.layers.{layer}.encoder_attn", self.precision.others
+        weights = query(self, name, self.dims.head_size)
+        if self.in_codes:
+            asked = linear(self, normed, f"{name}.q", weights, precision)
+            apart = self.op("Reshape", (asked, WINDOW_QUERIES), f"{name}.q.by_window")
+            scaled = self.op("Mul", (apart, f"cross_key_scale_{layer}"), f"query_{layer}")
+            values = attend_to_codes(self, f"{name}.values", scaled, layer)
+            mixed = self.op("Reshape", (values, ROW_VALUES), f"{name}.mixed")
+        else:
+            asked = linear(self, normed, f"query_{layer}", weights, precision)
+            qkv = (asked, f"cross_key_{layer}", f"cross_value_{layer}")
+            heads = self.dims.n_decoder_heads
+            mixed = attend(self, f"{name}.mixed", qkv, heads, bias="cross_bias")
+        return linear(
+            self, mixed, f"{name}.out", stored_linear(self, f"{name}.out_proj"), precision
+        )
+
+    def project_to_vocabulary(self, hidden: str) -> None:
+        """Output `logits (batch, K, n_vocab)` and `logsumexp (batch, K)` of `hidden (batch, K, d)`.
+
+        The sum is what any logit loses in LogSoftmax: one operator and no power of its own, where
+        ReduceLogSumExp runs seventeen times slower.
+        """
+        tied = self.checkpoint.tied and self.precision.vocabulary is self.precision.embedding
+        bits = self.precision.vocabulary.block_bits
+        if bits is None:
+            self._float_logits(hidden, tied=tied)
+        else:
+            self._blocked_logits(hidden, bits, tied=tied)
+        self.output("logits", FLOAT, ("batch", "K", self.dims.n_vocab))
+        first = self.constant(0)
+        logprobs = self.op("LogSoftmax", ("logits",), "logprobs", axis=-1)
+        before, after = (
+            self.op("Gather", (name, first), f"{name}.first", axis=-1)
+            for name in ("logits", logprobs)
+        )
+        self.op("Sub", (before, after), "logsumexp")
+        self.output("logsumexp", FLOAT, ("batch", "K"))
+
+    def _float_logits(self, hidden: str, *, tied: bool) -> None:
+        """Write a Gemm, which takes the table as it lies in the file, `(n_vocab, d_model)`."""
+        name, dims = f"{_PROJECTION}.weight", self.dims
+        if tied:
+            table = self.view(name, _EMBEDDING, (dims.n_vocab, dims.d_model))
+        else:
+            table = self.weight(name, self.checkpoint.projection())
+        flat = self.op(
+            "Reshape", (hidden, self.constant([-1, dims.d_model])), f"{_PROJECTION}.flat"
+        )
+        product = self.op("Gemm", (flat, table), f"{_PROJECTION}.product", transB=1)
+        leading = self.op("Shape", (hidden,), f"{_PROJECTION}.leading", start=0, end=2)
+        sizes = (leading, self.constant([dims.n_vocab]))
+        shape = self.op("Concat", sizes, f"{_PROJECTION}.shape", axis=0)
+        self.op("Reshape", (product, shape), "logits", allowzero=1)  # no position may be asked for
+
+    def _blocked_logits(self, hidden: str, bits: int, *, tied: bool) -> None:
+        table, dims = self.checkpoint.projection(), self.dims
+        if tied:
+            shape = (dims.n_vocab, dims.d_model // block_size(dims.d_model, bits, VOCABULARY_BLOCK))
+            scales = self.view(f"{_PROJECTION}.scales", f"{_EMBEDDING}.scales", shape)
+            inputs = [hidden, f"{_EMBEDDING}.blocks", scales]
+        else:
+            codes, scale_weight = quantized(table, bits, VOCABULARY_BLOCK)
+            blocks = self.weight(f"{_PROJECTION}.codes", codes)
+            inputs = [hidden, blocks, self.weight(f"{_PROJECTION}.scales", scale_weight)]
+        if bits == _CORRECTED_BITS:
+            # The norm's bias is what hidden states are on average: what rounding does to it is
+            # known.
+            mean = self.checkpoint.weight("decoder.layer_norm.bias")
+            shift = rounding_shift(table, mean, bits, VOCABULARY_BLOCK)
+            inputs += ["", "", self.weight(f"{_PROJECTION}.shift", shift)]
+        matmul_n_bits(self, inputs, "logits", table.shape, bits, largest=VOCABULARY_BLOCK)

@@ -7,10 +7,8 @@ simple enough to be written front to back instead: every length is known beforeh
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from io import BufferedWriter, FileIO
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
@@ -51,19 +49,19 @@ def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str
     total = sum(item.weight.nbytes for item in graph.initializers)
     external = external or total > PROTOBUF_LIMIT_BYTES
     records: dict[str, FileRecord] = {}
-    places: dict[str, _Place] = {}
+    offsets: dict[str, int] = {}
     if external:
         data_path = path.with_name(path.name + DATA_SUFFIX)
         with HashedFile(data_path) as data:
-            places = _write_data(graph, data)
+            offsets = _write_data(graph, data)
         records[data_path.name] = data.record()
     with HashedFile(path) as file:
-        write_model(graph, places, path.name + DATA_SUFFIX, file)
+        write_model(graph, offsets, path.name + DATA_SUFFIX, file)
     records[path.name] = file.record()
     return records
 
 
-class HashedFile:
+class HashedFile(BufferedWriter):
     """A file being written, with its size and SHA-256 so far.
 
     Pieces of a megabyte are hashed while they still lie in the processor's cache; graphs that are
@@ -71,56 +69,37 @@ class HashedFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        super().__init__(FileIO(path, "wb"))
         self._hash = hashlib.sha256()
         self.size = 0
 
-    def __enter__(self) -> Self:
-        self._file = self._path.open("wb")
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._file.close()
-
-    def write(self, data: bytes | memoryview) -> None:
+    def write(self, data: bytes | memoryview) -> int:  # type: ignore[override] # ours are these
+        written = super().write(data)
         self._hash.update(data)
-        self._file.write(data)
-        self.size += len(data)
+        self.size += written
+        return written
 
     def record(self) -> FileRecord:
-        """Size and hash of what was written."""
+        """Return size and hash of what was written."""
         return FileRecord(bytes=self.size, sha256=self._hash.hexdigest())
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where in the data file a weight lies."""
-
-    offset: int
-    length: int
-
-
-def _write_data(graph: Graph, data: HashedFile) -> dict[str, _Place]:
-    """Write the large weights page-aligned one after the other."""
-    places: dict[str, _Place] = {}
+def _write_data(graph: Graph, data: HashedFile) -> dict[str, int]:
+    """Write the large weights page-aligned one after the other; return where each begins."""
+    offsets: dict[str, int] = {}
     for item in graph.initializers:
         if item.weight.nbytes < EXTERNAL_FROM_BYTES:
             continue
         if item.same_bytes_as is not None:
-            places[item.name] = places[item.same_bytes_as]
+            offsets[item.name] = offsets[item.same_bytes_as]
             continue
         data.write(bytes(-data.size % EXTERNAL_ALIGNMENT))
-        places[item.name] = _Place(data.size, item.weight.nbytes)
+        offsets[item.name] = data.size
         _write_weight(item, data)
-    return places
+    return offsets
 
 
-def write_model(graph: Graph, places: dict[str, _Place], location: str, file: HashedFile) -> None:
+def write_model(graph: Graph, offsets: dict[str, int], location: str, file: HashedFile) -> None:
     """Write the model message: header, nodes, then the initializers one by one."""
     header = ModelProto(ir_version=IR_VERSION, producer_name="whisper-hailo")
     header.opset_import.append(helper.make_opsetid("", graph.opset))
@@ -128,9 +107,9 @@ def write_model(graph: Graph, places: dict[str, _Place], location: str, file: Ha
     domains = sorted({node.domain for node in graph.proto.node} - {""})
     header.opset_import.extend(helper.make_opsetid(domain, 1) for domain in domains)
     nodes = graph.proto.SerializeToString()
-    heads = [_tensor_head(item, places.get(item.name), location) for item in graph.initializers]
+    heads = [_tensor_head(item, offsets.get(item.name), location) for item in graph.initializers]
     lengths = [
-        len(head) if item.name in places else len(head) + item.weight.nbytes
+        len(head) if item.name in offsets else len(head) + item.weight.nbytes
         for head, item in zip(heads, graph.initializers, strict=True)
     ]
     total = len(nodes) + sum(1 + len(encode_varint(n)) + n for n in lengths)
@@ -138,29 +117,29 @@ def write_model(graph: Graph, places: dict[str, _Place], location: str, file: Ha
     file.write(_MODEL_GRAPH + encode_varint(total) + nodes)
     for head, length, item in zip(heads, lengths, graph.initializers, strict=True):
         file.write(_GRAPH_INITIALIZER + encode_varint(length) + head)
-        if item.name not in places:
+        if item.name not in offsets:
             _write_weight(item, file)
 
 
-def _tensor_head(item: Initializer, place: _Place | None, location: str) -> bytes:
-    """The tensor message up to where its raw bytes follow."""
+def _tensor_head(item: Initializer, offset: int | None, location: str) -> bytes:
+    """Return the tensor message up to where its raw bytes follow."""
     tensor = TensorProto(
         name=item.name,
         dims=item.weight.shape,
         data_type=helper.np_dtype_to_tensor_dtype(np.dtype(item.weight.dtype)),
     )
-    if place is None:
+    if offset is None:
         raw = _TENSOR_RAW_DATA + encode_varint(item.weight.nbytes)
         return bytes(tensor.SerializeToString()) + raw
     tensor.data_location = TensorProto.EXTERNAL
-    fields = {"location": location, "offset": place.offset, "length": place.length}
+    fields = {"location": location, "offset": offset, "length": item.weight.nbytes}
     for key, value in fields.items():
         tensor.external_data.add(key=key, value=str(value))
     return bytes(tensor.SerializeToString())
 
 
 def _write_weight(item: Initializer, file: HashedFile) -> None:
-    """The weight's bytes, little-endian as ONNX wants them."""
+    """Write the weight's bytes, little-endian as ONNX wants them."""
     for piece in item.weight.pieces():
         little = np.ascontiguousarray(piece, piece.dtype.newbyteorder("<"))
         file.write(little.ravel().view(np.uint8).data)

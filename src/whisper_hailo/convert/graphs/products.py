@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 import numpy as np
 
-from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import (
     AnyArray,
     Weight,
-    scaled_weight,
+    ready_weight,
     stacked_weight,
     transposed_weight,
-    zero_weight,
 )
-from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
+from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder, WhisperBuilder
 from whisper_hailo.convert.graphs.quantize import block_size, quantized, quantized_outputs
 
 ACCURACY_INT8 = 4
@@ -59,73 +58,61 @@ class Linear:
     matrix: Weight
     bias: Weight | None = None
 
+    def map_outputs(
+        self, change: Callable[[AnyArray], AnyArray], n_out: int | None = None
+    ) -> Linear:
+        """Change the rows of the matrix and the bias alike, into `n_out` or as many as before."""
+        shape = (n_out or self.matrix.shape[0], self.matrix.shape[1])
+        return Linear(
+            self.matrix.map(change, shape), self.bias and self.bias.map(change, shape[:1])
+        )
 
-def checkpoint_linear(checkpoint: Checkpoint, name: str, *, bias: bool = True) -> Linear:
-    """The product called `name` in a checkpoint."""
-    return Linear(
-        checkpoint.weight(f"{name}.weight"), checkpoint.weight(f"{name}.bias") if bias else None
-    )
+
+def stored_linear(b: WhisperBuilder, name: str, *, bias: bool = True) -> Linear:
+    """Return the product called `name` in the graph's checkpoint."""
+    weight = b.checkpoint.weight
+    return Linear(weight(f"{name}.weight"), weight(f"{name}.bias") if bias else None)
 
 
-def query(checkpoint: Checkpoint, attention: str, head_size: int) -> Linear:
-    """Query projection with the attention's 1 / sqrt(head size) folded in.
+def query(b: WhisperBuilder, attention: str, head_size: int) -> Linear:
+    """Return the query projection with the attention's 1 / sqrt(head size) folded in.
 
     Whisper's heads are 64 wide, so the factor is 1/8 and folding it changes no bit.
     """
-    factor = head_size**-0.5
-    matrix, bias = (checkpoint.weight(f"{attention}.q_proj.{part}") for part in ("weight", "bias"))
-    return Linear(scaled_weight(matrix, factor), scaled_weight(bias, factor))
-
-
-def fused_qkv(checkpoint: Checkpoint, attention: str, head_size: int) -> Linear:
-    """Query, key and value projections as one product `(3 d_model, d_model)`."""
-    return joined(
-        query(checkpoint, attention, head_size),
-        checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False),
-        checkpoint_linear(checkpoint, f"{attention}.v_proj"),
-    )
+    factor = np.float32(head_size**-0.5)
+    return stored_linear(b, f"{attention}.q_proj").map_outputs(lambda part: part * factor)
 
 
 def joined(*parts: Linear) -> Linear:
-    """Products of the same input as one, their outputs side by side."""
-    biases = [part.bias or zero_weight(part.matrix.shape[0]) for part in parts]
+    """Return products of the same input as one, their outputs side by side."""
+    biases = [
+        part.bias or ready_weight(np.zeros(part.matrix.shape[0], np.float32)) for part in parts
+    ]
     return Linear(stacked_weight([part.matrix for part in parts]), stacked_weight(biases))
 
 
 def with_wider_outputs(weights: Linear, n_heads: int, width: int) -> Linear:
-    """Every head's outputs followed by zeros until it is `width` wide."""
-    n_out, n_in = weights.matrix.shape
-    size = n_out // n_heads
-    if size == width:
-        return weights
+    """Return every head's outputs followed by zeros until it is `width` wide."""
+    size = weights.matrix.shape[0] // n_heads
 
-    def widened(array: AnyArray) -> AnyArray:
-        apart = array.reshape(n_heads, size, -1)
-        return np.pad(apart, ((0, 0), (0, width - size), (0, 0)))
+    def widen(part: AnyArray) -> AnyArray:
+        apart = part.reshape(n_heads, size, -1)
+        wide = np.pad(apart, ((0, 0), (0, width - size), (0, 0)))
+        return wide.reshape(n_heads * width, *part.shape[1:])
 
-    shape = (n_heads * width, n_in)
-    matrix = Weight(
-        shape, weights.matrix.dtype, lambda: widened(weights.matrix.load()).reshape(shape)
-    )
-    bias = weights.bias
-    if bias is None:
-        return Linear(matrix)
-    return Linear(matrix, Weight(shape[:1], bias.dtype, lambda: widened(bias.load()).ravel()))
+    return weights if size == width else weights.map_outputs(widen, n_heads * width)
 
 
 def with_wider_inputs(weights: Linear, n_heads: int, width: int) -> Linear:
-    """Takes heads that are followed by anything until they are `width` wide."""
+    """Return a product of heads that are followed by anything until they are `width` wide."""
     n_out, n_in = weights.matrix.shape
-    size = n_in // n_heads
-    if size == width:
-        return weights
-    shape = (n_out, n_heads * width)
+    size, shape = n_in // n_heads, (n_out, n_heads * width)
 
-    def widened() -> AnyArray:
-        apart = weights.matrix.load().reshape(n_out * n_heads, size)
+    def widen(matrix: AnyArray) -> AnyArray:
+        apart = matrix.reshape(n_out * n_heads, size)
         return np.pad(apart, ((0, 0), (0, width - size))).reshape(shape)
 
-    return Linear(Weight(shape, weights.matrix.dtype, widened), weights.bias)
+    return weights if size == width else Linear(weights.matrix.map(widen, shape), weights.bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,18 +134,15 @@ Seen: TypeAlias = str | Rounded
 """What products see: a float32 value, or one that is rounded already."""
 
 
-def rounded(b: GraphBuilder, x: str) -> Rounded:
-    """Round a tensor as a whole, as `DynamicQuantizeMatMul` does with its input."""
-    names = (f"{x}.codes", f"{x}.scale", f"{x}.zero")
-    return Rounded(*b.ops("DynamicQuantizeLinear", (x,), names))
-
-
 def seen_by_several(b: GraphBuilder, x: str, arithmetic: Arithmetic) -> Seen:
-    """A value that several products with this arithmetic see, rounded once where they round.
+    """Return a value for several products with this arithmetic, rounded once where they round.
 
-    One product and a Split would write and read all outputs once more.
+    It is rounded as a whole, as `DynamicQuantizeMatMul` does with its input. One product and a
+    Split would write and read all outputs once more.
     """
-    return rounded(b, x) if arithmetic is Arithmetic.TENSOR_8 else x
+    if arithmetic is not Arithmetic.TENSOR_8:
+        return x
+    return Rounded(*b.ops("DynamicQuantizeLinear", (x,), (f"{x}.codes", f"{x}.scale", f"{x}.zero")))
 
 
 def linear(
@@ -168,63 +152,54 @@ def linear(
     weights: Linear,
     arithmetic: Arithmetic = Arithmetic.FLOAT,
 ) -> str:
-    """`x @ matrix.T + bias`, `(..., n_in)` -> `(..., n_out)`.
+    """Write `x @ matrix.T + bias`, `(..., n_in)` -> `(..., n_out)`.
 
-    Args:
-        b: the graph.
-        x: value with at least two axes.
-        name: name of the result, and stem of the weights' names.
-        weights: what to multiply with.
-        arithmetic: how; what is rounded already is multiplied in 8 bits.
+    `x` has at least two axes; what is rounded already is multiplied in 8 bits. `name` is the
+    result's, and the stem of the weights' names.
     """
-    if isinstance(x, Rounded):
-        return _rounded_linear(b, x, name, weights)
-    if arithmetic is Arithmetic.TENSOR_8:
-        return _tensor_linear(b, x, name, weights)
-    if arithmetic.block_bits is not None:
-        return _blocked_linear(b, x, name, weights, arithmetic.block_bits)
+
+    def bias() -> list[str]:
+        return [] if weights.bias is None else [b.weight(f"{name}.bias", weights.bias)]
+
+    if isinstance(x, Rounded) or arithmetic is Arithmetic.TENSOR_8:
+        # One node that (rounds,) multiplies in integers, scales and adds the bias.
+        outputs, last = quantized_outputs(weights.matrix), bias()
+        codes, scales = (
+            b.weight(f"{name}.codes", outputs[0]),
+            b.weight(f"{name}.scales", outputs[1]),
+        )
+        if isinstance(x, Rounded):
+            inputs = [x.codes, codes, x.scale, scales, x.zero, "", *last]
+            return b.op("MatMulIntegerToFloat", inputs, name, domain=MICROSOFT)
+        inputs = [x, codes, scales, "", *last]
+        return b.op("DynamicQuantizeMatMul", inputs, name, domain=MICROSOFT)
+    if (bits := arithmetic.block_bits) is not None:
+        blocks = quantized(weights.matrix, bits)
+        inputs = [x, b.weight(f"{name}.codes", blocks[0]), b.weight(f"{name}.scales", blocks[1])]
+        if weights.bias is not None:
+            inputs += ["", "", *bias()]
+        return matmul_n_bits(b, inputs, name, weights.matrix.shape, bits)
     matrix = b.weight(f"{name}.weight", transposed_weight(weights.matrix))
     if weights.bias is None:
         return b.op("MatMul", (x, matrix), name)
     product = b.op("MatMul", (x, matrix), f"{name}.product")
-    return b.op("Add", (product, b.weight(f"{name}.bias", weights.bias)), name)
-
-
-def _rounded_linear(b: GraphBuilder, x: Rounded, name: str, weights: Linear) -> str:
-    """One node that multiplies in integers, scales and adds the bias."""
-    codes, scales, bias = _tensor_weights(b, name, weights)
-    inputs = [x.codes, codes, x.scale, scales, x.zero, "", *bias]
-    return b.op("MatMulIntegerToFloat", inputs, name, domain=MICROSOFT)
-
-
-def _tensor_linear(b: GraphBuilder, x: str, name: str, weights: Linear) -> str:
-    """One node that rounds, multiplies in integers, scales and adds the bias."""
-    codes, scales, bias = _tensor_weights(b, name, weights)
-    inputs = [x, codes, scales, "", *bias]
-    return b.op("DynamicQuantizeMatMul", inputs, name, domain=MICROSOFT)
-
-
-def _tensor_weights(b: GraphBuilder, name: str, weights: Linear) -> tuple[str, str, list[str]]:
-    """Names of codes, scales and, where there is one, the bias."""
-    codes, scales = quantized_outputs(weights.matrix)
-    bias = [] if weights.bias is None else [b.weight(f"{name}.bias", weights.bias)]
-    return b.weight(f"{name}.codes", codes), b.weight(f"{name}.scales", scales), bias
-
-
-def _blocked_linear(b: GraphBuilder, x: str, name: str, weights: Linear, bits: int) -> str:
-    codes, scales = quantized(weights.matrix, bits)
-    n_out, n_in = weights.matrix.shape
-    inputs = [x, b.weight(f"{name}.codes", codes), b.weight(f"{name}.scales", scales)]
-    if weights.bias is not None:
-        inputs += ["", "", b.weight(f"{name}.bias", weights.bias)]
-    block = block_size(n_in, bits)
-    return matmul_n_bits(b, inputs, name, bits=bits, n_in=n_in, n_out=n_out, block=block)
+    return b.op("Add", (product, *bias()), name)
 
 
 def matmul_n_bits(
-    b: GraphBuilder, inputs: list[str], name: str, *, bits: int, n_in: int, n_out: int, block: int
+    b: GraphBuilder,
+    inputs: list[str],
+    name: str,
+    shape: tuple[int, ...],
+    bits: int,
+    *,
+    largest: int | None = None,
 ) -> str:
-    """A product with weight-only blocks; see ONNX Runtime's contrib operator MatMulNBits."""
+    """Write a product with weight-only blocks: ONNX Runtime's contrib operator MatMulNBits.
+
+    `shape` is the matrix's, `(n_out, n_in)`; for `largest` see `block_size`.
+    """
+    n_out, n_in = shape
     return b.op(
         "MatMulNBits",
         inputs,
@@ -233,6 +208,6 @@ def matmul_n_bits(
         K=n_in,
         N=n_out,
         bits=bits,
-        block_size=block,
+        block_size=block_size(n_in, bits, largest),
         accuracy_level=ACCURACY_INT8,
     )

@@ -36,15 +36,9 @@ a little of the outlier often gains more on the other 31 values."""
 
 
 def block_size(n_in: int, bits: int, largest: int | None = None) -> int:
-    """Values of a block in rows of `n_in` values: a power of two.
+    """Return the values of a block, a power of two, in rows of `n_in` values.
 
-    Args:
-        n_in: values of a row.
-        bits: 8 or 4.
-        largest: values of a block at most; `None` takes what is usual for the bits.
-
-    Raises:
-        ModelError: rows cannot be cut into blocks of 32.
+    A block has `largest` values at most; `None` takes what is usual for the bits, 8 or 4.
     """
     size = largest or LARGEST_BLOCK[bits]
     while n_in % size:
@@ -58,16 +52,9 @@ def block_size(n_in: int, bits: int, largest: int | None = None) -> int:
 
 
 def quantized(matrix: Weight, bits: int, largest: int | None = None) -> tuple[Weight, Weight]:
-    """Promise the codes and scales of a matrix.
+    """Promise codes and scales of a matrix `(n_out, n_in)` float32; see `block_size`.
 
-    Args:
-        matrix: `(n_out, n_in)` float32.
-        bits: 8 or 4.
-        largest: see `block_size`.
-
-    Returns:
-        codes `(n_out, n_blocks, block size * bits / 8)` uint8 and scales `(n_out, n_blocks)`
-        float32.
+    Codes are `(n_out, n_blocks, block size * bits / 8)` uint8, scales `(n_out, n_blocks)` float32.
     """
     n_out, n_in = matrix.shape
     size = block_size(n_in, bits, largest)
@@ -88,69 +75,44 @@ def quantized(matrix: Weight, bits: int, largest: int | None = None) -> tuple[We
 
 
 def rounding_shift(matrix: Weight, mean: Weight, bits: int, largest: int | None = None) -> Weight:
-    """Promise what blocks take away from a product's outputs on average.
+    """Promise `(n_out,)` float32: what blocks take away from a product's outputs on average.
 
     Added to the outputs as a bias, it leaves only errors that change sides from input to input
-    (bias correction: Nagel et al., 2019). A norm's bias is the mean of what the norm gives.
-
-    Args:
-        matrix: `(n_out, n_in)` float32.
-        mean: `(n_in,)` float32 of the inputs.
-        bits: 8 or 4.
-        largest: see `block_size`.
-
-    Returns:
-        `(n_out,)` float32.
+    (bias correction: Nagel et al., 2019). `mean (n_in,)` is the inputs'; a norm's bias is the mean
+    of what the norm gives.
     """
-    n_out = matrix.shape[0]
 
     def shift() -> FloatArray:
-        values, average = matrix.load(), mean.load()
-        codes, scales = quantize_blocks(values, bits, largest)
-        result = np.empty(n_out, np.float32)
-        for start in range(0, n_out, CHUNK_ROWS):
-            rows = slice(start, start + CHUNK_ROWS)
-            lost = values[rows] - dequantize_blocks(codes[rows], scales[rows], bits)
-            result[rows] = lost @ average
-        return result
+        values, average, parts = matrix.load(), mean.load(), []
+        for start in range(0, matrix.shape[0], CHUNK_ROWS):
+            rows = values[start : start + CHUNK_ROWS]
+            lost = rows - dequantize_blocks(*quantize_blocks(rows, bits, largest), bits)
+            parts.append(lost @ average)
+        return np.concatenate(parts)
 
-    return Weight((n_out,), "float32", shift)
+    return Weight(matrix.shape[:1], "float32", shift)
 
 
 def quantized_outputs(matrix: Weight) -> tuple[Weight, Weight]:
-    """Promise a matrix with one scale for each of its outputs.
-
-    Args:
-        matrix: `(n_out, n_in)` float32.
-
-    Returns:
-        codes `(n_in, n_out)` int8, see `output_codes`, and scales `(n_out,)` float32.
-    """
+    """Promise codes `(n_in, n_out)` int8 and scales `(n_out,)` float32, one for each output."""
     n_out, n_in = matrix.shape
-
-    def scales() -> FloatArray:
-        return output_scales(matrix.load())
 
     def codes() -> SignedCodes:
         values = matrix.load()
         return np.ascontiguousarray(output_codes(values, output_scales(values)).T)
 
-    return Weight((n_in, n_out), "int8", codes), Weight((n_out,), "float32", scales)
+    scales = Weight((n_out,), "float32", lambda: output_scales(matrix.load()))
+    return Weight((n_in, n_out), "int8", codes), scales
 
 
 def output_scales(matrix: FloatArray) -> FloatArray:
-    """Scales of the outputs, with which every processor computes their products exactly.
+    """Return scales of the outputs, with which every processor computes their products exactly.
 
     x86-64 without VNNI multiplies two neighbouring inputs, of 8 bits without a sign, with their
     codes and adds both products in 16 bits, where larger sums are cut off. Codes of opposite signs
     cannot exceed that. Those of one sign do not while they come to 128 together, since
     255 * 128 < 2^15: the largest such pair becomes 127 steps, and rounding may add one.
-
-    Args:
-        matrix: `(n_out, n_in)` float32.
-
-    Returns:
-        `(n_out,)` float32; 1 for outputs of zeros.
+    Outputs of zeros have a scale of 1.
     """
     n_out, n_in = matrix.shape
     pairs = np.pad(matrix, ((0, 0), (0, n_in % 2))).reshape(n_out, -1, 2)
@@ -160,7 +122,7 @@ def output_scales(matrix: FloatArray) -> FloatArray:
 
 
 def output_codes(matrix: FloatArray, scales: FloatArray) -> SignedCodes:
-    """Nearest code of every value, `(n_out, n_in)` int8 from -127 to 127."""
+    """Return the nearest code of every value, `(n_out, n_in)` int8 from -127 to 127."""
     codes: SignedCodes = np.rint(matrix / scales[:, None]).astype(np.int8)
     return codes
 
@@ -176,23 +138,21 @@ def quantize_blocks(
     for start in range(0, n_out, CHUNK_ROWS):  # bounds the temporaries
         rows = slice(start, start + CHUNK_ROWS)
         blocks = matrix[rows].reshape(-1, n_in // size, size)
-        codes[rows], scales[rows] = _quantize8(blocks) if bits == 8 else _quantize4(blocks)
+        if bits == 8:  # the largest value becomes 127 steps
+            scales[rows] = np.abs(blocks).max(axis=-1) / np.float32(LARGEST_CODE)
+            codes[rows] = _codes(blocks, scales[rows], 8)
+        else:
+            codes[rows], scales[rows] = _quantize4(blocks)
     return codes, scales
 
 
 def dequantize_blocks(codes: Codes, scales: FloatArray, bits: int) -> FloatArray:
-    """The float32 matrix `(n_out, n_in)` that codes and scales stand for."""
+    """Return the float32 matrix `(n_out, n_in)` that codes and scales stand for."""
     if bits == 4:
         codes = np.stack([codes & 0xF, codes >> 4], axis=-1).reshape(*codes.shape[:2], -1)
     centred = codes.astype(np.float32) - np.float32(2 ** (bits - 1))
     values: FloatArray = (centred * scales[..., None]).reshape(codes.shape[0], -1)
     return values
-
-
-def _quantize8(blocks: FloatArray) -> tuple[Codes, FloatArray]:
-    """Symmetric 8 bits: the largest value becomes 127 steps."""
-    scales = np.abs(blocks).max(axis=-1) / np.float32(LARGEST_CODE)
-    return _codes(blocks, scales, 8), scales
 
 
 def _quantize4(blocks: FloatArray) -> tuple[Codes, FloatArray]:
@@ -214,7 +174,7 @@ def _quantize4(blocks: FloatArray) -> tuple[Codes, FloatArray]:
 
 
 def _codes(blocks: FloatArray, scales: FloatArray, bits: int) -> Codes:
-    """Nearest code of every value; a block of zeros has scale 0 and the middle code."""
+    """Return the nearest code of every value; a block of zeros has scale 0 and the middle code."""
     zero = 2 ** (bits - 1)
     safe = np.where(scales == 0, np.float32(1), scales)[..., None]
     codes: Codes = np.clip(np.rint(blocks / safe) + zero, 0, 2 * zero - 1).astype(np.uint8)

@@ -10,12 +10,11 @@ training: a channel that several products read is divided by a factor that their
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from whisper_hailo.checkpoint.weights import Weight, divided
-from whisper_hailo.convert.graphs.builder import FLOAT, GraphBuilder
 from whisper_hailo.convert.graphs.products import Linear
 from whisper_hailo.core.types import FloatArray, IntArray
 
@@ -28,23 +27,12 @@ N_FLOAT_UNITS: Final = 32
 """Hidden units of a layer that stay in float32. Blocks of 32 suit every kernel."""
 
 
-def output_peaks(b: GraphBuilder, x: str) -> None:
-    """Add the largest magnitude of each channel of `x (batch, n, n_channels)` as an output."""
-    magnitudes = b.op("Abs", (x,), f"{x}.magnitudes")
-    name = b.op("ReduceMax", (magnitudes,), f"{x}{PEAK_SUFFIX}", axes=[0, 1], keepdims=0)
-    b.output(name, FLOAT, ("n_channels",))
-
-
 def smoothing_factors(peaks: FloatArray, readers: Sequence[Linear]) -> FloatArray:
     """Share the range of each channel between its values and the weights that read it.
 
-    Args:
-        peaks: `(n_in,)` float32 of the values.
-        readers: all products that read them, `(n_out, n_in)` each.
-
-    Returns:
-        `(n_in,)` float32 to divide the values by and multiply the weights with: the root of the
-        ratio of both largest magnitudes, 1 in the geometric mean.
+    `peaks (n_in,)` float32 are those of values that all `readers (n_out, n_in)` read. Returns
+    `(n_in,)` float32 to divide the values by and multiply the weights with: the root of the ratio
+    of both largest magnitudes, 1 in the geometric mean.
     """
     weights = np.max([np.abs(reader.matrix.load()).max(axis=0) for reader in readers], axis=0)
     tiny = np.finfo(np.float32).tiny
@@ -65,31 +53,21 @@ def loudest_units(peaks: FloatArray, n_units: int = N_FLOAT_UNITS) -> tuple[IntA
 
 def scale_inputs(weights: Linear, factors: FloatArray) -> Linear:
     """Return the product of values that were divided by `factors (n_in,)`."""
-    matrix = weights.matrix
-    scaled = Weight(matrix.shape, matrix.dtype, lambda: matrix.load() * factors)
-    return Linear(scaled, weights.bias)
+    return replace(weights, matrix=weights.matrix.map(lambda matrix: matrix * factors))
 
 
 def divide_outputs(weights: Linear, factors: FloatArray) -> Linear:
     """Return the product whose outputs are divided by `factors (n_out,)`."""
-    bias = weights.bias
-    return Linear(
-        divided(weights.matrix, factors), None if bias is None else divided(bias, factors)
-    )
+    return weights.map_outputs(lambda part: (part.T / factors).T)
 
 
 def select_outputs(weights: Linear, units: IntArray) -> Linear:
     """Return some of a product's outputs."""
-    matrix, bias = weights.matrix, weights.bias
-    rows = Weight((units.size, matrix.shape[1]), matrix.dtype, lambda: matrix.load()[units])
-    if bias is None:
-        return Linear(rows)
-    return Linear(rows, Weight((units.size,), bias.dtype, lambda: bias.load()[units]))
+    return weights.map_outputs(lambda part: part[units], units.size)
 
 
 def select_inputs(weights: Linear, units: IntArray, *, bias: bool) -> Linear:
     """Return some of a product's inputs, with or without its bias."""
-    matrix = weights.matrix
-    shape = (matrix.shape[0], units.size)
-    columns = Weight(shape, matrix.dtype, lambda: matrix.load()[:, units])
+    shape = (weights.matrix.shape[0], units.size)
+    columns = weights.matrix.map(lambda matrix: matrix[:, units], shape)
     return Linear(columns, weights.bias if bias else None)

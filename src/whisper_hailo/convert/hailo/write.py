@@ -9,60 +9,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from whisper_hailo.checkpoint.checkpoint import COMPARED_ROWS, Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.weights import Weight
 from whisper_hailo.convert.graphs.builder import OPSET, Graph
 from whisper_hailo.convert.graphs.onnx_file import HashedFile, write_graph
 from whisper_hailo.convert.hailo import decoder, encoder
-from whisper_hailo.convert.hailo.decoder import EMBEDDING, POSITIONS
 from whisper_hailo.convert.hailo.pieces import FixedSizes
 from whisper_hailo.core.spec import Dimensions, FileRecord, HailoForm
-
-
-def asset_paths(variant: str) -> dict[str, str]:
-    """Role of an asset to its path in the model directory."""
-    folder = f"decoder_assets/{variant}/decoder_tokenization"
-    return {
-        "token_embedding": f"{folder}/token_embedding_weight_{variant}.npy",
-        "position_rows": f"{folder}/onnx_add_input_{variant}.npy",
-    }
-
-
-def write_assets(
-    checkpoint: Checkpoint, directory: Path, variant: str, length: int
-) -> dict[str, FileRecord]:
-    """Write both arrays: `(n_vocab, d_model)` and `(length, d_model)`, float32.
-
-    `variant` names the model in file names, such as `tiny`.
-
-    Returns:
-        path in the model directory to size and hash.
-    """
-    paths = asset_paths(variant)
-    n_vocab = checkpoint.config.dims.n_vocab
-    wanted = {
-        paths["token_embedding"]: (EMBEDDING, n_vocab),
-        paths["position_rows"]: (POSITIONS, length),
-    }
-    records = {}
-    for path, (name, n_rows) in wanted.items():
-        (directory / path).parent.mkdir(parents=True, exist_ok=True)
-        records[path] = _write_rows(checkpoint, directory / path, name, n_rows)
-    return records
-
-
-def _write_rows(checkpoint: Checkpoint, path: Path, name: str, n_rows: int) -> FileRecord:
-    """Write the first rows of an array as `.npy`, some thousands at a time."""
-    d_model = checkpoint.config.dims.d_model
-    header = BytesIO()
-    layout = {"descr": "<f4", "fortran_order": False, "shape": (n_rows, d_model)}
-    np.lib.format.write_array_header_1_0(header, layout)
-    with HashedFile(path) as file:
-        file.write(header.getvalue())
-        for start in range(0, n_rows, COMPARED_ROWS):
-            rows = checkpoint.rows(name, start, min(start + COMPARED_ROWS, n_rows)).load()
-            file.write(rows.astype("<f4").tobytes())
-    return file.record()
-
 
 FOLDER = "hailo"
 
@@ -73,24 +26,41 @@ Job: TypeAlias = Callable[[], dict[str, FileRecord]]
 def hailo_forms(
     checkpoint: Checkpoint, directory: Path, variant: str, sizes: FixedSizes
 ) -> tuple[tuple[HailoForm, ...], list[Job]]:
-    """Return what writes both graphs below `hailo/`, and the host's arrays.
+    """Return what both graphs below `hailo/` are, and what writes them and the host's arrays.
 
-    `variant` names the model in file names, such as `tiny`.
-
-    Returns:
-        the two forms, and jobs that write their files in any order, the largest first.
+    `variant` names the model in file names, such as `tiny`. The jobs write their files in any
+    order; the largest is first.
     """
-    encoder_is, decoder_is = (
-        encoder_form(checkpoint.config.dims, sizes),
-        decoder_form(checkpoint.config.dims, sizes, variant),
-    )
+    encoder_is = encoder_form(checkpoint.config.dims, sizes)
+    decoder_is = decoder_form(checkpoint.config.dims, sizes, variant)
+    arrays = {
+        decoder_is.assets["token_embedding"]: checkpoint.weight(decoder.EMBEDDING),
+        decoder_is.assets["position_rows"]: checkpoint.rows(decoder.POSITIONS, 0, sizes.length),
+    }
     (directory / FOLDER).mkdir()
-    jobs: list[Job] = [
-        lambda: _write(decoder.hailo_decoder_graph(checkpoint, sizes), directory, decoder_is),
-        lambda: write_assets(checkpoint, directory, variant, sizes.length),
-        lambda: _write(encoder.hailo_encoder_graph(checkpoint, sizes), directory, encoder_is),
+
+    def write(graph: Graph, form: HailoForm) -> dict[str, FileRecord]:
+        records = write_graph(graph, directory / form.file)
+        return {f"{FOLDER}/{name}": record for name, record in records.items()}
+
+    return (encoder_is, decoder_is), [
+        lambda: write(decoder.hailo_decoder_graph(checkpoint, sizes), decoder_is),
+        lambda: {name: _write_array(rows, directory / name) for name, rows in arrays.items()},
+        lambda: write(encoder.hailo_encoder_graph(checkpoint, sizes), encoder_is),
     ]
-    return (encoder_is, decoder_is), jobs
+
+
+def _write_array(array: Weight, path: Path) -> FileRecord:
+    """Write an array as `.npy`, some rows at a time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header = BytesIO()
+    layout = {"descr": "<f4", "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(header, layout)
+    with HashedFile(path) as file:
+        file.write(header.getvalue())
+        for rows in array.pieces():
+            file.write(rows.astype("<f4").tobytes())
+    return file.record()
 
 
 def encoder_form(dims: Dimensions, sizes: FixedSizes) -> HailoForm:
@@ -112,6 +82,7 @@ def encoder_form(dims: Dimensions, sizes: FixedSizes) -> HailoForm:
 def decoder_form(dims: Dimensions, sizes: FixedSizes, variant: str) -> HailoForm:
     """Return what the Hailo-form decoder of these sizes is."""
     features = (1, sizes.n_positions, dims.d_model)
+    folder = f"decoder_assets/{variant}/decoder_tokenization"
     return HailoForm(
         part="decoder",
         file=f"{FOLDER}/decoder-{sizes.window_s}s-{sizes.length}.onnx",
@@ -123,11 +94,8 @@ def decoder_form(dims: Dimensions, sizes: FixedSizes, variant: str) -> HailoForm
         start_nodes=(decoder.FEATURES, decoder.START_NODE),
         end_nodes=decoder.END_NODES,
         chip_inputs=((1, *features), (1, sizes.length, 1, dims.d_model)),
-        assets=asset_paths(variant),
+        assets={
+            "token_embedding": f"{folder}/token_embedding_weight_{variant}.npy",
+            "position_rows": f"{folder}/onnx_add_input_{variant}.npy",
+        },
     )
-
-
-def _write(graph: Graph, directory: Path, form: HailoForm) -> dict[str, FileRecord]:
-    """Write one graph; its records come back with their folder."""
-    records = write_graph(graph, directory / form.file)
-    return {f"{FOLDER}/{name}": record for name, record in records.items()}

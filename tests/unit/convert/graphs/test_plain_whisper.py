@@ -17,7 +17,7 @@ from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.graphs.builder import FLOAT, GraphBuilder
+from whisper_hailo.convert.graphs.builder import FLOAT, GraphBuilder, WhisperBuilder
 from whisper_hailo.convert.graphs.encoder import convolution
 from whisper_hailo.convert.graphs.layers import layer_norm
 from whisper_hailo.convert.graphs.onnx_file import write_graph
@@ -96,8 +96,8 @@ def test_logits_are_those_of_the_paper_s_decoder(model: Model) -> None:
 def test_norm_divides_small_values_by_its_epsilon_at_most(tmp_path: Path, size: float) -> None:
     arrays = random_arrays(TOY)
     checkpoint = Checkpoint(write_checkpoint(tmp_path / "checkpoint", arrays))
-    b = GraphBuilder("norm")
-    layer_norm(b, b.input("x", FLOAT, ("batch", "n", 64)), "y", checkpoint, "encoder.layer_norm")
+    b = WhisperBuilder("norm", checkpoint)
+    layer_norm(b, b.input("x", FLOAT, ("batch", "n", 64)), "y", "encoder.layer_norm")
     b.output("y", FLOAT, ("batch", "n", 64))
     x = np.random.default_rng(0).standard_normal((2, 3, 64)).astype(np.float32) * size
     (got,) = _run(b, tmp_path, x)
@@ -122,15 +122,17 @@ def test_a_projection_of_its_own_is_used(tmp_path: Path, quantize: str, most: fl
 
 @pytest.mark.parametrize(("name", "stride"), [("encoder.conv1", 1), ("encoder.conv2", 2)])
 def test_convolutions_of_more_and_of_fewer_outputs(tmp_path: Path, name: str, stride: int) -> None:
-    rng = np.random.default_rng(4)
+    rng, config = np.random.default_rng(4), SimpleNamespace(dims=TOY)
     for n_in, n_out in ((3, 5), (8, 2)):
         weight = rng.standard_normal((n_out, n_in, 3)).astype(np.float32)
         arrays = {f"{name}.weight": weight, f"{name}.bias": weight[:, 0, 0]}
-        checkpoint: Any = SimpleNamespace(weight=lambda part, own=arrays: ready_weight(own[part]))
-        b = GraphBuilder("convolution")
+        checkpoint: Any = SimpleNamespace(
+            weight=lambda part, own=arrays: ready_weight(own[part]), config=config
+        )
+        b = WhisperBuilder("convolution", checkpoint)
         b.input("x", FLOAT, (2, 130, n_in))
         turned = b.op("Transpose", ("x",), "turned", perm=[0, 2, 1])
-        convolution(b, turned, name, checkpoint, stride)
+        convolution(b, turned, name, stride)
         b.output(name, FLOAT, (2, n_out, 130 // stride))
         x = rng.standard_normal((2, 130, n_in)).astype(np.float32)
         (exact,) = _run(b, tmp_path, x)
