@@ -1,4 +1,4 @@
-"""Jobs on a Ray cluster of this machine, and in a bucket: `make lab NAME=cluster`."""
+"""Jobs on a Ray cluster of this machine: `make lab NAME=cluster`."""
 
 from __future__ import annotations
 

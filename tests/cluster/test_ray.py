@@ -99,16 +99,6 @@ def test_killed_workers_nodes_and_drivers_lose_nothing(
     assert transcripts(tmp_path / "job") == straight
 
 
-def test_parquet_has_the_same_bytes_on_both_engines(
-    environment: dict[str, str], manifest: Path, tmp_path: Path
-) -> None:
-    words = (manifest, "--results", "parquet", "--workers", 2)
-    assert run(environment, *words, "-o", tmp_path / "local").returncode == 3
-    assert run(environment, *words, "-o", tmp_path / "ray", "--engine", "ray").returncode == 3
-    assert list((tmp_path / "ray" / "transcripts").iterdir())
-    assert transcripts(tmp_path / "ray") == transcripts(tmp_path / "local")
-
-
 def test_no_cluster_is_one_line(
     environment: dict[str, str], manifest: Path, tmp_path: Path
 ) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from pyarrow import parquet
 
 from tests.e2e.conftest import ROOT, Command, one_line
 from whisper_hailo.audio import load_audio
@@ -145,24 +144,6 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
     again = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert again.returncode == 3, again.stderr
     assert results(tmp_path / "job") == written
-
-
-def test_parquet_has_same_bytes_whatever_number_of_workers(
-    whisper_hailo: Command, straight: tuple[Path, dict[str, bytes]], tmp_path: Path
-) -> None:
-    source, written = straight
-    files = []
-    for workers in (1, 3):
-        job = tmp_path / str(workers)
-        words = ("-o", job, "--workers", workers, "--results", "parquet", "-q")
-        assert whisper_hailo("batch", source, *OPTIONS, *words).returncode == 3
-        (path,) = (job / "transcripts").iterdir()
-        files.append(path.read_bytes())
-    assert path.name == "part-00000.parquet"
-    assert files[0] == files[1]
-    texts = parquet.read_table(path, columns=["id", "text"]).to_pylist()
-    lines = map(json.loads, written["transcripts/part-00000.jsonl"].splitlines())
-    assert texts == [{"id": line["id"], "text": line.get("text")} for line in lines]
 
 
 def _children(pid: int) -> list[int]:

@@ -13,15 +13,13 @@ import pickle
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.batch.manifest import Group, Outcome
-from whisper_hailo.batch.reader import GroupReader
-from whisper_hailo.batch.workers import LocalEngine, Setup
+from whisper_hailo.batch.tasks import Group, Outcome, read_tasks
+from whisper_hailo.batch.workers import Setup, Worker
 from whisper_hailo.core.errors import DeviceError
 
 CHIP: Final = "hailo"
@@ -114,10 +112,12 @@ def _connected(address: str | None) -> Iterator[Any]:
 
     try:
         if address is None:
-            with _nobody_asked():
+            with _without_dashboard():
                 ray.init("local", include_dashboard=False, **_INIT)
         else:
-            _expect_listener(address)
+            # Fail fast: Ray itself waits for minutes at an address without a listener.
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), _PATIENCE_S).close()
             ray.init(address, **_INIT)
     except (OSError, RuntimeError, ValueError) as error:
         raise DeviceError(
@@ -131,7 +131,7 @@ def _connected(address: str | None) -> Iterator[Any]:
 
 
 @contextmanager
-def _nobody_asked() -> Iterator[None]:
+def _without_dashboard() -> Iterator[None]:
     """Start Ray without its dashboard's process.
 
     Without a dashboard it only reports Ray's use. Even with reports off, it asks the metadata
@@ -141,34 +141,18 @@ def _nobody_asked() -> Iterator[None]:
     from ray._private.node import Node
 
     usual = Node.start_api_server
-    Node.start_api_server = _no_process
+    Node.start_api_server = lambda *_, **__: None
     try:
         yield
     finally:
         Node.start_api_server = usual
 
 
-def _no_process(*_: object, **__: object) -> None:
-    """Replace the start of a process."""
-
-
-def _expect_listener(address: str) -> None:
-    """Fail fast: Ray itself waits for minutes at an address without a listener."""
-    host, _, port = address.rpartition(":")
-    socket.create_connection((host, int(port)), _PATIENCE_S).close()
-
-
 def read_groups(batch: Rows) -> Iterator[Rows]:
     """Read the audio of groups; the first stage."""
     for group in batch["group"]:
-        for task in get_reader().tasks(pickle.loads(group)):  # noqa: S301 - of our own driver
+        for task in read_tasks(pickle.loads(group)):  # noqa: S301 - of our own driver
             yield {"task": _column(pickle.dumps(task))}
-
-
-@cache
-def get_reader() -> GroupReader:
-    """Return this Ray process's reader, which takes a second to start."""
-    return GroupReader()
 
 
 class TranscriptionActor:
@@ -181,12 +165,12 @@ class TranscriptionActor:
     setup: bytes
 
     def __init__(self) -> None:
-        self._engine = LocalEngine(pickle.loads(self.setup), 1)  # noqa: S301 - of our own driver
-        self._engine.prepare()
+        self._worker = Worker(pickle.loads(self.setup))  # noqa: S301 - of our own driver
+        self._worker.start()
 
     def __call__(self, batch: Rows) -> Rows:
         (task,) = batch["task"]
-        outcome = self._engine.do(pickle.loads(task))  # noqa: S301 - of our own reader
+        outcome = self._worker.do(pickle.loads(task))  # noqa: S301 - of our own reader
         return {"outcome": _column(pickle.dumps(outcome))}
 
 

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import queue
-import threading
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import signal
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
+from threading import Event, Lock, Thread
 from time import perf_counter
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self
 
-from whisper_hailo.batch.manifest import Failure, Group, Outcome, Piece, PieceResult, Task
-from whisper_hailo.batch.reader import Child, GroupReader, task_audio_s
-from whisper_hailo.batch.results import shift_segments
+from whisper_hailo.batch.tasks import (
+    Failure,
+    Group,
+    Outcome,
+    Piece,
+    PieceResult,
+    Task,
+    read_tasks,
+)
 from whisper_hailo.core.errors import AudioError, DeviceError, WhisperHailoError
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, Transcript
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
+
+_TRIES: Final = 3
+"""Processes that a task may cost: something else may have killed them."""
+
+_PATIENCE_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +52,8 @@ class Setup:
     batch_size: int = 1
 
 
-class BatchWorker(Closing):
-    """Transcribes tasks with one loaded model."""
+class BatchTranscriber(Closing):
+    """Transcribes tasks with one loaded model, in this process."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -55,38 +67,23 @@ class BatchWorker(Closing):
         self._transcriber.close()
 
     def do(self, task: Task) -> Outcome:
-        """Transcribe the pieces of a task."""
-        begin = perf_counter()
-        results: dict[int, PieceResult] = {
-            place: _failed(piece, piece.failure)
-            for place, piece in enumerate(task.pieces)
-            if piece.failure is not None
-        }
-        sound = [place for place in range(len(task.pieces)) if place not in results]
-        for language in dict.fromkeys(task.pieces[place].language for place in sound):
-            own = [place for place in sound if task.pieces[place].language == language]
-            pieces = [task.pieces[place] for place in own]
-            results |= zip(own, self._transcribed(pieces, language), strict=True)
-        return Outcome(
-            task.group,
-            task.index,
-            task.is_last,
-            tuple(results[place] for place in range(len(task.pieces))),
-            round(perf_counter() - begin, 3),
-            round(task_audio_s(task), 3),
-        )
-
-    def _transcribed(self, pieces: Sequence[Piece], language: str | None) -> list[PieceResult]:
-        options, setup = self._setup.options, self._setup
-        if language is not None:
-            options = replace(options, language=language)
-        outcomes = self._transcriber.transcribe_many(
-            [piece.samples for piece in pieces if piece.samples is not None],
-            options,
-            long=setup.long,
-            batch_size=setup.batch_size,
-        )
-        return [_result(piece, outcome) for piece, outcome in zip(pieces, outcomes, strict=True)]
+        """Transcribe the pieces of a task, those of a language together."""
+        begin, setup = perf_counter(), self._setup
+        results = {place: _failed(piece, piece.failure) for place, piece in enumerate(task.pieces)}
+        sound = {place: piece for place, piece in enumerate(task.pieces) if not piece.failure}
+        for language in dict.fromkeys(piece.language for piece in sound.values()):
+            own = {place: piece for place, piece in sound.items() if piece.language == language}
+            outcomes = self._transcriber.transcribe_many(
+                [piece.samples for piece in own.values() if piece.samples is not None],
+                replace(setup.options, language=language) if language else setup.options,
+                long=setup.long,
+                batch_size=setup.batch_size,
+            )
+            for place, outcome in zip(own, outcomes, strict=True):
+                results[place] = _result(own[place], outcome)
+        took_s = round(perf_counter() - begin, 3)
+        audio_s = round(task.audio_s, 3)
+        return Outcome(task.group, task.index, tuple(results.values()), took_s, audio_s)
 
 
 def _result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
@@ -95,198 +92,167 @@ def _result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
             raise outcome
         return _failed(piece, Failure.of(outcome))
     end_s = piece.start_s + piece.n_samples / SAMPLE_RATE_HZ
-    return PieceResult(
-        piece.item, end_s, outcome.language, shift_segments(outcome.segments, piece.start_s)
+    segments = tuple(shift_segment(segment, piece.start_s) for segment in outcome.segments)
+    return PieceResult(piece.item, piece.n_pieces, end_s, outcome.language, segments)
+
+
+def _failed(piece: Piece, failure: Failure | None) -> PieceResult:
+    return PieceResult(piece.item, piece.n_pieces, piece.start_s, failure=failure)
+
+
+def shift_segment(segment: Segment, start_s: float) -> Segment:
+    """Shift a segment of a piece to its time in the recording."""
+    if not start_s:
+        return segment
+
+    def shifted(time_s: float) -> float:
+        return round(time_s + start_s, 3)
+
+    return replace(
+        segment,
+        start_s=shifted(segment.start_s),
+        end_s=shifted(segment.end_s),
+        window_start_s=shifted(segment.window_start_s),
+        words=tuple(
+            replace(word, start_s=shifted(word.start_s), end_s=shifted(word.end_s))
+            for word in segment.words
+        ),
     )
 
 
-def _failed(piece: Piece, failure: Failure) -> PieceResult:
-    return PieceResult(piece.item, piece.start_s, failure=failure)
-
-
 def run_worker(pipe: Connection, setup: Setup) -> None:
-    """Run a worker process: tasks in, outcomes out."""
-    with BatchWorker(setup) as worker:
-        while True:
-            pipe.send(worker.do(pipe.recv()))
+    """Run a worker process, tasks in, outcomes out, until its parent has gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is its parent's affair
+    try:
+        with BatchTranscriber(setup) as transcriber:
+            while True:
+                pipe.send(transcriber.do(pipe.recv()))
+    except EOFError:
+        return
+    except Exception as error:  # its parent tells it
+        with suppress(OSError):
+            pipe.send(error)
 
 
-_TRIES: Final = 3
-"""Workers that a task may cost: something else may have killed them."""
+class Child:
+    """A worker process with a pipe, which ends when this process does."""
 
-_LOOK_S: Final = 0.02
-
-Coming: TypeAlias = "queue.Queue[Task | BaseException | None]"
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """A task in progress.
-
-    Attributes:
-        whole: the task that it is a piece of, if that one cost too many.
-    """
-
-    task: Task
-    tries: int = 0
-    whole: _Whole | None = None
-    place: int = 0
-
-    def apart(self) -> list[_Attempt]:
-        """Split into pieces: one of them kills the workers."""
-        whole = _Whole(self.task)
-        return [
-            _Attempt(replace(self.task, pieces=(piece,)), whole=whole, place=place)
-            for place, piece in enumerate(self.task.pieces)
-        ]
-
-    def given_up(self, why: str) -> Outcome:
-        """Return the outcome of a piece that kills every worker."""
-        (piece,) = self.task.pieces
-        failure = Failure("Crash", f"{_TRIES} workers died of it ({why}); report it")
-        result = PieceResult(piece.item, piece.start_s, failure=failure)
-        return Outcome(self.task.group, self.task.index, self.task.is_last, (result,))
-
-
-@dataclass(slots=True)
-class _Whole:
-    """A task whose pieces are done one by one."""
-
-    task: Task
-    results: dict[int, Outcome] = field(default_factory=dict)
-
-    def take(self, place: int, outcome: Outcome) -> Outcome | None:
-        """Return the whole task's outcome, once all pieces have theirs."""
-        self.results[place] = outcome
-        if len(self.results) < len(self.task.pieces):
-            return None
-        parts = [self.results[place] for place in range(len(self.task.pieces))]
-        return Outcome(
-            outcome.group,
-            outcome.index,
-            outcome.is_last,
-            tuple(result for part in parts for result in part.results),
-            sum(part.took_s for part in parts),
-            sum(part.audio_s for part in parts),
-        )
-
-
-class LocalEngine:
-    """Worker processes of this machine, started as needed."""
-
-    def __init__(self, setup: Setup, n_workers: int) -> None:
-        self._setup = setup
-        self._n_workers = n_workers
-        self._idle: list[Child] = []
-        self._busy: dict[Child, _Attempt] = {}
-        self._again: deque[_Attempt] = deque()
-
-    def prepare(self) -> None:
-        """Start a worker, so that it loads its model before there is a task."""
-        self._idle.append(Child(run_worker, self._setup))
-
-    def run(self, groups: Iterable[Group]) -> Iterator[Outcome]:
-        """Yield the outcomes of all tasks of some groups, as they come."""
-        stop = threading.Event()
-        coming: Coming = queue.Queue(maxsize=1)
-        threading.Thread(target=read_tasks_ahead, args=(groups, coming, stop), daemon=True).start()
-        more = True
-        try:
-            while more or self._busy or self._again:
-                if len(self._busy) < self._n_workers and (more or self._again):
-                    more = self._hand_out(coming) and more
-                yield from self._collect()
-        finally:
-            stop.set()
-            for child in (*self._busy, *self._idle):
-                child.end()
+    def __init__(self, setup: Setup) -> None:
+        # Nothing of this process is shared: sessions of the runtime do not survive a fork.
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=run_worker, args=(theirs, setup), daemon=True)
+        self._process.start()
+        theirs.close()
 
     def do(self, task: Task) -> Outcome:
-        """Transcribe one task; the worker stays for the next."""
-        self._again.append(_Attempt(task))
-        while True:
-            if not self._busy:
-                self._begin(self._again.popleft())
-            for outcome in self._collect(patience_s=None):
-                return outcome
-
-    def _hand_out(self, coming: Coming) -> bool:
-        """Give a worker the next task, if any is ready; return whether there may be more."""
-        if self._again:
-            self._begin(self._again.popleft())
-            return True
+        """Wait for a task; raises `EOFError` if the process died, or the error it sends."""
         try:
-            task = coming.get(timeout=0 if self._busy else _LOOK_S)
-        except queue.Empty:
-            return True
-        if isinstance(task, BaseException):
-            raise task
-        if task is not None:
-            self._begin(_Attempt(task))
-        return task is not None
+            self._pipe.send(task)
+            outcome: Outcome | Exception = self._pipe.recv()
+        except OSError as error:
+            raise EOFError from error
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
-    def _begin(self, attempt: _Attempt) -> None:
-        child = self._idle.pop() if self._idle else Child(run_worker, self._setup)
-        self._busy[child] = attempt
-        with suppress(EOFError):  # it died: what of is read from it, as whenever it dies
-            child.send(attempt.task)
+    @property
+    def died_of(self) -> str:
+        """The signal, such as `SIGKILL`, or the exit code that it ended with."""
+        self._process.join(_PATIENCE_S)
+        code = self._process.exitcode or 0
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
-    def _collect(self, patience_s: float | None = _LOOK_S) -> Iterator[Outcome]:
-        """Yield what workers have finished."""
-        pipes = {child.pipe: child for child in self._busy}
-        for pipe in wait(list(pipes), timeout=patience_s):
-            child = pipes[pipe]  # type: ignore[index]
+    def kill(self) -> None:
+        """Kill it; a thread that waits for a task gets an `EOFError`."""
+        self._process.kill()
+        self._process.join(_PATIENCE_S)
+
+
+class Worker:
+    """A worker process, started when needed, and again after a task that killed it."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._child: Child | None = None
+        self._is_stopped = False
+
+    def start(self) -> Child:
+        """Start the process, so that it loads its model, unless it runs."""
+        self._child = self._child or Child(self._setup)
+        return self._child
+
+    def stop(self) -> None:
+        """End it for good; a thread that waits for a task gets an `EOFError`."""
+        self._is_stopped = True
+        if self._child is not None:
+            self._child.kill()
+
+    def do(self, task: Task) -> Outcome:
+        """Transcribe a task; a piece that kills three processes has failed."""
+        how = ""
+        for n_tries in range(1, _TRIES + 1):
+            if self._is_stopped:
+                raise EOFError
+            child = self.start()
             try:
-                outcome: Outcome | None = child.receive()
+                return child.do(task)
             except EOFError:
-                outcome = self._died(child)
+                how = child.died_of
             except DeviceError:
-                if self._busy[child].tries + 1 >= _TRIES:
+                if n_tries == _TRIES:
                     raise
-                outcome = self._died(child)
-            else:
-                attempt = self._busy.pop(child)
-                self._idle.append(child)
-                if attempt.whole is not None and outcome is not None:
-                    outcome = attempt.whole.take(attempt.place, outcome)
-            if outcome is not None:
-                yield outcome
-
-    def _died(self, child: Child) -> Outcome | None:
-        """Retry a task with another worker, or return the outcome of one that is given up."""
-        attempt = self._busy.pop(child)
-        why = child.died_of
-        child.end()
-        attempt.tries += 1
-        if attempt.tries < _TRIES:
-            self._again.append(attempt)
-        elif len(attempt.task.pieces) > 1:
-            self._again.extend(attempt.apart())
-        else:
-            outcome = attempt.given_up(why)
-            return outcome if attempt.whole is None else attempt.whole.take(attempt.place, outcome)
-        return None
+            child.kill()
+            self._child = None
+        if len(task.pieces) > 1:
+            parts = [self.do(replace(task, pieces=(piece,))) for piece in task.pieces]
+            results = tuple(result for part in parts for result in part.results)
+            took_s = sum(part.took_s for part in parts)
+            audio_s = sum(part.audio_s for part in parts)
+            return Outcome(task.group, task.index, results, took_s, audio_s)
+        failure = Failure("Crash", f"{_TRIES} workers died of it ({how}); report it")
+        return Outcome(task.group, task.index, (_failed(task.pieces[0], failure),))
 
 
-def read_tasks_ahead(groups: Iterable[Group], coming: Coming, stop: threading.Event) -> None:
-    """Read while workers work; one waiting task is enough."""
+def run_locally(setup: Setup, groups: Iterable[Group], n_workers: int) -> Iterator[Outcome]:
+    """Yield the outcomes of all tasks of some groups, as they come."""
+    tasks = (task for group in groups for task in read_tasks(group))
+    reading, stop = Lock(), Event()
+    workers = [Worker(setup) for _ in range(n_workers)]
+    idle: queue.LifoQueue[Worker] = queue.LifoQueue()  # few tasks start few processes
+    coming: queue.SimpleQueue[Outcome | BaseException | None] = queue.SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
 
-    def put(what: Task | BaseException | None) -> bool:
-        while not stop.is_set():
-            try:
-                coming.put(what, timeout=_LOOK_S)
-            except queue.Full:
-                continue
-            return True
-        return False
+    def work() -> None:
+        try:
+            while True:
+                with reading:
+                    task = None if stop.is_set() else next(tasks, None)
+                if task is None:
+                    break
+                worker = idle.get()
+                try:
+                    coming.put(worker.do(task))
+                finally:
+                    idle.put(worker)
+            coming.put(None)
+        except BaseException as error:
+            coming.put(error)
 
+    n_threads = n_workers + 1  # one reads while the workers of all others work
+    for _ in range(n_threads):
+        Thread(target=work, daemon=True).start()
     try:
-        with GroupReader() as reader:
-            for group in groups:
-                for task in reader.tasks(group):
-                    if not put(task):
-                        return
-    except BaseException as error:
-        put(error)
-    else:
-        put(None)
+        while n_threads:
+            outcome = coming.get()
+            if isinstance(outcome, BaseException):
+                raise outcome
+            if outcome is None:
+                n_threads -= 1
+            else:
+                yield outcome
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.stop()

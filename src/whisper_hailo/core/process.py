@@ -57,7 +57,6 @@ Extra: TypeAlias = Literal[
     "onnx-asr",
     "moonshine",
     "cluster",
-    "parquet",
 ]
 
 

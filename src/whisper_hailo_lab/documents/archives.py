@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any, Final
 
-from whisper_hailo.batch.manifest import PIECE_S
+from whisper_hailo.batch.tasks import PIECE_S
 from whisper_hailo_lab.report.table import Table, table_of
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.machine import remark

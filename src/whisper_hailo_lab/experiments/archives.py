@@ -31,8 +31,8 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.audio import load_audio
-from whisper_hailo.batch.manifest import GROUP_ITEMS
-from whisper_hailo.batch.store import LEDGER_FILE
+from whisper_hailo.batch.ledger import LEDGER_FILE
+from whisper_hailo.batch.tasks import GROUP_ITEMS
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.files import write_file
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
@@ -41,7 +41,7 @@ from whisper_hailo_lab.documents.archives import RESULT
 from whisper_hailo_lab.program import description, run
 
 _OURS: Final = "multiprocessing.spawn"
-"""Stands in the command line of each worker and reader, and in that of no process of Ray's."""
+"""Stands in the command line of each worker, and in that of no process of Ray's."""
 
 
 def peaks_mib(pid: int) -> dict[int, float]:
@@ -112,7 +112,7 @@ class EndedCommand:
         wall_s: that it took.
         driver_cpu_s: seconds of the processor that its own process took, without its children.
         cpu_s: that all of its processes took.
-        worker_mib: the most memory of any process with a model or a reader.
+        worker_mib: the most memory of any process with a model.
     """
 
     wall_s: float

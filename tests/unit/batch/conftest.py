@@ -3,29 +3,9 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
-
-from tests.unit.batch.made_up import Files
-
-
-@pytest.fixture
-def files(monkeypatch: pytest.MonkeyPatch) -> Files:
-    """What is behind addresses that begin with `made://`; fsspec knows no others."""
-    made = Files()
-
-    def url_to_fs(address: str) -> tuple[Files, str]:
-        kind, _, path = address.partition("://")
-        if kind != "made":
-            raise ValueError(f"Protocol not known: {kind}")
-        return made, path
-
-    fsspec = SimpleNamespace(core=SimpleNamespace(url_to_fs=url_to_fs))
-    monkeypatch.setitem(sys.modules, "fsspec", fsspec)  # type: ignore[arg-type]
-    return made
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
-"""Stand-ins for what a job works with: a file system with addresses, a clock."""
+"""Stand-ins for what a job works with: a clock, speech."""
 
 from __future__ import annotations
-
-import io
-from pathlib import Path
 
 from whisper_hailo.core.types import Segment, Word
 
@@ -16,41 +13,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now_s
-
-
-class Files:
-    """A file system of fsspec's kind."""
-
-    def __init__(self) -> None:
-        self.content: dict[str, bytes] = {}
-        self.folders = {"bucket"}
-        self.error: Exception | None = None
-
-    def _reached(self) -> None:
-        if self.error is not None:
-            raise self.error
-
-    def cat_file(self, path: str) -> bytes:
-        self._reached()
-        if path not in self.content:
-            raise FileNotFoundError(path)
-        return self.content[path]
-
-    def open(self, path: str, mode: str) -> io.BytesIO:
-        assert mode == "rb"
-        return io.BytesIO(self.cat_file(path))
-
-    def makedirs(self, path: str, exist_ok: bool = False) -> None:
-        self._reached()
-        if path in self.folders and not exist_ok:
-            raise FileExistsError(path)
-        self.folders |= {path, *map(str, Path(path).parents)}
-
-    def pipe_file(self, path: str, value: bytes) -> None:
-        self._reached()
-        if path.rpartition("/")[0] not in self.folders:
-            raise FileNotFoundError(path)
-        self.content[path] = value
 
 
 def segment(text: str, start_s: float = 0.0) -> Segment:

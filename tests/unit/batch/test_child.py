@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
 
-from whisper_hailo.batch import reader
-from whisper_hailo.batch.reader import Child
+from tests.unit.batch.workers import SETUP
+from whisper_hailo.batch import workers
+from whisper_hailo.batch.tasks import Outcome, Task
+from whisper_hailo.batch.workers import Child
 from whisper_hailo.core.errors import ModelError
 
 
@@ -26,7 +30,7 @@ class Process:
         self.did: list[str] = []
 
     def start(self) -> None:
-        self.theirs = self.args[1]
+        self.theirs = self.args[0]
         # As the system does: what the process has open is its own.
         self.theirs = Connection(_copy(self.theirs.fileno()))
         self.did.append("start")
@@ -41,8 +45,6 @@ class Process:
 
 
 def _copy(number: int) -> int:
-    import os
-
     return os.dup(number)
 
 
@@ -62,57 +64,45 @@ def one(monkeypatch: pytest.MonkeyPatch) -> Any:
         return Context
 
     monkeypatch.setattr(multiprocessing, "get_context", get_context)
-    made = Child(_echo, "word")
+    yield Child(SETUP)
     assert asked == ["spawn"]
-    yield made
-    for pipe in (made.pipe, Process.made.theirs):
-        pipe.close()
+    Process.made.theirs.close()
 
 
-def _echo(pipe: Connection, *words: object) -> None:
-    pipe.send((words, pipe.recv()))
+TASK = Task(0, 0, ())
 
 
 def test_it_begins_as_it_is_made_and_ends_with_its_parent(one: Child) -> None:
     process = Process.made
     assert process.did == ["start"]
     assert process.daemon
-    assert process.target is reader.run_target
-    assert (process.args[0], process.args[2:]) == (_echo, ("word",))
-    one.send({"a": 1})
-    assert process.theirs.recv() == {"a": 1}
-    process.theirs.send([2])
-    assert one.receive() == [2]
+    assert process.target is workers.run_worker
+    assert process.args[1] is SETUP
+    outcome = Outcome(0, 0, ())
+    process.theirs.send(outcome)
+    assert one.do(TASK) == outcome
+    assert process.theirs.recv() == TASK
 
 
 def test_what_its_target_died_of_is_raised(one: Child) -> None:
     Process.made.theirs.send(ModelError("no model"))
     with pytest.raises(ModelError, match="no model"):
-        one.receive()
+        one.do(TASK)
 
 
-def test_one_that_died_has_nothing_to_say(one: Child) -> None:
+@pytest.mark.parametrize("is_read", [False, True])
+def test_one_that_died_has_nothing_to_say(one: Child, is_read: bool) -> None:
     """No copy of its end is left in this process, so that its end is seen."""
-    Process.made.theirs.close()
+    if is_read:
+        reads = threading.Thread(target=lambda: (Process.made.theirs.recv(),
+                                                 Process.made.theirs.close()))  # fmt: skip
+        reads.start()
+    else:
+        Process.made.theirs.close()
     with pytest.raises(EOFError):
-        one.send("more than the pipe of one that is gone takes")
-    with pytest.raises(EOFError):
-        one.receive()
-
-
-def test_a_pipe_that_broke_is_the_end_of_it_too(
-    one: Child, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As where it was killed while it sent something."""
-
-    def reset() -> None:
-        raise ConnectionResetError
-
-    pipe = one.pipe
-    monkeypatch.setattr(one, "pipe", type("Broken", (), {"recv": staticmethod(reset)}))
-    with pytest.raises(EOFError):
-        one.receive()
-    one.pipe = pipe
+        one.do(TASK)
+    if is_read:
+        reads.join()
 
 
 @pytest.mark.parametrize(
@@ -130,45 +120,5 @@ def test_one_whose_end_is_not_known_has_no_signal(one: Child) -> None:
 
 
 def test_it_ends_at_once_and_is_gone_then(one: Child) -> None:
-    one.end()
-    assert one.pipe.closed
+    one.kill()
     assert Process.made.did == ["start", "kill", "join"]
-
-
-@pytest.fixture
-def ends() -> Any:
-    ours, theirs = multiprocessing.Pipe()
-    yield ours, theirs
-    ours.close()
-    theirs.close()
-
-
-@pytest.mark.usefixtures("signals")
-def test_target_process_ends_and_ctrl_c_is_its_parents(
-    ends: tuple[Any, Any],
-) -> None:
-    ours, theirs = ends
-    ours.send("said")
-    reader.run_target(_echo, theirs, "a", "b")
-    assert ours.recv() == (("a", "b"), "said")
-    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-
-
-@pytest.mark.usefixtures("signals")
-def test_target_ends_quietly_with_its_pipe_and_tells_failures(
-    ends: tuple[Any, Any],
-) -> None:
-    ours, theirs = ends
-
-    def fail(*_: object) -> None:
-        raise ModelError("no model")
-
-    def end(*_: object) -> None:
-        raise EOFError
-
-    reader.run_target(end, theirs)
-    assert not ours.poll()
-    reader.run_target(fail, theirs)
-    assert str(ours.recv()) == "no model"
-    ours.close()
-    reader.run_target(fail, theirs)  # nobody is there to be told

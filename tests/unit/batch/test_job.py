@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -13,30 +14,32 @@ from typing import Any
 
 import pytest
 
-from tests.unit.batch.made_up import Clock, Files
+from tests.unit.batch.made_up import Clock
+from tests.unit.batch.made_up import segment as said
 from whisper_hailo.batch import job as job_module
-from whisper_hailo.batch import ledger as ledger_module
-from whisper_hailo.batch.job import BatchJob, JobSettings, read_status
-from whisper_hailo.batch.ledger import PART_ITEMS
-from whisper_hailo.batch.manifest import Candidate, Failure, Group, Item, Outcome, PieceResult
-from whisper_hailo.batch.results import shift_segments
-from whisper_hailo.batch.store import LEDGER_FILE, Bucket, Folder, Store
+from whisper_hailo.batch.job import PART_ITEMS, BatchJob, JobSettings, join_pieces, read_status
+from whisper_hailo.batch.ledger import LEDGER_FILE
+from whisper_hailo.batch.manifest import Candidate, Item
+from whisper_hailo.batch.tasks import Failure, Group, Outcome, PieceResult
+from whisper_hailo.batch.workers import shift_segment
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import Segment, Settings, Word
+from whisper_hailo.text.outputs import JSON_VERSION
 from whisper_hailo.text.subtitles import Layout
 
 ITEMS = [Item(f"{n:03}.wav", f"/{n:03}.wav", metadata={"n": n}) for n in range(16 * 17 + 3)]
+ARCHIVES = Path(__file__).parents[3] / "docs" / "archives.md"
 SETTINGS = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
 JOB = JobSettings("micro, greedy", SETTINGS, formats=("txt",))
 POISON = 40
+BAD = Failure("AudioError", "bad")
 
 
 def job(
-    place: Path | Store, settings: JobSettings = JOB, items: Iterable[Item] = ITEMS, found: str = ""
+    folder: Path, settings: JobSettings = JOB, items: Iterable[Item] = ITEMS, found: str = ""
 ) -> BatchJob:
     """A job; `found` is the folder that its recordings were found in."""
-    store = Folder(place) if isinstance(place, Path) else place
-    return BatchJob(store, settings, [Candidate(item, found) for item in items])
+    return BatchJob(folder, settings, [Candidate(item, found) for item in items])
 
 
 def segment(text: str) -> Segment:
@@ -47,15 +50,15 @@ def outcomes(group: Group) -> list[Outcome]:
     """Two tasks a group; its second item is in both."""
     half = len(group.items) // 2
     results = [
-        PieceResult(place, 1.125, "en", (segment(item.id),))
+        PieceResult(place, int(place != half), 1.125, "en", (segment(item.id),))
         for place, item in enumerate(group.items)
     ]
     if group.index == POISON // 16:
-        results[POISON % 16] = PieceResult(POISON % 16, 0.0, failure=Failure("AudioError", "bad"))
-    more = PieceResult(half, 2.0, "en", shift_segments((segment("more"),), 1.0))
+        results[POISON % 16] = PieceResult(POISON % 16, 0, 0.0, failure=BAD)
+    more = PieceResult(half, 2, 2.0, "en", (shift_segment(segment("more"), 1.0),))
     return [
-        Outcome(group.index, 0, False, tuple(results[: half + 1]), 1.0, 8.0),
-        Outcome(group.index, 1, True, (more, *results[half + 1 :]), 1.0, 8.0),
+        Outcome(group.index, 0, tuple(results[: half + 1]), 1.0, 8.0),
+        Outcome(group.index, 1, (more, *results[half + 1 :]), 1.0, 8.0),
     ]
 
 
@@ -143,7 +146,7 @@ def test_what_is_done_is_not_asked_for_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"identity": "beam"}, {"results": "parquet"}, {"layout": Layout(max_line_width=42)}],
+    [{"identity": "beam"}, {"layout": Layout(max_line_width=42)}],
     ids=str,
 )
 def test_job_of_other_settings_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
@@ -268,32 +271,33 @@ def test_ids_that_are_no_text_are_kept(tmp_path: Path) -> None:
             assert [item for group in one.groups() for item in group.items] == items
 
 
-class Full(Folder):
-    """A disk that is full now and then."""
+def test_full_disk_loses_nothing(
+    tmp_path: Path, straight: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
 
-    full = False
-
-    def write(self, name: str, data: bytes) -> None:
-        if self.full:
-            raise OutputError("No space left on device")
-        super().write(name, data)
-
-
-def test_full_disk_loses_nothing(tmp_path: Path, straight: dict[str, bytes]) -> None:
-    store = Full(tmp_path)
-    with job(store) as one:
+    with job(tmp_path) as one:
         groups = list(one.groups())
         for outcome in (outcome for group in groups[:15] for outcome in outcomes(group)):
             one.take(outcome)
         one.take(outcomes(groups[15])[0])
-        store.full = True
-        with pytest.raises(OutputError, match="No space left"):
-            one.take(outcomes(groups[15])[1])  # with the last group of a file of results
-        store.full = False
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", full)
+            with pytest.raises(
+                OutputError, match=r"No space left on device\); free some space, or"
+            ):
+                one.take(outcomes(groups[15])[1])  # with the last group of a file of results
     with job(tmp_path) as again:
         assert again.n_done == 256
         finish(again)
     assert content(tmp_path) == straight
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match=r"cannot write .*file/job"):
+        job(tmp_path / "file" / "job").open()
 
 
 def test_full_disk_of_ledger_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +313,7 @@ def test_full_disk_of_ledger_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ledger.execute("PRAGMA max_page_count = 1")
         (group,) = one.groups()
         with pytest.raises(OutputError, match="full"):
-            one.take(Outcome(0, 0, True, tuple(_long(place) for place in range(16))))
+            one.take(Outcome(0, 0, tuple(_long(place) for place in range(16))))
         ledger.execute("PRAGMA max_page_count = 100000")
         finish(one)
         assert one.n_done == one.n_items
@@ -318,14 +322,14 @@ def test_full_disk_of_ledger_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def _long(place: int) -> PieceResult:
     tokens = tuple(Random(place).sample(range(50_000), 5000))
-    return PieceResult(place, 1.0, "en", (Segment(0.0, 1.0, "a", tokens, -0.1, 0.0),))
+    return PieceResult(place, 1, 1.0, "en", (Segment(0.0, 1.0, "a", tokens, -0.1, 0.0),))
 
 
 def test_ledger_that_is_damaged_says_what_to_do(tmp_path: Path) -> None:
     with job(tmp_path):
         pass
     (tmp_path / LEDGER_FILE).write_bytes(b"no tables" * 100)
-    for act in (lambda: job(tmp_path).open(), lambda: read_status(Folder(tmp_path))):
+    for act in (lambda: job(tmp_path).open(), lambda: read_status(tmp_path)):
         with pytest.raises(OutputError, match="damaged"):
             act()
 
@@ -334,8 +338,8 @@ def test_job_of_another_layout_is_refused(tmp_path: Path) -> None:
     with job(tmp_path):
         pass
     with closing(sqlite3.connect(tmp_path / LEDGER_FILE)) as ledger:
-        ledger.execute("PRAGMA user_version = 3")
-    with pytest.raises(OptionError, match="layout 3, expected 2"):
+        ledger.execute("PRAGMA user_version = 2")
+    with pytest.raises(OptionError, match="layout 2, expected 3"):
         job(tmp_path).open()
 
 
@@ -345,24 +349,15 @@ def test_second_outcome_of_a_task_changes_nothing(tmp_path: Path) -> None:
         first, second = outcomes(group)
         for outcome in (first, replace(first, results=()), second, replace(second, results=())):
             one.take(outcome)
-        one.take(Outcome(7, 0, True, ()))  # of no group
         assert (one.record.tasks, one.record.audio_s, one.record.worker_s) == (2, 16.0, 2.0)
         assert one.failures == []
         assert one.n_done == 16
 
 
-def test_task_without_results_fails_its_items(tmp_path: Path) -> None:
-    with job(tmp_path, items=ITEMS[:1]) as one:
-        one.take(Outcome(0, 0, True, ()))
-        (line,) = one.failures
-    assert json.loads(line)["error"]["kind"] == "Internal"
-    assert (tmp_path / "failures.jsonl").read_text() == line
-
-
 def test_job_that_was_not_opened_writes_nothing(tmp_path: Path) -> None:
     job(tmp_path / "job").close()
     with pytest.raises(ValueError, match="bad manifest"):
-        BatchJob(Folder(tmp_path / "job"), JOB, _bad()).open()
+        BatchJob(tmp_path / "job", JOB, _bad()).open()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -375,7 +370,7 @@ def test_time_left_follows_what_this_run_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr(ledger_module, "monotonic", clock)
+    monkeypatch.setattr(job_module, "monotonic", clock)
     for n_left, seconds in ((17, 8.0), (1, 4.0)):
         with job(tmp_path, items=ITEMS[:33]) as one:
             group, *_ = one.groups()
@@ -395,74 +390,128 @@ def test_status_is_read_while_others_work(tmp_path: Path) -> None:
             for outcome in outcomes(group):
                 one.take(outcome)
         one.take(outcomes(groups[16])[0])
-        status = read_status(Folder(tmp_path))
+        status = read_status(tmp_path)
         assert (status.items, status.done, status.failed) == (275, 16 * 16 - 1 + 8, 1)
         assert status.remaining == 275 - 16 * 16 - 8
         assert status.failures == {"AudioError": 1}
         assert status.audio_s == 33 * 8.0
-    later_on = read_status(Folder(tmp_path))
+    later_on = read_status(tmp_path)
     assert later_on.speed > 0
     assert later_on.left_s is not None
     with pytest.raises(OptionError, match="holds no job"):
-        read_status(Folder(tmp_path / "elsewhere"))
+        read_status(tmp_path / "elsewhere")
 
 
-BAD = Failure("AudioError", "bad")
-
-
-def piece(place: int | tuple[int, Failure]) -> PieceResult:
-    if isinstance(place, int):
-        return PieceResult(place, 1.0)
-    return PieceResult(place[0], 0.0, failure=place[1])
+def piece(place: int, n_pieces: int = 1, failure: Failure | None = None) -> PieceResult:
+    return PieceResult(place, n_pieces, 1.0, failure=failure)
 
 
 @pytest.mark.parametrize(
     ("tasks", "done", "failed"),
     [
-        pytest.param({0: [0]}, 0, 0, id="may go on"),
-        pytest.param({0: [0, 1]}, 1, 0, id="one is behind it"),
-        pytest.param({0: [0], 1: [0, 1]}, 1, 0, id="over two tasks"),
-        pytest.param({1: [0, 1], 0: [0]}, 1, 0, id="the first comes last"),
-        pytest.param({1: [1, 2]}, 0, 0, id="the first is missing"),
-        pytest.param({0: [0, 1], 2: [5, 6]}, 1, 0, id="one between is missing"),
-        pytest.param({0: [0, 1], 3: [4, 5, 6, 7]}, 1, 0, id="not whole"),
-        pytest.param({0: [0, 1, 2, 3], 3: [4, 5, 6, 7], 1: [4], 2: [4]}, 8, 0, id="whole"),
-        pytest.param({0: [(0, BAD), 1]}, 0, 1, id="failed"),
-        pytest.param({0: [0, (0, BAD), 1], 1: [(1, BAD), 2]}, 0, 2, id="in bits"),
+        pytest.param({0: [piece(0, 0)]}, 0, 0, id="goes on"),
+        pytest.param({0: [piece(0), piece(1, 0)]}, 1, 0, id="one of two"),
+        pytest.param({0: [piece(0, 0)], 1: [piece(0, 2), piece(1)]}, 2, 0, id="over two tasks"),
+        pytest.param({1: [piece(0, 2), piece(1)], 0: [piece(0, 0)]}, 2, 0, id="last comes first"),
+        pytest.param({1: [piece(1, 2), piece(2)]}, 1, 0, id="the first is missing"),
+        pytest.param({0: [piece(0, 0)], 2: [piece(0, 3)]}, 0, 0, id="one between is missing"),
+        pytest.param({0: [piece(0, 0), piece(0, 2)]}, 1, 0, id="both in one task"),
+        pytest.param({0: [piece(0, 1, BAD), piece(1)]}, 1, 1, id="failed"),
+        pytest.param(
+            {0: [piece(0, 0, BAD)], 1: [piece(0, 2), piece(1, 1, BAD)]}, 0, 2, id="in bits"
+        ),
     ],
 )
-def test_item_is_done_when_the_next_one_has_begun(
-    tmp_path: Path, tasks: dict[int, list[Any]], done: int, failed: int
+def test_item_is_done_when_all_of_its_pieces_are(
+    tmp_path: Path, tasks: dict[int, list[PieceResult]], done: int, failed: int
 ) -> None:
     with job(tmp_path, items=ITEMS[:8]) as one:
-        for index, places in tasks.items():
-            one.take(Outcome(0, index, index == 3, tuple(map(piece, places)), 1.0, 8.0))
-        status = read_status(Folder(tmp_path))
+        for index, pieces in tasks.items():
+            one.take(Outcome(0, index, tuple(pieces), 1.0, 8.0))
+        status = read_status(tmp_path)
         assert (status.done, status.failed) == (done, failed)
         assert one.n_done == done + failed
 
 
-def test_bucket_gets_the_ledger_now_and_then(
-    files: Files, straight: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock()
-    monkeypatch.setattr(job_module, "monotonic", clock)
-    key = f"bucket/job/{LEDGER_FILE}"
-    one = job(Bucket("made://bucket/job")).open()
-    groups = list(one.groups())
-    for outcome in (outcome for group in groups[:9] for outcome in outcomes(group)):
-        one.take(outcome)
-    assert key not in files.content
-    clock.now_s += 5.0
-    one.take(outcomes(groups[9])[0])
-    assert key in files.content
-    one.take(outcomes(groups[9])[1])
-    files.content, before = dict(files.content), files.content
-    one.close()
-    files.content = before  # as if the machine had died
-    with job(Bucket("made://bucket/job")) as again:
-        assert again.n_done == 9 * 16 + 8
-        finish(again)
-    assert read_status(Bucket("made://bucket/job")).remaining == 0
-    names = {name.removeprefix("bucket/job/"): data for name, data in files.content.items()}
-    assert {name: data for name, data in names.items() if name != LEDGER_FILE} == straight
+def heard(end_s: float, language: str, *segments: Segment) -> PieceResult:
+    return PieceResult(0, 0, end_s, language, segments)
+
+
+def test_a_recording_s_pieces_follow_one_another() -> None:
+    later = shift_segment(said("two"), 300.0)
+    result = join_pieces([heard(300.0, "en", said("one")), heard(450.5, "en", later)])
+    assert [(s.text, s.start_s) for s in result.segments] == [("one", 0.0), ("two", 300.0)]
+    assert (result.end_s, result.language, result.failure) == (450.5, "en", None)
+
+
+def test_the_language_is_that_of_most_of_the_text() -> None:
+    short, more = heard(1.0, "de", said("kurz")), heard(2.0, "en", said("not so"), said(" short"))
+    result = join_pieces([short, more, short])
+    assert result.language == "en"  # 12 letters, and 4 and 4 of the other
+    assert [one.text for one in result.segments] == ["kurz", "not so", " short", "kurz"]
+
+
+def test_a_recording_of_which_any_piece_failed_has_failed() -> None:
+    """What was heard of it would be taken for all of it."""
+    fine, failed = heard(300.0, "en", said("one")), piece(0, 0, BAD)
+    for pieces in ((fine, failed), (fine, failed, fine), (failed, fine), (fine, fine, failed)):
+        result = join_pieces(pieces)
+        assert (result.segments, result.failure) == ((), BAD)
+
+
+def written(
+    folder: Path, item: Item, result: PieceResult, settings: JobSettings = JOB
+) -> dict[str, Any]:
+    """The record of a job's only item."""
+    with job(folder, settings, [item]) as one:
+        one.take(Outcome(0, 0, (result,), 1.0, 8.0))
+    (line,) = (folder / "transcripts" / "part-00000.jsonl").read_text().splitlines(keepends=True)
+    assert line.endswith("}\n")
+    record: dict[str, Any] = json.loads(line)
+    return record
+
+
+def test_a_record_has_the_fields_that_the_page_on_archives_names(tmp_path: Path) -> None:
+    item = Item("a", "/a.wav", None, {"show": "news"})
+    result = PieceResult(0, 1, 1.0, "en", (said("word"),))
+    record = written(tmp_path / "a", item, result, replace(JOB, task="translate"))
+    assert list(record) == [
+        *("version", "id", "audio", "task", "language", "duration", "text", "segments", "metadata")
+    ]
+    assert (record["version"], record["id"], record["audio"]) == (JSON_VERSION, "a", "/a.wav")
+    assert (record["text"], record["duration"], record["metadata"]) == ("word", 1.0, item.metadata)
+    assert record["task"] == "translate"
+    failed = written(tmp_path / "b", item, piece(0, 1, BAD))
+    assert failed == {
+        "version": JSON_VERSION, "id": "a", "audio": "/a.wav", "metadata": {"show": "news"},
+        "error": {"kind": "AudioError", "message": "bad"},
+    }  # fmt: skip
+    page = ARCHIVES.read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \| ", page, re.M)) >= record.keys() | failed.keys()
+
+
+@pytest.mark.parametrize("language", ["de", None])
+def test_a_failure_is_a_line_of_a_manifest(tmp_path: Path, language: str | None) -> None:
+    item = Item("ä", "/ä.wav", language, {"n": 1})
+    written(tmp_path, item, piece(0, 1, BAD))
+    (line,) = (tmp_path / "failures.jsonl").read_text().splitlines()
+    assert "ä" in line
+    expected = {
+        "id": "ä", "audio": "/ä.wav", "metadata": {"n": 1},
+        "error": {"kind": "AudioError", "message": "bad"},
+    }  # fmt: skip
+    assert json.loads(line) == (expected | {"language": language} if language else expected)
+
+
+def test_item_has_file_of_each_format_but_none_where_it_failed(tmp_path: Path) -> None:
+    layout = Layout(highlight_words=True)
+    settings = replace(JOB, formats=("txt", "srt", "json"), layout=layout)
+    result = PieceResult(0, 1, 1.0, "en", (said("two words"),))
+    record = written(tmp_path / "a", Item("b/\udcff", "/a.wav"), result, settings)
+    assert record["id"] == "b/\udcff"  # a name that is no text
+    assert (tmp_path / "a" / "txt" / "b" / "\udcff.txt").read_bytes() == b"two words\n"
+    assert "<u>two words</u>" in (tmp_path / "a" / "srt" / "b" / "\udcff.srt").read_text()
+    text = (tmp_path / "a" / "json" / "b" / "\udcff.json").read_text()
+    assert json.loads(text)["audio"] == "b/\udcff"
+    written(tmp_path / "b", Item("a", "/a.wav"), piece(0, 1, BAD), settings)
+    assert {path.name for path in (tmp_path / "b").iterdir() if path.is_dir()} == {"transcripts"}

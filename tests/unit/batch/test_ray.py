@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.unit.batch.made_up_ray import Cluster, Node, Pool, RayError, stand_in
-from tests.unit.batch.workers import SETUP, Reader, Worker, a_task, done, places, read, workers
-from whisper_hailo.batch import cluster
+from tests.unit.batch.workers import SETUP, Worker, a_task, done, places, read, workers
 from whisper_hailo.batch.cluster import run_on_ray
-from whisper_hailo.batch.manifest import Group, Outcome
+from whisper_hailo.batch.tasks import Group, Outcome
 from whisper_hailo.core.errors import DeviceError
 
 __all__ = ["read", "workers"]
@@ -24,16 +22,13 @@ QUIET = "RAY_DATA_LOG_LEVEL"
 
 
 @pytest.fixture
-def ray(monkeypatch: pytest.MonkeyPatch, workers: list[Worker], read: Any) -> Iterator[Cluster]:
+def ray(monkeypatch: pytest.MonkeyPatch, workers: list[Worker], read: Any) -> Cluster:
     """Nothing of it is set in the environment, now and afterwards."""
     del workers, read
     for name in (QUIET, *LOCAL):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    monkeypatch.setattr(cluster, "GroupReader", Reader)
-    cluster.get_reader.cache_clear()
-    yield stand_in(monkeypatch)
-    cluster.get_reader.cache_clear()
+    return stand_in(monkeypatch)
 
 
 @pytest.fixture
@@ -50,14 +45,14 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def one_task(read: Any) -> list[Group]:
-    groups: list[Group] = read([a_task(0, last=True)])
+    groups: list[Group] = read([a_task(0)])
     return groups
 
 
 def test_every_task_of_every_group_is_done_by_one_of_the_actors(
     ray: Cluster, workers: list[Worker], read: Any
 ) -> None:
-    tasks = [[a_task(0), a_task(1, 2)], [], [a_task(0, group=2), a_task(1, group=2, last=True)]]
+    tasks = [[a_task(0), a_task(1, 2)], [], [a_task(0, group=2), a_task(1, group=2)]]
     outcomes = list(run_on_ray(SETUP, read(*tasks), None, 2))
     assert places(outcomes) == [(0, 0), (0, 1), (2, 0), (2, 1)]
     assert outcomes == [done(task) for group in tasks for task in group]
@@ -183,7 +178,7 @@ def test_broken_cluster_says_why_and_keeps_results(ray: Cluster, read: Any) -> N
         assert str(told.value) == (
             f"the cluster broke ({said}); run the same command again: it goes on"
         )
-    assert outcomes == [done(a_task(0, last=True))] * 3
+    assert outcomes == [done(a_task(0))] * 3
     assert ray.n_shut == 3
 
 

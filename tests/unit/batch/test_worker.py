@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -10,8 +12,8 @@ import pytest
 
 from tests.unit.batch.made_up import Clock, segment
 from whisper_hailo.batch import workers
-from whisper_hailo.batch.manifest import Failure, Outcome, Piece, PieceResult, Task
-from whisper_hailo.batch.workers import BatchWorker, Setup, run_worker
+from whisper_hailo.batch.tasks import Failure, Outcome, Piece, PieceResult, Task
+from whisper_hailo.batch.workers import BatchTranscriber, Setup, run_worker, shift_segment
 from whisper_hailo.core.errors import AudioError, DeviceError, ModelError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Settings, Timings, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
@@ -72,27 +74,27 @@ def model(monkeypatch: pytest.MonkeyPatch) -> type[Transcriber]:
 def piece(
     loud: float, item: int = 0, start_s: float = 0.0, language: str | None = None, n: int = 8000
 ) -> Piece:
-    return Piece(item, start_s, np.full(n, loud, np.float32), language)
+    return Piece(item, start_s, 1, np.full(n, loud, np.float32), language)
 
 
 def done(*pieces: Piece) -> Outcome:
-    with BatchWorker(SETUP) as one:
-        return one.do(Task(4, 2, pieces, is_last=True))
+    with BatchTranscriber(SETUP) as one:
+        return one.do(Task(4, 2, pieces))
 
 
 def test_a_model_is_loaded_once_and_given_back(model: type[Transcriber]) -> None:
-    with BatchWorker(SETUP) as one:
+    with BatchTranscriber(SETUP) as one:
         assert model.made.arguments == {"model": "micro", "threads": 1}
         assert model.made.did == ["open"]
         plain = Setup({}, DecodingOptions())  # windows one by one, taken apart as usual
         assert plain == Setup({}, DecodingOptions(), LongOptions(), 1)
-        one.do(Task(0, 0, (), is_last=True))
+        one.do(Task(0, 0, ()))
     assert model.made.did == ["open", "close"]
 
 
 def test_pieces_are_done_together_and_stay_in_order(model: type[Transcriber]) -> None:
     outcome = done(piece(0.1), piece(0.2, 1), piece(0.3, 2, n=4000))
-    assert (outcome.group, outcome.index, outcome.is_last) == (4, 2, True)
+    assert (outcome.group, outcome.index) == (4, 2)
     assert [(one.item, one.segments[0].text) for one in outcome.results] == [
         (0, "10"), (1, "20"), (2, "30"),
     ]  # fmt: skip
@@ -124,16 +126,16 @@ def test_each_language_has_its_own_call(model: type[Transcriber]) -> None:
 
 
 def test_what_could_not_be_read_fails_alone(model: type[Transcriber]) -> None:
-    outcome = done(piece(0.1), Piece(1, 12.5, failure=BAD), piece(0.3, 2))
+    outcome = done(piece(0.1), Piece(1, 12.5, 3, failure=BAD), piece(0.3, 2))
     first, second, third = outcome.results
     assert (first.segments[0].text, third.segments[0].text) == ("10", "30")
-    assert second == PieceResult(1, 12.5, failure=BAD)
+    assert second == PieceResult(1, 3, 12.5, failure=BAD)
     assert outcome.audio_s == 1.0
     assert [n for *_, n in model.made.calls] == [2]
 
 
 def test_of_nothing_but_failures_the_model_hears_nothing(model: type[Transcriber]) -> None:
-    outcome = done(Piece(1, 0.0, failure=BAD))
+    outcome = done(Piece(1, 0.0, 1, failure=BAD))
     assert [one.failure for one in outcome.results] == [BAD]
     assert model.made.calls == []
 
@@ -148,21 +150,21 @@ def test_of_nothing_but_failures_the_model_hears_nothing(model: type[Transcriber
 def test_one_that_cannot_be_transcribed_fails_alone(
     model: type[Transcriber], error: Exception, failure: Failure
 ) -> None:
-    with BatchWorker(SETUP) as one:
+    with BatchTranscriber(SETUP) as one:
         model.made.error = error
-        outcome = one.do(Task(0, 0, (piece(0.1), piece(-1.0, 1, 7.0), piece(0.3, 2)), True))
+        outcome = one.do(Task(0, 0, (piece(0.1), piece(-1.0, 1, 7.0), piece(0.3, 2))))
     assert [one.failure for one in outcome.results] == [None, failure, None]
-    assert outcome.results[1] == PieceResult(1, 7.0, failure=failure)
+    assert outcome.results[1] == PieceResult(1, 1, 7.0, failure=failure)
 
 
 @pytest.mark.parametrize("error", [DeviceError("gone"), ModelError("bad"), OptionError("no")])
 def test_what_is_no_recording_s_fault_is_not_noted_as_one(
     model: type[Transcriber], error: Exception
 ) -> None:
-    with BatchWorker(SETUP) as one:
+    with BatchTranscriber(SETUP) as one:
         model.made.error = error
         with pytest.raises(type(error)):
-            one.do(Task(0, 0, (piece(0.1), piece(-1.0, 1)), is_last=True))
+            one.do(Task(0, 0, (piece(0.1), piece(-1.0, 1))))
 
 
 @pytest.mark.usefixtures("model")
@@ -178,28 +180,75 @@ def test_seconds_of_work_and_of_audio_are_told_to_millisecond(
         return transcribe(*given, **named)
 
     monkeypatch.setattr(Transcriber, "transcribe_many", slowly)
-    with BatchWorker(SETUP) as one:
-        outcome = one.do(Task(0, 0, (piece(0.1, n=1001), piece(0.2, n=1)), is_last=True))
+    with BatchTranscriber(SETUP) as one:
+        outcome = one.do(Task(0, 0, (piece(0.1, n=1001), piece(0.2, n=1))))
     assert outcome.took_s == 1.234
     assert outcome.audio_s == 0.063  # 1002 / 16000 = 0.062625
 
 
-def test_the_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -> None:
-    tasks = [Task(0, n, (piece(0.1 * n),), is_last=False) for n in (3, 2, 1)]
-    sent: list[Outcome] = []
+def sent_by(model: type[Transcriber], *tasks: Task, error: Exception | None = None) -> list[Any]:
+    """What a process says to tasks, until its pipe ends or nobody listens."""
+    left, sent = list(tasks), []
 
     class Pipe:
-        send = staticmethod(sent.append)
-
         @staticmethod
         def recv() -> Task:
-            if not tasks:
+            if not left:
                 raise EOFError
-            return tasks.pop()
+            model.made.error = error or model.made.error
+            return left.pop(0)
 
-    with pytest.raises(EOFError):
-        run_worker(Pipe(), SETUP)  # type: ignore[arg-type]
+        @staticmethod
+        def send(message: object) -> None:
+            sent.append(message)
+            if isinstance(message, ModelError):
+                raise BrokenPipeError
+
+    run_worker(Pipe(), SETUP)  # type: ignore[arg-type]
+    return sent
+
+
+@pytest.mark.usefixtures("signals")
+def test_the_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -> None:
+    sent = sent_by(model, *(Task(0, n, (piece(0.1 * n),)) for n in (1, 2, 3)))
     assert [(one.index, one.results[0].segments[0].text) for one in sent] == [
         (1, "10"), (2, "20"), (3, "30"),
     ]  # fmt: skip
     assert model.made.did == ["open", "close"]
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # Ctrl-C is its parent's affair
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize("error", [DeviceError("gone"), ModelError("bad")])
+def test_the_process_tells_what_it_ends_of(model: type[Transcriber], error: Exception) -> None:
+    """Also where nobody is there to be told."""
+    tasks = (Task(0, 0, (piece(-1.0),)), Task(0, 1, ()))
+    assert sent_by(model, *tasks, error=error) == [error]
+    assert model.made.did == ["open", "close"]
+
+
+def test_times_of_a_piece_become_those_of_the_recording() -> None:
+    one = shift_segment(segment("word", 2.0), 300.25)
+    assert (one.start_s, one.end_s, one.window_start_s) == (302.25, 303.25, 302.25)
+    (word,) = one.words
+    assert (word.start_s, word.end_s, word.text) == (302.5, 302.75, "word")
+    assert replace(one, start_s=2.0, end_s=3.0, window_start_s=2.0, words=()) == replace(
+        segment("word", 2.0), words=()
+    )
+
+
+def test_times_are_told_to_the_millisecond() -> None:
+    """299.98 and a fifth are 300.18, and not 300.18000000000001 as the sum of floats is."""
+    one = segment("word")
+    word = replace(one.words[0], start_s=0.2, end_s=0.2)
+    one = replace(one, start_s=0.2, end_s=0.2, window_start_s=0.2, words=(word,))
+    for start_s, expected in ((299.98, 300.18), (299.98025, 300.18), (300.0234, 300.223)):
+        moved = shift_segment(one, start_s)
+        times = (moved.start_s, moved.end_s, moved.window_start_s)
+        assert times == (expected, expected, expected)
+        assert (moved.words[0].start_s, moved.words[0].end_s) == (expected, expected)
+
+
+def test_a_piece_that_is_a_whole_recording_keeps_its_times() -> None:
+    one = replace(segment("word"), start_s=0.12345)
+    assert shift_segment(one, 0.0) == one

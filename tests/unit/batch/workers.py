@@ -2,85 +2,84 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
 import pytest
 
+from whisper_hailo.batch import cluster
 from whisper_hailo.batch import workers as engine
-from whisper_hailo.batch.manifest import Group, Outcome, Piece, PieceResult, Task
+from whisper_hailo.batch.tasks import Group, Outcome, Piece, PieceResult, Task
 from whisper_hailo.batch.workers import Setup
-from whisper_hailo.core.protocols import Closing
 from whisper_hailo.decoding.options import DecodingOptions
 
 SETUP: Final = Setup({"model": "micro"}, DecodingOptions())
 
 
 Deed: TypeAlias = Callable[[Task], object]
-
-
-"""What a worker sends of a task; `None` is that it dies."""
+"""What a worker says to a task; `None` is that it dies."""
 
 
 class Worker:
-    """In the place of a process: answers each task at once, as it is told to."""
+    """In the place of a process: answers each task as it is told to.
+
+    Attributes:
+        held: all tasks that any was given.
+        may_answer: answers wait for it.
+    """
 
     deed: Deed
     made: Final[list[Worker]] = []
     held: Final[list[Task]] = []
-    waits = False
-    """Whether answers wait for `release`."""
+    may_answer = threading.Event()
 
-    def __init__(self, target: object, setup: object) -> None:
-        assert (target, setup) == (engine.run_worker, SETUP)
+    def __init__(self, setup: object) -> None:
+        assert setup == SETUP
         Worker.made.append(self)
-        self.pipe, self._theirs = multiprocessing.Pipe()
         self.tasks: list[Task] = []
         self.is_over = False
         self.died_of = "SIGKILL"
 
-    def send(self, task: Task) -> None:
+    def do(self, task: Task) -> object:
         self.tasks.append(task)
         Worker.held.append(task)
-        if not Worker.waits:
-            self.release()
-
-    def release(self) -> None:
-        answer = type(self).deed(self.tasks[-1])
+        while not (Worker.may_answer.wait(0.01) or self.is_over):
+            pass
+        answer = None if self.is_over else type(self).deed(task)
         if answer is None:
-            self._theirs.close()
-        else:
-            self._theirs.send(answer)
-
-    def receive(self) -> object:
-        answer = self.pipe.recv()
+            raise EOFError
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def end(self) -> None:
+    def kill(self) -> None:
         self.is_over = True
-        self.pipe.close()
-        self._theirs.close()
 
 
 def done(task: Task) -> Outcome:
-    results = tuple(PieceResult(piece.item, piece.start_s + 1.0, "en") for piece in task.pieces)
-    return Outcome(task.group, task.index, task.is_last, results, 0.5, 2.0)
+    results = tuple(
+        PieceResult(piece.item, piece.n_pieces, piece.start_s + 1.0, "en") for piece in task.pieces
+    )
+    return Outcome(task.group, task.index, results, 0.5, 2.0)
 
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Worker]]:
     monkeypatch.setattr(Worker, "made", [])
     monkeypatch.setattr(Worker, "held", [])
-    monkeypatch.setattr(Worker, "waits", False)
+    monkeypatch.setattr(Worker, "may_answer", threading.Event())
     monkeypatch.setattr(Worker, "deed", staticmethod(done), raising=False)
     monkeypatch.setattr(engine, "Child", Worker)
+    Worker.may_answer.set()
+    before = set(threading.enumerate())
     yield Worker.made
     for worker in Worker.made:
-        worker.end()
+        worker.kill()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def dies_of(items: Iterable[int], times: int = 99) -> Deed:
@@ -101,38 +100,17 @@ def use(deed: Deed) -> None:
     Worker.deed = staticmethod(deed)  # type: ignore[assignment]
 
 
-def a_task(index: int, n_pieces: int = 1, *, group: int = 0, last: bool = False) -> Task:
+def a_task(index: int, n_pieces: int = 1, *, group: int = 0) -> Task:
     """Its pieces are of items `10 * index` and so on."""
-    pieces = tuple(Piece(10 * index + n, float(n)) for n in range(n_pieces))
-    return Task(group, index, pieces, last)
-
-
-class Reader(Closing):
-    """In the place of the one that reads: hands out what the groups' numbers say."""
-
-    tasks_of: Callable[[Group], Iterable[Task]]
-    closed = 0
-
-    def open(self) -> Reader:
-        return self
-
-    def tasks(self, group: Group) -> Iterator[Task]:
-        yield from type(self).tasks_of(group)
-
-    def close(self) -> None:
-        Reader.closed += 1
+    return Task(group, index, tuple(Piece(10 * index + n, float(n), 1) for n in range(n_pieces)))
 
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Group]]:
-    monkeypatch.setattr(engine, "GroupReader", Reader)
-    monkeypatch.setattr(Reader, "closed", 0)
-
-    def groups(*tasks: list[Task]) -> list[Group]:
+    def groups(*tasks: Iterable[Task]) -> list[Group]:
         """Groups of these tasks."""
-        monkeypatch.setattr(
-            Reader, "tasks_of", staticmethod(lambda group: tasks[group.index]), raising=False
-        )
+        for module in (engine, cluster):
+            monkeypatch.setattr(module, "read_tasks", lambda group: iter(tasks[group.index]))
         return [Group(n, ()) for n in range(len(tasks))]
 
     return groups

@@ -28,13 +28,11 @@ from whisper_hailo.transcription.pipeline import USUAL_BATCH, USUAL_OPTIONS, che
 
 if TYPE_CHECKING:
     from whisper_hailo.batch.job import BatchJob
-    from whisper_hailo.batch.manifest import Outcome
-    from whisper_hailo.batch.store import Store
+    from whisper_hailo.batch.tasks import Outcome
     from whisper_hailo.batch.workers import Setup
     from whisper_hailo.transcription.transcriber import Transcriber
 
 ENGINES: Final = ("local", "ray")
-RESULTS: Final = ("jsonl", "parquet")
 STATUS: Final = "status"
 MOST_WORKERS: Final = 4096
 
@@ -46,14 +44,13 @@ class JobOptions:
     """Where the results go, and which workers run."""
 
     output_dir: str | None = flag(
-        None, "Folder or address of the job.", name="--output-dir", short="-o",
+        None, "Folder of the job.", name="--output-dir", short="-o",
         also=("--output",), metavar="DIR",
     )  # fmt: skip
     fmt: tuple[str, ...] = flag(
         (), f"Files beside the JSON: {', '.join(FORMATS)}, {ALL_FORMATS}.", name="--format",
         short="-f", metavar="LIST",
     )  # fmt: skip
-    results: str = flag("jsonl", "Files of all results", choices=RESULTS)
     workers: int | None = flag(
         None, "Processes with a model each.", _WORK, shown="cores; 1 with a chip"
     )
@@ -83,16 +80,12 @@ def batch(
     job: JobOptions,
 ) -> int:
     """Transcribe an archive, each recording once; resume interrupted jobs; `batch status DIR`."""
-    from whisper_hailo.batch.store import open_store
-
     if words[0] == STATUS and len(words) == 2:
-        return _tell_status(open_store(expand_user(words[1])), as_json=job.as_json)
+        return _tell_status(Path(expand_user(words[1])), as_json=job.as_json)
     if job.output_dir is None:
         raise OptionError("--output-dir is missing: the folder of the job")
     if job.engine == "ray":
         require_extra("cluster", "--engine ray", "ray")
-    if job.results == "parquet":
-        require_extra("parquet", "--results parquet", "pyarrow")
     files = OutputOptions(fmt=job.fmt, output_dir=Path(job.output_dir), layout=job.layout)
     options_on = cache(partial(decoding_options, decoding, fallback, files))
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
@@ -120,20 +113,18 @@ def _run(
 ) -> int:
     from whisper_hailo.batch.job import BatchJob, JobSettings
     from whisper_hailo.batch.manifest import read_sources
-    from whisper_hailo.batch.store import open_store
     from whisper_hailo.batch.workers import Setup
 
-    store = open_store(expand_user(wanted.output_dir or ""))
+    folder = Path(expand_user(wanted.output_dir or ""))
     settings = JobSettings(
         transcriber.identity(options, long, wanted.batch_size),
         transcriber.settings(options, long, wanted.batch_size),
         options.task,
         files.formats if wanted.fmt else (),
-        wanted.results,
         wanted.layout,
     )
     setup = Setup(model.arguments(), options, long, wanted.batch_size)
-    with BatchJob(store, settings, read_sources(sources)) as job:
+    with BatchJob(folder, settings, read_sources(sources)) as job:
         progress = _Progress(job)
         for outcome in _outcomes(job, setup, wanted, _n_workers(transcriber, wanted)):
             job.take(outcome)
@@ -141,13 +132,13 @@ def _run(
         progress.close()
         failures = len(job.failures)
     if wanted.as_json:
-        return _tell_status(store, as_json=True)
+        return _tell_status(folder, as_json=True)
     record = job.record
     done = f"{clock(record.audio_s)} of audio in {clock(record.seconds)}"
     note(
-        f"{_items(job.n_items)} in {display_path(store.name)}, {failures} failed; "
+        f"{_items(job.n_items)} in {display_path(folder)}, {failures} failed; "
         + (done if record.audio_s or failures else "nothing was left to do")
-        + f", see {display_path(store.name)}/failures.jsonl" * bool(failures)
+        + f", see {display_path(folder)}/failures.jsonl" * bool(failures)
     )
     return ExitCode.AUDIO if failures else ExitCode.OK
 
@@ -161,9 +152,9 @@ def _outcomes(job: BatchJob, setup: Setup, wanted: JobOptions, n_workers: int) -
         from whisper_hailo.batch.cluster import run_on_ray
 
         return run_on_ray(setup, job.groups(), wanted.address, wanted.workers)
-    from whisper_hailo.batch.workers import LocalEngine
+    from whisper_hailo.batch.workers import run_locally
 
-    return LocalEngine(setup, n_workers).run(job.groups())
+    return run_locally(setup, job.groups(), n_workers)
 
 
 def _n_workers(transcriber: Transcriber, wanted: JobOptions) -> int:
@@ -192,10 +183,10 @@ class _Progress:
         self._line.close()
 
 
-def _tell_status(store: Store, *, as_json: bool) -> int:
+def _tell_status(folder: Path, *, as_json: bool) -> int:
     from whisper_hailo.batch.job import read_status
 
-    status = read_status(store)
+    status = read_status(folder)
     if as_json:
         emit_json(asdict(status) | {"remaining": status.remaining})
         return ExitCode.OK

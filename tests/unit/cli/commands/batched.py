@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.batch.made_up import segment
 from tests.unit.cli.commands.test_transcribe_options import Listener
-from whisper_hailo.batch.manifest import Failure, Group, Outcome, PieceResult
+from whisper_hailo.batch.tasks import Failure, Group, Outcome, PieceResult
 from whisper_hailo.batch.workers import Setup
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import batch as module
@@ -72,12 +72,11 @@ class Works:
                 self.items.append(Path(item.audio).name)
                 kind = self.failing.get(Path(item.audio).name)
                 if kind is None:
-                    result = PieceResult(at, 30.0, "en", (segment(f"said {at}"),))
+                    result = PieceResult(at, 1, 30.0, "en", (segment(f"said {at}"),))
                 else:
-                    result = PieceResult(at, 0.0, failure=Failure(kind, "bad"))
-                is_last = at == len(group.items) - 1
+                    result = PieceResult(at, 1, 0.0, failure=Failure(kind, "bad"))
                 seconds = 30.0 * (kind is None)
-                yield Outcome(group.index, at, is_last, (result,), 1.0, seconds)
+                yield Outcome(group.index, at, (result,), 1.0, seconds)
                 self.between()
 
 
@@ -89,16 +88,16 @@ def works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Works:
         found.models.append(self)
         return found.model
 
-    def local(setup: Setup, n_workers: int) -> Any:
+    def local(setup: Setup, groups: Iterable[Group], n_workers: int) -> Iterator[Outcome]:
         found.asked.append((setup, n_workers))
-        return SimpleNamespace(run=found.outcomes)
+        return found.outcomes(groups)
 
     def ray(setup: Setup, groups: Iterable[Group], *given: Any) -> Iterator[Outcome]:
         found.rayed.append((setup, *given))
         return found.outcomes(groups)
 
     monkeypatch.setattr(ModelOptions, "transcriber", transcriber)
-    monkeypatch.setattr("whisper_hailo.batch.workers.LocalEngine", local)
+    monkeypatch.setattr("whisper_hailo.batch.workers.run_locally", local)
     monkeypatch.setattr("whisper_hailo.batch.cluster.run_on_ray", ray)
     monkeypatch.setattr(module, "require_extra", lambda *_: None)
     monkeypatch.setattr(module, "available_cores", lambda: 5)

@@ -136,7 +136,6 @@ def test_a_cluster(works: Works, words: str, given: tuple[object, ...]) -> None:
         ("batch talks -o job --workers 4097", "--workers is 4097, expected 1 to 4096"),
         ("batch talks -o job --batch-size 0", "--batch-size is 0"),
         ("batch talks -o job --engine dask", "--engine is 'dask', expected one of: local, ray"),
-        ("batch talks -o job --results csv", "--results is 'csv', expected one of: jsonl, parquet"),
         ("batch talks -o job --address a:1", "--address needs --engine ray"),
         ("batch talks -o job --format doc", "--format is 'doc'"),
         ("batch talks -o job --model tiny.en -l de", "tiny.en knows English only"),
@@ -163,9 +162,8 @@ def test_what_the_model_refuses_begins_no_job(
 
 @pytest.mark.parametrize(
     ("words", "needed"),
-    [("", []), ("--engine ray", [("cluster", "--engine ray", "ray")]),
-     ("--results parquet", [("parquet", "--results parquet", "pyarrow")])],
-)  # fmt: skip
+    [("", []), ("--engine ray", [("cluster", "--engine ray", "ray")])],
+)
 def test_what_an_option_needs_is_asked_for_first(
     works: Works, monkeypatch: pytest.MonkeyPatch, words: str, needed: list[tuple[str, ...]]
 ) -> None:
@@ -194,7 +192,7 @@ def test_how_far_a_job_is(
     works: Works, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Before it is done, too, while it is interrupted."""
-    from whisper_hailo.batch.ledger import Status
+    from whisper_hailo.batch.job import Status
 
     del works
     left = Status(10, 6, 1, 3725.0, 12.34, 75.0, {"AudioError": 1, "Crash": 2})
@@ -224,7 +222,7 @@ def test_where_there_is_no_job(works: Works, capsys: pytest.CaptureFixture[str])
 def test_a_line_says_now_and_then_how_far_it_is(
     works: Works, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A recording takes 10 s, and is done when the next one has begun."""
+    """A recording takes 10 s."""
     for at in range(17):
         Path("talks", f"m{at}.wav").write_text("some sound")
     now = [1000.0]
@@ -234,14 +232,14 @@ def test_a_line_says_now_and_then_how_far_it_is(
 
     works.between = advance
     monkeypatch.setattr(module, "monotonic", lambda: now[0])
-    monkeypatch.setattr("whisper_hailo.batch.ledger.monotonic", lambda: now[0])
+    monkeypatch.setattr("whisper_hailo.batch.job.monotonic", lambda: now[0])
     monkeypatch.setattr(progress, "is_terminal", lambda: False)
     assert batch() == 0
     lines = capsys.readouterr().err.splitlines()[:-1]
     assert len(lines) == 9, "each 15 s at most, and a recording takes 10 s"
-    assert lines[0].startswith("2 of 20 items, ")
+    assert lines[0].startswith("3 of 20 items, ")
     assert lines[0].endswith(" left")
-    assert lines[-1].startswith("18 of 20 items, ")
+    assert lines[-1].startswith("19 of 20 items, ")
 
 
 def test_on_a_terminal_that_line_is_taken_away(

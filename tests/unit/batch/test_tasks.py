@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +12,19 @@ import soundfile
 
 from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.stream import AudioStream
-from whisper_hailo.batch import reader
-from whisper_hailo.batch.ledger import PART_ITEMS
-from whisper_hailo.batch.manifest import (
-    MOST_PIECES,
+from whisper_hailo.batch import tasks as reader
+from whisper_hailo.batch.job import PART_ITEMS
+from whisper_hailo.batch.manifest import Item
+from whisper_hailo.batch.tasks import (
     PIECE_S,
     Group,
-    Item,
     Outcome,
     Piece,
     Task,
+    cut_pieces,
+    find_quiet_cut,
+    read_tasks,
 )
-from whisper_hailo.batch.reader import cut_pieces, find_quiet_cut, read_tasks, task_audio_s
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
@@ -78,10 +80,11 @@ def test_pieces_together_are_the_recording() -> None:
     samples = noise(53.0)
     with open_audio(samples) as stream:
         found = list(cut_pieces(stream))
-    np.testing.assert_array_equal(np.concatenate([piece for _, piece in found]), samples)
-    assert all(15 <= piece.size / SAMPLE_RATE_HZ <= 20 for _, piece in found[:-1])
-    starts = np.cumsum([0, *(piece.size for _, piece in found)])[:-1] / SAMPLE_RATE_HZ
-    assert [start_s for start_s, _ in found] == starts.tolist()
+    np.testing.assert_array_equal(np.concatenate([piece for _, piece, _ in found]), samples)
+    assert all(15 <= piece.size / SAMPLE_RATE_HZ <= 20 for _, piece, _ in found[:-1])
+    starts = np.cumsum([0, *(piece.size for _, piece, _ in found)])[:-1] / SAMPLE_RATE_HZ
+    assert [start_s for start_s, *_ in found] == starts.tolist()
+    assert [is_last for *_, is_last in found] == [False] * (len(found) - 1) + [True]
 
 
 @pytest.mark.usefixtures("twenty_seconds")
@@ -92,52 +95,35 @@ def test_short_recordings_share_task_and_long_ones_have_several(tmp_path: Path) 
     starts = [[piece.start_s for piece in task.pieces] for task in tasks]
     assert starts == [[0.0, 0.0], [0.0], [first, 0.0]]
     assert [task.index for task in tasks] == [0, 1, 2]
-    assert [task.is_last for task in tasks] == [False, False, True]
+    assert [[piece.n_pieces for piece in task.pieces] for task in tasks] == [[1, 1], [0], [2, 1]]
     assert {task.group for task in tasks} == {3}
     assert [piece.language for piece in tasks[0].pieces] == [None, "en"]
 
 
-def test_so_many_short_recordings_at_most_share_a_task(tmp_path: Path) -> None:
-    path = tmp_path / "a.wav"
-    soundfile.write(path, noise(0.1), SAMPLE_RATE_HZ)
-    items = tuple(Item(str(n), str(path)) for n in range(MOST_PIECES + 1))
-    assert [len(task.pieces) for task in read_tasks(Group(0, items))] == [MOST_PIECES, 1]
+@pytest.mark.usefixtures("twenty_seconds")
+def test_tasks_that_are_done_are_not_handed_out_again(tmp_path: Path) -> None:
+    made = group(tmp_path, 4.0, 3.0, 24.0, 1.0)
+    whole = list(read_tasks(made))
+    for done in ({0}, {1}, {0, 2}, {0, 1, 2}):
+        left = list(read_tasks(replace(made, done=frozenset(done))))
+        assert [task.index for task in left] == [n for n in range(3) if n not in done]
+        assert shape(left) == shape([task for task in whole if task.index not in done])
 
 
 def test_one_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     made = group(tmp_path, 1.0, 1.0, 1.0)
     Path(made.items[1].audio).write_bytes(b"RIFF")
-    looked_at: list[int] = []
-    (task,) = read_tasks(made, at=looked_at.append)
-    assert looked_at == [0, 1, 2]  # so that whoever dies of one is known
+    (task,) = read_tasks(made)
     first, second, third = task.pieces
-    assert (second.item, second.start_s, second.n_samples) == (1, 0.0, 0)
+    assert (second.item, second.start_s, second.n_samples, second.n_pieces) == (1, 0.0, 0, 1)
     assert (first.failure, third.failure) == (None, None)
     assert second.failure is not None
     assert second.failure.kind == "AudioError"
     assert "1.wav" in second.failure.message
 
 
-@pytest.mark.usefixtures("twenty_seconds")
-def test_one_that_crashes_its_reader_fails_behind_what_was_read(tmp_path: Path) -> None:
-    made = group(tmp_path, 1.0, 30.0, 1.0)
-    whole = shape(list(read_tasks(made)))
-    broken = list(read_tasks(made, {1: 1}))
-    assert shape(broken)[:1] == whole[:1]
-    assert [(p.item, p.failure is not None) for p in broken[1].pieces] == [(1, True), (2, False)]
-    tasks = list(read_tasks(made, {0: 0, 1: 0}))
-    assert [(task.index, [p.item for p in task.pieces]) for task in tasks] == [
-        (0, [0]),
-        (1, [1, 2]),
-    ]
-    first, second = read_tasks(made, {1: 0})
-    assert [piece.item for piece in first.pieces] == [0]
-    assert [piece.item for piece in second.pieces] == [1, 2]
-
-
-@pytest.mark.parametrize("nothing", [[], [0.5]])
-def test_every_group_ends_with_a_last_task(tmp_path: Path, nothing: list[float]) -> None:
-    assert [task.is_last for task in read_tasks(group(tmp_path, *nothing))] == [True]
+def test_of_no_recordings_there_are_no_tasks(tmp_path: Path) -> None:
+    assert list(read_tasks(group(tmp_path))) == []
 
 
 @pytest.fixture
@@ -169,22 +155,21 @@ def test_pieces_fill_a_task_to_the_sample(tmp_path: Path) -> None:
 def test_what_breaks_off_fails_behind_what_was_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(stream: AudioStream) -> Iterator[tuple[float, FloatArray]]:
-        yield from cut_pieces(stream)
-        if stream.duration_s == 3.0:
-            raise AudioError("it breaks off")
+    def breaks(stream: AudioStream) -> Iterator[tuple[float, FloatArray, bool]]:
+        for start_s, samples, is_last in cut_pieces(stream):
+            if is_last and stream.duration_s == 3.0:
+                raise AudioError("it breaks off")
+            yield start_s, samples, is_last
 
     monkeypatch.setattr(reader, "cut_pieces", breaks)
     tasks = list(read_tasks(group(tmp_path, 0.25, 3.0, 0.25)))
     found = [piece for task in tasks for piece in task.pieces]
     assert [(piece.item, piece.failure and piece.failure.kind) for piece in found] == [
-        (0, None), (1, None), (1, None), (1, "AudioError"), (2, None),
+        (0, None), (1, None), (1, "AudioError"), (2, None),
     ]  # fmt: skip
-    assert (found[3].start_s, found[3].n_samples, found[4].start_s) == (3.0, 0, 0.0)
-    assert found[2].start_s == found[1].n_samples / SAMPLE_RATE_HZ
-    again = read_tasks(group(tmp_path, 0.25, 3.0), {1: 1})
-    (broken,) = [piece for task in again for piece in task.pieces if piece.failure]
-    assert broken.start_s == found[1].n_samples / SAMPLE_RATE_HZ
+    assert [piece.n_pieces for piece in found] == [1, 0, 2, 1]
+    assert (found[2].start_s, found[2].n_samples) == (found[1].n_samples / SAMPLE_RATE_HZ, 0)
+    assert found[3].start_s == 0.0
 
 
 @pytest.mark.usefixtures("two_seconds")
@@ -205,12 +190,12 @@ def test_quietest_half_second_is_cut_in_its_middle() -> None:
 
 def test_seconds_of_a_task_are_those_of_its_pieces() -> None:
     sound = np.zeros(8000, np.float32)
-    task = Task(0, 0, (Piece(0, 0.0, sound), Piece(1, 0.0), Piece(1, 0.0, sound)), is_last=True)
-    assert task_audio_s(task) == 1.0
+    task = Task(0, 0, (Piece(0, 0.0, 1, sound), Piece(1, 0.0, 0), Piece(1, 0.0, 2, sound)))
+    assert task.audio_s == 1.0
 
 
 def test_sizes_are_those_that_the_page_on_archives_names() -> None:
-    assert Piece(0, 0.0, np.zeros(round(PIECE_S), np.float32)).n_samples == 300
+    assert PIECE_S == 300
     assert PART_ITEMS == 256  # recordings of a file of results
-    nothing = Outcome(0, 0, True, ())
+    nothing = Outcome(0, 0, ())
     assert (nothing.took_s, nothing.audio_s) == (0.0, 0.0)
