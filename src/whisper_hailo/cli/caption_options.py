@@ -29,13 +29,11 @@ from whisper_hailo.core.process import require_extra
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.http.addresses import Tls
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.outputs.growing_file import Rotation
 
 if TYPE_CHECKING:
     from whisper_hailo.live.engine import CaptionEngine
-    from whisper_hailo.live.outputs.files import CaptionFile, EventFile
+    from whisper_hailo.live.outputs.files import CaptionFile, EventFile, FlacRecording
     from whisper_hailo.live.outputs.replacements import Replacements
-    from whisper_hailo.live.outputs.retried import FlacRecording
     from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.serve.routes.captions.view import PageAddress
     from whisper_hailo.text.subtitles import Layout
@@ -54,11 +52,7 @@ class SourceOptions:
 
     mic: str | None = flag(None, "Number, part of its name, default, browser.", metavar="DEVICE")
     list_devices: bool = flag(False, "List microphones and exit.")
-    real_time: bool = flag(
-        False,
-        "Play a FILE at the speed of speech, a recording of --record with its times.",
-        _SOURCE,
-    )
+    real_time: bool = flag(False, "Play a FILE at the speed of speech.", _SOURCE)
     rate: int = flag(16_000, "Sample rate of raw PCM.", _SOURCE, metavar="HZ")
     channels: str = flag("mix", "All channels mixed, or each a speaker", _SOURCE, choices=CHANNELS)
     wait_for_source: float | None = flag(
@@ -99,7 +93,7 @@ class SourceOptions:
         microphone.
         """
         from whisper_hailo.live.sources.file import FileSource, PcmSource
-        from whisper_hailo.live.sources.wrappers import ADDRESS_PATIENCE_S, ReopenedSource
+        from whisper_hailo.live.sources.reopened import ADDRESS_PATIENCE_S, ReopenedSource
 
         patience_s, split = self.wait_for_source, self.channels == "split"
         if (audio is None) == (self.mic is None):
@@ -145,13 +139,7 @@ class ShowOptions:
     output: tuple[Path, ...] = flag(
         (), "Write .srt, .vtt or .txt; may be repeated.", short="-o", metavar="FILE"
     )
-    rotate: Rotation | None = flag(
-        None,
-        "Start new files daily, or above a size such as 100MB.",
-        _FILES,
-        metavar="day|SIZE",
-        parse=Rotation.of,
-    )
+    daily: bool = flag(False, "Begin new files each day.", _FILES)
     record: Path | None = flag(None, "Record the audio.", _FILES, metavar="F.flac")
     replace: Path | None = flag(
         None,
@@ -196,7 +184,7 @@ class ShowOptions:
         if mic == "browser" and not self.web:
             raise OptionError("--mic browser needs --web, the page that it records in; give both")
         kept = bool(self.events or self.output or self.record)
-        refuse_unused(self, kept, "--events, --output or --record", "rotate")
+        refuse_unused(self, kept, "--events, --output or --record", "daily")
         page = [one.name for one in fields(self) if one.name.startswith("web_")]
         refuse_unused(self, self.web, "--web", *page)
         refuse_unused(self, not self.as_json, "a terminal, not --json", "colour")
@@ -221,8 +209,8 @@ class ShowOptions:
 
         files: list[EventFile | CaptionFile] = []
         if self.events is not None:
-            files.append(EventFile(self.events, self.rotate))
-        files += [CaptionFile(output, self.rotate, layout) for output in self.output]
+            files.append(EventFile(self.events, daily=self.daily))
+        files += [CaptionFile(path, daily=self.daily, layout=layout) for path in self.output]
         for file in files:
             file.check(_captioned_file(audio))
         places = [os.path.realpath(path) for path in (self.events, *self.output) if path]
@@ -236,10 +224,10 @@ class ShowOptions:
         """Return the recording of the audio, not open yet."""
         if self.record is None:
             return None
-        from whisper_hailo.live.outputs.retried import FlacRecording
+        from whisper_hailo.live.outputs.files import FlacRecording
 
-        recording = FlacRecording(self.record, self.rotate)
-        recording.file.check(_captioned_file(audio))
+        recording = FlacRecording(self.record, daily=self.daily)
+        recording.check(_captioned_file(audio))
         return recording
 
     def place(self) -> PageAddress | None:

@@ -138,10 +138,6 @@ class Captioner:
         self._segmenter.skip(n_samples)
         return n_samples
 
-    def note_recorded(self, recorded_s: float) -> None:
-        """Note when the following audio was recorded, in seconds since 1970."""
-        self._clock.note_recorded(recorded_s, self._n_come)
-
     def finish(self) -> Iterator[Event]:
         """Complete the running segment at the end of the stream."""
         rest = self._frames.rest()

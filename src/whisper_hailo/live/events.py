@@ -247,7 +247,6 @@ class StreamClock:
         self._wall = wall
         self._began_s = now()
         self._began_wall_s = wall()
-        self._recorded = False
         self._captured_s: float | None = None  # when the stream's sample 0 would have been
 
     @property
@@ -258,11 +257,6 @@ class StreamClock:
     def note_capture(self, captured_s: float, n_samples: int) -> None:
         """Note that `n_samples` of the stream had been captured at a time of `now`."""
         self._captured_s = captured_s - n_samples / SAMPLE_RATE_HZ
-
-    def note_recorded(self, recorded_s: float, n_samples: int) -> None:
-        """Note when the audio behind `n_samples` was recorded, in seconds since 1970."""
-        self._began_wall_s = recorded_s - n_samples / SAMPLE_RATE_HZ
-        self._recorded = True
 
     def moment(self, start_s: float, heard_s: float) -> Moment:
         """Return the times of an event at `start_s` of a stream that has come to `heard_s`."""
@@ -278,9 +272,8 @@ class StreamClock:
     def _wall_s(self, start_s: float) -> float:
         """Return when a place of the stream was said, in seconds since 1970.
 
-        Where no recording or capture tells, it counts as said at its own speed, from when the clock
-        began.
+        Audio that is not live counts as said at its own speed, from when the clock began.
         """
-        if self._captured_s is None or self._recorded:
+        if self._captured_s is None:
             return self._began_wall_s + start_s
         return self._wall() - (self.now() - (self._captured_s + start_s))

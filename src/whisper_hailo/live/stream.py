@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -22,8 +23,15 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.live.events import Control, Event
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.sources.source import LOOK_S, AudioQueue, AudioSource, Block, Pace
-from whisper_hailo.live.sources.wrappers import PausableSource
+from whisper_hailo.live.sources.source import (
+    LOOK_S,
+    AudioQueue,
+    AudioSource,
+    Block,
+    Interruption,
+    Pace,
+    nothing,
+)
 from whisper_hailo.transcription.transcriber import Transcriber
 
 END_WAIT_S: Final = 2.0
@@ -35,20 +43,22 @@ Command: TypeAlias = Callable[[Captioner], Control]
 _MOST: Final = 32
 """Commands that wait for a captioner that computes."""
 
+_ENDED: Final = "the stream has ended"
+
 
 class Controls:
-    """Queue of commands from users, processed by the captioner's thread; pauses the source."""
+    """Queue of commands from users, processed by the captioner's thread; and whether it pauses."""
 
-    def __init__(self, source: PausableSource | None = None) -> None:
-        self._source = source
+    def __init__(self) -> None:
+        self.is_paused = False
         self._waiting: Queue[tuple[Command, Future[None]]] = Queue(_MOST)
         self._ended = False
 
     def pause(self, wanted: bool) -> None:
-        """Pause the source or resume it; a repeated request changes nothing."""
-        if self._source is None or self._ended:
-            raise OptionError("nothing is heard that could be paused")
-        self._source.is_paused = wanted
+        """Pause the stream or resume it, from any thread."""
+        if self._ended:
+            raise OptionError(_ENDED)
+        self.is_paused = wanted
 
     async def asked(self, command: Command) -> None:
         """Queue a command and wait until it is processed; raise its error if it is refused."""
@@ -83,7 +93,7 @@ class Controls:
 
     def _refuse(self) -> None:
         for _, answer in self._taken():
-            answer.set_exception(OptionError("the stream has ended"))
+            answer.set_exception(OptionError(_ENDED))
 
     def _taken(self) -> Iterator[tuple[Command, Future[None]]]:
         while True:
@@ -105,6 +115,7 @@ class CaptionStream:
         source: open.
         captioner: not used before.
         alive: called at least each `LOOK_S`, except while computing.
+        record: called with each block, without the audio of pauses, before it is captioned.
 
     Attributes:
         hear: called with each block's audio, `(n_samples,)`, before it is captioned.
@@ -116,10 +127,12 @@ class CaptionStream:
         captioner: Captioner,
         alive: Callable[[], None] = lambda: None,
         controls: Controls | None = None,
+        record: Callable[[Block], None] = lambda _block: None,
     ) -> None:
         self.hear: Callable[[FloatArray], None] = lambda _audio: None
         self._alive = alive
         self._controls = controls or Controls()
+        self._record = record
         self._source = source
         self._captioner = captioner
         self._stopped = False
@@ -141,7 +154,7 @@ class CaptionStream:
         failure: BaseException | None = None
         try:
             with self._reading() as blocks:
-                for block in self._until_stopped(blocks):
+                for block in self._until_stopped(self._unpaused(blocks)):
                     yield from self._controls.process_commands(self._captioner)
                     yield from self._transcribe(block)
         except Exception as error:
@@ -169,6 +182,30 @@ class CaptionStream:
             queue.end()
             thread.join(END_WAIT_S)
 
+    def _unpaused(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Yield blocks; in a pause empty ones: live audio is dropped, a recording waits."""
+        can_wait = self._source.pace is Pace.PULL and not self._source.endless
+        away: Interruption | None = None  # of the source itself
+        paused, n_missed = False, 0
+        for block in blocks:
+            if self._controls.is_paused and not paused:
+                paused, n_missed = True, 0
+                if away is not None:
+                    yield nothing(Interruption(""))  # of two absences one ends before the other
+                yield nothing(Interruption("paused", paused=True))
+            while can_wait and self._controls.is_paused and not self._stopped:
+                yield nothing()
+                time.sleep(LOOK_S)
+            if paused and not self._controls.is_paused:
+                paused = False
+                yield nothing(Interruption("", n_missed))
+                if away is not None:
+                    yield nothing(away)
+            if block.interruption is not None:
+                away = block.interruption if block.interruption.why else None
+            n_missed += block.audio.size + block.n_missing
+            yield nothing() if paused else block
+
     def _until_stopped(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """Yield blocks until the source ends; it is closed when the stream is stopped."""
         quiet_s = 0.0
@@ -187,8 +224,7 @@ class CaptionStream:
         if block.captured_s is not None:
             waited_s = block.audio.size / SAMPLE_RATE_HZ
             figures.longest_backlog_s = max(figures.longest_backlog_s, waited_s)
-        if block.recorded_s is not None:
-            self._captioner.note_recorded(block.recorded_s)
+        self._record(block)
         self.hear(block.audio)
         yield from self._captioner.feed(block.audio, block.captured_s, block.voices)
         if block.n_lost:

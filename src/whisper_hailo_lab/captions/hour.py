@@ -91,17 +91,24 @@ OVERRUN_BLOCKS: Final = 1000
 
 
 class Overrunning(FileSource):
-    """A file played by the clock; every thousandth piece comes with an overrun of the card."""
+    """A file played over and over by the clock, with an overrun of the card in each 1000 pieces."""
 
     def __init__(self, path: Path, loops: int, clock: FreeCore) -> None:
-        super().__init__(path, real_time=True, loops=loops, now=clock.now, sleep=clock.sleep)
+        super().__init__(path, real_time=True, now=clock.now, sleep=clock.sleep)
+        self._loops = loops
         self._clock = clock
 
     def blocks(self) -> Iterator[Block]:
-        for index, block in enumerate(super().blocks()):
+        for index, block in enumerate(self._looped()):
             self._clock.played(block.audio.size)
             overruns = index % OVERRUN_BLOCKS == OVERRUN_BLOCKS - 1
             yield Block(block.audio, block.captured_s, n_faults=int(overruns))
+
+    def _looped(self) -> Iterator[Block]:
+        yield from super().blocks()
+        for _ in range(1, self._loops):
+            self.open()
+            yield from super().blocks()
 
 
 class PacedCaptioner(Captioner):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,6 @@ from whisper_hailo.cli.caption_options import ShowOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.outputs.files import CUES, CaptionFile, EventFile
-from whisper_hailo.live.outputs.growing_file import Rotation
 from whisper_hailo.text.subtitles import Layout
 
 SEGMENT = Completed(
@@ -23,10 +22,10 @@ def files(
     audio: str | None,
     events: Path | None,
     outputs: tuple[Path, ...],
-    rotation: Rotation | None = None,
     layout: Layout = CUES,
+    **how: bool,
 ) -> list[EventFile | CaptionFile]:
-    return ShowOptions(events=events, output=outputs, rotate=rotation).files(audio, layout)
+    return ShowOptions(events=events, output=outputs, **how).files(audio, layout)
 
 
 def recording(folder: Path) -> Path:
@@ -72,14 +71,14 @@ def test_what_is_said_goes_into_each_output(tmp_path: Path) -> None:
 
 
 def test_what_is_said_of_files_holds_for_each_of_them(tmp_path: Path) -> None:
-    """Each segment is more than fifty bytes; a line has no room for two words."""
+    """A line has no room for two words."""
     names = ["e.jsonl", "a.srt", "a.VTT"]
     events, *outputs = (tmp_path / name for name in names)
-    rotation, layout = Rotation(most_bytes=50), Layout(max_line_width=5, max_line_count=1)
-    for file in files(None, events, tuple(outputs), rotation, layout):
+    layout = Layout(max_line_width=5, max_line_count=1)
+    for file in files(None, events, tuple(outputs), layout, daily=True):
         with file:
             file.put(SEGMENT)
-            file.put(replace(SEGMENT, segment_id=1))
-    assert all((tmp_path / name.replace(".", "-2.")).exists() for name in names)
-    lines = outputs[0].read_text().splitlines()
+    today = date.today().isoformat()
+    assert all((tmp_path / name.replace(".", f".{today}.")).exists() for name in names)
+    lines = (tmp_path / f"a.{today}.srt").read_text().splitlines()
     assert [line for line in lines if line.isalpha()] == ["One", "two"]

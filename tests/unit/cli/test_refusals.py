@@ -112,8 +112,7 @@ def test_a_prefix_longer_than_the_model_takes(
     [
         ("", "give one of"),
         ("--output a.doc DEMO", "ends in .srt, .vtt, .txt"),
-        ("--rotate day DEMO", "--rotate goes with --events, --output or --record"),
-        ("--rotate week --output a.srt DEMO", "expected day, or a size"),
+        ("--daily DEMO", "--daily goes with --events, --output or --record"),
         ("--rate 8000 DEMO", "--rate goes with -, raw PCM"),
         ("--wait-for-source=-1 DEMO", "--wait-for-source is -1, expected 0 s or more"),
         ("--wait-for-source inf DEMO", "--wait-for-source is inf, expected 0 s or more"),

@@ -35,10 +35,8 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.outputs.files import CaptionFile, EventFile
+    from whisper_hailo.live.outputs.files import CaptionFile, EventFile, EventSink
     from whisper_hailo.live.outputs.replacements import Replacements
-    from whisper_hailo.live.outputs.retried import EventSink
-    from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
@@ -59,9 +57,7 @@ def caption(
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.outputs.files import CUES
-    from whisper_hailo.live.outputs.retried import RecordedSource
     from whisper_hailo.live.sources.network import BrowserSource
-    from whisper_hailo.live.sources.wrappers import PausableSource
     from whisper_hailo.live.stream import CaptionStream, Controls
 
     if source.list_devices:
@@ -78,15 +74,12 @@ def caption(
         shown = replacements.phrases.values()
         hotwords = ", ".join(text for text in shown if text and "*" not in text)  # not masked
         engine = caption_engine(model, decoding, options, hotwords, stack)
-        pausable = PausableSource(heard)
-        stream_source: AudioSource = pausable
-        if recording is not None:
-            stream_source = RecordedSource(pausable, stack.enter_context(recording))
-        stack.enter_context(stream_source)
-        captioner, controls = Captioner(engine, detector, options), Controls(pausable)
+        record = stack.enter_context(recording).put if recording else lambda _block: None
+        stack.enter_context(heard)
+        captioner, controls = Captioner(engine, detector, options), Controls()
         sinks = _sinks(files, show, captioner.statistics, stack)
         supervisor = Supervisor()
-        stream = CaptionStream(stream_source, captioner, supervisor.alive, controls=controls)
+        stream = CaptionStream(heard, captioner, supervisor.alive, controls, record)
         if place is not None:
             from whisper_hailo.serve.routes.captions.view import WebView
 
@@ -99,14 +92,14 @@ def caption(
             )
             sinks.append(stack.enter_context(view))
             _follow(view, stream, place)
-        logger.info("%s, listening to %s", engine.name, stream_source.name)
-        supervisor.ready(f"listening to {stream_source.name}")
+        logger.info("%s, listening to %s", engine.name, heard.name)
+        supervisor.ready(f"listening to {heard.name}")
         try:
             interrupted = _run(stream, replacements, sinks)
         finally:
             supervisor.stopping()
             report(captioner.statistics, as_json=show.as_json)
-    return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
+    return ExitCode.INTERRUPTED if interrupted and not heard.endless else ExitCode.OK
 
 
 def _sinks(
@@ -116,11 +109,9 @@ def _sinks(
     stack: contextlib.ExitStack,
 ) -> list[EventSink]:
     """Open the outputs of events except the page; files come before the view."""
-    from whisper_hailo.live.outputs.retried import RetriedSink
-
     stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
     sinks: list[EventSink] = [VerboseView(statistics)] if is_verbose() else []
-    sinks += [stack.enter_context(RetriedSink(file)) for file in files]
+    sinks += [stack.enter_context(file) for file in files]
     if show.as_json:
         sinks.append(JsonView())
     else:

@@ -1,21 +1,25 @@
-"""Files that grow with the captions, and the subtitles of a completed segment."""
+"""The files of captions: events, subtitles of completed segments, and the audio."""
 
 from __future__ import annotations
 
 import json
 import secrets
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+import numpy as np
+
+from whisper_hailo.audio.flac import FlacBytes
 from whisper_hailo.core.errors import OptionError, display_path
-from whisper_hailo.core.types import Word
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Word
 from whisper_hailo.live.events import Completed, Event, as_json
-from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
+from whisper_hailo.live.outputs.growing_file import GrowingFile
+from whisper_hailo.live.sources.source import Block
 from whisper_hailo.text.subtitles import (
     Cue,
     Layout,
@@ -32,57 +36,127 @@ FORMATS: Final = ("srt", "vtt", "txt")
 CUES: Final = Layout(max_line_width=42, max_line_count=2)
 """What broadcasters agree on, and all players show."""
 
+_MOST_SILENCE_S: Final = 600.0
+"""A source that was away for longer is recorded in a new file."""
 
-class EventFile(GrowingFile):
+_SYNC_S: Final = 5.0
+"""So much audio a power cut may take."""
+
+
+class EventSink(Protocol):
+    """Takes the events of one stream in their order."""
+
+    def put(self, event: Event) -> None: ...
+
+
+class EventFile(GrowingFile[Event]):
     """All events as JSON Lines; each run begins with a line that has its name and its time."""
 
-    def __init__(self, path: Path, rotation: Rotation | None = None) -> None:
-        super().__init__(path, "jsonl", rotation, joins=True)
+    def __init__(self, path: Path, *, daily: bool = False) -> None:
+        super().__init__(path, "jsonl", daily=daily, joins=True)
         self._run = secrets.token_hex(8)
 
-    def put(self, event: Event) -> None:
-        self.append(_json_line(as_json(event)), durable=isinstance(event, Completed))
+    def _write(self, event: Event) -> None:
+        self._append(_json_line(as_json(event)), durable=isinstance(event, Completed))
 
     def _head(self) -> bytes:
         now = datetime.now().astimezone().isoformat(timespec="milliseconds")
         return _json_line({"event": "run", "run": self._run, "at": now})
 
 
-class CaptionFile(GrowingFile):
-    """Completed segments as subtitles or plain text, by the ending of the name."""
+class CaptionFile(GrowingFile[Event]):
+    """Completed segments with words as subtitles or plain text, by the ending of the name."""
 
-    def __init__(self, path: Path, rotation: Rotation | None = None, layout: Layout = CUES) -> None:
+    def __init__(self, path: Path, *, daily: bool = False, layout: Layout = CUES) -> None:
         ending = path.suffix.lower().removeprefix(".")
         if ending not in FORMATS:
             raise OptionError(
                 f"--output is {display_path(path)}, expected a name that ends in "
                 f"{', '.join('.' + ending for ending in FORMATS)}"
             )
-        super().__init__(path, ending, rotation)
+        super().__init__(path, ending, daily=daily)
         self._layout = layout
+        self._n_cues = 0
 
-    def put(self, event: Event) -> None:
-        """Append a completed segment, unless it has no words."""
-        if isinstance(event, Completed) and event.text:
-            self.append(*(record.encode() for record in self._records(event)), durable=True)
-
-    def _records(self, event: Completed) -> Iterator[str]:
-        if self._format == "txt":
-            yield f"{speaker_label(event.speaker)}{event.text}\n"
-            if event.translation:
-                yield f"{event.translation}\n"
+    def _write(self, event: Event) -> None:
+        if not isinstance(event, Completed) or not event.text:
             return
-        shown = srt_cue if self._format == "srt" else vtt_cue
-        yield from map(shown, cues_of(event, self._layout))
+        if self._format == "txt":
+            translation = f"{event.translation}\n" if event.translation else ""
+            text = f"{speaker_label(event.speaker)}{event.text}\n{translation}"
+            self._append(text.encode(), durable=True)
+            return
+        cues = list(cues_of(event, self._layout))
+        shown = [vtt_cue(cue) for cue in cues]
+        if self._format == "srt":  # cues are numbered from the first one of the file
+            shown = [f"{n}\n{srt_cue(cue)}" for n, cue in enumerate(cues, self._n_cues + 1)]
+        self._append("".join(shown).encode(), durable=True)
+        self._n_cues += len(cues)
 
     def _head(self) -> bytes:
+        self._n_cues = 0
         return b"WEBVTT\n\n" if self._format == "vtt" else b""
 
-    def _joined(self, records: Sequence[bytes], n_before: int) -> bytes:
-        """Number the cues of SubRip from the first one of the file."""
-        if self._format != "srt":
-            return super()._joined(records, n_before)
-        return b"".join(b"%d\n%b" % (n, cue) for n, cue in enumerate(records, n_before + 1))
+
+class FlacRecording(GrowingFile[Block]):
+    """The audio of a source as FLAC, 16 kHz mono, on the captions' timeline.
+
+    It can be read whenever the program is killed; lost audio is silence in it.
+    """
+
+    unit = "s of sound"
+
+    def __init__(
+        self, path: Path, *, daily: bool = False, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        if path.suffix.lower() != ".flac":
+            raise OptionError(
+                f"--record is {display_path(path)}, expected a name that ends in .flac"
+            )
+        super().__init__(path, "flac", daily=daily, now=now)
+        self._flac: FlacBytes | None = None
+        self._is_torn = False  # what follows is not on the timeline of the file
+        self._now = now
+        self._synced_s = now()
+
+    def _write(self, block: Block) -> None:
+        """Write what was encoded before, and encode a block with the silence behind it."""
+        flac = self._flac = self._flac or FlacBytes()
+        self._append_fresh(flac)
+        flac.add(np.rint(np.clip(block.audio, -1.0, 1.0) * 32767.0).astype(np.int16))
+        if block.n_missing > _MOST_SILENCE_S * SAMPLE_RATE_HZ:
+            self._is_torn = True
+        else:
+            flac.add(np.zeros(block.n_missing, np.int16))
+
+    def _append_fresh(self, flac: FlacBytes) -> None:
+        durable = self._now() - self._synced_s >= _SYNC_S
+        self._append(bytes(flac.fresh), durable=durable)
+        if durable:
+            self._synced_s = self._now()
+        flac.note_written()
+
+    def _is_over(self) -> bool:
+        return self._is_torn or super()._is_over()
+
+    def _finish(self) -> None:
+        if self._flac is None:
+            return
+        self._flac.finish()
+        self._append_fresh(self._flac)
+        if self._regular:  # the header says how long it is
+            with self._part.open("r+b", buffering=0) as again:  # the other one only appends
+                for at, data in self._flac.patches:
+                    again.seek(at)
+                    again.write(data)
+
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
+        self._flac, self._is_torn = None, False
+
+    def _lose(self, block: Block) -> float:
+        self._is_torn = True
+        return (block.audio.size + block.n_missing) / SAMPLE_RATE_HZ
 
 
 def _json_line(fields: dict[str, Any]) -> bytes:
@@ -107,10 +181,11 @@ def _cues(words: Sequence[Word], event: Completed, layout: Layout) -> Iterator[C
 
 def timed_words(event: Completed) -> list[Word]:
     """Return the words of a segment with times; without times they share the segment's."""
-    shared = spread_times([word.text for word in event.words], event.start_s, event.end_s)
-    timed = []
-    for word, other in zip(event.words, shared, strict=True):
-        if word.start_s is None or word.end_s is None:
-            return shared
-        timed.append(replace(other, start_s=word.start_s, end_s=word.end_s))
-    return timed
+    timed = [
+        Word(word.start_s, word.end_s, word.text, 0.0)
+        for word in event.words
+        if word.start_s is not None and word.end_s is not None
+    ]
+    if len(timed) == len(event.words):
+        return timed
+    return spread_times([word.text for word in event.words], event.start_s, event.end_s)

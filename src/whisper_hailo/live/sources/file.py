@@ -8,14 +8,12 @@ import select
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
 
 from whisper_hailo.audio import AudioStream, open_audio
-from whisper_hailo.audio.flac import recorded_s
 from whisper_hailo.audio.stream import Resampler, split_channels
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.protocols import Closing
@@ -53,7 +51,6 @@ class FileSource(Closing):
         path: str | Path,
         *,
         real_time: bool = False,
-        loops: int = 1,
         split: bool = False,
         now: Callable[[], float] = time.perf_counter,
         sleep: Callable[[float], None] = time.sleep,
@@ -61,60 +58,39 @@ class FileSource(Closing):
         self.name = str(path)
         self.pace = Pace.BUFFERED if real_time else Pace.PULL
         self._path = path
-        self._loops = loops
         self._split = split
         self._now = now
         self._sleep = sleep
         self._closed = False
-        self._recorded_s: float | None = None
         self._streams: list[AudioStream] = []
         self._opened = ExitStack()
 
     def open(self) -> Self:
-        """Open the file, once: a pipe can only be read once."""
-        self._open_streams()
-        if Path(self._path).is_file():
-            self._recorded_s = recorded_s(Path(self._path))
-        return self
-
-    def _open_streams(self) -> None:
-        """Open each channel, or the mix of all."""
+        """Open each channel, or the mix of all; once: a pipe can only be read once."""
         with ExitStack() as stack:
             files = stack.enter_context(split_channels(self._path)) if self._split else [self._path]
             self._streams = [stack.enter_context(open_audio(file)) for file in files]
             self._opened = stack.pop_all()
+        return self
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks; in real time, each when its last sample would have been said."""
-        begin_s, n_samples = self._now(), 0
-        for played in self._played():
-            n_samples += played.audio.size
-            block = replace(played, recorded_s=self._recorded_s)
-            self._recorded_s = None
-            if self.pace is Pace.BUFFERED:
-                due_s = begin_s + n_samples / SAMPLE_RATE_HZ
-                wait_s = due_s - self._now()
-                if wait_s > 0:
-                    self._sleep(wait_s)
-                block = replace(block, captured_s=due_s)
-            yield block
-
-    def _played(self) -> Iterator[Block]:
-        """Yield the audio of all loops, until the source is closed."""
-        for turn in range(self._loops):
-            if self._closed:
-                return
-            if turn:
-                self._open_streams()
-            loudest = LoudestChannel()
-            with self._opened.pop_all():  # `close` may not close what is being read
-                for pieces in zip(*(one.blocks(_BLOCK) for one in self._streams), strict=True):
-                    if self._closed:
-                        return
-                    piece = np.stack(pieces, axis=1)
-                    mean = piece.mean(axis=1, dtype=np.float32)
-                    who = loudest.voices(piece, mean.size) if self._split else None
-                    yield Block(mean, voices=who)
+        if self._closed:
+            return
+        begin_s, n_samples, captured_s = self._now(), 0, None
+        loudest = LoudestChannel()
+        with self._opened.pop_all():  # `close` may not close what is being read
+            for pieces in zip(*(one.blocks(_BLOCK) for one in self._streams), strict=True):
+                if self._closed:
+                    return
+                piece = np.stack(pieces, axis=1)
+                audio = piece.mean(axis=1, dtype=np.float32)
+                n_samples += audio.size
+                if self.pace is Pace.BUFFERED:
+                    captured_s = begin_s + n_samples / SAMPLE_RATE_HZ
+                    self._sleep(max(0.0, captured_s - self._now()))
+                who = loudest.voices(piece, audio.size) if self._split else None
+                yield Block(audio, captured_s, voices=who)
 
     def close(self) -> None:
         """End at the next block."""
@@ -153,8 +129,12 @@ class PcmSource(Closing):
             if not raw:
                 break
             captured_s = time.perf_counter()
-            if not begun:
-                _expect_samples(raw, self.name)
+            kind = next((kind for kind, first in _FILES.items() if first.match(raw)), None)
+            if kind is not None and not begun:
+                raise AudioError(
+                    f"{self.name} begins as {kind}, expected raw 16-bit mono samples; name the "
+                    "file, or pipe it through ffmpeg -i - -f s16le -ac 1 -ar 16000 -"
+                )
             begun = True
             data = odd + raw
             odd = data[len(data) & ~1 :]
@@ -169,13 +149,3 @@ class PcmSource(Closing):
     def close(self) -> None:
         """End soon, even if nothing comes."""
         self._closed = True
-
-
-def _expect_samples(begin: bytes, name: str) -> None:
-    """Refuse the header of a file where raw samples are expected."""
-    kind = next((kind for kind, first in _FILES.items() if first.match(begin)), None)
-    if kind is not None:
-        raise AudioError(
-            f"{name} begins as {kind}, expected raw 16-bit mono samples; name the file, or pipe it "
-            "through ffmpeg -i - -f s16le -ac 1 -ar 16000 -"
-        )

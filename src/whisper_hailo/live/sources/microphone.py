@@ -18,18 +18,14 @@ from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, display_path
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.sources.source import (
     BLOCK_S,
     LOOK_S,
     AudioQueue,
     Block,
-    Interruption,
     LoudestChannel,
     Pace,
-    nothing,
 )
-from whisper_hailo.live.sources.wrappers import awake_s
 
 logger = logging.getLogger(__name__)
 
@@ -193,17 +189,11 @@ def _closed(stream: Any) -> bool:  # noqa: ANN401 - sounddevice's
 
 def _callback(queue: AudioQueue, rate_hz: int, *, split: bool) -> Callable[..., None]:
     """Return PortAudio's callback, which runs on its thread and takes a tenth of a ms per block."""
-    resampler, lag, loudest = Resampler(rate_hz), ClockDrift(), LoudestChannel()
+    resampler, loudest = Resampler(rate_hz), LoudestChannel()
 
-    def heard(data: NDArray[np.float32], n_frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
-        mono: FloatArray = data.mean(axis=1, dtype=np.float32)
-        missing_s = lag.missing_s(n_frames / rate_hz, awake_s())
-        if missing_s:
-            why = f"no sound came for {missing_s:.1f} s: the program or the machine slept"
-            queue.put(nothing(Interruption(why)))
-            queue.put(nothing(Interruption("", round(missing_s * SAMPLE_RATE_HZ))))
+    def heard(data: NDArray[np.float32], _n: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
         captured_s = time.perf_counter()
-        audio = resampler.push(mono)
+        audio = resampler.push(data.mean(axis=1, dtype=np.float32))
         who = loudest.voices(data, audio.size) if split else None
         queue.put(Block(audio, captured_s, n_faults=int(bool(status)), voices=who))
 
@@ -219,55 +209,3 @@ def _sounddevice() -> Any:  # noqa: ANN401 - a module without types
             f"sudo apt install libportaudio2, and {install_command('live')}"
         ) from error
     return sounddevice
-
-
-MISSING_S: Final = 1.0
-"""So much is missed where a program or a machine slept; less is jitter of the sound system."""
-
-_FOLLOWS: Final = 0.01
-"""The clock of a sound card runs a little faster or slower than that of the machine."""
-
-CATCH_UP_TIMEOUT_S: Final = 2.0
-_CAUGHT_UP_S: Final = 0.2
-"""Sound that was kept meanwhile comes faster than time passes, so much in this time; what still is
-missing then does not come any more."""
-
-
-@dataclass(slots=True)
-class ClockDrift:
-    """How far audio lies behind the time that has passed.
-
-    Attributes:
-        heard_s: seconds of audio so far, missing ones included.
-        usual_s: the usual lag, which is followed slowly.
-        since_s: when audio was first seen missing; `None`: none is.
-        late_s: how much that was.
-    """
-
-    heard_s: float = 0.0
-    usual_s: float | None = None
-    since_s: float | None = None
-    late_s: float = 0.0
-
-    def missing_s(self, length_s: float, now_s: float) -> float:
-        """Return the seconds missing before a block that has just come; 0 for none.
-
-        It is reported once they will not come late, `CATCH_UP_TIMEOUT_S` after the place. The clock
-        of `now_s` runs while the machine is suspended.
-        """
-        self.heard_s += length_s
-        lag_s = now_s - self.heard_s
-        if self.usual_s is None:
-            self.usual_s = lag_s
-        late_s = lag_s - self.usual_s
-        if late_s < MISSING_S:
-            self.usual_s += _FOLLOWS * late_s
-            self.since_s = None
-            return 0.0
-        if self.since_s is None or late_s < self.late_s - _CAUGHT_UP_S:
-            self.since_s, self.late_s = now_s, late_s
-        if now_s - self.since_s < CATCH_UP_TIMEOUT_S:
-            return 0.0
-        self.since_s = None
-        self.heard_s += late_s
-        return late_s

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
@@ -99,20 +98,28 @@ class NetworkSource(Closing):
 
     def _resampled(self, resampler: Any) -> Iterator[Block]:  # noqa: ANN401 - a class without types
         """Yield the audio of all packets, as long as enough of it comes."""
-        sound, wait = self._container.streams.audio[0], AudioWatchdog()
-        packets = self._container.demux()
-        while (packet := wait.for_next(packets)) is not None and not self._closed:
+        sound, packets = self._container.streams.audio[0], self._container.demux()
+        waited_s, n_samples = 0.0, 0  # FFmpeg's time-out is of packets, which may hold no audio
+        while not self._closed:
+            begin_s = time.perf_counter()
+            packet = next(packets, None)
+            if packet is None:
+                break
+            now_s = time.perf_counter()
+            waited_s += now_s - begin_s
             if packet.stream is sound:
-                captured_s = None if self.pace is Pace.PULL else time.perf_counter()
+                captured_s = None if self.pace is Pace.PULL else now_s
                 for frame in packet.decode():
                     for out in resampler.resample(frame):
-                        wait.n_samples += out.samples
+                        n_samples += out.samples
                         yield Block(_samples(out), captured_s)
-            if wait.is_in_vain():
-                raise AudioError(
-                    f"{self.name} gave less than {_LEAST_SOUND_S:g} s of sound while it was waited "
-                    f"for {MAX_WAIT_S:g} s; check the address and the network"
-                )
+            if waited_s > MAX_WAIT_S:
+                if n_samples < _LEAST_SOUND_S * SAMPLE_RATE_HZ:
+                    raise AudioError(
+                        f"{self.name} gave less than {_LEAST_SOUND_S:g} s of sound while it was "
+                        f"waited for {MAX_WAIT_S:g} s; check the address and the network"
+                    )
+                waited_s, n_samples = 0.0, 0
         if self._closed:
             return
         for out in resampler.resample(None):
@@ -127,32 +134,6 @@ class NetworkSource(Closing):
             if self._reading or self._container is None:
                 return
         self._container.close()
-
-
-@dataclass(slots=True)
-class AudioWatchdog:
-    """Detects a sender that gives too little audio.
-
-    FFmpeg has a time-out per packet, but packets may be small or hold no audio.
-    """
-
-    waited_s: float = 0.0
-    n_samples: int = 0
-
-    def for_next(self, packets: Iterator[Any]) -> Any:  # noqa: ANN401 - a class without types
-        """Return the next packet; `None` at the end."""
-        begin_s = time.perf_counter()
-        packet = next(packets, None)
-        self.waited_s += time.perf_counter() - begin_s
-        return packet
-
-    def is_in_vain(self) -> bool:
-        """Return whether too little came while it was waited for `MAX_WAIT_S`."""
-        if self.waited_s <= MAX_WAIT_S:
-            return False
-        too_little = self.n_samples < _LEAST_SOUND_S * SAMPLE_RATE_HZ
-        self.waited_s, self.n_samples = 0.0, 0
-        return too_little
 
 
 def _samples(frame: Any) -> FloatArray:  # noqa: ANN401 - a class without types

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final, Protocol, TypeAlias
@@ -30,8 +30,8 @@ LOOK_S: Final = 0.1
 _SMOOTHING: Final = 0.4
 """Of loudness from piece to piece: who is quiet between two sounds still has the turn."""
 
-_SMALL: Final = round(BLOCK_S * SAMPLE_RATE_HZ)
-"""Samples of a waiting block that the next one is joined to: a client may send one at a time."""
+_LEAST_COST: Final = round(0.005 * SAMPLE_RATE_HZ)
+"""Samples that a waiting block counts at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,6 @@ class Block:
         n_faults: faults meanwhile, such as an overrun of the sound card.
         n_lost: samples behind it that were dropped.
         interruption: behind it the source is away, or back.
-        recorded_s: when its first sample was said, in seconds since 1970, where a recording says.
         voices: `(n_samples,)` speakers, where channels are speakers.
     """
 
@@ -68,7 +67,6 @@ class Block:
     n_faults: int = 0
     n_lost: int = 0
     interruption: Interruption | None = None
-    recorded_s: float | None = None
     voices: Voices | None = None
 
     @property
@@ -115,26 +113,28 @@ class AudioQueue:
         self._changed = threading.Condition()
 
     def put(self, block: Block) -> int:
-        """Add what there is room for; return how many samples were dropped."""
+        """Add a block; return its samples if there is no room, so that they are dropped."""
+        n_lost = 0
         with self._changed:
             if self._ended:  # a stream that hangs may go on
                 return block.audio.size
-            n_lost = max(0, block.audio.size - self._room)
-            if n_lost:
-                first, _ = _split(block, self._room)
-                block = replace(first, n_lost=n_lost, interruption=block.interruption)
+            if block.audio.size > self._room:
+                n_lost = block.audio.size
+                block = replace(block, audio=block.audio[:0], voices=None, n_lost=n_lost)
+            last = self._waiting[-1] if n_lost and self._waiting else nothing()
+            if last.n_lost and last.interruption is None:  # losses on end are one gap
+                self._waiting.pop()
+                self._room += _cost(last)
+                block = _joined([last, block])
             self._append(block)
-            return n_lost
+        return n_lost
 
     def put_all(self, block: Block) -> None:
-        """Add everything, waiting for room if necessary."""
+        """Add a block, waiting for room if necessary."""
         with self._changed:
-            while block.audio.size > self._room and not self._ended:
-                first, block = _split(block, self._room)
-                self._append(first)
-                self._changed.wait()
-            if block.audio.size > self._room:
-                block, _ = _split(block, self._room)
+            self._changed.wait_for(
+                lambda: self._ended or not self._waiting or block.audio.size <= self._room
+            )
             self._append(block)
 
     def end(self, failure: BaseException | None = None) -> None:
@@ -150,73 +150,45 @@ class AudioQueue:
         Behind them the failure that it ended with is raised.
         """
         while True:
+            taken: list[Block] = []
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._ended, LOOK_S)
-                block = self._take()
+                while self._waiting and not (taken and taken[-1].ends_at_gap):
+                    taken.append(self._waiting.popleft())
+                    self._room += _cost(taken[-1])
+                self._changed.notify_all()
                 ended = self._ended and not self._waiting
-            yield block
+            yield _joined(taken)
             if ended:
                 break
         if self._failure is not None:
             raise self._failure
 
     def _append(self, block: Block) -> None:
-        """Append a block that there is room for, or join it to the last one if that is small."""
-        self._room -= block.audio.size
-        if self._waiting and _goes_on(self._waiting[-1], block):
-            block = _joined(deque((self._waiting.pop(), block)))
-        if block.audio.size or block.n_faults or block.ends_at_gap:
-            self._waiting.append(block)
+        self._room -= _cost(block)
+        self._waiting.append(block)
         self._changed.notify_all()
 
-    def _take(self) -> Block:
-        """Remove what waits up to the first gap."""
-        taken: deque[Block] = deque()
-        while self._waiting and not (taken and taken[-1].ends_at_gap):
-            taken.append(self._waiting.popleft())
-        block = _joined(taken)
-        self._room += block.audio.size
-        self._changed.notify_all()
-        return block
+
+def _cost(block: Block) -> int:
+    """Return the room of a block in samples; a client may send one sample at a time."""
+    return max(block.audio.size, _LEAST_COST)
 
 
-def _goes_on(last: Block, block: Block) -> bool:
-    """Return whether to join a block to a waiting one: more is lost there, or that is small."""
-    if last.n_lost and last.interruption is None:
-        return not block.audio.size and block.interruption is None
-    return not last.ends_at_gap and last.audio.size < _SMALL
-
-
-def _split(block: Block, n_samples: int) -> tuple[Block, Block]:
-    """Return the first samples of a block, without what is behind them, and the rest."""
-    n, who = n_samples, block.voices
-    begin, end = (None, None) if who is None else (who[:n], who[n:])
-    first = replace(block, audio=block.audio[:n], voices=begin, interruption=None)
-    rest = replace(block, audio=block.audio[n:], voices=end, n_faults=0, recorded_s=None)
-    return first, rest
-
-
-def _joined(blocks: deque[Block]) -> Block:
-    """Join blocks of which only the last may end at a gap; each is let go when it is copied."""
-    audio = np.empty(sum(block.audio.size for block in blocks), np.float32)
-    heard: list[Voices] = []
-    captured_s = recorded_s = interruption = None
-    n_samples = n_faults = n_lost = 0
-    while blocks:
-        block = blocks.popleft()
-        if block.recorded_s is not None:
-            recorded_s = block.recorded_s - n_samples / SAMPLE_RATE_HZ
-        if block.audio.size:
-            captured_s = block.captured_s
-        if block.voices is not None:
-            heard.append(block.voices)
-        audio[n_samples : n_samples + block.audio.size] = block.audio
-        n_samples += block.audio.size
-        n_faults += block.n_faults
-        n_lost += block.n_lost
-        interruption = block.interruption
-    voices = np.concatenate(heard) if heard else None
-    return Block(audio, captured_s, n_faults, n_lost, interruption, recorded_s, voices)
+def _joined(blocks: Sequence[Block]) -> Block:
+    """Join blocks of which only the last may end at a gap."""
+    if not blocks:
+        return nothing()
+    voices = [block.voices for block in blocks if block.voices is not None]
+    captured = [block.captured_s for block in blocks if block.audio.size]
+    return replace(
+        blocks[-1],
+        audio=np.concatenate([block.audio for block in blocks]),
+        captured_s=captured[-1] if captured else None,
+        n_faults=sum(block.n_faults for block in blocks),
+        n_lost=sum(block.n_lost for block in blocks),
+        voices=np.concatenate(voices) if voices else None,
+    )
 
 
 class AudioSource(Closeable, Protocol):

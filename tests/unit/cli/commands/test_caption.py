@@ -186,7 +186,7 @@ def test_sources(
         return source
 
     monkeypatch.setattr(f"whisper_hailo.live.sources.{kind}", make)
-    monkeypatch.setattr("whisper_hailo.live.sources.wrappers.ReopenedSource", reopened)
+    monkeypatch.setattr("whisper_hailo.live.sources.reopened.ReopenedSource", reopened)
     stdin = SimpleNamespace(isatty=lambda: False, fileno=lambda: 0)
     monkeypatch.setattr("whisper_hailo.cli.caption_options.sys", SimpleNamespace(stdin=stdin))
     monkeypatch.setattr("whisper_hailo.cli.caption_options.require_extra", lambda *_: None)
@@ -269,22 +269,22 @@ def test_terminal_words_have_shades_and_running_line_goes(
 @pytest.mark.parametrize("words", ["-o a.srt", "--events e.jsonl", "--record k.flac"])
 @pytest.mark.usefixtures("made")
 def test_any_file_may_go_on_in_new_ones(words: str) -> None:
-    assert caption(f"{words} --rotate day") == 0
-    assert caption("--rotate day") == 2
+    assert caption(f"{words} --daily") == 0
+    assert caption("--daily") == 2
 
 
 @pytest.mark.usefixtures("made")
 def test_file_that_fails_for_a_while_stops_no_captions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put, failures = EventFile.put, [OutputError("the disk is full")]
+    write, failures = EventFile._write, [OutputError("the disk is full")]
 
     def fail(file: EventFile, event: Event) -> None:
         if failures:
             raise failures.pop()
-        put(file, event)
+        write(file, event)
 
-    monkeypatch.setattr(EventFile, "put", fail)
+    monkeypatch.setattr(EventFile, "_write", fail)
     assert caption("--events e.jsonl") == 0
     told = capsys.readouterr()
     assert told.out == LINES

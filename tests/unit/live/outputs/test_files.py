@@ -157,7 +157,8 @@ def test_only_final_texts_wait_for_the_disk(
 
 def test_a_line_that_would_be_no_json_is_not_written(tmp_path: Path) -> None:
     odd = Completed(0, 0.0, 1.0, (word("a", float("nan")),), "end", 0, 1.0, 0.1)
-    with EventFile(tmp_path / "e.jsonl") as file, pytest.raises(ValueError, match="JSON"):
+    file = EventFile(tmp_path / "e.jsonl").open()
+    with pytest.raises(ValueError, match="JSON"):
         file.put(odd)
     assert len((tmp_path / "e.jsonl").read_text().splitlines()) == 1
 
@@ -167,8 +168,6 @@ def test_other_endings_and_bad_places_are_refused(tmp_path: Path) -> None:
         CaptionFile(tmp_path / "a.doc")
     with pytest.raises(OutputError, match="cannot write"), CaptionFile(Path("/dev/null/a.srt")):
         pass
-    with pytest.raises(OutputError, match="not open"):
-        EventFile(tmp_path / "a").put(EVENTS[0])
 
 
 def test_a_full_disk_is_told() -> None:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import threading
-from collections.abc import Callable
-from contextlib import suppress
-from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.unit.live.outputs.test_growing import Disk, names
+from tests.unit.live.outputs.test_growing import Disk, Lines
 from whisper_hailo.audio import open_audio
-from whisper_hailo.core.errors import OutputError
-from whisper_hailo.live.outputs.growing_file import GrowingFile, Rotation
-from whisper_hailo.live.outputs.retried import FlacRecording
+from whisper_hailo.live.outputs.files import FlacRecording
 from whisper_hailo.live.sources.source import Block
 
 
@@ -26,8 +22,8 @@ def test_a_pipe_has_no_disk_to_wait_for(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "fsync", waited.append)
     os.mkfifo(tmp_path / "a.txt")
     reading = os.open(tmp_path / "a.txt", os.O_RDONLY | os.O_NONBLOCK)
-    with GrowingFile(tmp_path / "a.txt", "txt") as file:
-        file.append(b"one\n", durable=True)
+    with Lines(tmp_path / "a.txt", durable=True) as file:
+        file.put(b"one\n")
     assert (os.read(reading, 100), waited) == (b"one\n", [])
     os.close(reading)
 
@@ -45,40 +41,26 @@ def test_sound_is_recorded_into_a_pipe(tmp_path: Path) -> None:
     np.testing.assert_allclose(heard, np.full(5_000, 0.5), atol=1 / 32767)
 
 
-def test_a_pipe_is_never_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    os.mkfifo(tmp_path / "a.txt")
-    reading = os.open(tmp_path / "a.txt", os.O_RDONLY | os.O_NONBLOCK)
-    opened: list[Path] = []
-
-    def noted(path: Path, *how: int, open_it: Callable[..., int] = os.open) -> int:
-        opened.append(path)
-        return open_it(path, *how)
-
-    monkeypatch.setattr(os, "open", noted)
-    with GrowingFile(tmp_path / "a.txt", "txt", Rotation(most_bytes=10)) as file:
-        for _ in range(3):
-            file.append(b"one\ntwo\n", durable=False)
-    assert opened == [tmp_path / "a.txt"], "its reader sees one end of it"
-    assert (os.read(reading, 100), names(tmp_path)) == (b"one\ntwo\n" * 3, ["a.txt"])
-    os.close(reading)
-
-
-def test_a_pipe_without_a_reader_is_written_to_when_one_comes(tmp_path: Path) -> None:
+def test_a_pipe_without_a_reader_is_written_to_when_one_comes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
     path = tmp_path / "a.txt"
     os.mkfifo(path)
-    with GrowingFile(path, "txt") as file:
-        with pytest.raises(OutputError, match="No such device"):
-            file.append(b"first\n", durable=True)
+    with Lines(path) as file:
+        file.put(b"first\n")
         reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        file.append(b"first\n", durable=True)
-        assert os.read(reading, 100) == b"first\n"
+        file.put(b"second\n")
+        assert os.read(reading, 100) == b"first\nsecond\n"
         os.close(reading)
-        with pytest.raises(OutputError, match="Broken pipe"):
-            file.append(b"second\n", durable=True)
+        file.put(b"third\n")
         reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        file.append(b"second\n", durable=True)
-        assert os.read(reading, 100) == b"second\n"
+        file.put(b"fourth\n")
+        assert os.read(reading, 100) == b"third\nfourth\n"
         os.close(reading)
+    first, _, second, _ = caplog.messages
+    assert "No such device" in first
+    assert "Broken pipe" in second
 
 
 def test_who_reads_a_pipe_next_gets_whole_records(tmp_path: Path) -> None:
@@ -86,26 +68,14 @@ def test_who_reads_a_pipe_next_gets_whole_records(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     os.mkfifo(path)
     reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with GrowingFile(path, "txt") as file:
-        file.append(b"x" * 2_000_000 + b"\n", durable=False)
+    with Lines(path) as file:
+        file.put(b"x" * 2_000_000 + b"\n")
         os.close(reading)
-        with pytest.raises(OutputError, match="Broken pipe"):
-            file.append(b"next\n", durable=False)
+        file.put(b"next\n")
         reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        file.append(b"next\n", durable=False)
+        file.put(b"")
         assert os.read(reading, 100) == b"next\n"
         os.close(reading)
-
-
-def insist(file: GrowingFile, record: bytes) -> int:
-    """Append a record, as often as that fails; how often that was."""
-    for n_failures in count():
-        try:
-            file.append(record, durable=False)
-        except OutputError:
-            continue
-        return n_failures
-    raise AssertionError
 
 
 @pytest.mark.parametrize(("room", "taken"), [(0, False), (2, False), (4, False), (5, True)])
@@ -116,16 +86,13 @@ def test_pipe_gets_rest_of_record_once_however_little_it_takes(
     os.mkfifo(tmp_path / "a.txt")
     reading = os.open(tmp_path / "a.txt", os.O_RDONLY | os.O_NONBLOCK)
     disk = Disk(monkeypatch, 6, errno.EAGAIN)
-    with GrowingFile(tmp_path / "a.txt", "txt") as file:
-        file.append(b"123456789\n", durable=False)
+    with Lines(tmp_path / "a.txt") as file:
+        file.put(b"123456789\n")
         disk.room = room
-        if taken:
-            file.append(b"next\n", durable=False)
-        else:
-            with pytest.raises(OutputError, match="cannot write"):
-                file.append(b"next\n", durable=False)
+        file.put(b"next\n")
+        assert file.n_waiting == (0 if taken else 1)
         disk.room = 100
-        file.append(b"" if taken else b"next\n", durable=False)
+        file.put(b"")
     assert os.read(reading, 100) == b"123456789\nnext\n"
     os.close(reading)
 
@@ -142,17 +109,16 @@ def test_a_pipe_that_is_full_gets_every_record_once_and_whole(tmp_path: Path) ->
             got.append(data)
 
     reader = threading.Thread(target=read)
-    with GrowingFile(path, "txt") as file:
-        n_taken = 0
-        with suppress(OutputError):
-            for record in records:
-                file.append(record, durable=False)
-                n_taken += 1
+    with Lines(path) as file:
+        for record in records:
+            file.put(record)
+        n_waiting = file.n_waiting
         reader.start()
-        for record in records[n_taken:]:
-            insist(file, record)
-        insist(file, b"")  # and what the pipe has not taken yet
+        while file.n_waiting:
+            file.put(b"")
+        while file._rest:
+            file.put(b"")  # and what the pipe has not taken yet
     reader.join()
     os.close(reading)
-    assert 0 < n_taken < len(records)
+    assert 0 < n_waiting < len(records)
     assert b"".join(got) == b"".join(records)

@@ -5,24 +5,20 @@ from __future__ import annotations
 import errno
 import logging
 import re
-from datetime import UTC, datetime
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.live.outputs.test_growing import Disk
-from tests.unit.live.played import Played
+from tests.unit.live.outputs.test_growing import Disk, play_days
 from tests.unit.sounds import similarity, tone
 from whisper_hailo.audio import open_audio
-from whisper_hailo.audio.flac import recorded_s
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.outputs import retried as module
-from whisper_hailo.live.outputs.growing_file import Rotation
-from whisper_hailo.live.outputs.retried import FlacRecording, RecordedSource
-from whisper_hailo.live.sources.file import FileSource
+from whisper_hailo.live.outputs import growing_file as module
+from whisper_hailo.live.outputs.files import FlacRecording
 from whisper_hailo.live.sources.source import Block, Interruption, nothing
 
 NOISE = np.random.default_rng(0).uniform(-0.5, 0.5, 40 * 4096).astype(np.float32)
@@ -64,9 +60,10 @@ def test_a_recording_can_be_read_while_it_grows_as_after_a_kill(tmp_path: Path) 
     np.testing.assert_allclose(audio, NOISE[: audio.size], atol=1 / 32767)
 
 
-def test_a_piece_is_in_the_file_as_soon_as_it_was_put(tmp_path: Path) -> None:
+def test_a_piece_is_in_the_file_as_soon_as_the_next_one_was_put(tmp_path: Path) -> None:
     with FlacRecording(tmp_path / "a.flac") as recording:
         recording.put(Block(NOISE[: 4 * 4096]))
+        recording.put(nothing())
         (tmp_path / "killed.flac").write_bytes((tmp_path / "a.flac").read_bytes())
     assert heard(tmp_path / "killed.flac").size >= 2 * 4096
 
@@ -113,17 +110,19 @@ def test_behind_a_long_absence_is_a_new_file(tmp_path: Path) -> None:
     assert heard(tmp_path / "a-2.flac").size == 8_000
 
 
-def test_parts_of_a_size_are_whole_files_without_gaps(tmp_path: Path) -> None:
-    with FlacRecording(tmp_path / "a.flac", Rotation(most_bytes=50_000)) as recording:
-        for block in pieces(NOISE):
+def test_parts_of_days_are_whole_files_without_gaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    today = play_days(monkeypatch)
+    with FlacRecording(tmp_path / "a.flac", daily=True) as recording:
+        for index, block in enumerate(pieces(NOISE)):
+            today[0] = date(2026, 3, 1 + index // 100)
             recording.put(block)
-    names = ["a.flac", *(f"a-{n}.flac" for n in range(2, len(list(tmp_path.iterdir())) + 1))]
-    assert len(names) > 3
-    assert all((tmp_path / name).stat().st_size < 80_000 for name in names)
-    parts = [heard(tmp_path / name) for name in names]
-    assert [soundfile.info(tmp_path / name).frames for name in names] == [p.size for p in parts]
-    audio = np.concatenate(parts)
-    np.testing.assert_allclose(audio, NOISE, atol=1 / 32767)
+    paths = sorted(tmp_path.glob("a.2026-03*"))
+    parts = [heard(path) for path in paths]
+    assert len(parts) == 4
+    assert [soundfile.info(path).frames for path in paths] == [part.size for part in parts]
+    np.testing.assert_allclose(np.concatenate(parts), NOISE, atol=1 / 32767)
 
 
 def test_a_disk_that_was_full_for_a_while_misses_nothing(
@@ -183,7 +182,6 @@ def test_a_disk_that_stays_full_is_told_with_what_is_missing(
         recording.put(block)
     with pytest.raises(OutputError, match=r"No space left") as told:
         recording.close()
-    assert not recording.file.has_begun
     n_there = heard(tmp_path / "a.flac").size
     assert n_there > 4096
     n_missing = missing_s(told.value) * SAMPLE_RATE_HZ
@@ -194,7 +192,7 @@ def test_a_disk_that_stays_full_is_told_with_what_is_missing(
 def test_sound_that_waited_too_long_is_missing_with_new_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_WAITING_S", 2.0)
+    monkeypatch.setattr(module, "MOST_WAITING", 2 * SAMPLE_RATE_HZ // 512)
     disk, clock = Disk(monkeypatch, 30_000, errno.ENOSPC), [0.0]
     disk.most = 1 << 20
     recording = FlacRecording(tmp_path / "a.flac", now=lambda: clock[0]).open()
@@ -213,39 +211,6 @@ def test_sound_that_waited_too_long_is_missing_with_new_file(
     assert behind.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=1024)
     n_gone = NOISE.size + 512 - heard(tmp_path / "a.flac").size - behind.size
     assert missing_s(told.value) == pytest.approx(n_gone / SAMPLE_RATE_HZ, abs=0.051)
-
-
-def test_a_recording_says_when_it_began(tmp_path: Path) -> None:
-    before = datetime.now(UTC).timestamp()
-    with FlacRecording(tmp_path / "a.flac") as recording:
-        recording.put(Block(NOISE))
-    began_s = recorded_s(tmp_path / "a.flac")
-    assert began_s is not None
-    assert before - 0.01 <= began_s <= datetime.now(UTC).timestamp()
-    soundfile.write(tmp_path / "b.flac", NOISE, SAMPLE_RATE_HZ)
-    assert recorded_s(tmp_path / "b.flac") is None
-    with FileSource(tmp_path / "a.flac", loops=2) as source:
-        times = [block.recorded_s for block in source.blocks()]
-    assert times[0] == began_s
-    assert set(times[1:]) == {None}
-
-
-def test_a_source_is_recorded_as_it_is_read(tmp_path: Path) -> None:
-    with (
-        FlacRecording(tmp_path / "a.flac") as recording,
-        RecordedSource(Played(NOISE), recording) as source,
-    ):
-        assert sum(block.audio.size for block in source.blocks()) == NOISE.size
-    assert heard(tmp_path / "a.flac").size == NOISE.size
-
-
-def test_what_was_read_is_recorded_whatever_becomes_of_it(tmp_path: Path) -> None:
-    with (
-        FlacRecording(tmp_path / "a.flac") as recording,
-        RecordedSource(Played(NOISE), recording) as source,
-    ):
-        first = next(source.blocks())
-    assert heard(tmp_path / "a.flac").size == first.audio.size
 
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:

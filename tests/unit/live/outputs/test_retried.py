@@ -1,142 +1,125 @@
-"""A sink that fails is tried again: nothing is lost, nothing doubled, and captions go on."""
+"""A file that fails is tried again: nothing is lost, nothing doubled, and captions go on."""
 
 from __future__ import annotations
 
+import errno
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from whisper_hailo.core.errors import AudioError, OutputError
-from whisper_hailo.core.protocols import Closing
 from whisper_hailo.live.events import Completed, Event, Partial, Started
-from whisper_hailo.live.outputs import retried as module
-from whisper_hailo.live.outputs.retried import RetriedSink
+from whisper_hailo.live.outputs import growing_file as module
+from whisper_hailo.live.outputs.growing_file import GrowingFile
 
 START = Started(0, 0.0, 0.3, 0.1)
 PART = Partial(0, 0.0, 0.5, (), (), 0, 0.5, 0.2)
 DONE = Completed(0, 0.0, 1.25, (), "silence", 1, 1.5, 0.3)
 
 
-class Failing(Closing):
+class Failing(GrowingFile[Event]):
     """Takes events while it is well."""
 
-    name = "talk.srt"
-
-    def __init__(self) -> None:
+    def __init__(self, folder: Path, now: Callable[[], float] = lambda: 0.0) -> None:
+        super().__init__(folder / "talk.srt", "srt", now=now)
         self.taken: list[Event] = []
         self.well = True
         self.tries = 0
-        self.closed = False
 
-    def put(self, event: Event) -> None:
+    def _write(self, event: Event) -> None:
         self.tries += 1
         if not self.well:
-            raise OutputError("cannot write talk.srt (No space left on device); free some space")
+            raise OSError(errno.ENOSPC, "No space left on device")
         self.taken.append(event)
 
-    def close(self) -> None:
-        self.closed = True
 
-
-def test_what_a_sink_did_not_take_is_handed_over_later_in_order(
-    caplog: pytest.LogCaptureFixture,
+def test_what_a_file_did_not_take_is_written_later_in_order(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    sink, clock = Failing(), [0.0]
-    with RetriedSink(sink, now=lambda: clock[0]) as retried:
-        retried.put(START)
-        sink.well = False
+    clock = [0.0]
+    with Failing(tmp_path, now=lambda: clock[0]) as file:
+        file.put(START)
+        file.well = False
         for number in range(50):
-            retried.put(PART)
-            retried.put(replace(DONE, segment_id=number))
+            file.put(PART)
+            file.put(replace(DONE, segment_id=number))
             clock[0] += 1.0
-        sink.well = True
+        file.well = True
         clock[0] += 30.0
-        retried.put(PART)
-        numbers = [event.segment_id for event in sink.taken if isinstance(event, Completed)]
+        file.put(PART)
+        numbers = [event.segment_id for event in file.taken if isinstance(event, Completed)]
         assert numbers == list(range(50))
-        assert sink.taken[-1] is PART
-        assert sum(event is PART for event in sink.taken) == 1, "partials do not wait"
-    assert sink.closed
+        assert file.taken[-1] is PART
+        assert sum(event is PART for event in file.taken) == 1, "partials do not wait"
     first, again = caplog.messages
     assert "No space left on device" in first
-    assert again == "talk.srt is written again"
+    assert again.endswith("talk.srt is written again")
 
 
-def test_a_sink_that_cannot_be_opened_at_all_is_told_at_once() -> None:
-    class Shut(Failing):
-        def open(self) -> Shut:
-            raise OutputError("cannot write talk.srt (Permission denied); give another place")
-
-    with pytest.raises(OutputError, match="Permission denied"):
-        RetriedSink(Shut()).open()
-
-
-def test_the_waits_between_tries_grow() -> None:
-    sink, clock, times = Failing(), [0.0], []
-    sink.well = False
-    retried = RetriedSink(sink, now=lambda: clock[0]).open()
+def test_the_waits_between_tries_grow(tmp_path: Path) -> None:
+    clock, times = [0.0], []
+    file = Failing(tmp_path, now=lambda: clock[0]).open()
+    file.well = False
     for _ in range(1000):
-        before = sink.tries
-        retried.put(DONE)
-        if sink.tries > before:
+        before = file.tries
+        file.put(DONE)
+        if file.tries > before:
             times.append(clock[0])
         clock[0] += 0.5
     assert times[:7] == [0.0, 0.5, 1.5, 3.5, 7.5, 15.5, 31.5]
     assert times[-1] - times[-2] == 30.0
 
 
-def test_what_is_still_waiting_at_the_end_is_an_error() -> None:
-    sink = Failing()
-    sink.well = False
-    retried = RetriedSink(sink).open()
-    retried.put(START)
-    retried.put(DONE)
+def test_what_is_still_waiting_at_the_end_is_an_error(tmp_path: Path) -> None:
+    file = Failing(tmp_path).open()
+    file.well = False
+    file.put(START)
+    file.put(DONE)
     with pytest.raises(OutputError, match=r"free some space; 2 events are not in it"):
-        retried.close()
-    assert sink.closed
+        file.close()
 
 
 def test_error_of_source_is_told_rather_than_one_of_closing(
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sink = Failing()
-    sink.well = False
-    retried = RetriedSink(sink)
-    retried.put(DONE)
-    with pytest.raises(AudioError, match="broke off"), retried:
+    file = Failing(tmp_path)
+    file.well = False
+    file.put(DONE)
+    with pytest.raises(AudioError, match="broke off"), file:
         raise AudioError("it broke off")
     assert "1 events are not in it" in caplog.messages[-1]
 
 
-def overfull(monkeypatch: pytest.MonkeyPatch) -> tuple[Failing, RetriedSink]:
-    """A sink that failed at five events, of which three may wait."""
+def overfull(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Failing:
+    """A file that failed at five events, of which three may wait."""
     monkeypatch.setattr(module, "MOST_WAITING", 3)
-    sink = Failing()
-    sink.well = False
-    retried = RetriedSink(sink, now=lambda: 0.0).open()
+    file = Failing(folder).open()
+    file.well = False
     for number in range(5):
-        retried.put(replace(DONE, segment_id=number))
-    return sink, retried
+        file.put(replace(DONE, segment_id=number))
+    return file
 
 
 def test_memory_has_a_bound_and_what_is_beyond_it_is_counted(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sink, retried = overfull(monkeypatch)
-    sink.well = True
+    file = overfull(tmp_path, monkeypatch)
+    file.well = True
     too_long = "talk.srt could not be written for too long; 2 events are not in it"
     with pytest.raises(OutputError, match=too_long):
-        retried.close()
-    assert [event.segment_id for event in sink.taken if isinstance(event, Completed)] == [2, 3, 4]
+        file.close()
+    assert [event.segment_id for event in file.taken if isinstance(event, Completed)] == [2, 3, 4]
 
 
-def test_waiting_and_dropped_sound_is_missing_and_told_once(
-    monkeypatch: pytest.MonkeyPatch,
+def test_waiting_and_dropped_events_are_missing_and_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sink, retried = overfull(monkeypatch)
+    file = overfull(tmp_path, monkeypatch)
     with pytest.raises(OutputError, match="free some space; 5 events are not in it"):
-        retried.close()
-    retried.close()
-    assert sink.taken == []
+        file.close()
+    file.close()
+    assert file.taken == []

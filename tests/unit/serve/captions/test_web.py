@@ -183,22 +183,6 @@ def test_pages_see_how_fast_and_how_late_captions_are() -> None:
     assert view.figures()["final_latency_s"] == 0.1235
 
 
-def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
-    needs_web()
-    from websockets.exceptions import InvalidStatus
-
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
-
-    with WebView(CaptionStatistics, PageAddress(port=0)) as view:
-        with pytest.raises(InvalidStatus, match="403"), connect(view, "audio"):
-            pass
-        token = view.address_to_control.partition("?")[2]
-        with connect(view, f"events?{token}") as page:
-            page.send(json.dumps({"type": "control", "id": 1, "action": "pause"}))
-            refused = told(page, "answer")
-    assert refused["error"] == "nothing is heard that could be paused"
-
-
 def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     needs_web()
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
@@ -276,5 +260,19 @@ def test_an_address_in_use_is_told(served: tuple[Any, BrowserSource]) -> None:
     with (
         pytest.raises(OptionError, match="give another --web-port"),
         WebView(CaptionStatistics, PageAddress(port=port)),
+    ):
+        pass
+
+
+def test_where_no_browser_is_heard_none_may_speak() -> None:
+    needs_web()
+    from websockets.exceptions import InvalidStatus
+
+    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
+
+    with (
+        WebView(CaptionStatistics, PageAddress(port=0)) as view,
+        pytest.raises(InvalidStatus, match="403"),
+        connect(view, "audio"),
     ):
         pass
