@@ -8,7 +8,7 @@ converted model with its checkpoint.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +18,7 @@ from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.core.spec import ARCHES
+from whisper_hailo.core.spec import ARCHES, PARITY_FILE
 from whisper_hailo_tools.options import (
     CalibrationOptions,
     CalibrationSet,
@@ -60,60 +60,36 @@ def check(
     return ExitCode.MODEL if report.blocked else ExitCode.OK
 
 
-def _check_lines(report: Report) -> list[str]:
-    section = report.section
+def _check_lines(report: Report) -> Iterator[str]:
     verdict = "blocked" if report.blocked else "nothing found that blocks"
-    origin = "as model.json says" if report.recorded else "as given, or the whole graph"
-    kinds = _kinds(report.findings)
-    sources = list(dict.fromkeys(group[0].source for group in kinds))
-    lines = [f"{report.path} for {report.arch}: {verdict}"]
-    lines += [_finding(group, 1 + sources.index(group[0].source)) for group in kinds]
-    lines.append(f"from {', '.join(section.starts)} to {', '.join(section.ends)} ({origin})")
-    lines += [
-        f"  {name} {shape}, on the chip {report.chip_inputs[name]}"
-        for name, shape in report.entries.items()
-    ]
-    counts = ", ".join(f"{name} {count}" for name, count in report.operators.items())
-    lines.append(f"{len(section.nodes)} of {report.n_nodes} nodes, opset {report.opset}: {counts}")
-    lines.append(_weights(report))
-    return lines + [f"({number}) {source}" for number, source in enumerate(sources, 1)]
-
-
-def _kinds(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Return findings of one kind together, kinds in the order in which they first occur."""
+    yield f"{report.path} for {report.arch}: {verdict}"
     kinds: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings:
+    for finding in report.findings:
         kinds.setdefault((finding.severity, finding.rule), []).append(finding)
-    return list(kinds.values())
-
-
-def _finding(group: list[Finding], number: int) -> str:
-    """Format all findings of a kind as one line; `number` is that of its source."""
-    head = group[0]
-    named = [_where(finding) for finding in group[:MAX_NAMED]]
-    more = f" and {len(group) - MAX_NAMED} more" if len(group) > MAX_NAMED else ""
-    where = f"{', '.join(named)}{more}: "
-    return f"{head.severity} [{head.rule}] {where}{head.got}; {head.mend} ({number})"
+    sources = list(dict.fromkeys(group[0].source for group in kinds.values()))
+    for group in kinds.values():
+        head = group[0]
+        named = ", ".join(_where(finding) for finding in group[:MAX_NAMED])
+        more = f" and {len(group) - MAX_NAMED} more" if len(group) > MAX_NAMED else ""
+        number = 1 + sources.index(head.source)
+        yield (f"{head.severity} [{head.rule}] {named}{more}: {head.got}; {head.mend} ({number})")
+    section = report.section
+    origin = "as model.json says" if report.recorded else "as given, or the whole graph"
+    yield f"from {', '.join(section.starts)} to {', '.join(section.ends)} ({origin})"
+    for name, shape in report.entries.items():
+        yield f"  {name} {shape}, on the chip {report.chip_inputs[name]}"
+    counts = ", ".join(f"{name} {count}" for name, count in report.operators.items())
+    yield f"{len(section.nodes)} of {report.n_nodes} nodes, opset {report.opset}: {counts}"
+    millions = report.n_weights / 1e6
+    sizes = ", ".join(f"{millions * bits / 8:.2f} at {bits}" for bits in (4, 8, 16))
+    yield f"{millions:.2f} million weights; MB by bits: {sizes}"
+    yield from (f"({number}) {source}" for number, source in enumerate(sources, 1))
 
 
 def _where(finding: Finding) -> str:
     if not finding.operator:
         return finding.node or "graph"
     return f"{finding.node} ({finding.operator})"
-
-
-def _weights(report: Report) -> str:
-    from whisper_hailo_tools.check.rules import PRECISIONS_BITS
-
-    weights = report.weights
-    sizes = ", ".join(f"{weights.nbytes(bits) / 1e6:.2f} at {bits}" for bits in PRECISIONS_BITS)
-    text = f"{weights.count / 1e6:.2f} million weights; MB by bits: {sizes}"
-    if weights.contexts is None:
-        return text
-    return (
-        f"{text}; contexts: {weights.contexts}, an estimate, scaled by weights from the one known "
-        "build (tiny's encoder on a Hailo-8L: 9)"
-    )
 
 
 def calibrate(
@@ -159,24 +135,9 @@ def emulate(
 
     result = emulate_part(model_dir, options)
     if as_json:
-        emit_json(_emulation_facts(result))
+        emit_json({"path": str(result.path), "record": str(result.record)} | result.to_dict())
     else:
         emit("\n".join(_emulation_lines(result, options.scales)) + "\n")
-
-
-def _emulation_facts(result: Emulation) -> dict[str, object]:
-    from whisper_hailo_tools.emulate.make import noise_entry
-
-    return {
-        "path": str(result.path),
-        "record": str(result.record),
-        "plan": result.plan.name,
-        "windows": result.n_windows,
-        "noise_windows": result.noise.n_windows,
-        "held_out": result.held_out,
-        "outputs": [noise_entry(entry) for entry in result.noise.outputs],
-        "layers": [noise_entry(entry) for entry in result.noise.layers],
-    }
 
 
 def _emulation_lines(result: Emulation, scales: str) -> list[str]:
@@ -262,20 +223,6 @@ def _describe_hef(hef: Hef) -> str:
     )
 
 
-HEADINGS = (
-    "rung",
-    "part",
-    "result",
-    "max",
-    "mean",
-    "cosine",
-    "SNR dB",
-    "PSNR dB",
-    "limit",
-    "tokens",
-)
-
-
 def validate(
     model_dir: Annotated[Path, Argument("Model directory.")],
     options: ValidateOptions,
@@ -285,18 +232,18 @@ def validate(
     as_json: Annotated[bool, Flag("Print parity.json instead.", name="--json")] = False,
 ) -> int:
     """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
-    from whisper_hailo.core.files import require_writable_folder
+    from whisper_hailo.core.files import require_writable_folder, write_file
     from whisper_hailo_tools.validate.validate import validate as run
-    from whisper_hailo_tools.validate.validate import write_report
 
     if out is not None or model_dir.is_dir():
         require_writable_folder(out or model_dir, "give --out DIR")
     report = run(model_dir, options)
-    files = write_report(report, out or model_dir)
+    path = (out or model_dir) / PARITY_FILE
+    write_file(path, report.to_json())
     if as_json:
         emit_json(report.to_dict(), indent=1)
     else:
-        emit("\n".join(_parity_lines(report)) + f"\n{files[0]}, {files[1]}\n")
+        emit("\n".join(_parity_lines(report)) + f"\n{path}\n")
     return ExitCode.OK if report.passed else ExitCode.MODEL
 
 
@@ -306,7 +253,11 @@ def _parity_lines(report: ParityReport) -> Iterator[str]:
         f"{report.model}: {verdict}; {len(report.used)} windows of {report.window_s:g} s, "
         f"against {report.reference}"
     )
-    rows = [HEADINGS, *(_parity_row(result) for result in report.results)]
+    sizes = ("max", "mean", "cosine", "SNR dB", "PSNR dB")
+    rows = [
+        ("rung", "part", "result", *sizes, "limit", "tokens"),
+        *(_parity_row(result) for result in report.results),
+    ]
     widths = [
         max(map(len, column)) for column in zip(*(row for row in rows if len(row) > 3), strict=True)
     ]
@@ -314,7 +265,13 @@ def _parity_lines(report: ParityReport) -> Iterator[str]:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         yield "  ".join(cells).rstrip()
     for result in report.results:
-        yield from _parity_notes(result)
+        fall = result.steepest_fall
+        if result.status == "failed" and fall is not None:
+            before, after = fall
+            yield (
+                f"{result.kind} {result.part}: SNR falls most from {before.name} "
+                f"({_decibels(before.snr_db)} dB) to {after.name} ({_decibels(after.snr_db)} dB)"
+            )
 
 
 def _parity_row(result: FormResult) -> tuple[str, ...]:
@@ -334,17 +291,6 @@ def _parity_row(result: FormResult) -> tuple[str, ...]:
         limit.text,
         agreed,
     )
-
-
-def _parity_notes(result: FormResult) -> Iterator[str]:
-    """Yield where a failed form loses most."""
-    fall = result.steepest_fall
-    if result.status == "failed" and fall is not None:
-        before, after = fall
-        yield (
-            f"{result.kind} {result.part}: SNR falls most from {before.name} "
-            f"({_decibels(before.snr_db)} dB) to {after.name} ({_decibels(after.snr_db)} dB)"
-        )
 
 
 def _decibels(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +10,6 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, require_choices, require_valid, required_flag
 from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.spec import ARCHES, PARTS
-from whisper_hailo_tools.difference import Difference
 
 SCRIPT: Final = "script"
 """The plan that the model script generated for the compiler describes."""
@@ -111,66 +110,6 @@ class CompileOptions:
             raise OptionError("--optimization-level belongs to generated scripts; edit --script")
 
 
-FLOAT, QUANTIZED, HAILO, EMULATED, HEF = "float32", "quantised", "hailo-form", "emulated", "hef"
-FORMS: Final = (FLOAT, QUANTIZED, HAILO, EMULATED, HEF)
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """What a difference may be at most: `relative` at most, or `snr_db` at least, the value."""
-
-    measure: str
-    value: float
-
-    def holds(self, found: Difference) -> bool:
-        """Return whether a difference is within it."""
-        if self.measure == "snr_db":
-            return found.snr_db >= self.value
-        return found.relative <= self.value
-
-    @property
-    def text(self) -> str:
-        """As a table shows it."""
-        if self.measure == "snr_db":
-            return f"SNR >= {self.value:g} dB"
-        return f"relative <= {self.value:g}"
-
-
-EXACT: Final = Limit("relative", 1e-4)
-"""Float32 graphs that compute the same in another order: SPEC's tolerance for the Hailo forms."""
-
-BLOCKS: Final = {"int8": Limit("snr_db", 25.0), "int4": Limit("snr_db", 10.0)}
-"""Weight-only blocks. Random weights, the harsh case, come to 34 and 13 dB."""
-
-CHIP: Final = {"encoder": Limit("snr_db", 15.0), "decoder": Limit("snr_db", 15.0)}
-"""The vendor ships its encoder under the name 15dB; the study's own build came to 9.2 dB."""
-
-
-def default_limit(kind: str, part: str, quantization: str) -> Limit:
-    """Return the limit of one part in one form; `quantization` is that of its weights."""
-    if kind in (EMULATED, HEF):
-        return CHIP[part]
-    return BLOCKS.get(quantization, EXACT) if kind == QUANTIZED else EXACT
-
-
-def parse_limits(words: tuple[str, ...]) -> dict[tuple[str, str], float]:
-    """Read `RUNG-PART=VALUE` words, such as `emulated-encoder=12`."""
-    known = {f"{kind}-{part}": (kind, part) for kind in FORMS for part in PARTS}
-    limits = {}
-    for word in words:
-        name, _, text = word.partition("=")
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
-        if name not in known or not value > 0:
-            raise OptionError(
-                f"--limit is {word!r}, expected RUNG-PART=NUMBER with one of: {', '.join(known)}"
-            )
-        limits[known[name]] = value
-    return limits
-
-
 @dataclass(frozen=True, slots=True)
 class ValidateOptions:
     """What to validate with."""
@@ -181,18 +120,7 @@ class ValidateOptions:
     checkpoint: str | None = flag(None, "What the model was converted from.", metavar="NAME")
     windows: int = flag(4, "Windows of audio to run.")
     language: str = flag("en", "What is spoken.", short="-l", metavar="LANG")
-    limits: tuple[str, ...] = flag(
-        (), "Another limit; may be repeated.", name="--limit", metavar="RUNG-PART=X"
-    )
-    values: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))
         require_valid(self, "windows", self.windows >= 1, "1 or more")
-        self.values.update(parse_limits(self.limits))
-
-    def limit(self, kind: str, part: str, quantization: str = "none") -> Limit:
-        """Return what one part is held to in one form."""
-        default = default_limit(kind, part, quantization)
-        value = self.values.get((kind, part))
-        return default if value is None else replace(default, value=value)

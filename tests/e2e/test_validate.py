@@ -12,7 +12,7 @@ import pytest
 from onnx import numpy_helper
 
 from tests.e2e.conftest import Command, one_line
-from whisper_hailo.core.spec import PARITY_FILES
+from whisper_hailo.core.spec import PARITY_FILE
 
 PARTS = ("encoder", "decoder")
 
@@ -27,18 +27,16 @@ def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def test_the_ladder_of_the_bundled_model(whisper_hailo: Command, model: Path) -> None:
-    # How well the chip's arithmetic suits the model is the model's affair: weak limits here.
-    weak = [word for part in PARTS for word in ("--limit", f"emulated-{part}=1")]
-    result = whisper_hailo("validate", model, *weak, timeout=600)
+    result = whisper_hailo("validate", model, timeout=600)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.startswith("micro: passed")
     facts = json.loads((model / "parity.json").read_text())
-    assert (model / "parity.svg").read_text().startswith("<svg")
     status = {(rung["rung"], rung["part"]): rung["status"] for rung in facts["rungs"]}
     for part in PARTS:
-        for rung in ("float32", "quantised", "hailo-form", "emulated"):
+        for rung in ("float32", "quantised", "hailo-form"):
             assert status[rung, part] == "passed"
-        assert status["hef", part] == "not run"
+        for rung in ("emulated", "hef"):
+            assert status[rung, part] == "not run"
     for rung in facts["rungs"]:
         if rung["rung"] in ("float32", "hailo-form"):
             assert rung["difference"]["relative"] < 1e-4
@@ -50,11 +48,10 @@ def test_a_new_conversion_replaces_the_report(whisper_hailo: Command, tmp_path: 
     out = tmp_path / "micro"
     words = ("convert", "micro", out, "--hailo", "--window", "1", "--decoder-length", "8")
     assert whisper_hailo(*words).returncode == 0
-    for name in PARITY_FILES:
-        (out / name).write_text("of the graphs before")
+    (out / PARITY_FILE).write_text("of the graphs before")
     result = whisper_hailo(*words)
     assert result.returncode == 0, result.stderr
-    assert not any((out / name).exists() for name in PARITY_FILES)
+    assert not (out / PARITY_FILE).exists()
 
 
 def test_a_difference_fails_and_is_named(
@@ -78,7 +75,6 @@ def test_a_difference_fails_and_is_named(
 
 def test_wrong_words(whisper_hailo: Command, model: Path, tmp_path: Path) -> None:
     for words, code, expected in (
-        (["--limit", "nonsense"], 2, "--limit is 'nonsense'"),
         (["--windows", "0"], 2, "--windows is 0"),
         (["--audio", tmp_path], 3, "no file that looks like audio"),
         (["--language", "xx"], 2, "unknown language"),

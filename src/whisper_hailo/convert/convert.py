@@ -46,7 +46,7 @@ from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
     DECODER_FILE,
     ENCODER_FILE,
-    PARITY_FILES,
+    PARITY_FILE,
     SILENCE_FILE,
     SPEC_FILE,
     FileRecord,
@@ -251,7 +251,7 @@ def _foreign_file(directory: Path) -> str | None:
     """A file that is not part of an earlier conversion or made from one, if there is one."""
     try:
         files = decode(_Listing, read_json_object(directory / SPEC_FILE)).files
-        known = {SPEC_FILE, *PARITY_FILES, *files}
+        known = {SPEC_FILE, PARITY_FILE, *files}
     except (ModelError, MismatchError):
         known = set()
     found: list[Path] = []

@@ -180,8 +180,8 @@ ENCODER_FILE = "encoder.onnx"
 CROSS_KV_FILE = "cross_kv.onnx"
 DECODER_FILE = "decoder.onnx"
 SILENCE_FILE = "silence.safetensors"
-PARITY_FILES = ("parity.json", "parity.svg")
-"""Reports of `validate`, which a new conversion removes."""
+PARITY_FILE = "parity.json"
+"""Report of `validate`, which a new conversion removes."""
 
 SPEC_VERSION = 9
 """Raised when graphs or entries change so that this program could misread earlier ones."""

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import Any, Final, Self
 
 import numpy as np
@@ -24,20 +23,19 @@ from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.windows import (
-    DecoderRows,
-    EncoderRows,
     RowMaker,
     Sources,
     add_file,
     draw,
     find_sources,
     net_name,
-    quota_per_turn,
+    no_speech_error,
+    open_row_maker,
 )
-from whisper_hailo_tools.hef_build.recipe import default_windows, size_of
+from whisper_hailo_tools.hef_build.model_script import default_windows, size_of
 from whisper_hailo_tools.options import CalibrationOptions, CalibrationSet
 
-MANIFEST_VERSION = 1
+MANIFEST_VERSION = 2
 
 
 @dataclass(slots=True)
@@ -50,7 +48,7 @@ class Manifest:
         used: `{"file", "sha256", "windows"}` in the order of the rows.
         skipped: file to why it was not used.
         turn: which turn through the files comes next, and `position` which file of it.
-        complete: whether the set is finished; `files` then holds names, sizes and hashes.
+        files: names, sizes and hashes of a finished set.
     """
 
     settings: dict[str, Any]
@@ -59,7 +57,6 @@ class Manifest:
     n_rows: int = 0
     turn: int = 0
     position: int = 0
-    complete: bool = False
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
@@ -79,11 +76,8 @@ class Manifest:
         replace_file(path, text.encode())
 
 
-_HEADER_BYTES = 192
-
-
 class RowsFile:
-    """Float32 rows `(n, *shape)` on their way to disk.
+    """Float32 rows `(n, *shape)` on their way to disk, as a `.npy`.
 
     A memory-mapped file would end the process when the disk is full; this one raises `OSError`.
 
@@ -94,13 +88,10 @@ class RowsFile:
 
     def __init__(self, path: Path, shape: tuple[int, ...], n_kept: int) -> None:
         self._shape = shape
-        self._row_bytes = 4 * int(np.prod(shape))
-        size = _HEADER_BYTES + n_kept * self._row_bytes
         self._file = path.open("r+b" if n_kept else "wb")
-        if not n_kept:
-            self._file.write(b"\0" * _HEADER_BYTES)
-        self._file.truncate(size)
-        self._file.seek(size)
+        self._file.truncate(bytes_of_rows(shape, n_kept))
+        self.finish(n_kept)
+        self._file.seek(0, os.SEEK_END)
 
     def append(self, row: FloatArray) -> None:
         """Write one row."""
@@ -116,35 +107,27 @@ class RowsFile:
     def finish(self, n_rows: int) -> None:
         """Write the header for `n_rows` rows."""
         self._file.seek(0)
-        self._file.write(_header((n_rows, *self._shape)))
+        self._file.write(_header(self._shape, n_rows))
         self.sync()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 
-def holds_rows(path: Path, shape: tuple[int, ...], n_rows: int) -> bool:
-    """Return whether an unfinished file has at least so many rows."""
-    size = _HEADER_BYTES + n_rows * 4 * int(np.prod(shape))
-    return path.is_file() and path.stat().st_size >= size
+def bytes_of_rows(shape: tuple[int, ...], n_rows: int) -> int:
+    """Return the size of a file of rows."""
+    return len(_header(shape, n_rows)) + n_rows * 4 * math.prod(shape)
 
 
-def _header(shape: tuple[int, ...]) -> bytes:
-    """Header of a float32 array, of one length whatever the number of rows."""
+def _header(shape: tuple[int, ...], n_rows: int) -> bytes:
+    """Return a `.npy` header; NumPy leaves room in it for the number of rows to grow."""
     buffer = BytesIO()
-    layout = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    layout = {"descr": "<f4", "fortran_order": False, "shape": (n_rows, *shape)}
     np.lib.format.write_array_header_1_0(buffer, layout)
-    text = buffer.getvalue()[10:].rstrip()
-    padded = text.ljust(_HEADER_BYTES - 11) + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded
+    return buffer.getvalue()
 
 
 logger = logging.getLogger(__name__)
@@ -161,16 +144,17 @@ def calibrate(
     size = size_of(spec.dims.d_model, multilingual=spec.multilingual)
     n_wanted = options.count or default_windows(options.part, size)
     sources = find_sources(audio, options.seed)
-    settings = collect_settings(spec, form, options, sources, n_wanted)
-    maker = _Maker(out, spec, form, options, sources=sources, settings=settings, n_wanted=n_wanted)
+    maker = _Maker(spec, form, options, sources, out=out, n_wanted=n_wanted)
     try:
         out.mkdir(parents=True, exist_ok=True)
         return maker.make(directory)
     except OSError as error:
+        n_bytes = sum(bytes_of_rows(shape, n_wanted) for shape in form.chip_inputs)
+        if form.part == "decoder":
+            n_bytes *= 2  # of the rows, then of the archive that they are joined in
         raise OutputError(
             f"cannot write {display_path(out)} ({error.strerror or error}); give a writable place "
-            f"with {math.ceil(_bytes_of(form, n_wanted) / 1e6):,} MB free and start again: it goes "
-            "on"
+            f"with {math.ceil(n_bytes / 1e6):,} MB free and start again: it goes on"
         ) from error
 
 
@@ -179,39 +163,44 @@ class _Maker:
 
     def __init__(
         self,
-        out: Path,
         spec: ModelSpec,
         form: HailoForm,
         options: CalibrationOptions,
-        *,
         sources: Sources,
-        settings: dict[str, Any],
+        *,
+        out: Path,
         n_wanted: int,
     ) -> None:
-        self._spec, self._form, self._options = spec, form, options
-        self._sources, self._n_wanted = sources, n_wanted
+        self._spec, self._form, self._options, self._sources = spec, form, options, sources
+        self._n_wanted = n_wanted
         stem = f"{net_name(spec, form)}_calibration"
         self._final = out / f"{stem}.{'npy' if form.part == 'encoder' else 'npz'}"
         self._manifest_path = out / f"{stem}.json"
-        self._shapes = [shape[1:] for shape in form.chip_inputs]
-        self._parts = [out / f"{stem}.{i + 1}.partial" for i in range(len(self._shapes))]
+        settings = collect_settings(spec, form, options, sources, n_wanted)
         self._found = Manifest.load(self._manifest_path, settings)
         self._manifest = self._found or Manifest(settings)
+        self._parts = {
+            out / f"{stem}.{i}.partial": shape[1:] for i, shape in enumerate(form.chip_inputs, 1)
+        }
         self._plan = WindowPlan.make(spec.dims, float(form.window_s))
 
     def make(self, directory: Path) -> CalibrationSet:
         """Do what is not done yet."""
         if not self._is_finished():
+            n_kept = self._manifest.n_rows
             if not all(
-                holds_rows(path, shape, self._manifest.n_rows)
-                for path, shape in zip(self._parts, self._shapes, strict=True)
+                path.is_file() and path.stat().st_size >= bytes_of_rows(shape, n_kept)
+                for path, shape in self._parts.items()
             ):
                 self._manifest = Manifest(self._manifest.settings)
-            with ExitStack() as stack:
-                rows = self._row_maker(directory, stack)
+            language = self._options.language
+            with (
+                open_row_maker(directory, self._spec, self._form, self._plan, language) as rows,
+                ExitStack() as stack,
+            ):
                 files = [
                     stack.enter_context(RowsFile(path, shape, self._manifest.n_rows))
-                    for path, shape in zip(self._parts, self._shapes, strict=True)
+                    for path, shape in self._parts.items()
                 ]
                 self._draw_all(rows, files)
             self._pack()
@@ -228,26 +217,8 @@ class _Maker:
         )
 
     def _is_finished(self) -> bool:
-        record = self._manifest.files.get(self._final.name)
-        whole = record is not None and self._final.is_file()
-        return (
-            self._manifest.complete
-            and whole
-            and record is not None
-            and self._final.stat().st_size == record["bytes"]
-        )
-
-    def _row_maker(self, directory: Path, stack: ExitStack) -> RowMaker:
-        if self._form.part == "encoder":
-            return EncoderRows(self._spec, self._plan)
-        return DecoderRows(
-            directory,
-            self._spec,
-            self._form,
-            self._plan,
-            language=self._options.language,
-            stack=stack,
-        )
+        n_bytes = self._manifest.files.get(self._final.name, {}).get("bytes")
+        return self._final.is_file() and self._final.stat().st_size == n_bytes
 
     def _draw_all(self, rows: RowMaker, files: list[RowsFile]) -> None:
         """Turn after turn through the files, until there is enough or nothing new comes."""
@@ -268,7 +239,7 @@ class _Maker:
                 if manifest.n_rows == before:
                     break
         if manifest.n_rows == 0:
-            raise AudioError(self._nothing())
+            raise no_speech_error(self._sources, next(iter(manifest.skipped.values()), ""))
         for file in files:
             file.finish(manifest.n_rows)
         self._save(files)
@@ -278,11 +249,12 @@ class _Maker:
         if name in manifest.skipped:
             return
         path = self._sources.folder / name
-        turn = (manifest.turn, quota_per_turn(self._n_wanted, len(self._sources.files)))
+        quota = math.ceil(self._n_wanted / len(self._sources.files))  # one turn if files are long
+        turn = (manifest.turn, quota)
         windows: list[int] = []
         try:
             for index, audio in draw(path, name, self._plan, self._options.seed, turn):
-                for file, row in zip(files, rows.rows(audio), strict=True):
+                for file, row in zip(files, rows(audio), strict=True):
                     file.append(row)
                 windows.append(index)
                 manifest.n_rows += 1
@@ -294,14 +266,6 @@ class _Maker:
         if windows:
             manifest.used.append({"file": name, "sha256": sha256(path), "windows": windows})
 
-    def _nothing(self) -> str:
-        skipped = self._manifest.skipped
-        why = f" ({next(iter(skipped.values()))})" if skipped else ""
-        return (
-            f"{self._sources.folder} has {len(self._sources.files)} audio files and no usable "
-            f"speech{why}; give recordings of half a second or more that are not silent"
-        )
-
     def _save(self, files: list[RowsFile]) -> None:
         for file in files:
             file.sync()
@@ -310,18 +274,18 @@ class _Maker:
     def _pack(self) -> None:
         """Give the rows their final place: renamed, or joined in one `.npz`."""
         if len(self._parts) == 1:
-            os.replace(self._parts[0], self._final)
+            os.replace(next(iter(self._parts)), self._final)
         else:
             with (
                 atomic_file(self._final) as joined,
                 zipfile.ZipFile(joined, "w", zipfile.ZIP_STORED) as archive,
             ):
-                for i, path in enumerate(self._parts):
-                    key = f"{net_name(self._spec, self._form)}/input_layer{i + 1}.npy"
-                    add_file(archive, key, path)
+                for i, path in enumerate(self._parts, 1):
+                    add_file(
+                        archive, f"{net_name(self._spec, self._form)}/input_layer{i}.npy", path
+                    )
         record = {"bytes": self._final.stat().st_size, "sha256": sha256(self._final)}
         self._manifest.files = {self._final.name: record}
-        self._manifest.complete = True
         self._manifest.save(self._manifest_path)
         for path in self._parts:
             path.unlink(missing_ok=True)
@@ -347,13 +311,3 @@ def collect_settings(
         settings["language"] = options.language
         settings["model"] = {name: record.sha256 for name, record in sorted(spec.files.items())}
     return settings
-
-
-def _bytes_of(form: HailoForm, n_rows: int) -> int:
-    total = 0
-    for shape in form.chip_inputs:
-        size = 4 * n_rows
-        for axis in shape:
-            size *= axis
-        total += size
-    return total if form.part == "encoder" else 2 * total

@@ -9,12 +9,12 @@ import random
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -68,20 +68,20 @@ def find_sources(folder: Path, seed: int) -> Sources:
         status = path.stat()
         line = f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n"
         listing.update(line.encode(errors="surrogateescape"))
-        speakers.setdefault(_speaker(path, folder), []).append(name)
+        match = _LIBRISPEECH.match(path.stem)
+        speaker = f"librispeech {match[1]}" if match else name.rpartition("/")[0]
+        speakers.setdefault(speaker, []).append(name)
     if not speakers:
         raise AudioError(
             f"{display_path(folder)} holds no file that looks like audio "
             f"({' '.join(AUDIO_SUFFIXES)}); give a folder with recordings of speech"
         )
-    return Sources(folder, _turns(speakers, seed), len(speakers), listing.hexdigest())
-
-
-def window_order(name: str, n_windows: int, seed: int) -> list[int]:
-    """In which order the windows of one file are drawn: shuffled by the seed and the name."""
-    order = list(range(n_windows))
-    random.Random(f"{seed}:{name}").shuffle(order)  # noqa: S311 - a sample, no secret
-    return order
+    rng = random.Random(seed)  # noqa: S311 - a sample, no secret
+    order = sorted(speakers)
+    rng.shuffle(order)
+    queues = [rng.sample(speakers[speaker], len(speakers[speaker])) for speaker in order]
+    files = (name for turn in zip_longest(*queues) for name in turn if name is not None)
+    return Sources(folder, tuple(files), len(speakers), listing.hexdigest())
 
 
 def _audio_files(folder: Path) -> Iterator[Path]:
@@ -94,20 +94,13 @@ def _audio_files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _speaker(path: Path, folder: Path) -> str:
-    if match := _LIBRISPEECH.match(path.stem):
-        return f"librispeech {match.group(1)}"
-    return path.parent.relative_to(folder).as_posix()
-
-
-def _turns(speakers: dict[str, list[str]], seed: int) -> tuple[str, ...]:
-    """Return one file of each speaker, then the next of each, and so on."""
-    rng = random.Random(seed)  # noqa: S311 - a sample, no secret
-    names = sorted(speakers)
-    rng.shuffle(names)
-    queues = [rng.sample(speakers[name], len(speakers[name])) for name in names]
-    turns = zip_longest(*queues)
-    return tuple(name for turn in turns for name in turn if name is not None)
+def no_speech_error(sources: Sources, why: str = "") -> AudioError:
+    """Return the error of recordings that give no window; `why` is that of the first."""
+    reason = f" ({why})" if why else ""
+    return AudioError(
+        f"{display_path(sources.folder)} has {len(sources.files)} audio files and no usable "
+        f"speech{reason}; give recordings of half a second or more that are not silent"
+    )
 
 
 MIN_SPEECH_S: Final = 0.5
@@ -115,11 +108,6 @@ MIN_SPEECH_S: Final = 0.5
 
 SILENCE: Final = 1e-3
 """Windows whose loudest sample lies below it (-60 dB) teach the statistics nothing."""
-
-
-def quota_per_turn(n_windows: int, n_files: int) -> int:
-    """Return windows of a file per turn: one turn is enough if files are long."""
-    return max(1, math.ceil(n_windows / n_files))
 
 
 def draw(
@@ -134,28 +122,29 @@ def draw(
         number of the window in the file and its `(n_samples,)` float32 audio, in their order.
     """
     number, quota = turn
+    first, last = number * quota, (number + 1) * quota - 1
     with open_audio(path) as stream:
-        n_windows = _count(stream.duration_s, plan)
-        wanted: set[int] | None = None
-        if n_windows is not None:
-            order = window_order(name, n_windows, seed)
-            wanted = set(order[number * quota : (number + 1) * quota])
+        wanted: set[int] | None = None  # in order where the header does not say how many there are
+        if stream.duration_s is not None:
+            n_samples = stream.duration_s * SAMPLE_RATE_HZ
+            n_windows = max(1, math.ceil(n_samples / plan.content_samples))
+            wanted = set(window_order(name, n_windows, seed)[first : last + 1])
             if not wanted:
                 return
-        last = (number + 1) * quota - 1 if wanted is None else max(wanted)
+            last = max(wanted)
         for index, audio in enumerate(stream.blocks(plan.content_samples)):
-            is_drawn = index >= number * quota if wanted is None else index in wanted
+            is_drawn = index >= first if wanted is None else index in wanted
             if is_drawn and is_usable(audio):
                 yield index, audio
             if index >= last:
                 return
 
 
-def _count(duration_s: float | None, plan: WindowPlan) -> int | None:
-    """Return windows of a recording, `None` where its header does not say how long it is."""
-    if duration_s is None:
-        return None
-    return max(1, math.ceil(duration_s * SAMPLE_RATE_HZ / plan.content_samples))
+def window_order(name: str, n_windows: int, seed: int) -> list[int]:
+    """In which order the windows of one file are drawn: shuffled by the seed and the name."""
+    order = list(range(n_windows))
+    random.Random(f"{seed}:{name}").shuffle(order)  # noqa: S311 - a sample, no secret
+    return order
 
 
 def is_usable(audio: FloatArray) -> bool:
@@ -164,83 +153,72 @@ def is_usable(audio: FloatArray) -> bool:
     return long_enough and bool(np.max(np.abs(audio)) >= SILENCE)
 
 
-class RowMaker(Protocol):
-    """Turns the audio of a window into one row per input of the chip."""
-
-    def rows(self, audio: FloatArray) -> tuple[FloatArray, ...]:
-        """Return a row `(height, width, channels)` per input, of `(n_samples,)` float32 audio."""
-
-
 def net_name(spec: ModelSpec, form: HailoForm) -> str:
     """Return name of the network in the compiler: letters, digits and underscores."""
     return re.sub(r"\W", "_", f"{spec.name}_{Path(form.file).stem}", flags=re.ASCII)
 
 
-class EncoderRows:
-    """Log-mel of the window, `(1, n_frames, n_mels)`."""
+@contextmanager
+def open_greedy_decoder(
+    directory: Path, spec: ModelSpec, options: DecodingOptions, prefix: tuple[int, ...]
+) -> Iterator[Callable[[FloatArray], tuple[FloatArray, tuple[int, ...]]]]:
+    """Open a model directory's own encoder and cached decoder.
 
-    def __init__(self, spec: ModelSpec, plan: WindowPlan) -> None:
-        self._spec = spec
-        self._plan = plan
+    Yields:
+        function of the mel `(n_mels, n_frames)` of a window: its audio features
+        `(1, n_positions, d_model)`, and its tokens: `prefix`, the text, end-of-transcript.
+    """
+    with OnnxEncoder(directory, spec) as encoder, CachedDecoder(directory, spec) as decoder:
+        padding = options.anti_repetition.padding(spec.dims, decoder.silence_keys)
+        loop = DecodingLoop(decoder, spec.tokens, options)
 
-    def rows(self, audio: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the window's log-mel, its margin silent."""
-        return (np.ascontiguousarray(self.mel(audio).T)[np.newaxis],)
+        def decode(mel: FloatArray) -> tuple[FloatArray, tuple[int, ...]]:
+            features = encoder.encode(mel[np.newaxis])
+            decoded = loop.run(decoder.start(features, (padding,)), [DecodingTask(prefix)])[0]
+            return features, (*prefix, *decoded.tokens, spec.tokens.eot)
 
-    def mel(self, audio: FloatArray) -> FloatArray:
-        """`(n_mels, n_frames)` of the whole window."""
-        padded = pad_or_trim(audio, self._plan.window_samples)
-        return log_mel(padded, self._spec.dims.n_mels)
+        yield decode
 
 
-class DecoderRows:
-    """Audio features `(1, n_positions, d_model)` and embeddings `(length, 1, d_model)`.
+RowMaker: TypeAlias = Callable[[FloatArray], tuple[FloatArray, ...]]
+"""Turns `(n_samples,)` audio of a window into a row `(height, width, channels)` per chip input."""
 
-    The tokens are those that our own decoder hears in the window; ids after them are 0, and
-    position rows are added, as the host of a HEF does it.
 
-    Args:
-        form: the decoder's Hailo form.
-        language: what is spoken, or translated from.
-        stack: closes the model at the end.
+@contextmanager
+def open_row_maker(
+    directory: Path, spec: ModelSpec, form: HailoForm, plan: WindowPlan, language: str
+) -> Iterator[RowMaker]:
+    """Open what makes the rows of a form.
+
+    An encoder's row is the log-mel `(1, n_frames, n_mels)` of the window, its margin silent. A
+    decoder gets audio features `(1, n_positions, d_model)`, and embeddings `(length, 1, d_model)`
+    of the tokens that our own decoder finds: ids after them are 0, and position rows are added, as
+    the host of a HEF does it.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        spec: ModelSpec,
-        form: HailoForm,
-        plan: WindowPlan,
-        *,
-        language: str,
-        stack: ExitStack,
-    ) -> None:
-        options = DecodingOptions(language=language)
-        tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
-        self._prefix = tokenizer.prefix(language, options.task)
-        self._table = _asset(directory / form.assets["token_embedding"])
-        self._positions = _asset(directory / form.assets["position_rows"])
-        self._length = self._positions.shape[0]
-        self._mel = EncoderRows(spec, plan)
-        self._encoder = stack.enter_context(OnnxEncoder(directory, spec))
-        self._decoder = stack.enter_context(CachedDecoder(directory, spec))
-        self._padding = options.anti_repetition.padding(spec.dims, self._decoder.silence_keys)
-        self._loop = DecodingLoop(self._decoder, spec.tokens, options)
-        self._eot = spec.tokens.eot
+    def mel(audio: FloatArray) -> FloatArray:
+        return log_mel(pad_or_trim(audio, plan.window_samples), spec.dims.n_mels)
 
-    def rows(self, audio: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the window's features, and what the chip's decoder gets at its last step."""
-        features = self._encoder.encode(self._mel.mel(audio)[np.newaxis])
-        state = self._decoder.start(features, (self._padding,))
-        decoded = self._loop.run(state, [DecodingTask(self._prefix)])[0]
-        heard = (*self._prefix, *decoded.tokens, self._eot)[: self._length]
-        ids = np.zeros(self._length, dtype=np.int64)
-        ids[: len(heard)] = heard
-        embeddings = self._table[ids] + self._positions
-        return features, embeddings[:, np.newaxis]
+    if form.part == "encoder":
+        yield lambda audio: (np.ascontiguousarray(mel(audio).T)[np.newaxis],)
+        return
+    options = DecodingOptions(language=language)
+    tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
+    prefix = tokenizer.prefix(language, options.task)
+    table = _host_array(directory / form.assets["token_embedding"])
+    positions = _host_array(directory / form.assets["position_rows"])
+    with open_greedy_decoder(directory, spec, options, prefix) as decode:
+
+        def rows(audio: FloatArray) -> tuple[FloatArray, ...]:
+            features, tokens = decode(mel(audio))
+            ids = np.zeros(len(positions), dtype=np.int64)
+            ids[: len(tokens)] = tokens[: len(ids)]
+            return features, (table[ids] + positions)[:, np.newaxis]
+
+        yield rows
 
 
-def _asset(path: Path) -> FloatArray:
+def _host_array(path: Path) -> FloatArray:
     """Return an array of the host, mapped from its file."""
     try:
         array: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -252,24 +230,14 @@ def _asset(path: Path) -> FloatArray:
     return array
 
 
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-_ZIP64_BYTES = 1 << 31
-
-
-def add_file(archive: zipfile.ZipFile, name: str, path: Path) -> None:
-    """Copy a file into an archive, a block at a time."""
-    large = path.stat().st_size >= _ZIP64_BYTES
-    with path.open("rb") as source, archive.open(_info(name), "w", force_zip64=large) as target:
-        shutil.copyfileobj(source, target, 1 << 20)
-
-
-def add_text(archive: zipfile.ZipFile, name: str, text: str) -> None:
-    """Write a text into an archive."""
-    archive.writestr(_info(name), text.encode())
-
-
-def _info(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, date_time=_EPOCH)
+def add_file(archive: zipfile.ZipFile, name: str, content: Path | str) -> None:
+    """Add a file, a block at a time, or a text; the same content gives the same bytes."""
+    info = zipfile.ZipInfo(name)  # of 1980, whenever it is made
     info.external_attr = 0o644 << 16
     info.create_system = 3
-    return info
+    if isinstance(content, str):
+        archive.writestr(info, content.encode())
+        return
+    info.file_size = content.stat().st_size  # large ones need ZIP64
+    with content.open("rb") as source, archive.open(info, "w") as target:
+        shutil.copyfileobj(source, target, 1 << 20)

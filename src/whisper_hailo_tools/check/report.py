@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 from onnx import TensorProto
 
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import ARCHES, SPEC_FILE, Dimensions, HailoForm, ModelSpec
-from whisper_hailo_tools.check.graph import OnnxGraph, Section, cut, load_graph
+from whisper_hailo_tools.check.graph import OnnxGraph, Section, cut, load_model
 from whisper_hailo_tools.check.rules import (
-    PRECISIONS_BITS,
     Finding,
     Severity,
     check_form,
@@ -24,52 +23,9 @@ from whisper_hailo_tools.check.rules import (
     check_nodes,
 )
 
-FLOATS: Final = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
-
-TINY_ENCODER_WEIGHTS: Final = 7_824_388
-"""Weights of the one build whose size on a chip is known: tiny's encoder, 10 s, positions and
-all, in 9 contexts on a Hailo-8L (the original study's own compilation)."""
-
-TINY_ENCODER_CONTEXTS: Final = 9
-
-
-@dataclass(frozen=True, slots=True)
-class WeightSizes:
-    """Weights of a section.
-
-    Attributes:
-        contexts: estimate of how many times the chip would have to be reloaded within one run,
-            `None` where nothing is known to estimate from.
-    """
-
-    count: int
-    contexts: int | None
-
-    def nbytes(self, bits: int) -> int:
-        """Return bytes at 4, 8 or 16 bits each, without scales."""
-        return self.count * bits // 8
-
-
-def weight_sizes(graph: OnnxGraph, section: Section, arch: str) -> WeightSizes:
-    """Count the weights between start and end, each once.
-
-    The estimate scales the one known build by the number of weights. Window, activations and the
-    compiler's search matter too, so it is a hint at the order of magnitude and no more.
-    """
-    names = {name for index in section.nodes for name in graph.nodes[index].input}
-    stored = (graph.weights[name] for name in names if name in graph.weights)
-    count = sum(_count(tensor.shape) for tensor in stored if tensor.dtype in FLOATS)
-    if arch != "hailo8l":
-        return WeightSizes(count, None)
-    scaled = TINY_ENCODER_CONTEXTS * count / TINY_ENCODER_WEIGHTS
-    return WeightSizes(count, max(1, round(scaled)))
-
-
-def _count(shape: tuple[int | None, ...] | None) -> int:
-    return int(np.prod([axis or 0 for axis in shape or ()], dtype=np.int64))
-
-
 logger = logging.getLogger(__name__)
+
+FLOATS: Final = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
 
 COMPILERS = {"hailo8": "3.31 or a later 3.x", "hailo8l": "3.31 or a later 3.x", "hailo10h": "5.x"}
 
@@ -80,6 +36,9 @@ class Report:
 
     Attributes:
         recorded: whether start and end come from the model directory.
+        entries: value that enters the section to its shape.
+        chip_inputs: the same to its shape on the chip.
+        n_weights: numbers in the weights of the section.
     """
 
     path: Path
@@ -92,7 +51,7 @@ class Report:
     chip_inputs: dict[str, str]
     n_nodes: int
     operators: dict[str, int]
-    weights: WeightSizes
+    n_weights: int
     findings: tuple[Finding, ...]
 
     @property
@@ -115,11 +74,7 @@ class Report:
             "chip_inputs": self.chip_inputs,
             "nodes": {"checked": len(self.section.nodes), "all": self.n_nodes},
             "operators": self.operators,
-            "weights": {
-                "count": self.weights.count,
-                **{f"bytes_{bits}_bit": self.weights.nbytes(bits) for bits in PRECISIONS_BITS},
-                "estimated_contexts": self.weights.contexts,
-            },
+            "weights": self.n_weights,
             "findings": [asdict(finding) for finding in self.findings],
         }
 
@@ -137,35 +92,35 @@ def check_file(
     """
     if arch not in ARCHES:
         raise OptionError(f"--arch is {arch!r}, expected one of: {', '.join(ARCHES)}")
-    graph = load_graph(path)
-    found = None if starts or ends else _recorded(path)
-    if found is not None:
-        starts, ends = found[0].start_nodes, found[0].end_nodes
+    model = load_model(path)
+    graph = OnnxGraph(model, path)
+    opsets = {entry.domain.replace("ai.onnx", ""): entry.version for entry in model.opset_import}
+    opset = opsets.get("", 0)
+    recorded = None if starts or ends else _recorded(path)
+    if recorded is not None:
+        starts, ends = recorded[0].start_nodes, recorded[0].end_nodes
     section = cut(graph, starts, ends)
-    findings = [*check_graph(graph, section), *check_nodes(graph, section, arch)]
-    if found is not None:
-        findings += check_form(*found, arch)
-    return _report(graph, section, arch, found is not None, findings)
-
-
-def _report(
-    graph: OnnxGraph, section: Section, arch: str, recorded: bool, findings: Sequence[Finding]
-) -> Report:
-    order = list(Severity)
-    operators = Counter(graph.nodes[index].op_type for index in section.nodes)
+    findings = [
+        *check_graph(graph, section, opset, model.ir_version),
+        *check_nodes(graph, section, arch, opset),
+        *(check_form(*recorded, arch) if recorded is not None else ()),
+    ]
+    nodes = [graph.nodes[index] for index in section.nodes]
+    names = {name for node in nodes for name in node.input if name in graph.weights}
+    weights = (graph.weights[name] for name in names)
     return Report(
-        path=graph.path,
+        path=path,
         arch=arch,
-        opset=graph.opsets.get("", 0),
-        ir_version=graph.ir_version,
+        opset=opset,
+        ir_version=model.ir_version,
         section=section,
-        recorded=recorded,
+        recorded=recorded is not None,
         entries={name: graph.tensor(name).text for name in section.entries},
         chip_inputs={name: _on_the_chip(graph, name) for name in section.entries},
         n_nodes=len(graph.nodes),
-        operators=dict(sorted(operators.items())),
-        weights=weight_sizes(graph, section, arch),
-        findings=tuple(sorted(findings, key=lambda finding: order.index(finding.severity))),
+        operators=dict(sorted(Counter(node.op_type for node in nodes).items())),
+        n_weights=sum(math.prod(item.dims) for item in weights if item.data_type in FLOATS),
+        findings=tuple(sorted(findings, key=lambda one: [*Severity].index(one.severity))),
     )
 
 
@@ -182,15 +137,14 @@ def _on_the_chip(graph: OnnxGraph, name: str) -> str:
 
 def _recorded(path: Path) -> tuple[HailoForm, Dimensions] | None:
     """Return the form that a model directory says this file is, and the model's sizes."""
-    for directory in path.resolve().parents[:2]:
-        if not (directory / SPEC_FILE).is_file():
-            continue
-        try:
-            spec = ModelSpec.load(directory)
-        except ModelError as error:
-            logger.warning("start and end nodes are not known: %s", error)
-            return None
-        relative = path.resolve().relative_to(directory).as_posix()
-        form = next((form for form in spec.hailo if form.file == relative), None)
-        return None if form is None else (form, spec.dims)
-    return None
+    path = path.resolve()
+    directory = next((one for one in path.parents[:2] if (one / SPEC_FILE).is_file()), None)
+    if directory is None:
+        return None
+    try:
+        spec = ModelSpec.load(directory)
+    except ModelError as error:
+        logger.warning("start and end nodes are not known: %s", error)
+        return None
+    file = path.relative_to(directory).as_posix()
+    return next(((form, spec.dims) for form in spec.hailo if form.file == file), None)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from onnx import NodeProto, TensorProto
 
 from whisper_hailo.core.spec import Dimensions, HailoForm
-from whisper_hailo_tools.check.graph import OnnxGraph, Section, Tensor
-
-PRECISIONS_BITS: Final = (4, 8, 16)
-"""What the chip can hold a weight in."""
+from whisper_hailo_tools.check.graph import OnnxGraph, Section
 
 
 class Severity(StrEnum):
@@ -73,6 +71,89 @@ class Finding:
     source: str
 
 
+_FIXED: Final = "export with fixed sizes, or convert with --hailo"
+_BLOCKS, _UNKNOWN, _NOTE = Severity.BLOCKS, Severity.UNKNOWN, Severity.NOTE
+
+RULES: Final = {
+    # Of the whole graph
+    "opset": (_UNKNOWN, "export with one of them", ACCEPTED),
+    "file-format": (_UNKNOWN, "set ir_version to it and save the file again", IR_REPORT),
+    "cut": (_BLOCKS, "choose --start nodes that lead to the ends, and all of them", VENDOR_DECODER),
+    "window": (_UNKNOWN, "convert with a shorter --window", VENDOR_GUIDE),
+    "host-positions": (
+        _NOTE,
+        "add them on the host for a HEF of this graph, never for the vendor's",
+        "docs/reference/hailo-graphs.md: what the host does",
+    ),
+    # Of a value at which the graph is cut
+    "dynamic-shape": (_BLOCKS, _FIXED, STATIC),
+    "element-type": (
+        _BLOCKS,
+        "start behind the lookup and do it on the host (docs/reference/hailo-graphs.md)",
+        VENDOR_GUIDE,
+    ),
+    "batch": (_UNKNOWN, "export with batch 1: the compiler makes batches by itself", ACCEPTED),
+    "layout": (
+        _UNKNOWN,
+        "start at the node that flattens four axes to three (/Reshape)",
+        VENDOR_DECODER,
+    ),
+    # Of a node as a whole
+    "fused-attention": (
+        _BLOCKS,
+        "export with eager attention, or convert with --hailo",
+        VENDOR_PATCH,
+    ),
+    "foreign-domain": (
+        _BLOCKS,
+        "export without that runtime's optimisation or quantisation",
+        STANDARD,
+    ),
+    "constant-subgraph": (
+        _NOTE,
+        "simplify the graph (onnxsim) if the parser does not do it",
+        RETRY,
+    ),
+    "table-lookup": (
+        _BLOCKS,
+        "start behind it and look rows up on the host (docs/reference/hailo-graphs.md)",
+        f"{PARSER_REPORT}; {VENDOR_GUIDE}",
+    ),
+    "broadcast-scaffolding": (
+        _BLOCKS,
+        "make the mask a constant and add it, or convert with --hailo",
+        PARSER_REPORT,
+    ),
+    "dynamic-operator": (_BLOCKS, _FIXED, STATIC),
+    # Of the details of a node
+    "conv1d": (
+        _BLOCKS,
+        "give it a height of 1, kernel (1, 3) and padding (0, 1), or convert with --hailo",
+        f"{VENDOR_GUIDE}; {VENDOR_PATCH}",
+    ),
+    "wide-product": (
+        _BLOCKS,
+        "cut the weights into four products and join their results on the host",
+        VENDOR_PATCH,
+    ),
+    "unfit-opset": (
+        _BLOCKS,
+        "write the norm out (ReduceMean, Sub, Pow ...) or export with opset 17",
+        f"{STANDARD}onnx__LayerNormalization.html",
+    ),
+    "unseen-operator": (_UNKNOWN, "try the parser, or convert with --hailo", ACCEPTED),
+    "many-axes": (_UNKNOWN, "merge axes, or convert with --hailo", ACCEPTED),
+}
+"""Rule to its severity, what to do, and who says so."""
+
+
+def _find(
+    rule: str, got: str, node: str = "", operator: str = "", severity: Severity | None = None
+) -> Finding:
+    usual, mend, source = RULES[rule]
+    return Finding(rule, severity or usual, node, operator, got, mend, source)
+
+
 ACCEPTED_OPSETS: Final = (13, 17)
 NEWEST_IR: Final = 9
 TINY, BASE = 384, 512
@@ -85,146 +166,6 @@ KNOWN_WINDOWS_S: Final = {
     ("hailo10h", BASE): 10,
 }
 """Longest window of each size (by `d_model`) that the vendor publishes a compiled encoder of."""
-
-
-def check_graph(graph: OnnxGraph, section: Section) -> Iterator[Finding]:
-    """Yield what the rules say about versions, cut and entries."""
-    yield from _versions(graph)
-    yield from _cut(section)
-    for name in section.entries:
-        yield from _entry(graph, name)
-
-
-def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
-    """Yield what the rules say about the sizes that a model directory records."""
-    yield from _window(form, dims, arch)
-    if form.part == "decoder" and arch == "hailo10h":
-        yield _finding(
-            "host-positions",
-            Severity.NOTE,
-            "",
-            "this form has its position rows added on the host; the vendor's decoders for "
-            "Hailo-10H add them on the chip",
-            "add them on the host for a HEF of this graph, never for the vendor's",
-            "docs/reference/hailo-graphs.md: what the host does",
-        )
-
-
-def _finding(  # noqa: PLR0917 - in the order in which it is read
-    rule: str, severity: Severity, name: str, got: str, mend: str, source: str
-) -> Finding:
-    """Return a finding about a graph input or cut called `name`; empty means the whole graph."""
-    return Finding(rule, severity, name, "", got, mend, source)
-
-
-def _versions(graph: OnnxGraph) -> Iterator[Finding]:
-    """Opset and file format: what the compiler is known to read."""
-    opset = graph.opsets.get("", 0)
-    if opset not in ACCEPTED_OPSETS:
-        yield _finding(
-            "opset",
-            Severity.UNKNOWN,
-            "",
-            f"opset {opset}; the compiler is known to accept 17 (encoder) and 13 (decoder)",
-            "export with one of them",
-            ACCEPTED,
-        )
-    if graph.ir_version > NEWEST_IR:
-        yield _finding(
-            "file-format",
-            Severity.UNKNOWN,
-            "",
-            f"ONNX IR version {graph.ir_version}; compilers have refused more than {NEWEST_IR}",
-            f"set ir_version to {NEWEST_IR} and save the file again",
-            IR_REPORT,
-        )
-
-
-def _cut(section: Section) -> Iterator[Finding]:
-    """Check that every input of the section is a start, and every start is used."""
-    for name in section.strays:
-        yield _finding(
-            "cut",
-            Severity.BLOCKS,
-            name,
-            f"the nodes before the ends also need input {name}, to which no start leads",
-            f"add --start {name}, or a node behind it",
-            VENDOR_DECODER,
-        )
-    for name in section.unused:
-        yield _finding(
-            "cut",
-            Severity.BLOCKS,
-            name,
-            f"no end depends on start {name}",
-            "choose starts that lead to the ends",
-            VENDOR_DECODER,
-        )
-
-
-def _entry(graph: OnnxGraph, name: str) -> Iterator[Finding]:
-    """Check what the host hands over: static, one at a time, numbers, four axes where cut."""
-    tensor = graph.tensor(name)
-    if not tensor.static:
-        yield _finding(
-            "dynamic-shape",
-            Severity.BLOCKS,
-            name,
-            f"enters with shape {tensor.text}, expected numbers",
-            "export with fixed sizes, or convert with --hailo",
-            STATIC,
-        )
-    if tensor.dtype not in (TensorProto.FLOAT, TensorProto.UNDEFINED):
-        yield _finding(
-            "element-type",
-            Severity.BLOCKS,
-            name,
-            f"enters as {tensor.dtype_name}, expected float: the chip takes no ids",
-            "start behind the lookup and do it on the host (docs/reference/hailo-graphs.md)",
-            VENDOR_GUIDE,
-        )
-    if tensor.shape and tensor.shape[0] not in (1, None):
-        yield _finding(
-            "batch",
-            Severity.UNKNOWN,
-            name,
-            f"enters with shape {tensor.text}, expected a first axis of 1",
-            "export with batch 1: the compiler makes batches by itself",
-            ACCEPTED,
-        )
-    yield from _layout(graph, name, tensor)
-
-
-def _layout(graph: OnnxGraph, name: str, tensor: Tensor) -> Iterator[Finding]:
-    """Check that cuts inside the graph have four axes, as in the accepted decoder."""
-    inside = name not in graph.inputs
-    if inside and tensor.shape is not None and len(tensor.shape) != 4:
-        yield _finding(
-            "layout",
-            Severity.UNKNOWN,
-            name,
-            f"the graph is cut at a tensor of shape {tensor.text}; the accepted decoder is cut "
-            "where it has four axes, (1, d_model, length, 1)",
-            "start at the node that flattens four axes to three (/Reshape)",
-            VENDOR_DECODER,
-        )
-
-
-def _window(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
-    """Check the window against those known to fit; base at 10 s does not fit a Hailo-8."""
-    known_s = KNOWN_WINDOWS_S.get((arch, dims.d_model))
-    if known_s is not None and form.window_s <= known_s:
-        return
-    refused = dims.d_model == BASE and form.window_s >= 10 and arch != "hailo10h"
-    expected = f"{known_s} s or less" if known_s else "none of this width"
-    yield _finding(
-        "window",
-        Severity.BLOCKS if refused else Severity.UNKNOWN,
-        "",
-        f"a {form.window_s} s window at width {dims.d_model}; known to fit {arch}: {expected}",
-        "convert with a shorter --window" if known_s else "expect to have to shorten --window",
-        VENDOR_GUIDE,
-    )
 
 
 ACCEPTED_OPERATORS: Final = frozenset(
@@ -245,221 +186,126 @@ NARROWEST_REFUSED: Final = 51_864
 MAX_AXES: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class NodePlace:
-    """A node where it stands."""
-
-    graph: OnnxGraph
-    section: Section
-    index: int
-    arch: str
-
-    @property
-    def node(self) -> NodeProto:
-        return self.graph.nodes[self.index]
-
-    def is_constant(self, name: str) -> bool:
-        """Return whether a value is a weight, or made of weights alone, such as one transposed."""
-        producer = self.graph.producers.get(name)
-        return name in self.graph.weights or producer in self.section.foldable
-
-
-@dataclass(frozen=True, slots=True)
-class NodeRule:
-    """A rule about single nodes.
-
-    Attributes:
-        got: returns what is wrong with a node, and what was expected; `None` if nothing is.
-    """
-
-    name: str
-    severity: Severity
-    got: Callable[[NodePlace], str | None]
-    mend: str
-    source: str
-
-    def finding(self, place: NodePlace) -> Finding | None:
-        """Return what the rule says about a node."""
-        if (got := self.got(place)) is None:
-            return None
-        label, operator = place.graph.label(place.index), place.node.op_type
-        return Finding(self.name, self.severity, label, operator, got, self.mend, self.source)
+def check_graph(
+    graph: OnnxGraph, section: Section, opset: int, ir_version: int
+) -> Iterator[Finding]:
+    """Yield what the rules say about versions, cut and entries."""
+    if opset not in ACCEPTED_OPSETS:
+        known = "the compiler is known to accept 17 (encoder) and 13 (decoder)"
+        yield _find("opset", f"opset {opset}; {known}")
+    if ir_version > NEWEST_IR:
+        known = f"compilers have refused more than {NEWEST_IR}"
+        yield _find("file-format", f"ONNX IR version {ir_version}; {known}")
+    for name in section.strays:
+        needs = f"the nodes before the ends also need input {name}, to which no start leads"
+        yield _find("cut", needs, name)
+    for name in section.unused:
+        yield _find("cut", f"no end depends on start {name}", name)
+    for name in section.entries:
+        tensor = graph.tensor(name)
+        enters = f"enters with shape {tensor.text}, expected"
+        if not tensor.static:
+            yield _find("dynamic-shape", f"{enters} numbers", name)
+        if tensor.dtype not in (TensorProto.FLOAT, TensorProto.UNDEFINED):
+            got = f"enters as {tensor.dtype_name}, expected float: the chip takes no ids"
+            yield _find("element-type", got, name)
+        if tensor.shape and tensor.shape[0] not in (1, None):
+            yield _find("batch", f"{enters} a first axis of 1", name)
+        if name not in graph.inputs and tensor.shape is not None and len(tensor.shape) != MAX_AXES:
+            got = (
+                f"the graph is cut at a tensor of shape {tensor.text}; the accepted decoder is cut "
+                "where it has four axes, (1, d_model, length, 1)"
+            )
+            yield _find("layout", got, name)
 
 
-def check_nodes(graph: OnnxGraph, section: Section, arch: str) -> Iterator[Finding]:
+def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
+    """Yield what the rules say about the sizes that a model directory records."""
+    known_s = KNOWN_WINDOWS_S.get((arch, dims.d_model))
+    if known_s is None or form.window_s > known_s:
+        # Base at 10 s does not fit a Hailo-8.
+        is_refused = dims.d_model == BASE and form.window_s >= 10 and arch != "hailo10h"
+        fits = f"known to fit {arch}: {f'{known_s} s or less' if known_s else 'none of this width'}"
+        got = f"a {form.window_s} s window at width {dims.d_model}; {fits}"
+        yield _find("window", got, severity=_BLOCKS if is_refused else None)
+    if form.part == "decoder" and arch == "hailo10h":
+        yield _find(
+            "host-positions",
+            "this form has its position rows added on the host; the vendor's decoders for "
+            "Hailo-10H add them on the chip",
+        )
+
+
+def check_nodes(graph: OnnxGraph, section: Section, arch: str, opset: int) -> Iterator[Finding]:
     """Yield what the rules say about each node of a section, node by node.
 
     Where a node is refused as a whole, or would be folded away, the other rules are not asked.
     """
     for index in section.nodes:
-        place = NodePlace(graph, section, index, arch)
-        whole = next((found for rule in _WHOLE if (found := rule.finding(place))), None)
-        if whole is not None:
-            yield whole
-        elif index not in section.foldable:
-            yield from (found for rule in _DETAILS if (found := rule.finding(place)))
+        node, is_foldable = graph.nodes[index], index in section.foldable
+        refusal = _refusal(node, is_foldable=is_foldable)
+        if refusal is not None:
+            yield _find(*refusal, graph.label(index), node.op_type)
+        elif not is_foldable:
+            yield from _check_details(graph, section, index, arch, opset)
 
 
-def _operator(operators: Collection[str], text: str) -> Callable[[NodePlace], str | None]:
-    """Return what finds these operators; `{}` in the text is the operator's name."""
-    return lambda place: (
-        text.format(place.node.op_type) if place.node.op_type in operators else None
-    )
+def _refusal(node: NodeProto, *, is_foldable: bool) -> tuple[str, str] | None:
+    """Return the rule that refuses a node as a whole, and what it says."""
+    operator = node.op_type
+    refusal = None
+    if operator in ATTENTION_OPERATORS:
+        refusal = "fused-attention", f"{operator} in one node, expected MatMul, Softmax, MatMul"
+    elif node.domain not in ("", "ai.onnx"):
+        refusal = "foreign-domain", f"operator of {node.domain}, expected the standard ONNX domain"
+    elif is_foldable:
+        if operator != "Constant":
+            refusal = "constant-subgraph", "its result is a constant, expected an initializer"
+    elif operator == "Gather":
+        refusal = "table-lookup", "a lookup, which the chip does not have"
+    elif operator in {"Where", "Expand"}:
+        refusal = "broadcast-scaffolding", f"{operator} on values that change, expected none"
+    elif operator in SHAPE_OPERATORS:
+        got = f"{operator}, which decides at run time; expected sizes that are numbers"
+        refusal = "dynamic-operator", got
+    return refusal
 
 
-def _foreign_domain(place: NodePlace) -> str | None:
-    if place.node.domain in ("", "ai.onnx"):
-        return None
-    return f"operator of {place.node.domain}, expected the standard ONNX domain"
-
-
-def _constant_subgraph(place: NodePlace) -> str | None:
-    if place.index not in place.section.foldable or place.node.op_type == "Constant":
-        return None
-    return "its result is a constant, expected an initializer"
-
-
-def _conv1d(place: NodePlace) -> str | None:
-    kernel = place.graph.tensor(place.node.input[1]) if len(place.node.input) > 1 else Tensor()
-    if place.node.op_type != "Conv" or kernel.shape is None or len(kernel.shape) != 3:
-        return None
-    return f"kernel {kernel.text}, expected four axes"
-
-
-def _wide_product(*, refused: bool) -> Callable[[NodePlace], str | None]:
-    """Return what finds an uncut vocabulary product; the limit is not published."""
-
-    def got(place: NodePlace) -> str | None:
-        node = place.node
-        if node.op_type not in {"MatMul", "Gemm"} or not place.is_constant(node.input[1]):
-            return None
-        shape = place.graph.tensor(node.output[0]).shape
-        n_columns = shape[-1] if shape else None
-        if n_columns is None or n_columns <= WIDEST_ACCEPTED:
-            return None
-        if (n_columns >= NARROWEST_REFUSED and place.arch != "hailo10h") is not refused:
-            return None
-        return (
-            f"{n_columns} columns; {WIDEST_ACCEPTED} are known to work, {NARROWEST_REFUSED} to "
-            "fail on Hailo-8"
+def _check_details(
+    graph: OnnxGraph, section: Section, index: int, arch: str, opset: int
+) -> Iterator[Finding]:
+    """Yield what the rules say about the details of a node."""
+    node, operator = graph.nodes[index], graph.nodes[index].op_type
+    found = partial(_find, node=graph.label(index), operator=operator)
+    outputs = [graph.tensor(name) for name in node.output if name]
+    kernel = graph.tensor(node.input[1]) if len(node.input) > 1 else None
+    if operator == "Conv" and kernel is not None and kernel.shape and len(kernel.shape) == 3:
+        yield found("conv1d", f"kernel {kernel.text}, expected four axes")
+    if operator in {"MatMul", "Gemm"} and _is_constant(graph, section, node.input[1]):
+        n_columns = (outputs[0].shape or (0,))[-1] or 0
+        if n_columns > WIDEST_ACCEPTED:
+            # The limit is not published.
+            is_refused = n_columns >= NARROWEST_REFUSED and arch != "hailo10h"
+            known = f"{WIDEST_ACCEPTED} are known to work, {NARROWEST_REFUSED} to fail on Hailo-8"
+            severity = _BLOCKS if is_refused else _UNKNOWN
+            yield found("wide-product", f"{n_columns} columns; {known}", severity=severity)
+    if operator == "LayerNormalization" and opset < LAYER_NORM_OPSET:
+        yield found("unfit-opset", f"opset {opset}, expected {LAYER_NORM_OPSET} or more")
+    if operator not in ACCEPTED_OPERATORS:
+        yield found(
+            "unseen-operator",
+            "an operator that is in no Whisper graph which the compiler is known to accept",
         )
-
-    return got
-
-
-def _unfit_opset(place: NodePlace) -> str | None:
-    opset = place.graph.opsets.get("", 0)
-    if place.node.op_type != "LayerNormalization" or opset >= LAYER_NORM_OPSET:
-        return None
-    return f"opset {opset}, expected {LAYER_NORM_OPSET} or more"
-
-
-def _unseen_operator(place: NodePlace) -> str | None:
-    if place.node.op_type in ACCEPTED_OPERATORS:
-        return None
-    return "an operator that is in no Whisper graph which the compiler is known to accept"
+    wide = next((x for x in outputs if x.shape is not None and len(x.shape) > MAX_AXES), None)
+    if wide is not None:
+        got = f"a result of shape {wide.text}, expected at most {MAX_AXES} axes"
+        yield found("many-axes", got)
+    moving = next((x for x in outputs if not x.static), None)
+    if moving is not None and all(graph.tensor(name).static for name in node.input if name):
+        # The first node whose result has no fixed shape, not what follows it.
+        yield found("dynamic-shape", f"a result of shape {moving.text}, expected numbers")
 
 
-def _many_axes(place: NodePlace) -> str | None:
-    tensors = (place.graph.tensor(name) for name in place.node.output)
-    wide = next((x for x in tensors if x.shape is not None and len(x.shape) > MAX_AXES), None)
-    return (
-        None if wide is None else f"a result of shape {wide.text}, expected at most {MAX_AXES} axes"
-    )
-
-
-def _dynamic_result(place: NodePlace) -> str | None:
-    """Find the first node whose result has no fixed shape, not what follows it."""
-    graph, node = place.graph, place.node
-    if not all(graph.tensor(name).static for name in node.input if name):
-        return None
-    moving = (graph.tensor(name) for name in node.output if name)
-    shape = next((tensor.text for tensor in moving if not tensor.static), None)
-    return shape and f"a result of shape {shape}, expected numbers"
-
-
-_FIXED: Final = "export with fixed sizes, or convert with --hailo"
-_CUT: Final = "cut the weights into four products and join their results on the host"
-
-_WHOLE: Final = (
-    NodeRule(
-        "fused-attention",
-        Severity.BLOCKS,
-        _operator(ATTENTION_OPERATORS, "{} in one node, expected MatMul, Softmax, MatMul"),
-        "export with eager attention, or convert with --hailo",
-        VENDOR_PATCH,
-    ),
-    NodeRule(
-        "foreign-domain",
-        Severity.BLOCKS,
-        _foreign_domain,
-        "export without that runtime's optimisation or quantisation",
-        STANDARD,
-    ),
-    NodeRule(
-        "constant-subgraph",
-        Severity.NOTE,
-        _constant_subgraph,
-        "simplify the graph (onnxsim) if the parser does not do it",
-        RETRY,
-    ),
-    NodeRule(
-        "table-lookup",
-        Severity.BLOCKS,
-        _operator({"Gather"}, "a lookup, which the chip does not have"),
-        "start behind it and look rows up on the host (docs/reference/hailo-graphs.md)",
-        f"{PARSER_REPORT}; {VENDOR_GUIDE}",
-    ),
-    NodeRule(
-        "broadcast-scaffolding",
-        Severity.BLOCKS,
-        _operator({"Where", "Expand"}, "{} on values that change, expected none"),
-        "make the mask a constant and add it, or convert with --hailo",
-        PARSER_REPORT,
-    ),
-    NodeRule(
-        "dynamic-operator",
-        Severity.BLOCKS,
-        _operator(
-            SHAPE_OPERATORS, "{}, which decides at run time; expected sizes that are numbers"
-        ),
-        _FIXED,
-        STATIC,
-    ),
-)
-"""Rules that refuse a node as a whole."""
-
-_DETAILS: Final = (
-    NodeRule(
-        "conv1d",
-        Severity.BLOCKS,
-        _conv1d,
-        "give it a height of 1, kernel (1, 3) and padding (0, 1), or convert with --hailo",
-        f"{VENDOR_GUIDE}; {VENDOR_PATCH}",
-    ),
-    NodeRule("wide-product", Severity.BLOCKS, _wide_product(refused=True), _CUT, VENDOR_PATCH),
-    NodeRule("wide-product", Severity.UNKNOWN, _wide_product(refused=False), _CUT, VENDOR_PATCH),
-    NodeRule(
-        "unfit-opset",
-        Severity.BLOCKS,
-        _unfit_opset,
-        "write the norm out (ReduceMean, Sub, Pow ...) or export with opset 17",
-        f"{STANDARD}onnx__LayerNormalization.html",
-    ),
-    NodeRule(
-        "unseen-operator",
-        Severity.UNKNOWN,
-        _unseen_operator,
-        "try the parser, or convert with --hailo",
-        ACCEPTED,
-    ),
-    NodeRule(
-        "many-axes",
-        Severity.UNKNOWN,
-        _many_axes,
-        "merge axes, or convert with --hailo",
-        ACCEPTED,
-    ),
-    NodeRule("dynamic-shape", Severity.BLOCKS, _dynamic_result, _FIXED, STATIC),
-)
-"""Rules about the details of a node."""
+def _is_constant(graph: OnnxGraph, section: Section, name: str) -> bool:
+    """Return whether a value is a weight, or made of weights alone, such as one transposed."""
+    return name in graph.weights or graph.producers.get(name) in section.foldable

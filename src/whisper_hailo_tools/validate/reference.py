@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +24,8 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo_tools.validate.runs import InnerGraph, cached_decoder, cached_encoder
-from whisper_hailo_tools.validate.test_inputs import ShownTokens, ValidationInputs
+from whisper_hailo_tools.validate.runs import cached_decoder, cached_encoder, stage_values
+from whisper_hailo_tools.validate.test_inputs import ShownTokens
 
 Float64 = NDArray[np.float64]
 Stage = tuple[str, Float64]
@@ -42,9 +41,13 @@ class Reference:
 
     checkpoint: Checkpoint
 
+    @property
+    def name(self) -> str:
+        return f"checkpoint {self.checkpoint.directory.name} in float64"
+
     def encode(self, mel: FloatArray) -> Float64:
         """Audio features `(batch, n_frames / 2, d_model)` of `mel (batch, n_mels, n_frames)`."""
-        return _last(self.encoder_stages(mel))
+        return deque(self.encoder_stages(mel), maxlen=1)[0][1]
 
     def logits(self, tokens: IntArray, features: FloatArray | Float64, pad_to: int = 0) -> Float64:
         """Logits `(batch, n_tokens, n_vocab)`.
@@ -55,7 +58,7 @@ class Reference:
             pad_to: positions that the features are padded to with zero rows; fewer than there are
                 add nothing.
         """
-        return _last(self.decoder_stages(tokens, features, pad_to))
+        return deque(self.decoder_stages(tokens, features, pad_to), maxlen=1)[0][1]
 
     def encoder_stages(self, mel: FloatArray) -> Iterator[Stage]:
         """Yield values along the encoder, under the names that they have in our graphs.
@@ -160,11 +163,6 @@ class Reference:
         return self._linear(mixed, f"{name}.out_proj")
 
 
-def _last(stages: Iterator[Stage]) -> Float64:
-    """Return the value at the end of a data path."""
-    return deque(stages, maxlen=1)[0][1]
-
-
 def gelu(x: Float64) -> Float64:
     """Return the exact GELU, by the error function, not by tanh."""
     erf = np.asarray(_erf(x / math.sqrt(2.0)), np.float64)
@@ -211,112 +209,40 @@ class GraphSources:
         return out
 
 
-Stages: TypeAlias = Iterable[tuple[str, AnyArray]]
-"""Names and values along a data path."""
+class GraphReference:
+    """The float32 graphs of a model directory, in the place of a checkpoint."""
 
+    name = "float32 graphs of the model directory"
 
-@dataclass(frozen=True, slots=True)
-class ReferenceValues:
-    """Where a reference's values come from.
+    def __init__(self, sources: GraphSources) -> None:
+        self._dims = sources.spec.dims
+        self._encoder = cached_encoder(sources.float_encoder)
+        self._folder = sources.float_decoder
 
-    Attributes:
-        encode: audio features `(batch, n_positions, d_model)` of mel windows.
-        logits: `(batch, n_tokens, n_vocab)` of tokens, features, and how far they are padded.
-        encoder_stages: values along the encoder for the first of some windows.
-        decoder_stages: values along the decoder for the first row.
-    """
+    def encode(self, mel: FloatArray) -> FloatArray:
+        """See `Reference.encode`."""
+        return self._encoder.encode(mel)
 
-    name: str
-    encode: Callable[[FloatArray], AnyArray]
-    logits: Callable[[IntArray, FloatArray, int], AnyArray]
-    encoder_stages: Callable[[FloatArray], Stages]
-    decoder_stages: Callable[[IntArray, FloatArray, int], Stages]
+    def logits(self, tokens: IntArray, features: FloatArray, pad_to: int = 0) -> FloatArray:
+        """See `Reference.logits`."""
+        return cached_decoder(self._folder, pad_to).logits(tokens, features)
 
+    def encoder_stages(self, mel: FloatArray) -> Iterator[tuple[str, AnyArray]]:
+        """Yield values along the encoder for the first window."""
+        stages = stage_names("encoder", self._dims.n_encoder_layers)
+        return stage_values(self._encoder, stages, mel[0])
 
-@dataclass(slots=True)
-class ReferenceModel:
-    """A reference and what it makes of the test inputs.
-
-    Attributes:
-        features: `(n_windows, n_positions, d_model)` float32 audio features.
-    """
-
-    source: ReferenceValues
-    inputs: ValidationInputs
-    features: FloatArray
-    _logits: dict[int, AnyArray] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, source: ReferenceValues, inputs: ValidationInputs) -> ReferenceModel:
-        features = source.encode(inputs.mel).astype(np.float32)
-        return cls(source, inputs, features)
-
-    @property
-    def name(self) -> str:
-        return self.source.name
-
-    @property
-    def mel(self) -> FloatArray:
-        return self.inputs.mel
-
-    @property
-    def shown(self) -> ShownTokens:
-        """The tokens that decoders are shown."""
-        return self.inputs.shown
-
-    def logits(self, pad_to: int) -> AnyArray:
-        """Its logits for its own features."""
-        if pad_to not in self._logits:
-            logits = self.source.logits(self.shown.tokens, self.features, pad_to)
-            self._logits[pad_to] = logits
-        return self._logits[pad_to]
-
-    def encoder_stages(self) -> Stages:
-        """Return values along the encoder, first window."""
-        return self.source.encoder_stages(self.mel[:1])
-
-    def decoder_stages(self, pad_to: int) -> Stages:
-        """Return values along the decoder, first window."""
-        return self.source.decoder_stages(self.shown.tokens[:1], self.features[:1], pad_to)
-
-
-def from_checkpoint(checkpoint: Checkpoint) -> ReferenceValues:
-    """Return the checkpoint's arrays in float64 NumPy."""
-    reference = Reference(checkpoint)
-    return ReferenceValues(
-        f"checkpoint {checkpoint.directory.name} in float64",
-        reference.encode,
-        reference.logits,
-        reference.encoder_stages,
-        reference.decoder_stages,
-    )
-
-
-def from_graphs(sources: GraphSources) -> ReferenceValues:
-    """Return the float32 graphs of a model directory."""
-    dims, folder = sources.spec.dims, sources.float_decoder
-    encoder = cached_encoder(sources.float_encoder)
-    encoder_names = stage_names("encoder", dims.n_encoder_layers)
-    decoder_names = stage_names("decoder", dims.n_decoder_layers)
-
-    def logits(tokens: IntArray, features: FloatArray, pad_to: int) -> AnyArray:
-        return cached_decoder(folder, pad_to).logits(tokens, features)
-
-    def decoder_stages(tokens: IntArray, features: FloatArray, pad_to: int) -> Stages:
-        run = cached_decoder(folder, pad_to)
-        return _stages_of(run.inner(tokens[0], features[0]), decoder_names, run.names)
-
-    return ReferenceValues(
-        "float32 graphs of the model directory",
-        encoder.encode,
-        logits,
-        lambda mel: _stages_of(encoder.inner(mel[0]), encoder_names, encoder.names),
-        decoder_stages,
-    )
+    def decoder_stages(
+        self, tokens: IntArray, features: FloatArray, pad_to: int = 0
+    ) -> Iterator[tuple[str, AnyArray]]:
+        """Yield values along the decoder for the first row."""
+        run = cached_decoder(self._folder, pad_to)
+        stages = stage_names("decoder", self._dims.n_decoder_layers)
+        return stage_values(run, stages, tokens[0], features[0])
 
 
 def stage_names(part: str, n_layers: int) -> list[str]:
-    """Return the stages along a part's data path, as `reference.Reference` yields them."""
+    """Return the stages along a part's data path, as `Reference` yields them."""
     if part == "encoder":
         first = ["encoder.conv1.gelu", "encoder.conv2.gelu", "encoder.embedded"]
         steps, last = ["self_attn.residual", "out"], ["audio_features"]
@@ -327,10 +253,25 @@ def stage_names(part: str, n_layers: int) -> list[str]:
     return [*first, *inner, *last]
 
 
-def _stages_of(
-    graph: InnerGraph, stages: Sequence[str], names: dict[str, str]
-) -> Iterator[tuple[str, AnyArray]]:
-    """Yield a graph's own values as the reference of the others; `names` as of its run."""
-    by_name = {names.get(stage, stage): stage for stage in stages}
-    for values in graph.values(list(by_name)):
-        yield from ((by_name[name], value) for name, value in values.items())
+class ReferenceModel:
+    """A reference and what it makes of the test inputs.
+
+    Attributes:
+        mel: `(n_windows, n_mels, n_frames)` float32 of the windows that are compared.
+        shown: tokens that decoders are shown, for these windows.
+        features: `(n_windows, n_positions, d_model)` float32 audio features of the reference.
+    """
+
+    def __init__(
+        self, source: Reference | GraphReference, mel: FloatArray, shown: ShownTokens
+    ) -> None:
+        self.source, self.mel, self.shown = source, mel, shown
+        self.features: FloatArray = source.encode(mel).astype(np.float32)
+        self._logits: dict[int, AnyArray] = {}
+
+    def logits(self, pad_to: int) -> AnyArray:
+        """Return its logits for its own features, each padding computed once."""
+        if pad_to not in self._logits:
+            logits = self.source.logits(self.shown.tokens, self.features, pad_to)
+            self._logits[pad_to] = logits
+        return self._logits[pad_to]

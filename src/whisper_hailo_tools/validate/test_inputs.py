@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.core.errors import AudioError, display_path
+from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
-from whisper_hailo_tools.calibrate.windows import Sources, draw, find_sources
+from whisper_hailo_tools.calibrate.windows import (
+    Sources,
+    draw,
+    find_sources,
+    no_speech_error,
+    open_greedy_decoder,
+)
 
 SEED = 0
 
@@ -35,12 +39,6 @@ class Windows:
     mel: FloatArray
     used: tuple[tuple[str, int], ...]
     sha256: dict[str, str]
-
-    def split(self, count: int) -> tuple[Windows, Windows]:
-        """Return the first windows and the others; without others the first ones again."""
-        first = replace(self, mel=self.mel[:count], used=self.used[:count])
-        rest = replace(self, mel=self.mel[count:], used=self.used[count:])
-        return first, rest if rest.used else first
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +62,6 @@ class ShownTokens:
                 yield row, position
 
 
-@dataclass(frozen=True, slots=True)
-class ValidationInputs:
-    """What every form is given.
-
-    Attributes:
-        calibration: windows that the chip's scales are chosen by: others, unless there are none.
-        heard: tokens that decoders are shown, for the windows that are compared.
-        decode: gives those of other windows.
-    """
-
-    windows: Windows
-    calibration: Windows
-    shown: ShownTokens
-    decode: Callable[[FloatArray], ShownTokens]
-
-    @property
-    def mel(self) -> FloatArray:
-        """`(n_windows, n_mels, n_frames)` float32 of the windows that are compared."""
-        return self.windows.mel
-
-
 def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Windows:
     """Return windows from the recordings of a folder, speakers taking turns.
 
@@ -99,10 +76,7 @@ def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Win
         if len(mels) == count:
             break
     if not mels:
-        raise AudioError(
-            f"{display_path(folder)} has {len(sources.files)} audio files and no usable speech; "
-            "give recordings of half a second or more that are not silent"
-        )
+        raise no_speech_error(sources)
     return Windows(np.stack(mels), tuple(used), hashes)
 
 
@@ -129,24 +103,15 @@ def decode_greedily(
     `mel` is `(n_windows, n_mels, n_frames)` float32; a row has `length` tokens.
     """
     options = DecodingOptions(language=language)
-    prefix = _prefix(directory, spec, options)[:length]
-    rows = []
-    with OnnxEncoder(directory, spec) as encoder, CachedDecoder(directory, spec) as decoder:
-        padding = options.anti_repetition.padding(spec.dims, decoder.silence_keys)
-        loop = DecodingLoop(decoder, spec.tokens, options)
-        for window in mel:
-            state = decoder.start(encoder.encode(window[np.newaxis]), (padding,))
-            tokens = loop.run(state, [DecodingTask(prefix)])[0].tokens
-            rows.append((*prefix, *tokens, spec.tokens.eot)[:length])
-    shown = np.zeros((len(rows), length), np.int64)
-    for index, known in enumerate(rows):
-        shown[index, : len(known)] = known
-    return ShownTokens(shown, len(prefix), tuple(map(len, rows)))
-
-
-def _prefix(directory: Path, spec: ModelSpec, options: DecodingOptions) -> tuple[int, ...]:
-    """Forced ids; a directory without a tokenizer has start-of-transcript and no more."""
-    path = directory / TOKENIZER_FILE
-    if TOKENIZER_FILE not in spec.files:
-        return (spec.tokens.sot,)
-    return Tokenizer.load(path, spec.tokens).prefix(options.language, options.task)
+    prefix: tuple[int, ...] = (spec.tokens.sot,)  # all that is forced without a tokenizer
+    if TOKENIZER_FILE in spec.files:
+        tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
+        prefix = tokenizer.prefix(options.language, options.task)[:length]
+    shown = np.zeros((len(mel), length), np.int64)
+    n_known = []
+    with open_greedy_decoder(directory, spec, options, prefix) as decode:
+        for row, window in zip(shown, mel, strict=True):
+            tokens = decode(window)[1][:length]
+            row[: len(tokens)] = tokens
+            n_known.append(len(tokens))
+    return ShownTokens(shown, len(prefix), tuple(n_known))

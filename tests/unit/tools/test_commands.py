@@ -14,7 +14,7 @@ from tests.unit.cli.commands.asked import Asked
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.spec import HefRecord
 from whisper_hailo_tools.check.graph import Section
-from whisper_hailo_tools.check.report import Report, WeightSizes
+from whisper_hailo_tools.check.report import Report
 from whisper_hailo_tools.check.rules import Finding, Severity
 from whisper_hailo_tools.compile import Hef
 from whisper_hailo_tools.emulate.make import Emulation, LayerNoise, Noise
@@ -73,11 +73,11 @@ def finding(rule: str, severity: Severity, node: str, operator: str = "", source
     return Finding(rule, severity, node, operator, f"{rule} was got", f"mend {rule}", source)
 
 
-def report(*findings: Finding, contexts: int | None = None, recorded: bool = False) -> Report:
+def report(*findings: Finding, recorded: bool = False) -> Report:
     section = Section((0, 2), ("a", "b"), ("y", "z"), ("in",), (), (), frozenset())
     return Report(
         Path("g.onnx"), "hailo8", 17, 8, section, recorded, {"in": "(1, 80, 1000)"},
-        {"in": "(1, 1, 1000, 80)"}, 5, {"Conv": 2, "Mul": 3}, WeightSizes(2_500_000, contexts),
+        {"in": "(1, 1, 1000, 80)"}, 5, {"Conv": 2, "Mul": 3}, 2_500_000,
         findings,
     )  # fmt: skip
 
@@ -89,7 +89,7 @@ def test_a_graph_that_is_checked(
     blocks, note = Severity.BLOCKS, Severity.NOTE
     many = [finding("gather", blocks, f"n{at}", "Gather", "guide") for at in range(5)]
     three = [finding("old", note, name, source="log") for name in ("i", "", "k")]
-    found = report(*many, *three, finding("odd", note, "m", source="guide"), contexts=9)
+    found = report(*many, *three, finding("odd", note, "m", source="guide"))
     asked = Asked(found).patched(monkeypatch, f"{TOOLS}.check.report.check_file")
     words = "check g.onnx --arch hailo8 --start a --start b --end y"
     lines = told(capsys, words, 4).splitlines()
@@ -103,7 +103,7 @@ def test_a_graph_that_is_checked(
             ("a, b to y, z",),
             ("(1, 80, 1000)", "(1, 1, 1000, 80)"),
             ("2 of 5 nodes", "17", "Conv 2, Mul 3"),
-            ("2.50 million", "1.25 at 4", "2.50 at 8", "5.00 at 16", "contexts: 9"),
+            ("2.50 million", "1.25 at 4", "2.50 at 8", "5.00 at 16"),
             ("(1) guide",),
             ("(2) log",),
         ],
@@ -233,7 +233,7 @@ def test_an_emulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     assert facts.pop("outputs") == [end]
     assert [layer["snr_db"] for layer in facts.pop("layers")] == [30, 7, 50, 9, 40, 8]
     assert facts == {
-        "path": "e.onnx", "record": "e.json", "plan": "adds16", "windows": 64,
+        "path": "e.onnx", "record": "e.json", "plan": "adds16", "calibration_windows": 64,
         "noise_windows": 16, "held_out": True,
     }  # fmt: skip
 

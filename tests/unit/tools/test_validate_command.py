@@ -12,8 +12,8 @@ import pytest
 from tests.unit.cli.commands.asked import Asked
 from whisper_hailo.cli.app import run
 from whisper_hailo_tools.difference import Difference
-from whisper_hailo_tools.options import Limit, ValidateOptions
-from whisper_hailo_tools.validate.stage_checks import Agreement, FormResult, LayerResult, not_run
+from whisper_hailo_tools.options import ValidateOptions
+from whisper_hailo_tools.validate.stage_checks import Agreement, FormResult, LayerResult, Limit
 from whisper_hailo_tools.validate.validate import ParityReport
 
 VALIDATE = "whisper_hailo_tools.validate.validate"
@@ -24,14 +24,14 @@ STRICT = Limit("relative", 1e-4)
 
 def found(*results: FormResult) -> ParityReport:
     used = (("a.wav", 0), ("a.wav", 1))
-    return ParityReport("toy", Path("m"), "the checkpoint", 10.0, used, (), {}, {}, results)
+    return ParityReport("toy", "the checkpoint", 10.0, used, {}, {}, results)
 
 
 def kind(
     status: str, *, tokens: Agreement | None = None, layers: tuple[LayerResult, ...] = ()
 ) -> FormResult:
     limit = Limit("snr_db", 15.0)
-    return FormResult("emulated", "encoder", status, "g", "r", limit, FAR, tokens, layers)
+    return FormResult("emulated", "encoder", status, "g", limit, FAR, tokens, layers)
 
 
 def validated(
@@ -40,12 +40,8 @@ def validated(
 ) -> tuple[int, str, list[tuple[Any, ...]]]:  # fmt: skip
     """Exit code, standard output, and what was asked for."""
     asked = Asked(report).patched(monkeypatch, "whisper_hailo_tools.validate.validate.validate")
-    files = Path("parity.json"), Path("parity.svg")
-    written = Asked(files).patched(
-        monkeypatch, "whisper_hailo_tools.validate.validate.write_report"
-    )
     code = run(["validate", ".", *words.split()])
-    return code, capsys.readouterr().out, asked.with_ + written.with_
+    return code, capsys.readouterr().out, asked.with_
 
 
 def test_a_ladder_that_was_climbed(
@@ -53,8 +49,12 @@ def test_a_ladder_that_was_climbed(
 ) -> None:
     """Columns stand below their headings; rungs that were not run say why."""
     monkeypatch.chdir(tmp_path)
-    exact = FormResult("float32", "decoder", "passed", "g", "r", STRICT, SAME)
-    report = found(exact, kind("passed", tokens=Agreement(19, 20)), not_run("hef", "encoder", "no"))
+    exact = FormResult("float32", "decoder", "passed", "g", STRICT, SAME)
+    report = found(
+        exact,
+        kind("passed", tokens=Agreement(19, 20)),
+        FormResult("hef", "encoder", "not run", "no"),
+    )
     code, out, asked = validated(report, monkeypatch, capsys)
     assert code == 0
     assert out.splitlines() == [
@@ -65,9 +65,10 @@ def test_a_ladder_that_was_climbed(
         "emulated  encoder  passed  0.25  0.013  0.987654  12.3    23.4     SNR >= 15 dB"
         "        19 of 20",
         "hef       encoder  not run: no",
-        "parity.json, parity.svg",
+        "parity.json",
     ]
-    assert asked == [(Path("."), ValidateOptions()), (report, Path("."))]
+    assert asked == [(Path("."), ValidateOptions())]
+    assert json.loads((tmp_path / "parity.json").read_text())["passed"] is True
 
 
 def test_failed_rung_names_where_it_loses_most(
@@ -89,12 +90,12 @@ def test_a_ladder_as_json_and_elsewhere(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     report = found(kind("failed"))
-    words = "--json --out there --windows 2 -l de --limit emulated-encoder=12"
+    words = "--json --out there --windows 2 -l de"
     code, out, asked = validated(report, monkeypatch, capsys, words)
     assert code == 4
     assert json.loads(out) == json.loads(report.to_json())
-    options = ValidateOptions(windows=2, language="de", limits=("emulated-encoder=12",))
-    assert asked == [(Path("."), options), (report, Path("there"))]
+    assert asked == [(Path("."), ValidateOptions(windows=2, language="de"))]
+    assert (tmp_path / "there" / "parity.json").read_text() == report.to_json()
 
 
 def test_unwritable_place_is_told_before_computing(
@@ -108,7 +109,6 @@ def test_unwritable_place_is_told_before_computing(
         "whisper_hailo.core.files.require_writable_folder", lambda at, _: looked.append(at)
     )
     asked = Asked(found()).patched(monkeypatch, "whisper_hailo_tools.validate.validate.validate")
-    Asked(("a", "b")).patched(monkeypatch, "whisper_hailo_tools.validate.validate.write_report")
     for words in ("model", "model --out there", "missing", "missing --out there"):
         assert run(["validate", *words.split()]) == 0
     assert looked == [Path("model"), Path("there"), Path("there")]

@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo_tools.validate import runs, stage_checks
+from whisper_hailo_tools.validate import runs
 from whisper_hailo_tools.validate.runs import (
     cached_decoder,
     cached_encoder,
-    find_hef,
     hailo_decoder_run,
     hailo_encoder_run,
     hef_decoder,
     hef_encoder,
 )
-from whisper_hailo_tools.validate.stage_checks import emulated_graph
 
 RNG = np.random.default_rng(1)
 ATOL = 1e-4
@@ -82,27 +80,3 @@ def test_chips_of_other_sizes_are_not_compared(
         why = hef_decoder(path, spec, toy_model, sizes)
         assert "net.hef" in str(why)
         assert f"{sizes[0]} and {sizes[1]}" in str(why)
-
-
-def test_where_no_chip_is_the_rung_says_so(
-    toy_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = ModelSpec.load(toy_model)
-    monkeypatch.setattr(runs, "find_npu", lambda: (None, "no Hailo chip"))
-    assert find_hef(toy_model, spec, "encoder") == "no Hailo chip; validate on the device"
-    monkeypatch.setattr(runs, "find_npu", lambda: ("hailo8l", "hailo8l 0000:01:00.0"))
-    assert "no HEF of this model for hailo8l 0000:01:00.0" in str(
-        find_hef(toy_model, spec, "decoder")
-    )
-
-
-def test_an_emulated_graph_that_is_there_is_taken_as_it_is(
-    toy_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = ModelSpec.load(toy_model)
-    (tmp_path / "hailo").mkdir()
-    (tmp_path / "hailo" / "encoder-2s-emulated.onnx").write_bytes(b"as it is")
-    monkeypatch.setattr(stage_checks, "emulated_plan", lambda *_: "norms16")
-    graph: Any = None
-    found = emulated_graph(tmp_path, spec, spec.hailo_form("encoder"), graph, [])
-    assert (found.label, found.encoded) == ("encoder-2s-emulated.onnx (norms16)", b"as it is")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from tests.unit.tools.validate.made_up import (
     FEATURES,
-    OTHERS,
     SHOWN,
     WINDOWS,
     MadeUpRun,
@@ -22,15 +22,14 @@ from tests.unit.tools.validate.made_up import (
 )
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.difference import difference
-from whisper_hailo_tools.options import Limit, ValidateOptions, default_limit
 from whisper_hailo_tools.validate import stage_checks
 from whisper_hailo_tools.validate.stage_checks import (
     Agreement,
     FormChecks,
     FormResult,
     LayerResult,
-    decoder_layers,
-    encoder_layers,
+    Limit,
+    limit_of,
     try_decoder,
     try_encoder,
 )
@@ -53,7 +52,7 @@ def test_encoder_is_judged_by_a_decoders_tokens() -> None:
     judge: Any = MadeUpRun(says=judged)
     run: Any = MadeUpRun("spoiled", says=spoiled)
     found = try_encoder("float32", run, made_up_reference(TRUE), judge, WITHIN)
-    assert (found.status, found.graph, found.reference) == ("failed", "spoiled", "made up")
+    assert (found.status, found.graph) == ("failed", "spoiled")
     assert found.found is not None
     assert found.found.relative == pytest.approx(10 / 12)
     # Two tokens of the first row follow its prefix, the text and the end; one of the second.
@@ -86,26 +85,27 @@ def test_layers_are_of_the_first_window_under_reference_names() -> None:
     held = {"embedded": mel + 1, "525": mel * 2 + 1}
     run: Any = MadeUpRun(held=held, names={"features": "525"})
     reference = made_up_reference(TRUE)
-    first, last = encoder_layers(run, reference)
+    run.says, judge = FEATURES, cast("Any", MadeUpRun(says=TRUE))
+    first, last = try_encoder("float32", run, reference, judge, WITHIN).layers
     assert (first.name, first.snr_db) == ("embedded", math.inf)
     # Twice 0 to 5 against one too many each: 4 (0 + 1 + 4 + 9 + 16 + 25) over 6.
     assert (last.name, last.snr_db) == ("features", pytest.approx(10 * math.log10(220 / 6)))
     np.testing.assert_array_equal(run.fed[0][0], mel)
     tokens = SHOWN.tokens[0]
-    decoder: Any = MadeUpRun(pad_to=7, held={"embedded": tokens + 7.0, "logits": FEATURES[0]})
-    assert [layer.snr_db for layer in decoder_layers(decoder, reference)] == [math.inf, math.inf]
+    held = {"embedded": tokens + 7.0, "logits": FEATURES[0]}
+    decoder: Any = MadeUpRun(pad_to=7, says=TRUE, held=held)
+    layers = try_decoder("float32", decoder, reference, WITHIN).layers
+    assert [layer.snr_db for layer in layers] == [math.inf, math.inf]
     for got, expected in zip(decoder.fed[0], (tokens, FEATURES[0]), strict=True):
         np.testing.assert_array_equal(got, expected)
 
 
-def test_limits_are_of_their_rung_part_and_measure() -> None:
-    options = ValidateOptions(limits=("quantised-decoder=99", "emulated-encoder=12"))
-    assert options.limit("quantised", "decoder", "int8") == Limit("snr_db", 99)
-    assert options.limit("quantised", "encoder", "int8") == Limit("snr_db", 25)
-    assert options.limit("emulated", "encoder") == Limit("snr_db", 12)
-    assert options.limit("emulated", "decoder") == Limit("snr_db", 15)
+def test_limits_are_of_their_rung_and_measure() -> None:
+    assert limit_of("quantised", "int4") == Limit("snr_db", 10)
+    assert limit_of("quantised", "int8") == Limit("snr_db", 25)
+    assert limit_of("emulated", "int8") == limit_of("hef", "none") == Limit("snr_db", 15)
     for kind in ("float32", "hailo-form"):
-        assert default_limit(kind, "decoder", "int8") == Limit("relative", 1e-4)
+        assert limit_of(kind, "int8") == Limit("relative", 1e-4)
     # Energy 1 and a hundredth of noise, 20 dB; of its peak, 2 values' worth, 3 dB more.
     found = difference(np.array([1.0, 0.1]), np.array([1.0, 0.0]))
     assert Limit("snr_db", 20).holds(found)
@@ -117,7 +117,7 @@ def test_a_report_passes_where_nothing_failed() -> None:
         results = tuple(FormResult("float32", "encoder", status, "") for status in statuses)
         return replace(empty, results=results)
 
-    empty = ParityReport("m", Path(), "r", 2.0, (), (), {}, {}, ())
+    empty = ParityReport("m", "r", 2.0, (), {}, {}, ())
     assert report("passed", "not run").passed
     assert not report("passed", "failed").passed
 
@@ -134,49 +134,30 @@ def test_steepest_fall_is_between_two_stages() -> None:
     assert fall() is None
 
 
-@dataclass
-class Run:
-    """A run that is its own label."""
-
-    graph: str
-    pad_to: int = 0
-
-    def feeds(self, *fed: Any) -> Any:
-        return fed
-
-    def encode(self, mel: Any) -> Any:
-        return FEATURES[: len(mel)] + 50
-
-    def inner(self, *fed: Any) -> str:
-        first = (WINDOWS.mel[0],), (made_up_reference(best([0])).shown.tokens[0], FEATURES[0])
-        same = [len(fed) == len(one) and all(map(np.array_equal, fed, one)) for one in first]
-        assert any(same)
-        return f"inside {self.graph}"
-
-
-class EncoderRun(Run):
+class EncoderRun(SimpleNamespace):
     pass
 
 
 class Climbed:
-    """What was tried and compared while a ladder was climbed."""
+    """What was tried while a ladder was climbed; a run is its name."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.emulated_by: list[Any] = []
         put = monkeypatch.setattr
         put(stage_checks, "EncoderRun", EncoderRun)
-        put(stage_checks, "cached_encoder", lambda folder: EncoderRun(f"{folder}/encoder"))
-        put(stage_checks, "cached_decoder", self._decoder)
+        put(stage_checks, "cached_encoder", lambda folder: EncoderRun(graph=f"{folder}/encoder"))
         put(
             stage_checks,
-            "hailo_encoder_run",
-            lambda path, *more: EncoderRun(self._form(path, *more)),
+            "cached_decoder",
+            lambda folder: SimpleNamespace(graph=f"{folder}/decoder"),
         )
-        put(stage_checks, "hailo_decoder_run", lambda path, *more: Run(self._form(path, *more)))
-        put(stage_checks, "emulated_graph", self._emulated)
-        put(stage_checks, "find_hef", lambda _, __, part: f"no chip for the {part}")
-        put(stage_checks, "encoder_layers", lambda *_: ())
-        put(stage_checks, "decoder_layers", lambda *_: ())
+        put(stage_checks, "hailo_encoder_run", lambda *path: EncoderRun(graph=self._form(*path)))
+        put(
+            stage_checks,
+            "hailo_decoder_run",
+            lambda *path: SimpleNamespace(graph=self._form(*path)),
+        )
+        put(stage_checks, "emulated_plan", lambda *_: "norms16")
+        put(stage_checks, "find_npu", lambda: (None, "no Hailo chip"))
         put(stage_checks, "try_encoder", self._tried_encoder)
         put(
             stage_checks,
@@ -185,22 +166,17 @@ class Climbed:
         )
 
     def _tried_encoder(
-        self, kind: str, run: Run, reference: object, judge: Any, limit: Any
+        self, kind: str, run: Any, reference: object, judge: Any, limit: Any
     ) -> FormResult:
-        return self._tried(kind, "encoder", run, limit, judge)
+        assert judge.graph == "float/decoder"
+        return self._tried(kind, "encoder", run, limit)
 
-    def _decoder(self, folder: Path, pad_to: int | None = None) -> Run:
-        return Run(f"{folder}/decoder" + ("" if pad_to is None else f" padded to {pad_to}"))
+    @staticmethod
+    def _form(path: Path, label: str = "") -> str:
+        return label or path.name
 
-    def _form(self, path: Path, encoded: bytes | None = None, name: str = "") -> str:
-        return str(path) if encoded is None else f"{name} of {encoded!r}"
-
-    def _emulated(self, _: object, __: object, form: Any, graph: str, feeds: Any) -> Any:
-        self.emulated_by.append(feeds)
-        return SimpleNamespace(label=f"emulated {form.part}", encoded=b"8 bits")
-
-    def _tried(self, kind: str, part: str, run: Run, limit: Any, judge: Any = None) -> FormResult:
-        assert part == "decoder" or judge.graph == "float/decoder"
+    @staticmethod
+    def _tried(kind: str, part: str, run: Any, limit: Any) -> FormResult:
         return FormResult(kind, part, "passed", run.graph, limit=limit)
 
 
@@ -215,42 +191,37 @@ def _rungs(toy_model: Path, *, quantized: bool, checkpoint: object) -> FormCheck
         float_encoder=Path("float"),
         float_decoder=Path("float"),
     )
-    return FormChecks(sources, made_up_reference(best([0])), ValidateOptions().limit)
+    return FormChecks(sources, made_up_reference(best([0])))
 
 
 def test_each_rung_has_its_graph_and_its_limit(
-    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     Climbed(monkeypatch)
-    found = list(_rungs(toy_model, quantized=True, checkpoint=object()).check_all())
-    encoder, decoder = (toy_model / "hailo" / f"{n}.onnx" for n in ("encoder-2s", "decoder-2s-9"))
+    (tmp_path / "hailo").mkdir()
+    for name in ("model.json", "hailo/encoder-2s.onnx", "hailo/decoder-2s-9.onnx"):
+        shutil.copy(toy_model / name, tmp_path / name)
+    (tmp_path / "hailo" / "encoder-2s-emulated.onnx").touch()
+    found = list(_rungs(tmp_path, quantized=True, checkpoint=object()).check_all())
+    missing = "no decoder-2s-9-emulated.onnx; whisper-hailo emulate --part decoder makes it"
+    chip = "no Hailo chip; validate on the device"
     assert [
         (one.kind, one.part, one.graph, one.limit.text if one.limit else "") for one in found
     ] == [
         ("float32", "encoder", "float/encoder", "relative <= 0.0001"),
-        ("quantised", "encoder", f"{toy_model}/encoder", "SNR >= 25 dB"),
-        ("hailo-form", "encoder", str(encoder), "relative <= 0.0001"),
-        ("emulated", "encoder", "emulated encoder of b'8 bits'", "SNR >= 15 dB"),
-        ("hef", "encoder", "no chip for the encoder", ""),
+        ("quantised", "encoder", f"{tmp_path}/encoder", "SNR >= 25 dB"),
+        ("hailo-form", "encoder", "encoder-2s.onnx", "relative <= 0.0001"),
+        ("emulated", "encoder", "encoder-2s-emulated.onnx (norms16)", "SNR >= 15 dB"),
+        ("hef", "encoder", chip, ""),
         ("float32", "decoder", "float/decoder", "relative <= 0.0001"),
-        ("quantised", "decoder", f"{toy_model}/decoder", "SNR >= 10 dB"),
-        ("hailo-form", "decoder", str(decoder), "relative <= 0.0001"),
-        ("emulated", "decoder", "emulated decoder of b'8 bits'", "SNR >= 15 dB"),
-        ("hef", "decoder", "no chip for the decoder", ""),
+        ("quantised", "decoder", f"{tmp_path}/decoder", "SNR >= 10 dB"),
+        ("hailo-form", "decoder", "decoder-2s-9.onnx", "relative <= 0.0001"),
+        ("emulated", "decoder", missing, ""),
+        ("hef", "decoder", chip, ""),
     ]
-
-
-def test_scales_of_an_emulation_use_windows_not_compared(
-    toy_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    climbed = Climbed(monkeypatch)
-    ladder = _rungs(toy_model, quantized=False, checkpoint=None)
-    found = {(one.kind, one.part): one for one in ladder.check_all()}
-    ((mel,),), ((tokens, features),) = climbed.emulated_by
-    np.testing.assert_array_equal(mel, OTHERS.mel[0])
-    np.testing.assert_array_equal(features, FEATURES[0] + 50)
-    np.testing.assert_array_equal(tokens, SHOWN.tokens[0] + 100)
-    assert found["float32", "encoder"].status == found["quantised", "decoder"].status == "not run"
+    plain = _rungs(toy_model, quantized=False, checkpoint=None).check_all()
+    status = {(one.kind, one.part): one.status for one in plain}
+    assert status["float32", "encoder"] == status["quantised", "decoder"] == "not run"
 
 
 def test_a_chip_is_asked_for_the_sizes_that_are_compared(
@@ -258,9 +229,14 @@ def test_a_chip_is_asked_for_the_sizes_that_are_compared(
 ) -> None:
     """Three frames, three positions, five tokens; what does not fit is not run."""
     Climbed(monkeypatch)
-    monkeypatch.setattr(stage_checks, "find_hef", lambda _, __, part: Path(f"{part}.hef"))
+    hefs: dict[str, Path | None] = {part: Path(f"{part}.hef") for part in ("encoder", "decoder")}
+    monkeypatch.setattr(stage_checks, "find_npu", lambda: ("hailo8l", "hailo8l 0000:01:00.0"))
+    monkeypatch.setattr(stage_checks, "matching_hef", lambda *given: hefs[given[3]])
     monkeypatch.setattr(stage_checks, "hef_encoder", lambda path, _, frames: f"{path} {frames}")
     monkeypatch.setattr(stage_checks, "hef_decoder", lambda path, _, __, sizes: f"{path} {sizes}")
-    found = list(_rungs(toy_model, quantized=False, checkpoint=None).check_all())
-    asked = [(one.status, one.graph) for one in found if one.kind == "hef"]
+    checks = _rungs(toy_model, quantized=False, checkpoint=None)
+    asked = [(one.status, one.graph) for one in checks.check_all() if one.kind == "hef"]
     assert asked == [("not run", "encoder.hef 3"), ("not run", "decoder.hef (3, 5)")]
+    hefs["encoder"] = None
+    why = next(one.graph for one in checks.check_all() if one.kind == "hef")
+    assert why.startswith("no HEF of this model for hailo8l 0000:01:00.0; ")

@@ -10,23 +10,14 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from tests.unit.tools.validate.made_up import WINDOWS
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.protocols import SilenceKeys
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_tools.validate import reference, test_inputs
+from whisper_hailo_tools.calibrate import windows
+from whisper_hailo_tools.validate import reference
 from whisper_hailo_tools.validate.reference import GraphSources
 from whisper_hailo_tools.validate.test_inputs import decode_greedily, draw_windows
-
-
-def test_scales_use_other_windows_unless_there_are_none() -> None:
-    first, rest = WINDOWS.split(1)
-    assert (first.used, rest.used) == ((("a.wav", 0),), (("b.wav", 0),))
-    np.testing.assert_array_equal(first.mel, WINDOWS.mel[:1])
-    np.testing.assert_array_equal(rest.mel, WINDOWS.mel[1:])
-    both, again = WINDOWS.split(2)
-    assert both.used == again.used == WINDOWS.used
 
 
 def test_windows_are_drawn_from_every_file_in_turns_once(toy_model: Path, speech: Path) -> None:
@@ -72,9 +63,9 @@ def test_tokens_that_decoders_are_shown(toy_model: Path, monkeypatch: pytest.Mon
             assert tasks[0].prompt == (spec.tokens.sot,)
             return [SimpleNamespace(tokens=said[state])]
 
-    monkeypatch.setattr(test_inputs, "OnnxEncoder", Engine)
-    monkeypatch.setattr(test_inputs, "CachedDecoder", Engine)
-    monkeypatch.setattr(test_inputs, "DecodingLoop", Loop)
+    monkeypatch.setattr(windows, "OnnxEncoder", Engine)
+    monkeypatch.setattr(windows, "CachedDecoder", Engine)
+    monkeypatch.setattr(windows, "DecodingLoop", Loop)
     mel = np.arange(3, dtype=np.float32)[:, None, None] * np.ones((1, 80, 4), np.float32)
     found = decode_greedily(toy_model, spec, mel, 6, "en")
     sot, eot = spec.tokens.sot, spec.tokens.eot
