@@ -17,7 +17,6 @@ from whisper_hailo.core.errors import (
     ModelError,
     OptionError,
     OutputError,
-    WhisperHailoError,
     display_path,
 )
 from whisper_hailo.core.files import (
@@ -28,14 +27,13 @@ from whisper_hailo.core.files import (
     wrap_os_error,
     write_file,
 )
-from whisper_hailo.core.spec import SPEC_FILE, HefRecord, ModelSpec
+from whisper_hailo.core.spec import SPEC_FILE, HailoForm, HefRecord, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo_tools import hef_build
-from whisper_hailo_tools.calibrate.windows import add_file, add_text, net_name
+from whisper_hailo_tools.calibrate.windows import add_file, net_name
 from whisper_hailo_tools.hef_build.job import DEVICE, OPTION, OUTPUT, BuildError, BuildJob
-from whisper_hailo_tools.hef_build.recipe import size_of
-from whisper_hailo_tools.hef_build.sdk import VERSIONS
-from whisper_hailo_tools.hef_build.stages import HEF, SCRIPT, load_calibration
+from whisper_hailo_tools.hef_build.model_script import size_of
+from whisper_hailo_tools.hef_build.stages import HEF, SCRIPT, VERSIONS, load_calibration
 from whisper_hailo_tools.hef_build.supervise import JOB_SUFFIX, RECORD_SUFFIX, supervise
 from whisper_hailo_tools.options import CompileOptions
 
@@ -61,42 +59,51 @@ def compile_part(directory: Path, options: CompileOptions) -> Hef:
     spec = ModelSpec.load(directory)
     job = make_job(directory, spec, options)
     job_path = job.result(JOB_SUFFIX)
-    with _one_line_each(), _alone(Path(job.out)):
+    with translate_build_errors(), _alone(Path(job.out)):
         write_file(job_path, job.to_json())
         facts = supervise(job_path, lambda line: logger.info("%s", line), options.python)
     return record_hef(directory, Path(job.out) / facts["hef"], facts)
+
+
+def describe_job(spec: ModelSpec, form: HailoForm, arch: str) -> BuildJob:
+    """Describe the build of a form for a chip; the caller adds files and level."""
+    dims = spec.dims
+    return BuildJob(
+        arch=arch,
+        part=form.part,
+        size=size_of(dims.d_model, multilingual=spec.multilingual),
+        net_name=net_name(spec, form),
+        graph=form.file,
+        start_nodes=list(form.start_nodes),
+        end_nodes=list(form.end_nodes),
+        chip_inputs=[list(shape) for shape in form.chip_inputs],
+        d_model=dims.d_model,
+        n_layers=dims.n_encoder_layers if form.part == "encoder" else dims.n_decoder_layers,
+        calibration="",
+        script=None,
+        optimization_level=None,
+        out="",
+    )
 
 
 def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> BuildJob:
     """Describe the build, and look at everything that it starts from."""
     form = spec.hailo_form(options.part)
     graph = model_file(directory, spec, form.file)
-    is_encoder = form.part == "encoder"
-    dims = spec.dims
     out = options.out or resolve_within(directory, f"hailo/{options.arch}")
-    script = None if options.script is None else str(options.script.resolve())
     if options.script is not None and not options.script.is_file():
         raise ModelError(
             f"{display_path(options.script)} is no file; give a model script (.alls) to --script"
         )
-    job = BuildJob(
-        arch=options.arch,
-        part=form.part,
-        size=size_of(dims.d_model, multilingual=spec.multilingual),
-        net_name=net_name(spec, form),
+    job = replace(
+        describe_job(spec, form, options.arch),
         graph=str(graph.resolve()),
-        start_nodes=list(form.start_nodes),
-        end_nodes=list(form.end_nodes),
-        chip_inputs=[list(shape) for shape in form.chip_inputs],
-        d_model=dims.d_model,
-        n_layers=dims.n_encoder_layers if is_encoder else dims.n_decoder_layers,
         calibration=str(options.calibration.resolve()),
-        script=script,
+        script=None if options.script is None else str(options.script.resolve()),
         optimization_level=options.optimization_level,
         out=str(out.resolve()),
-        stem=net_name(spec, form),
     )
-    with _one_line_each():
+    with translate_build_errors():
         load_calibration(job)
     return job
 
@@ -114,7 +121,7 @@ def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
         raise ModelError(f"the record of {display_path(path)}: {error}; build it again") from error
     if not is_inside:
         return Hef(path, record, recorded=False)
-    with _one_line_each(), _alone(directory):
+    with translate_build_errors(), _alone(directory):
         spec = ModelSpec.load(directory)  # again: the other part may have been compiled meanwhile
         others = (hef for hef in spec.hefs if hef.file != file)
         hefs = tuple(sorted((*others, record), key=lambda hef: hef.file))
@@ -123,17 +130,12 @@ def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
 
 
 @contextmanager
-def _one_line_each() -> Iterator[None]:
-    """The build's errors as the program's."""
+def translate_build_errors() -> Iterator[None]:
+    """Raise a build's error as the program's, by its exit code."""
     try:
         yield
     except BuildError as error:
-        raise as_program_error(error) from error
-
-
-def as_program_error(error: BuildError) -> WhisperHailoError:
-    """Return the program's error of a build's, by its exit code."""
-    return _ERRORS.get(error.code, ModelError)(str(error))
+        raise _ERRORS.get(error.code, ModelError)(str(error)) from error
 
 
 def _alone(folder: Path) -> AbstractContextManager[None]:
@@ -158,7 +160,8 @@ def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
         target.mkdir(parents=True, exist_ok=True)
         # The HEF last: where it lies, all that belongs to it does.
         for suffix in (SCRIPT, RECORD_SUFFIX, HEF):
-            _copy(built / f"{stem}{suffix}", target)
+            with atomic_file(target / f"{stem}{suffix}") as partial:
+                shutil.copyfile(built / f"{stem}{suffix}", partial)
     except OSError as error:
         raise OutputError(
             f"cannot copy {display_path(built)} to {display_path(target)} "
@@ -191,11 +194,6 @@ def _checked_record(built: Path, stem: str, arch: str, graph_sha256: str) -> dic
             "it again"
         )
     return facts
-
-
-def _copy(source: Path, folder: Path) -> None:
-    with atomic_file(folder / source.name) as partial:
-        shutil.copyfile(source, partial)
 
 
 _BUILD: Final = '''"""Builds the HEF; run it with the Python that has the Hailo compiler."""
@@ -234,47 +232,31 @@ def write_bundle(directory: Path, options: CompileOptions, target: Path) -> None
     """
     job = make_job(directory, ModelSpec.load(directory), options)
     graph, calibration = Path(job.graph), Path(job.calibration)
-    files = {f"graph/{path.name}": path for path in _with_data(graph)}
-    calibration_name = f"calibration/{job.net_name}{calibration.suffix}"
-    files[calibration_name] = calibration
-    if job.script is not None:
-        files["script.alls"] = Path(job.script)
-    for path in sorted(Path(hef_build.__path__[0]).glob("*.py")):
-        files[f"hef_build/{path.name}"] = path
     packed = replace(
         job,
         graph=f"graph/{graph.name}",
-        calibration=calibration_name,
+        calibration=f"calibration/{job.net_name}{calibration.suffix}",
         script=None if job.script is None else "script.alls",
         out="out",
     )
     first, beyond = VERSIONS[job.arch]
     versions = f"{first[0]}.{first[1]} or newer, below {beyond[0]}.0"
-    texts = {
-        "README.txt": _README.format(
-            versions=versions, stem=job.stem, arch=job.arch, part=job.part
-        ),
-        "build.py": _BUILD,
-        "job.json": packed.to_json(),
-    }
-    _write(target, texts, files)
-
-
-def _write(target: Path, texts: dict[str, str], files: dict[str, Path]) -> None:
+    readme = _README.format(versions=versions, stem=job.net_name, arch=job.arch, part=job.part)
+    texts = {"README.txt": readme, "build.py": _BUILD, "job.json": packed.to_json()}
+    files = {packed.graph: graph, packed.calibration: calibration}
+    data = graph.with_name(f"{graph.name}.data")  # weights over 2 GB
+    if data.is_file():
+        files[f"graph/{data.name}"] = data
+    if job.script is not None:
+        files["script.alls"] = Path(job.script)
+    for path in Path(hef_build.__path__[0]).glob("*.py"):
+        files[f"hef_build/{path.name}"] = path
     with (
         wrap_os_error(target, "give a writable place with enough free space"),
         atomic_file(target) as partial,
         zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
     ):
         for name in sorted(texts):
-            add_text(archive, name, texts[name])
+            add_file(archive, name, texts[name])
         for name in sorted(files):
             add_file(archive, name, files[name])
-
-
-def _with_data(graph: Path) -> Iterator[Path]:
-    """Yield the graph and, over 2 GB, its weights."""
-    yield graph
-    data = graph.with_name(f"{graph.name}.data")
-    if data.is_file():
-        yield data

@@ -23,8 +23,8 @@ from whisper_hailo_tools.emulate.make import (
     measure_noise,
 )
 from whisper_hailo_tools.emulate.network import EmulatedNetwork, read_network
-from whisper_hailo_tools.emulate.rewrite import emulated, plan_of_script, preset
-from whisper_hailo_tools.emulate.statistics import LayerStatistics, collect
+from whisper_hailo_tools.emulate.rewrite import PRESETS, emulated, plan_of_script
+from whisper_hailo_tools.emulate.statistics import Histogram, collect
 from whisper_hailo_tools.options import CalibrationOptions
 
 N_WINDOWS = {"scales": 64, "measured": 24}
@@ -55,7 +55,7 @@ class Part:
         return read_network(self.model, self.form.start_nodes, self.form.end_nodes)
 
     @cached_property
-    def statistics(self) -> LayerStatistics:
+    def statistics(self) -> dict[str, Histogram]:
         """What its tensors are like over the windows that set the scales."""
         return collect(self.model, self.network, self._windows("scales"), threads=1)
 
@@ -70,13 +70,12 @@ class Part:
         """The model script of a plan."""
         if plan == "script":
             return generated_script(self.spec, self.form, "hailo8l", self.network)
-        return preset(plan)
+        return PRESETS[plan]
 
     def graph(self, name: str, script: str, scales: str = "mse") -> onnx.ModelProto:
         """The graph that rounds as a script says."""
-        form = self.form
-        plan = plan_of_script(name, script, self.network, form.start_nodes, form.end_nodes)
-        return emulated(self.model, plan, self.statistics, scales=scales)
+        plan = plan_of_script(name, script, self.network)
+        return emulated(self.model, self.network, plan, self.statistics, scales=scales)
 
     def write(self, plan: str) -> None:
         """Write the emulated graph of a plan where the emulator looks for it."""

@@ -29,22 +29,19 @@ from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.make import calibrate
-from whisper_hailo_tools.compile import as_program_error
+from whisper_hailo_tools.compile import describe_job, translate_build_errors
 from whisper_hailo_tools.difference import DifferenceTally
-from whisper_hailo_tools.emulate.network import EmulatedNetwork, read_network
+from whisper_hailo_tools.emulate.network import EmulatedLayer, EmulatedNetwork, read_network
 from whisper_hailo_tools.emulate.rewrite import (
     EXACT,
+    PRESETS,
     ROUNDED,
     PrecisionPlan,
     emulated,
     plan_of_script,
-    preset,
 )
-from whisper_hailo_tools.emulate.statistics import Feeds, Probe, collect
-from whisper_hailo_tools.hef_build.job import BuildError, BuildJob
-from whisper_hailo_tools.hef_build.model_script import model_script
-from whisper_hailo_tools.hef_build.model_script import read_network as read_description
-from whisper_hailo_tools.hef_build.recipe import default_windows, size_of
+from whisper_hailo_tools.emulate.statistics import Feeds, collect, open_probe
+from whisper_hailo_tools.hef_build.model_script import default_windows, model_script
 from whisper_hailo_tools.options import SCRIPT, CalibrationOptions, EmulateOptions
 
 
@@ -56,6 +53,10 @@ class LayerNoise:
     tensor: str
     snr_db: float
     cosine: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, which has no infinity: `None` where rounding changed nothing."""
+        return asdict(self) | {"snr_db": self.snr_db if math.isfinite(self.snr_db) else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,36 +89,28 @@ def measure_noise(
     wanted = {name: name + ROUNDED if name in inputs else name for name in compared}
     found = {name: DifferenceTally() for name in compared}
     n_windows = 0
-    with (
-        Probe(exact, network.entries, compared, threads) as truth,
-        Probe(rounded, tuple(fed.values()), tuple(wanted.values()), threads) as emulation,
-    ):
-        for feeds in windows:
-            true = truth.run(feeds)
-            got = emulation.run({fed[name]: array for name, array in feeds.items()})
-            for name, difference in found.items():
-                difference.add(got[wanted[name]], true[name])
-            n_windows += 1
+    run_exact = open_probe(exact, network.entries, compared, threads)
+    run_rounded = open_probe(rounded, [*fed.values()], [*wanted.values()], threads)
+    for feeds in windows:
+        true = run_exact(feeds)
+        got = run_rounded({fed[name]: array for name, array in feeds.items()})
+        for name, tally in found.items():
+            tally.add(got[wanted[name]], true[name])
+        n_windows += 1
     if n_windows == 0:
         raise ModelError("there are no windows to measure the noise on; give more speech")
-    return _noise(network, found, n_windows)
+    noise = {name: tally.difference() for name, tally in found.items()}
 
+    def entries(layer: EmulatedLayer, names: Iterable[str]) -> list[LayerNoise]:
+        known = {name: noise[name] for name in names if name in noise}
+        return [LayerNoise(layer.name, name, x.snr_db, x.cosine) for name, x in known.items()]
 
-def _noise(network: EmulatedNetwork, found: dict[str, DifferenceTally], n_windows: int) -> Noise:
     layers, outputs = [], []
     for layer in network.layers:
-        compared = (tensor for tensor in layer.gives if tensor in found)
-        layers += [_entry(layer.name, tensor, found[tensor]) for tensor in compared]
+        layers += entries(layer, layer.gives)
         if layer.kind == "output_layer":
-            origin = layer.slots[0].origin
-            if origin in found:
-                outputs.append(_entry(layer.name, origin, found[origin]))
+            outputs += entries(layer, [layer.slots[0].origin])
     return Noise(tuple(layers), tuple(outputs), n_windows)
-
-
-def _entry(layer: str, tensor: str, tally: DifferenceTally) -> LayerNoise:
-    found = tally.difference()
-    return LayerNoise(layer, tensor, found.snr_db, found.cosine)
 
 
 class WindowFile:
@@ -145,30 +138,20 @@ class WindowFile:
     def read(self, start: int, stop: int) -> Iterator[Feeds]:
         """Yield windows `start` to `stop` as the graph's values; one at a time is in memory."""
         with ExitStack() as stack:
-            streams = self._streams(stack)
+            streams = [stream for stream, _ in self._streams(stack)]
             for index in range(min(stop, self.n_windows)):
-                rows = [
-                    self._row(stream, shape)
-                    for (stream, _), shape in zip(streams, self._shapes, strict=True)
-                ]
+                inputs = zip(self._entries, streams, self._shapes, strict=True)
+                feeds = {name: self._read_row(name, file, shape) for name, file, shape in inputs}
                 if index >= start:
-                    yield {
-                        name: self._as_value(name, row)
-                        for name, row in zip(self._entries, rows, strict=True)
-                    }
+                    yield feeds
 
-    def _row(self, stream: IO[bytes], shape: tuple[int, ...]) -> FloatArray:
-        size = 4 * int(np.prod(shape))
-        data = stream.read(size)
-        if len(data) != size:
+    def _read_row(self, name: str, stream: IO[bytes], shape: tuple[int, ...]) -> FloatArray:
+        """Read `(height, width, channels)` as NCHW, or as it is where the graph has three axes."""
+        data = stream.read(4 * math.prod(shape))
+        if len(data) != 4 * math.prod(shape):
             raise ModelError(f"{display_path(self._path)} ends early; {self._advice()}")
         row: FloatArray = np.frombuffer(data, "<f4").reshape(shape)
-        return row
-
-    def _as_value(self, name: str, row: FloatArray) -> FloatArray:
-        """`(height, width, channels)` as the graph has it: NCHW, or without the height of one."""
-        wanted = self._form.inputs.get(name)
-        if wanted is not None and len(wanted) == 3:
+        if len(self._form.inputs.get(name, ())) == 3:
             return row
         return np.ascontiguousarray(row[np.newaxis].transpose(0, 3, 1, 2))
 
@@ -203,13 +186,9 @@ class WindowFile:
 
 def _header(stream: IO[bytes]) -> tuple[str, tuple[int, ...]]:
     """Type and shape of a `.npy`; the stream stands at its first row afterwards."""
-    version = np.lib.format.read_magic(stream)
-    read = (
-        np.lib.format.read_array_header_1_0
-        if version == (1, 0)
-        else np.lib.format.read_array_header_2_0
-    )
-    shape, fortran, dtype = read(stream)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("not a .npy of version 1.0")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
     if fortran or not shape:
         raise ValueError("not stored row by row")
     return dtype.str, shape
@@ -220,31 +199,9 @@ def generated_script(spec: ModelSpec, form: HailoForm, arch: str, network: Emula
 
     The graph's layers stand in the place of those that the compiler would have parsed.
     """
-    dims = spec.dims
-    size = size_of(dims.d_model, multilingual=spec.multilingual)
-    is_encoder = form.part == "encoder"
-    job = BuildJob(
-        arch=arch,
-        part=form.part,
-        size=size,
-        net_name="net",
-        graph=form.file,
-        start_nodes=list(form.start_nodes),
-        end_nodes=list(form.end_nodes),
-        chip_inputs=[list(shape) for shape in form.chip_inputs],
-        d_model=dims.d_model,
-        n_layers=dims.n_encoder_layers if is_encoder else dims.n_decoder_layers,
-        calibration="",
-        script=None,
-        optimization_level=None,
-        out="",
-        stem="net",
-    )
-    try:
-        description = read_description(network.description(job.net_name))
-        return model_script(job, description, default_windows(form.part, size))
-    except BuildError as error:
-        raise as_program_error(error) from error
+    job = describe_job(spec, form, arch)
+    with translate_build_errors():
+        return model_script(job, network.hef_network(), default_windows(form.part, job.size))
 
 
 RECORD_VERSION: Final = 1
@@ -254,7 +211,13 @@ NOISE_COUNT: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Emulation:
-    """An emulated graph."""
+    """An emulated graph.
+
+    Attributes:
+        record: file of everything that is known of it.
+        n_windows: windows that the scales are chosen by.
+        held_out: whether the noise is that of other windows.
+    """
 
     path: Path
     record: Path
@@ -263,6 +226,16 @@ class Emulation:
     n_windows: int
     held_out: bool
 
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "plan": self.plan.name,
+            "calibration_windows": self.n_windows,
+            "noise_windows": self.noise.n_windows,
+            "held_out": self.held_out,
+            "outputs": [entry.to_dict() for entry in self.noise.outputs],
+            "layers": [entry.to_dict() for entry in self.noise.layers],
+        }
+
 
 def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     """Write `hailo/<form>-emulated.onnx` and its `.json` into a model directory."""
@@ -270,35 +243,42 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     form = spec.hailo_form(options.part)
     model = load_form(model_file(directory, spec, form.file))
     path = resolve_within(directory, form.emulated_file)
-    for file in (path, path.with_suffix(".json")):
+    record = path.with_suffix(".json")
+    for file in (path, record):
         require_writable_file(file)
     network = read_network(model, form.start_nodes, form.end_nodes)
-    text = _script(spec, form, options, network)
-    name = options.plan if options.script is None else options.script.stem
-    plan = plan_of_script(name, text, network, form.start_nodes, form.end_nodes)
+    if options.script is not None:
+        name, script = options.script.stem, _read_script(options.script)
+    elif options.plan == SCRIPT:
+        name, script = SCRIPT, generated_script(spec, form, options.arch, network)
+    else:
+        name, script = options.plan, PRESETS[options.plan]
+    plan = plan_of_script(name, script, network)
+    threads = options.threads
     with temporary_directory() as folder:
         windows = WindowFile(_calibration(directory, options, folder), form, network.entries)
         n_stats, start = split(windows.n_windows, options.count)
-        statistics = collect(model, network, windows.read(0, n_stats), threads=options.threads)
-        result = emulated(model, plan, statistics, scales=options.scales)
-        noise = measure_noise(
-            model,
-            result,
-            network,
-            windows.read(start, start + NOISE_COUNT),
-            threads=options.threads,
-        )
-    emulation = Emulation(
-        path=path,
-        record=path.with_suffix(".json"),
-        plan=plan,
-        noise=noise,
-        n_windows=n_stats,
-        held_out=start >= n_stats,
-    )
-    write_file(emulation.path, result.SerializeToString(deterministic=True))
-    facts = _record(emulation, spec, form, options) | {"script": text}
-    write_file(emulation.record, json.dumps(facts, indent=2) + "\n")
+        statistics = collect(model, network, windows.read(0, n_stats), threads=threads)
+        result = emulated(model, network, plan, statistics, scales=options.scales)
+        others = windows.read(start, start + NOISE_COUNT)
+        noise = measure_noise(model, result, network, others, threads=threads)
+    write_file(path, result.SerializeToString(deterministic=True))
+    emulation = Emulation(path, record, plan, noise, n_stats, held_out=start >= n_stats)
+    facts = {
+        "version": RECORD_VERSION,
+        "part": form.part,
+        "scales": options.scales,
+        "arch": options.arch,
+        "sha256": sha256(path),
+        "graph": form.file,
+        "graph_sha256": spec.record(form.file).sha256,
+        "calibration": str(options.calibration or options.audio),
+        **emulation.to_dict(),
+        "precisions": {name: str(bits) for name, bits in plan.precisions.items()},
+        "ignored": list(plan.ignored),
+        "script": script,
+    }
+    write_file(record, json.dumps(facts, indent=2) + "\n")
     return emulation
 
 
@@ -332,20 +312,13 @@ def split(n_windows: int, count: int) -> tuple[int, int]:
     return n_stats, n_stats
 
 
-def _script(
-    spec: ModelSpec, form: HailoForm, options: EmulateOptions, network: EmulatedNetwork
-) -> str:
-    if options.script is not None:
-        try:
-            return read_text(options.script)
-        except (OSError, ValueError) as error:
-            raise ModelError(
-                f"{display_path(options.script)} is no readable model script ({error}); give a "
-                "text file (.alls)"
-            ) from error
-    if options.plan == SCRIPT:
-        return generated_script(spec, form, options.arch, network)
-    return preset(options.plan)
+def _read_script(path: Path) -> str:
+    try:
+        return read_text(path)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"{display_path(path)} is no readable model script ({error}); give a text file (.alls)"
+        ) from error
 
 
 def _calibration(directory: Path, options: EmulateOptions, folder: Path) -> Path:
@@ -358,33 +331,3 @@ def _calibration(directory: Path, options: EmulateOptions, folder: Path) -> Path
         part=options.part, count=options.count + NOISE_COUNT, language=options.language
     )
     return calibrate(directory, options.audio, folder, wanted).path
-
-
-def _record(
-    emulation: Emulation, spec: ModelSpec, form: HailoForm, options: EmulateOptions
-) -> dict[str, Any]:
-    source = options.calibration or options.audio
-    return {
-        "version": RECORD_VERSION,
-        "part": form.part,
-        "plan": emulation.plan.name,
-        "scales": options.scales,
-        "arch": options.arch,
-        "sha256": sha256(emulation.path),
-        "graph": form.file,
-        "graph_sha256": spec.record(form.file).sha256,
-        "calibration": str(source),
-        "calibration_windows": emulation.n_windows,
-        "noise_windows": emulation.noise.n_windows,
-        "held_out": emulation.held_out,
-        "outputs": [noise_entry(entry) for entry in emulation.noise.outputs],
-        "layers": [noise_entry(entry) for entry in emulation.noise.layers],
-        "precisions": {name: str(bits) for name, bits in emulation.plan.precisions.items()},
-        "ignored": list(emulation.plan.ignored),
-    }
-
-
-def noise_entry(entry: LayerNoise) -> dict[str, Any]:
-    """For JSON, which has no infinity: `None` where rounding changed nothing."""
-    snr_db = entry.snr_db if math.isfinite(entry.snr_db) else None
-    return asdict(entry) | {"snr_db": snr_db}

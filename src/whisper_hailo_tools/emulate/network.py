@@ -7,13 +7,14 @@ and keeps tensors only between layers. So that is where an emulation rounds, and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from onnx import ModelProto, NodeProto, TensorProto
 
-from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo_tools.check.graph import OnnxGraph, cut
+from whisper_hailo_tools.hef_build.model_script import HefNetwork, Product
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,79 +79,56 @@ class EmulatedNetwork:
         given = (value for layer in self.layers for value in layer.gives)
         return tuple(dict.fromkeys(given))
 
-    def description(self, net_name: str) -> dict[str, Any]:
-        """In the form in which the compiler describes a parsed network (HN), for its script."""
-        layers: dict[str, dict[str, Any]] = {}
-        for layer in self.layers:
-            entry: dict[str, Any] = {"type": layer.kind, "output_shapes": [[-1]]}
-            if layer.kind == "conv" and layer.weight is not None:
-                entry["params"] = {"kernel_shape": _kernel(self.shapes[layer.weight])}
-            layers[f"{net_name}/{layer.name}"] = entry
-        return {"layers": layers}
-
-
-def _kernel(shape: tuple[int, ...]) -> list[int]:
-    if len(shape) == 4:  # (out, in, height, width)
-        return [shape[2], shape[3], shape[1], shape[0]]
-    return [1, 1, *shape]
+    def hef_network(self) -> HefNetwork:
+        """Return what a model script needs to know, as of the compiler's parsed network."""
+        products = tuple(
+            Product(layer.name, *self.shapes[layer.weight])
+            for layer in self.layers
+            if layer.kind == "conv" and layer.weight and len(self.shapes[layer.weight]) == 2
+        )
+        return HefNetwork(tuple(layer.name for layer in self.layers), products, {})
 
 
 _CHAIN = ("Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Add")
 """What follows `Sub(x, ReduceMean(x))`, one after the other."""
 
 
-def written_out_norms(
-    nodes: Sequence[NodeProto], section: Iterable[int], weights: set[str]
-) -> dict[int, tuple[int, ...]]:
-    """Norms of the form ReduceMean, Sub, Pow, ReduceMean, Add, Sqrt, Div, Mul, Add.
+def _find_norms(graph: OnnxGraph, readers: dict[str, list[int]]) -> dict[int, tuple[int, ...]]:
+    """Find norms of the form ReduceMean, Sub, Pow, ReduceMean, Add, Sqrt, Div, Mul, Add.
 
-    `section` has the indices of the nodes to look at, `weights` the names of initializers.
+    `readers` are the nodes of the section that read each value.
 
     Returns:
         index of each node of a norm to the indices of all of them, in the graph's order.
     """
-    readers: dict[str, list[int]] = {}
-    for i in sorted(section):
-        for value in nodes[i].input:
-            readers.setdefault(value, []).append(i)
     found: dict[int, tuple[int, ...]] = {}
-    for i in sorted(section):
-        if nodes[i].op_type == "ReduceMean" and i not in found:
-            norm = _norm(nodes, readers, i, weights)
+    for i in sorted({i for indices in readers.values() for i in indices}):
+        if graph.nodes[i].op_type == "ReduceMean" and i not in found:
+            norm = _norm(graph, readers, i)
             found |= dict.fromkeys(norm, norm)
     return found
 
 
-def _norm(
-    nodes: Sequence[NodeProto], readers: dict[str, list[int]], mean: int, weights: set[str]
-) -> tuple[int, ...]:
-    """Indices of the norm that begins at this mean, or nothing."""
-    x = nodes[mean].input[0]
-    centred = _reader(nodes, readers, mean, "Sub")
-    if centred is None or list(nodes[centred].input) != [x, nodes[mean].output[0]]:
-        return ()
-    members = [mean, centred]
-    at = centred
-    for operator in _CHAIN:
-        following = _reader(nodes, readers, at, operator)
-        if following is None:
+def _norm(graph: OnnxGraph, readers: dict[str, list[int]], mean: int) -> tuple[int, ...]:
+    """Return indices of the norm that begins at this mean, or nothing."""
+    nodes, members = graph.nodes, [mean]
+    for operator in ("Sub", *_CHAIN):
+        value = nodes[members[-1]].output[0]
+        following = (i for i in readers.get(value, []) if nodes[i].op_type == operator)
+        index = next(following, None)
+        if index is None:
             return ()
-        node = nodes[following]
-        others = [value for value in node.input if value != nodes[at].output[0]]
-        expected = [nodes[centred].output[0]] if operator == "Div" else None
-        if others != expected and any(value not in weights for value in others):
+        others = [name for name in nodes[index].input if name != value]
+        if operator == "Sub":
+            fits = list(nodes[index].input) == [nodes[mean].input[0], value]
+        elif operator == "Div" and others == [nodes[members[1]].output[0]]:
+            fits = True
+        else:
+            fits = all(name in graph.weights for name in others)
+        if not fits:
             return ()
-        members.append(following)
-        at = following
+        members.append(index)
     return tuple(members)
-
-
-def _reader(
-    nodes: Sequence[NodeProto], readers: dict[str, list[int]], at: int, operator: str
-) -> int | None:
-    """Return the node of this operator that reads what another one gives."""
-    value = nodes[at].output[0]
-    return next((i for i in readers.get(value, []) if nodes[i].op_type == operator), None)
 
 
 MOVING = frozenset({"Reshape", "Transpose", "Split", "Unsqueeze", "Squeeze", "Flatten", "Identity"})
@@ -164,7 +142,7 @@ _KINDS = {"Conv": "conv", "Softmax": "softmax", "LayerNormalization": "layer_nor
 
 
 def read_network(
-    model: ModelProto, starts: tuple[str, ...], ends: tuple[str, ...]
+    model: ModelProto, starts: tuple[str, ...] = (), ends: tuple[str, ...] = ()
 ) -> EmulatedNetwork:
     """Find the layers between start and end.
 
@@ -191,87 +169,44 @@ class _Reader:
     """Walks the nodes once, giving each to a layer."""
 
     def __init__(self, model: ModelProto, starts: tuple[str, ...], ends: tuple[str, ...]) -> None:
-        graph = model.graph
-        self._nodes = list(graph.node)
-        self._weights = {item.name: item for item in graph.initializer}
-        self._shapes = {name: tuple(item.dims) for name, item in self._weights.items()}
-        self._producers = {name: i for i, node in enumerate(self._nodes) for name in node.output}
-        inputs = [value.name for value in graph.input if value.name not in self._weights]
-        self._by_name = {node.name: i for i, node in enumerate(self._nodes) if node.name}
-        self._entries = self._entering(starts or tuple(inputs), inputs)
-        self._refuse_ids(model)
-        outputs = tuple(value.name for value in graph.output)
-        self._ends = [self._ending(name) for name in ends or outputs]
-        self._section = self._ancestors()
+        graph = self._graph = OnnxGraph(model)
+        self._nodes = graph.nodes
+        self._weights = graph.weights
+        self._shapes = {name: tuple(item.dims) for name, item in graph.weights.items()}
+        try:
+            section = cut(graph, starts, ends)
+        except OptionError as error:
+            raise ModelError(
+                f"the chip's part cannot be found ({error}); the graph is not the Hailo form that "
+                "model.json describes: convert the checkpoint again"
+            ) from error
+        for name in section.entries:
+            if name in graph.inputs and graph.tensor(name).dtype != TensorProto.FLOAT:
+                raise ModelError(
+                    f"the graph's input {name!r} holds no float32 values, so no chip takes it; "
+                    "name the start nodes behind the token lookup"
+                )
+        self._section = section
+        self._results = [self._nodes[graph.ending(name)].output[0] for name in section.ends]
         self._consumers: dict[str, list[int]] = {}
-        for i in sorted(self._section):
+        for i in section.nodes:
             for value in self._nodes[i].input:
                 self._consumers.setdefault(value, []).append(i)
-        self._norms = written_out_norms(self._nodes, self._section, set(self._weights))
+        self._norms = _find_norms(graph, self._consumers)
         self._groups: list[_Group] = []
         self._owner: dict[str, _Group] = {}
-        self._origin: dict[str, str] = {name: name for name in self._entries}
+        self._origin: dict[str, str] = {name: name for name in section.entries}
 
     def read(self) -> EmulatedNetwork:
-        for i in sorted(self._section):
+        for i in self._section.nodes:
             self._place(i, self._nodes[i])
         owned = {i for group in self._groups for i in group.nodes}
-        moving = tuple(sorted(self._section - owned))
+        moving = tuple(i for i in self._section.nodes if i not in owned)
         return EmulatedNetwork(tuple(self._layers()), moving, self._shapes)
-
-    def _entering(self, starts: tuple[str, ...], inputs: list[str]) -> list[str]:
-        entries = []
-        for name in starts:
-            if name in self._by_name:
-                node = self._nodes[self._by_name[name]]
-                entries += [value for value in node.input if value and value not in self._weights]
-            elif name in inputs or name in self._producers:
-                entries.append(name)
-            else:
-                raise self._no_such(name)
-        return list(dict.fromkeys(entries))
-
-    def _refuse_ids(self, model: ModelProto) -> None:
-        for value in model.graph.input:
-            is_float = value.type.tensor_type.elem_type == TensorProto.FLOAT
-            if value.name in self._entries and not is_float:
-                raise ModelError(
-                    f"the graph's input {value.name!r} holds no float32 values, so no chip takes "
-                    "it; name the start nodes behind the token lookup"
-                )
-
-    def _ending(self, name: str) -> int:
-        found = self._by_name.get(name, self._producers.get(name))
-        if found is None:
-            raise self._no_such(name)
-        return found
-
-    def _no_such(self, name: str) -> ModelError:
-        return ModelError(
-            f"the graph has no node or value {name!r}, at which the chip's part should begin or "
-            "end; it is not the Hailo form that model.json describes: convert the checkpoint again"
-        )
-
-    def _ancestors(self) -> frozenset[int]:
-        found: set[int] = set()
-        waiting = list(self._ends)
-        while waiting:
-            i = waiting.pop()
-            if i not in found:
-                found.add(i)
-                waiting += [
-                    self._producers[value]
-                    for value in self._nodes[i].input
-                    if value not in self._entries and value in self._producers
-                ]
-        return frozenset(found)
-
-    def _dynamic(self, node: NodeProto) -> list[tuple[int, str]]:
-        return [(k, x) for k, x in enumerate(node.input) if x and x not in self._weights]
 
     def _place(self, i: int, node: NodeProto) -> None:
         """Give a node to a layer, or follow where it moves its values."""
-        dynamic = self._dynamic(node)
+        dynamic = [(k, x) for k, x in enumerate(node.input) if x and x not in self._weights]
         if not dynamic:
             raise ModelError(
                 f"the graph's node {node.name or node.op_type!r} depends on no input; keep "
@@ -292,17 +227,11 @@ class _Reader:
         norm = self._norms.get(i)
         if norm is not None:
             return next((group for group in self._groups if norm[0] in group.nodes), None)
-        owners = {id(self._owner.get(x)): self._owner.get(x) for _, x in dynamic}
-        if node.op_type == "Softmax":
-            return self._masking(dynamic)
-        if node.op_type not in _ELEMENTWISE or len(owners) != 1:
-            return None
-        return next(iter(owners.values())) if self._folds(node) else None
-
-    def _masking(self, dynamic: list[tuple[int, str]]) -> _Group | None:
-        """Return the softmax layer that the addition of a mask has begun."""
-        group = self._owner.get(dynamic[0][1])
-        return group if group is not None and group.kind == "softmax" else None
+        owner = self._owner.get(dynamic[0][1])
+        if node.op_type == "Softmax":  # of the layer that the addition of a mask has begun
+            return owner if owner is not None and owner.kind == "softmax" else None
+        is_alone = all(self._owner.get(value) is owner for _, value in dynamic)
+        return owner if node.op_type in _ELEMENTWISE and is_alone and self._folds(node) else None
 
     def _folds(self, node: NodeProto) -> bool:
         """Return whether its constant, if any, is one number or one per channel."""
@@ -327,61 +256,42 @@ class _Reader:
         return group
 
     def _kind(self, i: int, node: NodeProto, dynamic: list[tuple[int, str]]) -> str:
+        operator = node.op_type
+        kind = _KINDS.get(operator, _JOINING.get(operator, operator.lower()))
         if i in self._norms:
-            return "layer_normalization"
-        if node.op_type == "MatMul":
-            return "matmul" if len(dynamic) > 1 else "conv"
-        if node.op_type in _KINDS:
-            return _KINDS[node.op_type]
-        if node.op_type in _ELEMENTWISE and len(dynamic) == 1:
-            return self._constant_kind(node)
-        return _JOINING.get(node.op_type, node.op_type.lower())
+            kind = "layer_normalization"
+        elif operator == "MatMul":
+            kind = "matmul" if len(dynamic) > 1 else "conv"
+        elif operator in _ELEMENTWISE and len(dynamic) == 1:
+            # An operation with a constant that no layer before it takes in.
+            readers = [self._nodes[i].op_type for i in self._consumers.get(node.output[0], [])]
+            if self._folds(node) or operator not in _JOINING:
+                kind = "normalization"
+            elif operator == "Add" and readers == ["Softmax"]:
+                kind = "softmax"  # a mask: what it hides has no scale
+        return kind
 
-    def _constant_kind(self, node: NodeProto) -> str:
-        """Return the kind of an operation with a constant that no layer before it takes in."""
-        if self._folds(node) or node.op_type not in _JOINING:
-            return "normalization"
-        readers = [self._nodes[i].op_type for i in self._consumers.get(node.output[0], [])]
-        if node.op_type == "Add" and readers == ["Softmax"]:
-            return "softmax"  # a mask: what it hides has no scale
-        return _JOINING[node.op_type]
-
-    def _layers(self) -> list[EmulatedLayer]:
+    def _layers(self) -> Iterator[EmulatedLayer]:
+        """Yield the layers, each kind numbered."""
+        read = (self._origin.get(x, x) for group in self._groups for _, _, x in group.slots)
+        given = {*read, *(self._origin[name] for name in self._results)}
+        for n, name in enumerate(self._section.entries, 1):
+            yield EmulatedLayer(f"input_layer{n}", "input_layer", (), (), (name,))
         counts: Counter[str] = Counter()
-        numbered = []
-        for name in self._entries:
-            counts["input_layer"] += 1
-            label = f"input_layer{counts['input_layer']}"
-            numbered.append(EmulatedLayer(label, "input_layer", (), (), (name,)))
-        given = self._given()
         for group in self._groups:
             counts[group.kind] += 1
-            slots = [
-                LayerSlot(i, k, value if value in self._weights else self._origin.get(value, value))
-                for i, k, value in group.slots
-            ]
-            outputs = [x for i in group.nodes for x in self._nodes[i].output if x in given]
-            numbered.append(
-                EmulatedLayer(
-                    f"{group.kind}{counts[group.kind]}",
-                    group.kind,
-                    tuple(group.nodes),
-                    tuple(slots),
-                    tuple(outputs),
-                    group.weight,
-                    group.weight_axis,
-                )
+            yield EmulatedLayer(
+                name=f"{group.kind}{counts[group.kind]}",
+                kind=group.kind,
+                nodes=tuple(group.nodes),
+                slots=tuple(
+                    LayerSlot(i, k, x if x in self._weights else self._origin.get(x, x))
+                    for i, k, x in group.slots
+                ),
+                gives=tuple(x for i in group.nodes for x in self._nodes[i].output if x in given),
+                weight=group.weight,
+                weight_axis=group.weight_axis,
             )
-        for n, i in enumerate(self._ends, 1):
-            origin = self._origin[self._nodes[i].output[0]]
-            numbered.append(
-                EmulatedLayer(
-                    f"output_layer{n}", "output_layer", (), (LayerSlot(-1, 0, origin),), ()
-                )
-            )
-        return numbered
-
-    def _given(self) -> set[str]:
-        """Tensors that a layer reads, or that leave the chip."""
-        read = {self._origin.get(x, x) for group in self._groups for _, _, x in group.slots}
-        return read | {self._origin[self._nodes[i].output[0]] for i in self._ends}
+        for n, name in enumerate(self._results, 1):
+            slots = (LayerSlot(-1, 0, self._origin[name]),)
+            yield EmulatedLayer(f"output_layer{n}", "output_layer", (), slots, ())

@@ -12,21 +12,19 @@ from typing import Any, Final
 import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo_tools.emulate.network import (
     EmulatedLayer,
     EmulatedNetwork,
     LayerSlot,
-    read_network,
 )
 from whisper_hailo_tools.emulate.statistics import (
-    LayerStatistics,
+    Histogram,
     Scale,
     choose_scale,
     rounded_weights,
     scale_of,
 )
-from whisper_hailo_tools.options import PLANS
 
 NARROW_BITS: Final = 8
 WIDE_BITS: Final = 16
@@ -62,19 +60,15 @@ class LayerPrecision:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionPlan:
-    """Which layer works with how many bits, between which nodes.
+    """Which layer works with how many bits.
 
     Attributes:
         name: such as `adds16`, for results.
-        starts: nodes or graph inputs at which the chip begins; empty means all graph inputs.
-        ends: nodes at which it ends; empty means all graph outputs.
         precisions: layer to its bits; others have 8 of everything.
         ignored: commands of the script that an emulation cannot follow, in order.
     """
 
     name: str
-    starts: tuple[str, ...] = ()
-    ends: tuple[str, ...] = ()
     precisions: Mapping[str, LayerPrecision] = field(default_factory=lambda: MappingProxyType({}))
     ignored: tuple[str, ...] = ()
 
@@ -82,16 +76,7 @@ class PrecisionPlan:
         return self.precisions.get(layer, LayerPrecision())
 
 
-def preset(name: str) -> str:
-    """Return the model script of a plan with a name."""
-    if name not in PRESETS:
-        raise OptionError(f"--plan is {name!r}, expected one of: {', '.join(PLANS)}")
-    return PRESETS[name]
-
-
-def plan_of_script(
-    name: str, text: str, network: EmulatedNetwork, starts: tuple[str, ...], ends: tuple[str, ...]
-) -> PrecisionPlan:
+def plan_of_script(name: str, text: str, network: EmulatedNetwork) -> PrecisionPlan:
     """Read the bits that a model script gives to the layers of a network.
 
     Later commands overrule earlier ones. Commands that do not set bits (fine-tuning, equalisation,
@@ -110,7 +95,7 @@ def plan_of_script(
             continue
         bits = _precision(command)
         precisions |= dict.fromkeys(_named(command, match[2], names), bits)
-    return PrecisionPlan(name, starts, ends, MappingProxyType(precisions), tuple(ignored))
+    return PrecisionPlan(name, MappingProxyType(precisions), tuple(ignored))
 
 
 def _precision(command: str) -> LayerPrecision:
@@ -150,7 +135,12 @@ ROUNDED = ".rounded"
 
 
 def emulated(
-    model: ModelProto, plan: PrecisionPlan, statistics: LayerStatistics, *, scales: str = "mse"
+    model: ModelProto,
+    network: EmulatedNetwork,
+    plan: PrecisionPlan,
+    statistics: Mapping[str, Histogram],
+    *,
+    scales: str = "mse",
 ) -> ModelProto:
     """Return a Hailo-form graph that rounds to 8 or 16 bits where the chip does.
 
@@ -171,11 +161,11 @@ def emulated(
 
     Args:
         model: the Hailo form, weights included (`onnx.load`).
+        network: its layers, from `read_network`.
         plan: bits per layer, from `plan_of_script`.
         statistics: of this graph's tensors, from `collect`.
         scales: how ranges are chosen: `minmax`, `percentile` or `mse`.
     """
-    network = read_network(model, plan.starts, plan.ends)
     result = ModelProto()
     result.CopyFrom(model)
     _Rewriter(result, network, plan, statistics, scales).rewrite()
@@ -203,7 +193,7 @@ class _Rewriter:
         model: ModelProto,
         network: EmulatedNetwork,
         plan: PrecisionPlan,
-        statistics: LayerStatistics,
+        statistics: Mapping[str, Histogram],
         method: str,
     ) -> None:
         self._graph = model.graph
@@ -281,7 +271,7 @@ class _Rewriter:
         _rename(name, exact, [self._graph.node[i] for i in owner.nodes])
 
     def _scale(self, name: str, bits: int) -> Scale:
-        histogram = self._statistics.tensors.get(name)
+        histogram = self._statistics.get(name)
         if histogram is None or histogram.n_values == 0:
             raise ModelError(
                 f"the calibration statistics have no tensor {name!r}; they are of another graph, "

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from whisper_hailo.backends.session import open_graph, running
-from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.core.protocols import Closing
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo_tools.check.graph import OnnxGraph
 from whisper_hailo_tools.emulate.network import EmulatedNetwork
-from whisper_hailo_tools.options import METHODS
-
-if TYPE_CHECKING:
-    import onnxruntime
-
 
 N_BINS: Final = 8192
 """Of the whole span; at least a quarter of them cover what the values really take."""
@@ -82,11 +77,7 @@ class Histogram:
         return float(middles[min(first, top)]), float(middles[min(last, top)])
 
     def _widen(self, largest: float) -> None:
-        if largest <= self._span:
-            return
-        if self._span == 0.0:
-            self._span = largest
-            return
+        self._span = self._span or largest
         while self._span < largest:
             pairs = self._counts.reshape(-1, 2).sum(axis=1)
             self._counts = np.zeros(N_BINS, np.int64)
@@ -147,7 +138,6 @@ def choose_scale(histogram: Histogram, bits: int, method: str) -> Scale:
     `minmax` spans all values, `percentile` all but the outermost 0.01 % at each end, `mse` the
     fraction of the range that loses least in the mean square.
     """
-    check_method(method)
     if method == "percentile":
         return scale_of(*histogram.quantiles(1 - PERCENTILE / 100, PERCENTILE / 100), bits)
     whole = scale_of(histogram.low, histogram.high, bits)
@@ -187,87 +177,53 @@ def rounded_weights(weights: FloatArray, bits: int, axis: int) -> FloatArray:
     return result.astype(np.float32)
 
 
-def check_method(method: str) -> None:
-    """Refuse ways of choosing scales that do not exist."""
-    if method not in METHODS:
-        raise OptionError(f"--scales is {method!r}, expected one of: {', '.join(METHODS)}")
+Feeds: TypeAlias = Mapping[str, FloatArray]
+"""Value that enters the chip to its array, for one window."""
 
 
-class Probe(Closing):
-    """A graph cut to what lies between some of its values, opened in the runtime.
+def open_probe(
+    model: ModelProto, entries: Collection[str], tensors: Collection[str], threads: int = 0
+) -> Callable[[Feeds], dict[str, FloatArray]]:
+    """Open what lies between some values of a graph in the runtime.
 
     Args:
+        model: the graph.
         entries: values that are fed, inputs or not.
         tensors: values that are wanted.
+        threads: of the runtime; 0 lets it choose.
+
+    Returns:
+        function of what is fed for one window that returns every tensor that is wanted.
     """
+    inner = [name for name in tensors if name not in entries]
+    part = _cut(model, entries, inner)
+    session = open_graph(part.SerializeToString(), "the graph", threads)
 
-    def __init__(
-        self,
-        model: ModelProto,
-        entries: tuple[str, ...],
-        tensors: tuple[str, ...],
-        threads: int = 0,
-    ) -> None:
-        self._model = model
-        self._entries = entries
-        self._tensors = tensors
-        self._threads = threads
-        self._session: onnxruntime.InferenceSession | None = None
-
-    def open(self) -> Self:
-        """Load the graph."""
-        inner = [name for name in self._tensors if name not in self._entries]
-        part = _cut(self._model, self._entries, inner)
-        self._session = open_graph(part.SerializeToString(), "the graph", self._threads)
-        return self
-
-    def close(self) -> None:
-        self._session = None
-
-    def run(self, feeds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """Run one window through the graph.
-
-        Returns:
-            tensor to its array, for every tensor that is wanted.
-        """
-        if self._session is None:
-            raise ModelError("the graph is not open; use it in a with block")
-        if set(feeds) != set(self._entries):
+    def run(feeds: Feeds) -> dict[str, FloatArray]:
+        if set(feeds) != set(entries):
             raise ModelError(
                 f"a window has {', '.join(sorted(feeds))}, the chip takes "
-                f"{', '.join(sorted(self._entries))}; make the calibration set for this model"
+                f"{', '.join(sorted(entries))}; make the calibration set for this model"
             )
-        inner = [name for name in self._tensors if name not in self._entries]
-        arrays = {k: np.ascontiguousarray(v, np.float32) for k, v in feeds.items()}
+        arrays = {name: np.ascontiguousarray(x, np.float32) for name, x in feeds.items()}
         with running("the graph"):
-            results = self._session.run(inner, arrays)
-        found = dict(zip(inner, results, strict=True))
-        return {name: found[name] if name in found else arrays[name] for name in self._tensors}
+            found = arrays | dict(zip(inner, session.run(inner, arrays), strict=True))
+        return {name: found[name] for name in tensors}
+
+    return run
 
 
-def _cut(model: ModelProto, entries: tuple[str, ...], tensors: list[str]) -> ModelProto:
+def _cut(model: ModelProto, entries: Collection[str], tensors: list[str]) -> ModelProto:
     """Return the nodes that lead from `entries` to `tensors`, as a graph of its own."""
-    nodes = list(model.graph.node)
-    producers = {name: i for i, node in enumerate(nodes) for name in node.output}
-    found: set[int] = set()
-    waiting = [producers[name] for name in tensors if name in producers]
-    while waiting:
-        i = waiting.pop()
-        if i in found:
-            continue
-        found.add(i)
-        reads = [name for name in nodes[i].input if name not in entries]
-        waiting += [producers[name] for name in reads if name in producers]
-    kept = [nodes[i] for i in sorted(found)]
-    read = {name for node in kept for name in node.input}
-    part = ModelProto(ir_version=model.ir_version)
-    part.opset_import.extend(model.opset_import)
+    graph = OnnxGraph(model)
+    ends = (graph.producers[name] for name in tensors if name in graph.producers)
+    indices, read = graph.ancestors(ends, entries)
+    part = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     part.graph.name = model.graph.name
-    part.graph.node.extend(kept)
+    part.graph.node.extend(graph.nodes[i] for i in indices)
     part.graph.initializer.extend(item for item in model.graph.initializer if item.name in read)
     shapes = {value.name: value for value in model.graph.input}
-    for name in entries:
-        part.graph.input.append(shapes.get(name, _unshaped(name)))
+    part.graph.input.extend(shapes.get(name) or _unshaped(name) for name in entries)
     part.graph.output.extend(_unshaped(name) for name in tensors)
     return part
 
@@ -277,34 +233,23 @@ def _unshaped(name: str) -> ValueInfoProto:
     return value
 
 
-Feeds = Mapping[str, FloatArray]
-"""Value that enters the chip to its array, for one window."""
-
-
-@dataclass(frozen=True, slots=True)
-class LayerStatistics:
-    """What the tensors of a graph are like over a calibration set."""
-
-    tensors: Mapping[str, Histogram]
-    n_windows: int
-
-
 def collect(
     model: ModelProto, network: EmulatedNetwork, windows: Iterable[Feeds], *, threads: int = 0
-) -> LayerStatistics:
-    """Run the exact graph over windows, one at a time; memory does not grow with their number.
+) -> dict[str, Histogram]:
+    """Return what the tensors between layers are like over windows, run one at a time.
 
-    `windows` holds what enters the chip, as the graph's values (not NHWC).
+    Memory does not grow with the number of `windows`, which hold what enters the chip, as the
+    graph's values (not NHWC).
     """
-    tensors = {name: Histogram() for name in network.tensors}
+    histograms = {name: Histogram() for name in network.tensors}
+    probe = open_probe(model, network.entries, network.tensors, threads)
     n_windows = 0
-    with Probe(model, network.entries, tuple(tensors), threads) as probe:
-        for feeds in windows:
-            for name, array in probe.run(feeds).items():
-                tensors[name].add(array)
-            n_windows += 1
+    for feeds in windows:
+        for name, array in probe(feeds).items():
+            histograms[name].add(array)
+        n_windows += 1
     if n_windows == 0:
         raise ModelError(
             "the calibration set is empty; make one of real speech with: whisper-hailo calibrate"
         )
-    return LayerStatistics(tensors, n_windows)
+    return histograms

@@ -48,7 +48,7 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-JOB_VERSION = 1
+JOB_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class BuildJob:
 
     Attributes:
         arch: `hailo8`, `hailo8l` or `hailo10h`.
-        size: row of the recipe table: `tiny`, `tiny.en`, `base` or `base.en`.
-        net_name: name of the network, which the calibration set's keys begin with.
+        size: row of the recipes: `tiny`, `tiny.en`, `base` or `base.en`.
+        net_name: name of the network, which the calibration set's keys and the results' names
+            begin with.
         chip_inputs: `(batch, height, width, channels)` of each start.
         calibration: path of the `.npy` or `.npz`.
         script: path of the user's own model script, or `None` to generate one.
         optimization_level: 0 to 4, or `None` for the recipe's.
-        stem: begins the name of every result.
     """
 
     arch: str
@@ -80,7 +80,6 @@ class BuildJob:
     script: str | None
     optimization_level: int | None
     out: str
-    stem: str
 
     def to_json(self) -> str:
         return json.dumps({"version": JOB_VERSION, **asdict(self)}, indent=2, sort_keys=True) + "\n"
@@ -101,4 +100,4 @@ class BuildJob:
 
     def result(self, suffix: str) -> Path:
         """Return path of one result, such as `.hef` or `_optimized.har`."""
-        return Path(self.out) / f"{self.stem}{suffix}"
+        return Path(self.out) / f"{self.net_name}{suffix}"

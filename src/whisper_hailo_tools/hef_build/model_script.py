@@ -1,4 +1,8 @@
-"""The model script (`.alls`) of a build, from its recipe and the parsed network."""
+"""The model script (`.alls`) of a build, from the parsed network and what the vendor's say.
+
+Source: the twelve scripts of hailocs/hailo-whisper (commit 347d8a05), `conversion/optimization`.
+Sizes that the vendor never compiled take the row of base, the widest there is.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from .job import MODEL, BuildError, BuildJob
-from .recipe import LEARNING_RATE, Recipe, recipe_of
 
 LINEAR_PER_LAYER = {"encoder": 4, "decoder": 8}
 """Fused QKV, output, two of the feed-forward; a decoder adds query, key, value and output."""
 
 N_CHUNKS = 4
 """Products that a decoder's vocabulary is cut into, last in the network."""
+
+DEFAULT_LEVEL = 2
+_FIRST_TUNING_LEVEL = 2
+"""Below it the compiler only equalises and corrects biases."""
 
 
 @dataclass(frozen=True)
@@ -50,34 +57,146 @@ def read_network(hn: dict[str, Any]) -> HefNetwork:
     Args:
         hn: `{"layers": {"net/conv1": {"type": ..., "input_shapes": ..., "params": ...}}}`.
     """
+    names, products, inputs = [], {}, {}
     try:
-        layers: dict[str, dict[str, Any]] = hn["layers"]
-        products = [_product(name, layer) for name, layer in layers.items()]
-        inputs = {
-            name: tuple(layer["output_shapes"][0][1:])
-            for name, layer in layers.items()
-            if layer["type"] == "input_layer"
-        }
-        found = [product for product in products if product is not None]
-        return HefNetwork(
-            names=tuple(_short(name) for name in layers),
-            products=tuple(sorted(found, key=lambda product: _number(product.name))),
-            inputs=inputs,
-        )
+        for full_name, layer in hn["layers"].items():
+            name = full_name.rsplit("/", 1)[-1]
+            names.append(name)
+            if layer["type"] == "input_layer":
+                inputs[full_name] = tuple(layer["output_shapes"][0][1:])
+            elif layer["type"] == "conv":
+                height, width, n_in, n_out = layer["params"]["kernel_shape"]
+                number = re.search(r"\d+$", name)
+                if (height, width) == (1, 1):
+                    products[int(number[0]) if number else 0] = Product(name, n_in, n_out)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
         raise BuildError(
             MODEL,
             f"the compiler describes the parsed network in an unknown form ({error!r}); write the "
             "model script yourself and give it with --script",
         ) from error
+    return HefNetwork(tuple(names), tuple(products[n] for n in sorted(products)), inputs)
 
 
-def wide_products(network: HefNetwork, job: BuildJob, recipe: Recipe) -> list[str]:
+def renumbered(network: HefNetwork, job: BuildJob) -> bool:
+    """Return whether the compiler numbers the products otherwise than in the vendor's scripts.
+
+    There an encoder's first linear product is conv3, after two true convolutions, a decoder's
+    conv1.
+    """
+    first = 3 if job.part == "encoder" else 1
+    names = [product.name for product in network.products]
+    return names != [f"conv{number}" for number in range(first, first + len(names))]
+
+
+def size_of(d_model: int, *, multilingual: bool) -> str:
+    """Return row of a model: tiny up to width 384, base beyond it."""
+    return ("tiny" if d_model <= 384 else "base") + ("" if multilingual else ".en")
+
+
+def default_windows(part: str, size: str) -> int:
+    """Return windows that a calibration set should hold: fine-tuning goes through most of them."""
+    if part == "decoder":
+        return 1024
+    return 4000 if size.startswith("tiny") else 2048
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The numbers of one model script.
+
+    Attributes:
+        calib_batch: windows per batch of the statistics.
+        calib_count: windows that statistics are taken from, the first of the set.
+        tune_count: windows per epoch of the fine-tuning.
+        tune_batch: windows per batch of the fine-tuning, `None` leaves the default.
+    """
+
+    calib_batch: int
+    calib_count: int
+    tune_count: int
+    tune_epochs: int
+    tune_batch: int | None
+
+
+RECIPES = {
+    ("encoder", "tiny"): Recipe(8, 1024, 3340, 6, 8),
+    ("encoder", "tiny.en"): Recipe(8, 1024, 3340, 6, 4),
+    ("encoder", "base"): Recipe(8, 512, 2048, 4, 4),
+    ("encoder", "base.en"): Recipe(8, 512, 2048, 4, 4),
+    ("decoder", "tiny"): Recipe(4, 128, 1024, 4, None),
+    ("decoder", "tiny.en"): Recipe(4, 128, 1024, 4, None),
+    ("decoder", "base"): Recipe(4, 256, 1024, 4, None),
+    ("decoder", "base.en"): Recipe(4, 256, 1024, 4, None),
+}
+
+
+def model_script(job: BuildJob, network: HefNetwork, n_windows: int) -> str:
+    """Return the script's text.
+
+    Every layer name is the compiler's; no command asks for more than `n_windows` windows.
+    """
+    is_encoder = job.part == "encoder"
+    recipe = RECIPES[job.part, job.size]
+    level = DEFAULT_LEVEL if job.optimization_level is None else job.optimization_level
+    # The scripts of tiny's encoder are the one family that leaves the compression level out.
+    compression = "" if is_encoder and job.size == "tiny" else ", compression_level=0"
+    lines = [
+        f"model_optimization_flavor(optimization_level={level}{compression})",
+        "model_optimization_config(calibration, "
+        f"batch_size={min(recipe.calib_batch, n_windows)}, "
+        f"calibset_size={min(recipe.calib_count, n_windows)})",
+    ]
+    if level >= _FIRST_TUNING_LEVEL:
+        batch = recipe.tune_batch and f", batch_size={min(recipe.tune_batch, n_windows)}"
+        lines.append(
+            "post_quantization_optimization(finetune, policy=enabled, "
+            f"dataset_size={min(recipe.tune_count, n_windows)}, epochs={recipe.tune_epochs}, "
+            f"learning_rate=0.00001{batch or ''})"
+        )
+    lines += _before_quantization(job, network)
+    lines += [_wide(name) for name in wide_products(network, job)]
+    # Residual adds at 8 bits are what ruins an encoder.
+    lines += [_wide("{ew_add*}")] if network.has("ew_add") else []
+    if is_encoder and "ew_add1" in network.names:
+        lines.append("quantization_param(ew_add1, precision_mode=a8_w8)")
+    if not is_encoder and job.size.startswith("tiny") and network.has("output_layer"):
+        lines.append(_wide("{output_layer*}"))
+    effort = "compiler_optimization_level=max, " if is_encoder and job.size == "tiny.en" else ""
+    lines.append(f"performance_param({effort}optimize_for_batch=1)")
+    if not is_encoder:  # how full a context may get
+        is_tight = job.size == "tiny.en" or (job.size == "tiny" and job.arch == "hailo10h")
+        lines.append(f"resources_param(max_utilization={'0.7' if is_tight else '0.8'})")
+    lines.append("model_optimization_config(checker_cfg, policy=enabled)")
+    return "\n".join(lines) + "\n"
+
+
+def _before_quantization(job: BuildJob, network: HefNetwork) -> list[str]:
+    lines = []
+    if job.part == "encoder":
+        lines.append("pre_quantization_optimization(ew_add_fusing, policy=disabled)")
+        if network.has("matmul"):  # attention's own products
+            lines += [
+                "pre_quantization_optimization(matmul_correction, layers={matmul*}, "
+                "correction_type=zp_comp_block)",
+                "pre_quantization_optimization(matmul_equalization, layers={matmul*}, "
+                "matmul_bias=enabled)",
+            ]
+    is_english_tiny_decoder = (job.part, job.size) == ("decoder", "tiny.en")
+    if is_english_tiny_decoder or (job.arch == "hailo10h" and job.size in ("tiny", "base")):
+        lines.append(
+            "pre_quantization_optimization(layer_norm_decomposition, "
+            "bit_decomposition_mode=uniform_precision, equalization=disabled)"
+        )
+    return lines
+
+
+def wide_products(network: HefNetwork, job: BuildJob) -> list[str]:
     """Return names of the products that work with 16-bit weights and activations.
 
-    Encoders: all but the fused query, key and value. Decoders: every second one from the
-    recipe's first on, up to the vocabulary, and the recipe's extra ones. The vendor's scripts
-    call them by number: conv4 to conv18 and conv12 to conv32 for tiny.
+    Encoders: all but the fused query, key and value. Decoders: every second one from the twelfth
+    on, up to the vocabulary, and two more of tiny. The vendor's scripts call them by number: conv4
+    to conv18 and conv12 to conv32 for tiny.
     """
     products = network.products
     chunks = N_CHUNKS if job.part == "decoder" else 0
@@ -94,108 +213,8 @@ def wide_products(network: HefNetwork, job: BuildJob, recipe: Recipe) -> list[st
     if job.part == "encoder":
         return [product.name for product in products if product not in fused]
     last = expected - chunks
-    wanted = {*range(recipe.first_wide, last + 1, 2), *recipe.extra_wide}
+    wanted = {*range(12, last + 1, 2), *((25, 31) if job.size.startswith("tiny") else ())}
     return [products[number - 1].name for number in sorted(wanted) if number <= last]
-
-
-def renumbered(network: HefNetwork, job: BuildJob) -> bool:
-    """Return whether the compiler numbers the products otherwise than in the vendor's scripts.
-
-    There an encoder's first linear product is conv3, after two true convolutions, a decoder's
-    conv1.
-    """
-    first = 3 if job.part == "encoder" else 1
-    names = [product.name for product in network.products]
-    return names != [f"conv{number}" for number in range(first, first + len(names))]
-
-
-def _product(name: str, layer: dict[str, Any]) -> Product | None:
-    if layer["type"] != "conv":
-        return None
-    height, width, n_in, n_out = layer["params"]["kernel_shape"]
-    return Product(_short(name), n_in, n_out) if (height, width) == (1, 1) else None
-
-
-def _short(name: str) -> str:
-    return name.rsplit("/", 1)[-1]
-
-
-def _number(name: str) -> int:
-    digits = re.search(r"(\d+)$", name)
-    return int(digits.group(1)) if digits else 0
-
-
-DEFAULT_LEVEL = 2
-_FIRST_TUNING_LEVEL = 2
-"""Below it the compiler only equalises and corrects biases."""
-
-
-def model_script(job: BuildJob, network: HefNetwork, n_windows: int) -> str:
-    """Return the script's text.
-
-    Every layer name is the compiler's; no command asks for more than `n_windows` windows.
-    """
-    recipe = recipe_of(job.part, job.size, job.arch)
-    level = DEFAULT_LEVEL if job.optimization_level is None else job.optimization_level
-    lines = [
-        _flavor(recipe, level),
-        "model_optimization_config(calibration, "
-        f"batch_size={min(recipe.calib_batch, n_windows)}, "
-        f"calibset_size={min(recipe.calib_count, n_windows)})",
-    ]
-    if level >= _FIRST_TUNING_LEVEL:
-        lines.append(_tuning(recipe, n_windows))
-    lines += _before_quantization(recipe, network)
-    lines += [_wide(name) for name in wide_products(network, job, recipe)]
-    # Residual adds at 8 bits are what ruins an encoder.
-    lines += [_wide("{ew_add*}")] if network.has("ew_add") else []
-    if recipe.small_first_add and "ew_add1" in network.names:
-        lines.append("quantization_param(ew_add1, precision_mode=a8_w8)")
-    if recipe.wide_outputs and network.has("output_layer"):
-        lines.append(_wide("{output_layer*}"))
-    effort = "compiler_optimization_level=max, " if recipe.max_effort else ""
-    lines.append(f"performance_param({effort}optimize_for_batch=1)")
-    if recipe.max_utilization is not None:
-        lines.append(f"resources_param(max_utilization={recipe.max_utilization})")
-    lines.append("model_optimization_config(checker_cfg, policy=enabled)")
-    return "\n".join(lines) + "\n"
-
-
-def _flavor(recipe: Recipe, level: int) -> str:
-    compression = (
-        ""
-        if recipe.compression_level is None
-        else f", compression_level={recipe.compression_level}"
-    )
-    return f"model_optimization_flavor(optimization_level={level}{compression})"
-
-
-def _tuning(recipe: Recipe, n_windows: int) -> str:
-    batch = "" if recipe.tune_batch is None else f", batch_size={min(recipe.tune_batch, n_windows)}"
-    return (
-        "post_quantization_optimization(finetune, policy=enabled, "
-        f"dataset_size={min(recipe.tune_count, n_windows)}, epochs={recipe.tune_epochs}, "
-        f"learning_rate={LEARNING_RATE}{batch})"
-    )
-
-
-def _before_quantization(recipe: Recipe, network: HefNetwork) -> list[str]:
-    lines = []
-    if recipe.matmul_mending:
-        lines.append("pre_quantization_optimization(ew_add_fusing, policy=disabled)")
-    if recipe.matmul_mending and network.has("matmul"):
-        lines += [
-            "pre_quantization_optimization(matmul_correction, layers={matmul*}, "
-            "correction_type=zp_comp_block)",
-            "pre_quantization_optimization(matmul_equalization, layers={matmul*}, "
-            "matmul_bias=enabled)",
-        ]
-    if recipe.norm_decomposition:
-        lines.append(
-            "pre_quantization_optimization(layer_norm_decomposition, "
-            "bit_decomposition_mode=uniform_precision, equalization=disabled)"
-        )
-    return lines
 
 
 def _wide(layer: str) -> str:

@@ -1,4 +1,7 @@
-"""Parse, optimise, compile; each stage is done once and kept with the hashes of its inputs."""
+"""Parse, optimise, compile; each stage is done once and kept with the hashes of its inputs.
+
+The Hailo Dataflow Compiler's Python package is imported here and nowhere else, when needed.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,86 @@ import hashlib
 import json
 import logging
 import os
+import re
+import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .job import MODEL, BuildError, BuildJob, disk_error, file_sha256, one_line
+from .job import DEVICE, MODEL, BuildError, BuildJob, disk_error, file_sha256, one_line
 from .model_script import model_script, read_network, renumbered
-from .sdk import compiler_version, load_sdk, network_description, new_runner
+
+VERSIONS = {"hailo8": ((3, 31), (4, 0)), "hailo8l": ((3, 31), (4, 0)), "hailo10h": ((5, 0), (6, 0))}
+"""First version that compiles for the chip, and the first that no longer does."""
+
+
+def load_sdk() -> Any:  # noqa: ANN401 - a package without types
+    """Import the compiler's package."""
+    try:
+        import hailo_sdk_client
+    except ModuleNotFoundError as error:
+        if error.name != "hailo_sdk_client":
+            raise BuildError(
+                DEVICE, f"the Hailo compiler lacks {error.name}; install its package again"
+            ) from error
+        raise BuildError(
+            DEVICE,
+            "the Hailo Dataflow Compiler (hailo_sdk_client) is not installed for "
+            f"{sys.executable}; use the Python that has it (compile --python PYTHON; of a bundle: "
+            "PYTHON build.py), or pack the build with compile --bundle OUT.zip and run it where it "
+            "is",
+        ) from error
+    except Exception as error:
+        raise BuildError(
+            DEVICE, f"the Hailo compiler cannot be loaded ({one_line(error)}); install it again"
+        ) from error
+    return hailo_sdk_client
+
+
+def compiler_version(sdk: Any, arch: str) -> str:  # noqa: ANN401
+    """Return the compiler's version, if it is one for this chip."""
+    version = getattr(sdk, "__version__", None)
+    if version is None:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            version = metadata.version("hailo_dataflow_compiler")
+    numbers = re.match(r"(\d+)\.(\d+)", str(version))
+    first, beyond = VERSIONS[arch]
+    wanted = f"{first[0]}.{first[1]} or newer, below {beyond[0]}.0"
+    if numbers is None:
+        raise BuildError(DEVICE, f"the Hailo compiler has no readable version, expected {wanted}")
+    if not first <= (int(numbers.group(1)), int(numbers.group(2))) < beyond:
+        raise BuildError(
+            DEVICE,
+            f"Hailo compiler {version} does not compile for {arch}, expected {wanted}; install "
+            "that one, or name a Python that has it with --python",
+        )
+    return str(version)
+
+
+def network_description(runner: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the parsed network (HN) of a runner.
+
+    Versions differ in what gives it: a dictionary or JSON text, of two names.
+    """
+    for name in ("get_hn_dict", "get_hn"):
+        getter = getattr(runner, name, None)
+        if getter is None:
+            continue
+        hn = getter()
+        hn = json.loads(hn) if isinstance(hn, str) else hn
+        if isinstance(hn, dict) and "layers" in hn:
+            return hn
+    raise BuildError(
+        MODEL,
+        "this compiler does not tell the parsed network's layers; give a --script of your own",
+    )
 
 
 def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
     """Open the set of a job.
-
-    Args:
-        job: names the file and the shapes `(1, height, width, channels)` of the inputs.
 
     Returns:
         one float32 array `(n_windows, height, width, channels)` per input, in the job's order
@@ -30,32 +97,36 @@ def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
     """
     path = Path(job.calibration)
     keys = [f"{job.net_name}/input_layer{i + 1}" for i in range(len(job.chip_inputs))]
+    advice = f"make it with: whisper-hailo calibrate MODEL_DIR --audio DIR --part {job.part}"
     try:
-        if len(keys) == 1:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-            if not isinstance(array, np.ndarray):
-                array.close()
-                raise ValueError("an archive, expected one array")
-            arrays = [array]
-        else:
-            archive = np.load(path, mmap_mode="r", allow_pickle=False)
-            if isinstance(archive, np.ndarray):
-                raise KeyError(keys[0])
-            with archive:
+        with contextlib.ExitStack() as stack:
+            loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+            if not isinstance(loaded, np.ndarray):
+                archive = stack.enter_context(loaded)
                 arrays = [archive[key] for key in keys]
+            elif len(keys) == 1:
+                arrays = [loaded]
+            else:
+                raise KeyError(keys[0])
     except KeyError as error:
         raise BuildError(
-            MODEL, f"{path} has no array {error}, expected {', '.join(keys)}; {_advice(job)}"
+            MODEL, f"{path} has no array {error}, expected {', '.join(keys)}; {advice}"
         ) from error
     except Exception as error:  # NumPy and zipfile have several unrelated classes
         raise BuildError(
-            MODEL, f"{path} is no calibration set ({one_line(error)}); {_advice(job)}"
+            MODEL, f"{path} is no calibration set ({one_line(error)}); {advice}"
         ) from error
     for key, array, shape in zip(keys, arrays, job.chip_inputs):  # noqa: B905 - same length
-        _check(job, f"{path}: {key}", array, tuple(shape))
+        fits = array.dtype == np.float32 and list(array.shape[1:]) == shape[1:]
+        if not fits or len(array) == 0:
+            raise BuildError(
+                MODEL,
+                f"{path}: {key} is {array.dtype} {array.shape}, expected float32 (n, "
+                f"{', '.join(map(str, shape[1:]))}) of one or more windows; {advice}",
+            )
     counts = {len(array) for array in arrays}
     if len(counts) != 1:
-        raise BuildError(MODEL, f"{path} has inputs of different lengths; {_advice(job)}")
+        raise BuildError(MODEL, f"{path} has inputs of different lengths; {advice}")
     return arrays, counts.pop()
 
 
@@ -80,21 +151,6 @@ def match_inputs(arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: Bui
             f"{[tuple(shape[1:]) for shape in job.chip_inputs]}; convert the checkpoint again",
         )
     return arrays[0] if len(arrays) == 1 else matched
-
-
-def _check(job: BuildJob, name: str, array: Any, shape: tuple[int, ...]) -> None:  # noqa: ANN401
-    if array.dtype != np.float32 or array.ndim != 4 or array.shape[1:] != shape[1:]:
-        raise BuildError(
-            MODEL,
-            f"{name} is {array.dtype} {array.shape}, expected float32 (n, {str(shape[1:])[1:]}; "
-            f"{_advice(job)}",
-        )
-    if len(array) == 0:
-        raise BuildError(MODEL, f"{name} is empty; {_advice(job)}")
-
-
-def _advice(job: BuildJob) -> str:
-    return f"make it with: whisper-hailo calibrate MODEL_DIR --audio DIR --part {job.part}"
 
 
 logger = logging.getLogger(__name__)
@@ -123,7 +179,16 @@ class Build:
         self._arrays, self._n_windows = load_calibration(job)
         self._graph_sha256 = file_sha256(Path(job.graph))
         self._calibration_sha256 = file_sha256(Path(job.calibration))
-        self._own_script = None if job.script is None else _read_script(Path(job.script))
+        self._own_script = None
+        if job.script is not None:
+            try:
+                if not Path(job.script).is_file():
+                    raise ValueError("it is no plain file")  # it may have no end
+                self._own_script = Path(job.script).read_text(encoding="utf-8")
+            except (OSError, ValueError) as error:
+                raise BuildError(
+                    MODEL, f"cannot read the model script {job.script} ({error})"
+                ) from error
         self._state_path = job.result(STATE_SUFFIX)
         self._runner: Any = None
         self._runner_at = ""
@@ -131,7 +196,10 @@ class Build:
             Path(job.out).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise disk_error(job.out, error) from error
-        self._state = _read_state(self._state_path)
+        self._state: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError):  # missing or broken: nothing was done
+            state = json.loads(self._state_path.read_text(encoding="utf-8"))
+            self._state = state if isinstance(state, dict) else {}
 
     def run(self) -> None:
         """Do what is not done yet, and record it all."""
@@ -182,7 +250,7 @@ class Build:
 
     def _parse(self) -> None:
         job = self._job
-        self._runner = new_runner(self._sdk, arch=job.arch)
+        self._runner = self._sdk.ClientRunner(hw_arch=job.arch)
         self._runner.translate_onnx_model(
             job.graph,
             job.net_name,
@@ -229,7 +297,7 @@ class Build:
     def _opened(self, suffix: str) -> Any:  # noqa: ANN401 - the compiler's runner
         """Return the runner that made this stage, or a new one that goes on from its HAR."""
         if self._runner_at != suffix:
-            self._runner = new_runner(self._sdk, har=self._job.result(suffix))
+            self._runner = self._sdk.ClientRunner(har=str(self._job.result(suffix)))
             self._runner_at = suffix
         return self._runner
 
@@ -254,24 +322,6 @@ class Build:
     def _save_state(self) -> None:
         text = json.dumps(self._state, indent=2, sort_keys=True) + "\n"
         write_whole(self._state_path, text.encode())
-
-
-def _read_script(path: Path) -> str:
-    try:
-        if path.exists() and not path.is_file():
-            raise ValueError("it is no plain file")  # it may have no end
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise BuildError(MODEL, f"cannot read the model script {path} ({error})") from error
-
-
-def _read_state(path: Path) -> dict[str, Any]:
-    """Return what earlier runs did; nothing where the file is missing or broken."""
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return state if isinstance(state, dict) else {}
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -102,15 +102,9 @@ def _run(
                 say(line.rstrip())
         return process.wait(), failure
     finally:
-        _end(process)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End the process and its helpers, if they still run."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    if process.stdout is not None:
+        if process.poll() is None:  # its helpers, too
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         process.stdout.close()
 
 

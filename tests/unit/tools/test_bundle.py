@@ -130,7 +130,7 @@ def test_what_travels_needs_numpy_and_the_compiler_only() -> None:
     known = {*sys.stdlib_module_names, "numpy", "hailo_sdk_client"}
     paths = sorted(Path(hef_build.__path__[0]).glob("*.py"))
     importers = set()
-    assert len(paths) > 5
+    assert len(paths) >= 5
     for path in paths:
         tree = ast.parse(path.read_text(), feature_version=TARGET_PYTHON)
         for node in ast.walk(tree):
@@ -142,7 +142,7 @@ def test_what_travels_needs_numpy_and_the_compiler_only() -> None:
                 continue
             assert names <= known, path.name
             importers |= {path.name} if "hailo_sdk_client" in names else set()
-    assert importers == {"sdk.py"}
+    assert importers == {"stages.py"}
 
 
 STEM = "micro_encoder_2s"
@@ -252,7 +252,7 @@ def test_a_job_is_of_its_part(toy: Path, build_options: CompileOptions, tmp_path
     assert decoder.chip_inputs == [[1, 1, 100, 64], [1, 16, 1, 64]]
     assert decoder.start_nodes == ["encoder_hidden_states", "/Reshape"]
     assert decoder.end_nodes == ["/MatMul", "/MatMul_1", "/MatMul_2", "/MatMul_3"]
-    assert (decoder.size, decoder.d_model, decoder.stem) == ("tiny.en", 64, "toy_decoder_2s_16")
+    assert (decoder.size, decoder.d_model, decoder.net_name) == ("tiny.en", 64, "toy_decoder_2s_16")
     assert Path(decoder.out) == toy / "hailo" / "hailo8"
     languages = replace(spec, tokens=replace(spec.tokens, languages={"en": 12}))
     assert make_job(toy, languages, build_options).size == "tiny"

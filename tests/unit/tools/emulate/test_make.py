@@ -225,5 +225,5 @@ def test_a_decoder_needs_its_start_nodes(micro: Path) -> None:
     encoder = onnx.load(micro / "hailo" / "encoder-2s.onnx")
     windows = [{"x.1": np.zeros((1, 80, 1, 200), np.float32)}]
     network = read_network(encoder, (), ())
-    result = emulated(encoder, PrecisionPlan("all8"), collect(encoder, network, windows))
+    result = emulated(encoder, network, PrecisionPlan("all8"), collect(encoder, network, windows))
     assert result.graph.output[0].name == "525"

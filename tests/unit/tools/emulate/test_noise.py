@@ -24,10 +24,9 @@ def test_statistics_are_those_of_the_tensors() -> None:
     found = collect(model, network, WINDOWS)
     x = np.stack([window["x"] for window in WINDOWS])
     linear = x @ graphs.WEIGHT + graphs.BIAS
-    assert found.n_windows == 40
-    assert set(found.tensors) == {"x", "linear", "y"}
+    assert set(found) == {"x", "linear", "y"}
     for name, values in {"x": x, "linear": linear, "y": x + linear}.items():
-        histogram = found.tensors[name]
+        histogram = found[name]
         assert histogram.n_values == values.size
         assert histogram.low == pytest.approx(values.min(), rel=1e-5)
         assert histogram.high == pytest.approx(values.max(), rel=1e-5)
@@ -37,7 +36,7 @@ def test_noise_per_layer_is_that_of_the_rounding() -> None:
     model = graphs.positions()
     network = read_network(model, (), ())
     statistics = graphs.statistics(x=(-4, 4), y=(-6, 6))
-    rounded = emulated(model, PrecisionPlan("all8"), statistics, scales="minmax")
+    rounded = emulated(model, network, PrecisionPlan("all8"), statistics, scales="minmax")
     noise = measure_noise(model, rounded, network, WINDOWS)
     assert [entry.layer for entry in noise.layers] == ["input_layer1", "ew_add1"]
     assert [entry.layer for entry in noise.outputs] == ["output_layer1"]
@@ -57,7 +56,7 @@ def test_no_windows_are_refused() -> None:
     network = read_network(model, (), ())
     with pytest.raises(ModelError, match="empty"):
         collect(model, network, [])
-    rounded = emulated(model, PrecisionPlan("all8"), collect(model, network, WINDOWS))
+    rounded = emulated(model, network, PrecisionPlan("all8"), collect(model, network, WINDOWS))
     with pytest.raises(ModelError, match="no windows"):
         measure_noise(model, rounded, network, [])
 
@@ -75,7 +74,7 @@ def test_only_the_tensors_that_are_asked_for_are_compared() -> None:
     model = graphs.residual()
     network = read_network(model, (), ())
     plan = PrecisionPlan("all8")
-    rounded = emulated(model, plan, collect(model, network, WINDOWS))
+    rounded = emulated(model, network, plan, collect(model, network, WINDOWS))
     whole = measure_noise(model, rounded, network, WINDOWS)
     some = measure_noise(model, rounded, network, WINDOWS, tensors=("linear",))
     assert [entry.tensor for entry in some.layers] == ["linear"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 import onnx
@@ -17,22 +18,26 @@ from whisper_hailo.convert.hailo.decoder import hailo_decoder_graph
 from whisper_hailo.convert.hailo.encoder import hailo_encoder_graph
 from whisper_hailo.convert.hailo.pieces import FixedSizes
 from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import HailoForm, ModelSource, ModelSpec, SpecialTokens
 from whisper_hailo_tools.emulate.make import generated_script
 from whisper_hailo_tools.emulate.network import EmulatedNetwork, read_network
 from whisper_hailo_tools.emulate.rewrite import (
+    PRESETS,
     LayerPrecision,
     PrecisionPlan,
-    emulated,
     plan_of_script,
-    preset,
     tensor_bits,
 )
+from whisper_hailo_tools.emulate.rewrite import emulated as emulated_network
 from whisper_hailo_tools.emulate.statistics import rounded_weights, scale_of
 
 X = np.array([[[0.31, -0.9], [1.7, 0.05]]], np.float32)
 RANGES = {"x": (-1.0, 2.0), "linear": (-1.5, 2.5), "y": (-2.0, 5.0)}
+
+
+def emulated(model: onnx.ModelProto, *given: Any, **more: str) -> onnx.ModelProto:
+    return emulated_network(model, read_network(model), *given, **more)
 
 
 def by_hand(bits_of_add: int) -> np.ndarray:
@@ -47,7 +52,7 @@ def by_hand(bits_of_add: int) -> np.ndarray:
 
 def plan(script: str) -> PrecisionPlan:
     model = graphs.residual()
-    return plan_of_script("p", script, read_network(model, (), ()), (), ())
+    return plan_of_script("p", script, read_network(model))
 
 
 @pytest.mark.parametrize("optimize", [True, False])
@@ -157,16 +162,12 @@ def test_a_constant_that_is_no_bias_is_read_like_an_activation() -> None:
 def test_statistics_of_another_graph_are_refused() -> None:
     with pytest.raises(ModelError, match="'linear'"):
         emulated(graphs.residual(), PrecisionPlan("all8"), graphs.statistics(x=(0, 1), y=(0, 1)))
-    with pytest.raises(OptionError, match="--scales is 'best'"):
-        emulated(graphs.residual(), PrecisionPlan("p"), graphs.statistics(**RANGES), scales="best")
 
 
-@pytest.mark.parametrize(
-    "plan", [PrecisionPlan("p", starts=("nowhere",)), PrecisionPlan("p", ends=("nowhere",))]
-)
-def test_starts_and_ends_that_are_not_there_are_refused(plan: PrecisionPlan) -> None:
-    with pytest.raises(ModelError, match="'nowhere'"):
-        emulated(graphs.residual(), plan, graphs.statistics(**RANGES))
+@pytest.mark.parametrize("ends", [{"starts": ("nowhere",)}, {"ends": ("nowhere",)}])
+def test_starts_and_ends_that_are_not_there_are_refused(ends: dict[str, Any]) -> None:
+    with pytest.raises(ModelError, match=r"nowhere.*convert the checkpoint again"):
+        read_network(graphs.residual(), **ends)
 
 
 def test_a_constant_that_a_node_makes_is_refused() -> None:
@@ -220,7 +221,7 @@ def network_of(size: str, part: str) -> tuple[ModelSpec, HailoForm, EmulatedNetw
 def test_the_plan_is_the_scripts(size: str, part: str) -> None:
     spec, form, network = network_of(size, part)
     text = generated_script(spec, form, "hailo8l", network)
-    plan = plan_of_script("script", text, network, form.start_nodes, form.end_nodes)
+    plan = plan_of_script("script", text, network)
     expected: dict[str, str] = {}
     for pattern, mode in re.findall(r"quantization_param\((.*?), precision_mode=(\w+)\)", text):
         for layer in network.layers:
@@ -230,7 +231,6 @@ def test_the_plan_is_the_scripts(size: str, part: str) -> None:
     assert got == {layer.name: expected.get(layer.name, "a8_w8") for layer in network.layers}
     commands = len(text.splitlines())
     assert len(plan.ignored) == commands - text.count("quantization_param")
-    assert (plan.starts, plan.ends) == (form.start_nodes, form.end_nodes)
 
 
 def test_layers_are_numbered_as_in_the_vendors_scripts() -> None:
@@ -271,13 +271,13 @@ def test_a_decoders_layers_begin_behind_the_token_lookup() -> None:
 @pytest.mark.parametrize("size", ["tiny", "base"])
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
 def test_presets_name_the_adds_and_the_norms(size: str, part: str) -> None:
-    _, form, network = network_of(size, part)
+    _, _, network = network_of(size, part)
     for name, kinds in {
         "all8": set(),
         "adds16": {"ew_add"},
         "norms16": {"ew_add", "layer_normalization"},
     }.items():
-        plan = plan_of_script(name, preset(name), network, form.start_nodes, form.end_nodes)
+        plan = plan_of_script(name, PRESETS[name], network)
         wide = {layer.kind for layer in network.layers if plan.of(layer.name) == WIDE}
         assert wide == kinds
         assert all(
@@ -289,7 +289,7 @@ def test_later_commands_overrule_and_names_have_many_forms() -> None:
     network = read_network(graphs.residual(), (), ())
 
     def bits(text: str) -> dict[str, str]:
-        plan = plan_of_script("p", text, network, (), ())
+        plan = plan_of_script("p", text, network)
         return {name: str(value) for name, value in plan.precisions.items()}
 
     everything = "quantization_param({*}, precision_mode=a16_w16)\n"
@@ -313,9 +313,7 @@ def test_later_commands_overrule_and_names_have_many_forms() -> None:
 def test_scripts_that_mean_nothing_here_are_refused(text: str, message: str) -> None:
     network = read_network(graphs.residual(), (), ())
     with pytest.raises(ModelError, match=message):
-        plan_of_script("p", text, network, (), ())
-    with pytest.raises(OptionError, match="'all4'"):
-        preset("all4")
+        plan_of_script("p", text, network)
 
 
 def test_a_network_that_the_recipe_does_not_know_is_refused() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whisper_hailo.core.errors import OptionError
 from whisper_hailo_tools.emulate.statistics import (
     N_BINS,
     Histogram,
@@ -109,8 +108,6 @@ def test_what_each_method_keeps() -> None:
     cut = choose_scale(histogram, 8, "percentile")
     assert 3 < cut.high * cut.step < 5
     assert true["mse"] <= min(true.values())
-    with pytest.raises(OptionError, match="--scales is 'kl'"):
-        choose_scale(histogram, 8, "kl")
 
 
 def test_each_end_of_range_is_cut_where_its_own_values_are_few() -> None:

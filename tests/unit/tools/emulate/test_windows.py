@@ -114,7 +114,9 @@ class Emulated:
         self.statistics = self._first(windows)
         return "statistics"
 
-    def _emulated(self, model: Any, plan: Any, statistics: str, *, scales: str = "mse") -> Any:
+    def _emulated(
+        self, model: Any, _: Any, plan: Any, statistics: str, *, scales: str = "mse"
+    ) -> Any:
         assert statistics == "statistics"
         self.scales = scales
         return model

@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from whisper_hailo_tools.hef_build.job import BuildError, BuildJob
-from whisper_hailo_tools.hef_build.model_script import model_script, read_network, renumbered
-from whisper_hailo_tools.hef_build.recipe import default_windows, size_of
+from whisper_hailo_tools.hef_build.model_script import (
+    default_windows,
+    model_script,
+    read_network,
+    renumbered,
+    size_of,
+)
 
 WIDTH = {"tiny": (384, 4), "tiny.en": (384, 4), "base": (512, 6), "base.en": (512, 6)}
 ALL = [(part, size) for part in ("encoder", "decoder") for size in WIDTH]
@@ -21,7 +26,7 @@ def job_for(part: str, size: str, arch: str = "hailo8l", level: int | None = Non
     return BuildJob(
         arch=arch, part=part, size=size, net_name="net", graph="g.onnx", start_nodes=["x"],
         end_nodes=["y"], chip_inputs=[[1, 1, 2, 3]], d_model=d_model, n_layers=n_layers,
-        calibration="c.npy", script=None, optimization_level=level, out="out", stem="net",
+        calibration="c.npy", script=None, optimization_level=level, out="out",
     )  # fmt: skip
 
 

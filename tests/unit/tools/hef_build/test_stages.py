@@ -15,8 +15,12 @@ import pytest
 from tests.unit.tools.hef_build.test_model_script import job_for, parsed
 from whisper_hailo_tools.hef_build import stages
 from whisper_hailo_tools.hef_build.job import BuildError, BuildJob
-from whisper_hailo_tools.hef_build.sdk import compiler_version
-from whisper_hailo_tools.hef_build.stages import Build, load_calibration, match_inputs
+from whisper_hailo_tools.hef_build.stages import (
+    Build,
+    compiler_version,
+    load_calibration,
+    match_inputs,
+)
 from whisper_hailo_tools.hef_build.supervise import write_record
 
 WINDOWS = np.arange(24, dtype=np.float32).reshape(4, 1, 2, 3)
