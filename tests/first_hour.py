@@ -100,9 +100,9 @@ FIRST_HOUR: Final[dict[str, tuple[Task, ...]]] = {
         ("14. two threads", "talk.flac -t 2", "text"),
         ("15. several recordings", "talk.flac talk.ogg", "text"),
         ("16. times on the terminal", "talk.flac --timestamps", "text"),
-        ("17. a stretch of it", "talk.flac -ot 8000", "text"),
-        ("18. each window sees the text before", "talk.flac -mc 64", "text"),
-        ("19. batches", "talk.flac -p 2", "text"),
+        ("17. a stretch of it", "talk.flac --clip-timestamps 8", "text"),
+        ("18. each window sees the text before", "talk.flac -mc -1", "text"),
+        ("19. batches", "talk.flac -p 1", "text"),
         ("20. only text, nothing else", "talk.flac -np -nt", "text"),
     ),
     "faster-whisper": (

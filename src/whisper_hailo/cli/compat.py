@@ -1,30 +1,29 @@
 """Options of other Whisper programs, rewritten as ours before they are parsed.
 
 Other names of an option are in the fields' own flags (`also`); here are those with other values,
-and those without an equivalent, which are answered with what to type.
+and those without an equivalent, which are answered with what to type. Those of whisper.cpp that we
+lack are here as well, or Click would take `-ojf` for `-o jf`.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import click
 
-from whisper_hailo.cli.messages import note
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
 
 _BOOLEANS: Final = ("True", "False")
 _FORMAT: Final = "--format"
-_CLIP: Final = "--clip-timestamps"
-_BEGIN: Final = "--offset-t"
-_LENGTH: Final = "--duration"
 _INT8: Final = "--quantize int8"
+_CONTEXT: Final = "--condition-on-previous-text"
+_ANY: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,68 +33,43 @@ class CompatOption:
     Attributes:
         names: as typed, the long one first.
         advice: what to type for values that are not among `values`.
-        values: our arguments for each value; a switch has `True` and perhaps `False`.
+        values: our arguments for each value, or for any (`*`), which follows them if they end
+            with an option of ours.
         switch: no value follows it, or `True` or `False`.
-        number: makes our arguments of a whole number; other values are refused.
-        same: our option of the same values, perhaps behind other words.
-        ignored: accepted with any value, since it changes nothing here.
     """
 
     names: tuple[str, ...]
     advice: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
     switch: bool = False
-    number: Callable[[int], str] | None = None
-    same: str = ""
-    ignored: bool = False
 
     def words_for(self, typed: str, value: str) -> list[str]:
         """Return our arguments for the option, typed by one of its names, with this value."""
-        if self.ignored:
-            return []
-        if self.same:
-            return [*self.same.split(), value]
-        known = {text.casefold(): words for text, words in self.values.items()}
-        if (words := known.get(value.casefold())) is not None:
+        words = self.values.get(value.casefold())
+        if words is not None:
             return words.split()
-        if self.number is not None:
-            if not (value.isascii() and value.isdecimal()):
-                expected = "expected a whole number, 0 or more"
-                raise OptionError(f"{typed} is {value!r}, {expected}")
-            return self.number(int(value)).split()
-        shown = typed if self.switch else f"{typed} {value}"
-        raise OptionError(f"{shown} is an option of another program; {self.advice}")
+        if (words := self.values.get(_ANY)) is None:
+            shown = typed if self.switch else f"{typed} {value}"
+            raise OptionError(f"{shown} is an option of another program; {self.advice}")
+        return [*words.split(), value] if words else []
 
 
 def _switch(names: str, words: str | None = None, advice: str = "") -> CompatOption:
-    values = {"False": ""} | ({} if words is None else {"True": words})
+    values = {"false": ""} | ({} if words is None else {"true": words})
     return CompatOption(tuple(names.split()), advice, values, switch=True)
-
-
-def _ignored(names: str, *, switch: bool = False) -> CompatOption:
-    """Accept what changes nothing here."""
-    return CompatOption(tuple(names.split()), switch=switch, ignored=True)
 
 
 def _valued(names: str, advice: str = "", **values: str) -> CompatOption:
     return CompatOption(tuple(names.split()), advice, values)
 
 
-def _numbered(names: str, number: Callable[[int], str], **values: str) -> CompatOption:
-    return CompatOption(tuple(names.split()), values=values, number=number)
-
-
 def _same(ours: str, names: str) -> CompatOption:
-    return CompatOption(tuple(names.split()), same=ours)
-
-
-def _context(n_tokens: int) -> str:
-    if n_tokens:
-        note(f"--max-context {n_tokens}: each window is shown as much of the text before as fits")
-    return "--condition-on-previous-text" if n_tokens else ""
+    """Return an option with the same values; without words of ours it changes nothing here."""
+    return CompatOption(tuple(names.split()), values={_ANY: ours})
 
 
 _FILES: Final = f"there are {', '.join(FORMATS)}: give --format and --output-dir"
+_SPEAKERS: Final = "voices of one channel are not told apart"
 
 COMPAT_OPTIONS: Final = (
     # OpenAI's command, faster-whisper, whisper-ctranslate2
@@ -114,10 +88,10 @@ COMPAT_OPTIONS: Final = (
     ),
     _valued("--model-dir", "models are kept below WHISPER_HAILO_CACHE; set that"),
     _valued("--model-directory", "give the directory as --model"),
-    _valued("--vad-min-silence-duration-ms -vsd", "set vad-min-silence, in s, in a --config file"),
-    _valued("--vad-speech-pad-ms -vp", "set vad-speech-pad, in s, in a --config file"),
+    _valued("--vad-min-silence-duration-ms -vsd", "give --vad-min-silence, in s"),
+    _valued("--vad-speech-pad-ms -vp", "give --vad-speech-pad, in s"),
     _valued("--multilingual", "give --language auto --detect-each-window"),
-    _valued("--hf-token", "no token is needed; voices of one channel are not told apart"),
+    _valued("--hf-token", f"no token is needed; {_SPEAKERS}"),
     _switch("--vad-filter --vad", "--long vad"),
     _switch("--batched", ""),
     _switch("--without-timestamps -nt", "--no-timestamps"),
@@ -129,47 +103,46 @@ COMPAT_OPTIONS: Final = (
     _same("--beam-size", "-bs"),
     _same("--best-of", "-bo"),
     _same("--max-line-count 1 --max-line-width", "--max-len -ml"),
+    _same("--max-new-tokens", "--max-tokens -mt"),
     _same("--logprob-threshold", "--logprob-thold -lpt"),
     _same("--no-speech-threshold", "--no-speech-thold -nth"),
-    _same("--vad-threshold", "-vt"),
+    _same("--vad-threshold", "--vad-thold -vth -vt"),
     _switch("--translate -tr", "--task translate"),
     _switch("--no-fallback -nf", "--fallback 0"),
     _switch("--diarize -di", "--channels split"),
-    _switch("--tinydiarize -tdrz", None, "voices of one channel are not told apart"),
+    _switch("--tinydiarize -tdrz", None, _SPEAKERS),
     _switch("--detect-language -dl", None, "give --language auto"),
     _switch("--no-gpu -ng", "--encoder-backend onnx"),
-    _ignored("--flash-attn -fa", switch=True),
-    _ignored("--print-progress -pp", switch=True),
+    _switch("--flash-attn -fa", ""),
+    _switch("--print-progress -pp", ""),
     _switch("--print-special -ps", None, "special tokens are not shown; leave it out"),
     _switch("--print-colors -pc", "--colour"),
-    _ignored("--split-on-word -sow", switch=True),
-    _ignored("--suppress-nst -sns", switch=True),
-    *(
-        _switch(f"--output-{name} {short}", f"--format {name} --output-dir .")
-        for name, short in (("txt", "-otxt"), ("srt", "-osrt"), ("vtt", "-ovtt"), ("json", "-oj"))
-    ),
+    _switch("--split-on-word -sow", ""),
+    _switch("--suppress-nst -sns", ""),
+    _switch("--output-txt -otxt", "--output-dir . --format txt"),
+    _switch("--output-srt -osrt", "--output-dir . --format srt"),
+    _switch("--output-vtt -ovtt", "--output-dir . --format vtt"),
+    _switch("--output-json -oj", "--output-dir . --format json"),
     _switch("--output-json-full -ojf", None, "give --format json --word-timestamps -o DIR"),
     _switch("--output-csv -ocsv", None, _FILES),
     _switch("--output-lrc -olrc", None, _FILES),
     _switch("--output-words -owts", None, "give --format srt --word-timestamps --highlight-words"),
     _valued("--output-file -of", "give --output-dir DIR: files are named after their recordings"),
-    _numbered(f"{_BEGIN} -ot", lambda ms: f"{_BEGIN} {ms}"),
-    _numbered(f"{_LENGTH} -d", lambda ms: f"{_LENGTH} {ms}"),
-    _valued("--offset-n -on", "give --clip-timestamps START,END"),
-    _numbered("--max-context -mc", _context, **{"-1": "--condition-on-previous-text"}),
-    _numbered("--processors -p", lambda n: f"--batch-size {n}" if n > 1 else ""),
+    _valued("--offset-t -ot", "give --clip-timestamps START,END, in s"),
+    _valued("--duration -d", "give --clip-timestamps START,END, in s"),
+    _valued("--offset-n -on", "give --clip-timestamps START,END, in s"),
+    _valued("--max-context -mc", f"give {_CONTEXT}", **{"0": "", "-1": _CONTEXT}),
+    _valued("--processors -p", "give --batch-size N", **{"1": ""}),
     _valued("--entropy-thold -et", "give --compression-ratio-threshold X, above which text loops"),
-    _ignored("--word-thold -wt"),
+    _same("", "--word-thold -wt"),
     _valued("--audio-ctx -ac", "give --window S, the encoder's window in seconds"),
     _valued("--dtw -dtw", "give --word-timestamps"),
-    _ignored("--vad-model -vm"),
-    _ignored("--vad-min-speech-duration-ms -vspd"),
-    _ignored("--vad-max-speech-duration-s -vmsd"),
-    _ignored("--vad-samples-overlap -vo"),
-    _valued("--vad-thold -vth", "give --vad-threshold"),
-    _ignored("--freq-thold -fth"),
-    _valued("--max-tokens -mt", "set max-new-tokens in a --config file"),
-    _ignored("--font-path -fp"),
+    _same("", "--vad-model -vm"),
+    _same("", "--vad-min-speech-duration-ms -vspd"),
+    _same("", "--vad-max-speech-duration-s -vmsd"),
+    _same("", "--vad-samples-overlap -vo"),
+    _same("", "--freq-thold -fth"),
+    _same("", "--font-path -fp"),
     _valued("--grammar", "give --hotwords for words to expect"),
     _switch("--log-score -ls", None, "give --format json: it has the probabilities"),
     _valued("--ov-e-device -oved", "give --encoder-backend"),
@@ -189,77 +162,46 @@ def normalize_argv(words: Sequence[str], command: click.Command) -> list[str]:
     Options of other programs become ours and go first, since the last of several counts. `-f FILE`
     is the recording, as in whisper.cpp, and `--word_timestamps True` the switch, as in OpenAI's.
     """
-    return _Rewriter(command).rewrite(list(words))
-
-
-class _Rewriter:
-    def __init__(self, command: click.Command) -> None:
-        options = [param for param in command.params if isinstance(param, click.Option)]
-        self._command = command.name
-        self._ours = {name: one for one in options for name in (*one.opts, *one.secondary_opts)}
-        self._files = {*self._ours[_FORMAT].opts, "--file"} if _FORMAT in self._ours else set()
-        self._first: list[str] = []
-        self._left: list[str] = []
-        self._milliseconds: dict[str, int] = {}
-
-    def rewrite(self, words: list[str]) -> list[str]:
-        rest = deque(words)
-        while rest:
-            word = rest.popleft()
-            name, equals, value = word.partition("=")
-            name = name.replace("_", "-") if name.startswith("--") else name
-            ours = self._ours.get(name)
-            if word == "--":
-                self._left += [word, *rest]
-                break
-            if name in self._files and rest and _is_recording(rest[0]):
-                self._left.append(rest.popleft())
-            elif ours is None and name.startswith("--no-") and _is_switch(f"--{name[5:]}"):
-                continue
-            elif ours is None and name in _BY_NAME:
-                self._translate(_BY_NAME[name], name, value if equals else None, rest)
-            elif ours is not None and ours.is_flag and rest and rest[0] in _BOOLEANS:
-                self._left += [word] if rest.popleft() == "True" else ours.secondary_opts[:1]
-            else:
-                self._left.append(word)
-                if ours is not None and not ours.is_flag and not equals and rest:
-                    self._left.append(rest.popleft())
-        return [*self._first, *self._clip(), *self._left]
-
-    def _translate(
-        self, option: CompatOption, typed: str, value: str | None, rest: deque[str]
-    ) -> None:
-        if value is None and option.switch:
-            value = rest.popleft() if rest and rest[0] in _BOOLEANS else "True"
-        elif value is None:
-            if not rest:
-                raise OptionError(f"{typed} needs a value; see --help")
-            value = rest.popleft()
-        words = option.words_for(typed, value)
-        wanted = [_CLIP if word in (_BEGIN, _LENGTH) else word for word in words]
-        for name in wanted:
-            if name.startswith("--") and name not in self._ours:
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    ours = {name: one for one in options for name in (*one.opts, *one.secondary_opts)}
+    files = {*ours[_FORMAT].opts, "--file"} if _FORMAT in ours else set()
+    first: list[str] = []
+    left: list[str] = []
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
+        name, equals, value = word.partition("=")
+        name = name.replace("_", "-") if name.startswith("--") else name
+        option, other = ours.get(name), _BY_NAME.get(name)
+        if word == "--":
+            left += [word, *rest]
+            break
+        if name in files and rest and _is_recording(rest[0]):
+            left.append(rest.popleft())
+        elif option is None and other is not None:
+            rewritten = other.words_for(name, value if equals else _value(other, name, rest))
+            for lacking in (one for one in rewritten if one[:2] == "--" and one not in ours):
                 raise OptionError(
-                    f"{typed} is an option of another program; {self._command} has no {name}, "
+                    f"{name} is an option of another program; {command.name} has no {lacking}, "
                     "leave it out"
                 )
-        if words and words[0] in (_BEGIN, _LENGTH):
-            self._milliseconds[words[0]] = int(words[1])
+            first += rewritten
+        elif option is not None and option.is_flag and rest and rest[0] in _BOOLEANS:
+            left += [word] if rest.popleft() == "True" else option.secondary_opts[:1]
         else:
-            self._first += words
-
-    def _clip(self) -> list[str]:
-        """Return `--clip-timestamps` for whisper.cpp's offset and duration."""
-        if not self._milliseconds:
-            return []
-        begin_ms = self._milliseconds.get(_BEGIN, 0)
-        length_ms = self._milliseconds.get(_LENGTH, 0)
-        end = f",{(begin_ms + length_ms) / 1000}" if length_ms else ""
-        return [_CLIP, f"{begin_ms / 1000}{end}"]
+            left.append(word)
+            if option is not None and not option.is_flag and not equals and rest:
+                left.append(rest.popleft())
+    return [*first, *left]
 
 
-def _is_switch(name: str) -> bool:
-    return name in _BY_NAME and _BY_NAME[name].switch
+def _value(option: CompatOption, typed: str, rest: deque[str]) -> str:
+    """Take the value of another program's option."""
+    if option.switch:
+        return rest.popleft() if rest and rest[0] in _BOOLEANS else "True"
+    if not rest:
+        raise OptionError(f"{typed} needs a value; see --help")
+    return rest.popleft()
 
 
 def _is_recording(word: str) -> bool:

@@ -6,13 +6,12 @@ import pytest
 
 from tests.unit.cli.commands.test_transcribe_options import Listener, listener, recordings
 from whisper_hailo.cli.app import run
-from whisper_hailo.transcription.longform.plan import Clip
 
 __all__ = ["listener", "recordings"]
 
 
 @pytest.mark.parametrize(
-    "words", ["-ot 8000", "-p 2", "-osrt", "-nf", "-mc 9", "-tp 0.2", "-tpi 1", "-bs 5", "-bo 2"]
+    "words", ["-osrt", "-nf", "-mc -1", "-tp 0.2", "-tpi 1", "-bs 5", "-bo 2"]
 )
 def test_commands_without_what_a_word_stands_for_do_not_take_it(
     words: str, capsys: pytest.CaptureFixture[str]
@@ -43,16 +42,9 @@ def test_captions_take_what_they_have_by_other_names_too(
     assert "--task is translate, tiny.en cannot" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "words", ["--no-translate", "--translate False", "--no-vad-filter", "-nf False"]
-)
+@pytest.mark.parametrize("words", ["--translate False", "--vad-filter False", "-nf False"])
 def test_switches_of_others_can_be_off(listener: Listener, words: str) -> None:
     assert run(["transcribe", *words.split(), "a.wav"]) == 0
     options, long, _ = listener.asked[0]
     assert (options.task, long.strategy) == ("transcribe", "auto")
     assert options.search.temperatures == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-
-
-def test_numbers_of_others_may_be_0(listener: Listener) -> None:
-    assert run(["transcribe", "a.wav", "-ot", "0", "-d", "1500"]) == 0
-    assert listener.asked[0][1].clips == (Clip(0, 24_000),)
