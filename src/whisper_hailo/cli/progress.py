@@ -15,32 +15,39 @@ from whisper_hailo.cli.messages import is_quiet
 _ERASE: Final = "\r\x1b[K"
 _TERMINAL_INTERVAL_S: Final = 0.2
 LOG_INTERVAL_S: Final = 15.0
-_CUT: Final = "…"
+
+MIN_DURATION_S: Final = 60.0
+"""Shorter recordings are done before anyone wonders."""
+
+_LEAST_S: Final = 0.2
+"""A speed is told of so long at least."""
 
 
 class StatusLine:
     """A line that is rewritten on a terminal, and printed now and then elsewhere."""
 
-    def __init__(self, now_s: float) -> None:
+    def __init__(self) -> None:
         self._terminal = is_terminal()
         self._interval_s = _TERMINAL_INTERVAL_S if self._terminal else LOG_INTERVAL_S
-        self._last_s = now_s
+        self._begin_s = self._last_s = monotonic()
         self._shown = False
 
-    def is_due(self, now_s: float) -> bool:
-        """Return whether the last line is old enough to be replaced."""
-        return not is_quiet() and now_s - self._last_s >= self._interval_s
+    def update(self, line: str, name: str = "") -> None:
+        """Replace the line if it is old enough; on a terminal the name is cut, not the line.
 
-    def show(self, now_s: float, line: str, name: str = "") -> None:
-        """Replace the line; a terminal cannot erase one that wraps, so the name is cut."""
+        A terminal cannot erase a line that wraps.
+        """
+        if is_quiet() or (now_s := monotonic()) - self._last_s < self._interval_s:
+            return
         self._last_s = now_s
         self._shown = True
         if not self._terminal:
-            print(_named(name, line), file=sys.stderr, flush=True)
+            print(f"{name}: {line}" if name else line, file=sys.stderr, flush=True)
             return
         room = terminal_width() - 1  # the last column may wrap
-        name = cropped(name, room - cell_len(_named("-", line)) + 1)
-        print(_ERASE + cropped(_named(name, line), room), end="", file=sys.stderr, flush=True)
+        name = cropped(name, room - cell_len(f": {line}"))
+        shown = cropped(f"{name}: {line}" if name else line, room)
+        print(_ERASE + shown, end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self._shown and self._terminal:
@@ -48,15 +55,11 @@ class StatusLine:
             print(_ERASE, end="", file=sys.stderr, flush=True)
 
 
-def _named(name: str, line: str) -> str:
-    return f"{name}: {line}" if name else line
-
-
 def cropped(text: str, room: int) -> str:
     """Shorten a text to `room` columns, with an ellipsis."""
     if cell_len(text) <= room:
         return text
-    return set_cell_size(text, room - 1) + _CUT if room > 0 else ""
+    return set_cell_size(text, room - 1) + "…" if room > 0 else ""
 
 
 def is_terminal() -> bool:
@@ -72,20 +75,12 @@ def terminal_width() -> int:
         return shutil.get_terminal_size().columns
 
 
-MIN_DURATION_S: Final = 60.0
-"""Shorter recordings are done before anyone wonders."""
-
-_LEAST_S: Final = 0.2
-"""A speed is told of so long at least."""
-
-
-class Progress:
+class Progress(StatusLine):
     """Progress, speed and remaining time of one input."""
 
     def __init__(self, name: str) -> None:
+        super().__init__()
         self._name = name
-        self._begin_s = monotonic()
-        self._line = StatusLine(self._begin_s)
         self._known_s = 0.0
 
     def skip(self, known_s: float) -> None:
@@ -97,17 +92,22 @@ class Progress:
         now_s = monotonic()
         if done_s <= self._known_s:
             self._begin_s = now_s
-        if (duration_s or done_s) < MIN_DURATION_S or not self._line.is_due(now_s):
+        if (duration_s or done_s) < MIN_DURATION_S:
             return
         of = f" of {clock(duration_s)}" if duration_s is not None else ""
         speed = max(0.0, done_s - self._known_s) / max(now_s - self._begin_s, _LEAST_S)
         line = f"{clock(done_s)}{of}, {speed:.1f} x real time"
         if duration_s is not None and speed:
             line += f", {clock(max(0.0, duration_s - done_s) / speed)} left"
-        self._line.show(now_s, line, self._name)
+        self.update(line, self._name)
 
-    def close(self) -> None:
-        self._line.close()
+
+class Steps(StatusLine):
+    """Progress of a number of named steps."""
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        """Report the steps done, their number, and the current one."""
+        self.update(f"{done} of {total}, {clock(monotonic() - self._begin_s)}: {what}")
 
 
 def clock(seconds: float) -> str:
@@ -115,21 +115,3 @@ def clock(seconds: float) -> str:
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
-
-
-class Steps:
-    """Progress of a number of named steps."""
-
-    def __init__(self) -> None:
-        self._begin_s = monotonic()
-        self._line = StatusLine(self._begin_s)
-
-    def __call__(self, done: int, total: int, what: str) -> None:
-        """Report the steps done, their number, and the current one."""
-        now_s = monotonic()
-        if self._line.is_due(now_s):
-            line = f"{done} of {total}, {clock(now_s - self._begin_s)}: {what}"
-            self._line.show(now_s, line)
-
-    def close(self) -> None:
-        self._line.close()

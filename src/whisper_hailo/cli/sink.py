@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
 from typing import Final
 
 from whisper_hailo.cli.inputs import Input
@@ -20,7 +19,6 @@ from whisper_hailo.core.files import (
     file_id,
     refuse_foreign,
     require_writable_folder,
-    wrap_os_error,
     write_file,
 )
 from whisper_hailo.core.languages import language_name
@@ -31,13 +29,6 @@ from whisper_hailo.transcription.run import Segments
 from whisper_hailo.transcription.window_cache import BEGINNING, Journal
 
 ADVICE: Final = "free some space or give another --output-dir"
-UNFINISHED: Final = ".part"
-"""Behind the name of a file that grows."""
-
-
-def unfinished(target: Path) -> Path:
-    """Return the path of a file that is not complete yet."""
-    return target.with_name(target.name + UNFINISHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +69,19 @@ class Sink:
                     )
                 targets.add(real)
 
-    def expect_writable(self) -> None:
-        """Refuse an output folder that is not writable, before any work."""
+    def checked(self) -> list[Input]:
+        """Return the inputs, with a fault where a result would overwrite a foreign file.
+
+        Refuses an output folder that is not writable.
+        """
         if self.output.output_dir is not None:
             require_writable_folder(self.output.output_dir, ADVICE)
-
-    def checked(self) -> list[Input]:
-        """Return the inputs, with a fault where a result would overwrite a foreign file."""
         return [replace(entry, fault=entry.fault or self._refusal(entry)) for entry in self.inputs]
 
     def _refusal(self, entry: Input) -> OutputError | None:
         try:
             for fmt, target in self.written(entry):
                 refuse_foreign(target, fmt)
-                refuse_foreign(unfinished(target), fmt)
             if (journal := self.journal(entry)) is not None:
                 refuse_foreign(journal, "jsonl", BEGINNING)
         except OutputError as error:
@@ -100,19 +90,13 @@ class Sink:
 
     def written(self, entry: Input) -> list[tuple[str, Path]]:
         """Return the formats and files of an input's results; none on standard output."""
-        stem = self._stem(entry)
-        if stem is None:
-            return []
-        return [(fmt, stem.with_name(f"{stem.name}.{fmt}")) for fmt in self.output.formats]
-
-    def _stem(self, entry: Input) -> Path | None:
-        folder = self.output.output_dir
-        return None if folder is None else folder / entry.stem
+        folder, output = self.output.output_dir, self.output
+        return [] if folder is None else [(f, folder / f"{entry.stem}.{f}") for f in output.formats]
 
     def journal(self, entry: Input) -> Path | None:
         """Return the journal of a resumable run; `None` on standard output."""
-        stem = self._stem(entry)
-        return stem and stem.with_name(f"{stem.name}{UNFINISHED}.jsonl")
+        folder = self.output.output_dir
+        return folder and folder / f"{entry.stem}.part.jsonl"
 
     @property
     def prints_parts(self) -> bool:
@@ -188,12 +172,8 @@ class Printer:
             emit(whole)
 
 
-_INTERVAL_S: Final = 2.0
-"""Files are rewritten at most so often: an hour of audio has thousands of segments."""
-
-
 class RecordingWriter(Closing):
-    """Takes the segments of one input: prints them, or lets its files grow.
+    """Takes the segments of one input, prints them if they come on standard output.
 
     Args:
         identity: returns the hash of all that affects the text, for resumed runs.
@@ -204,7 +184,6 @@ class RecordingWriter(Closing):
         self._name = display_path(entry.name)
         self._sink = sink
         self._printer = sink.printer(entry) if sink.prints_parts else None
-        self._last_s = -_INTERVAL_S
         self._language_told = False
         kept = sink.journal(entry)
         go_on = sink.output.skip_existing
@@ -220,39 +199,20 @@ class RecordingWriter(Closing):
                 note(f"{self._name}: goes on after {clock(known_s)}")
         return self
 
-    def write(self, segment: Segment, so_far: Segments) -> None:
-        """Take the next segment; `so_far` has the language and the transcript up to it."""
-        self._tell_language(so_far)
-        if self._printer is not None:
-            self.progress.close()
-            self._printer.write(segment)
-        now_s = monotonic()
-        if now_s - self._last_s >= _INTERVAL_S:
-            self._last_s = now_s
-            self._grow(so_far)
-
-    def finish(self, whole: Segments) -> None:
-        """Write the whole result, and remove the journal and the unfinished files."""
-        if self._printer is not None:
-            self.progress.close()
-            self._printer.finish()
-        self._tell_language(whole)
+    def write_all(self, segments: Segments) -> None:
+        """Take all segments, write the whole result, and remove the journal."""
+        for segment in segments:
+            self._tell_language(segments)
+            if self._printer is not None:
+                self.progress.close()
+                self._printer.write(segment)
+        self._tell_language(segments)
         self.progress.close()
-        self._sink.put(self._entry, whole.transcript, printed=self._printer is not None)
+        if self._printer is not None:
+            self._printer.finish()
+        self._sink.put(self._entry, segments.transcript, printed=self._printer is not None)
         if self.journal is not None:
             self.journal.remove()
-        for _, target in self._sink.written(self._entry):
-            unfinished(target).unlink(missing_ok=True)
-
-    def _grow(self, so_far: Segments) -> None:
-        for fmt, target in self._sink.written(self._entry):
-            if fmt == JSON:
-                continue  # not to be read before its last bracket
-            path = unfinished(target)
-            with wrap_os_error(path, ADVICE):
-                text = render(so_far.transcript, fmt, self._sink.output.layout)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
 
     def _tell_language(self, so_far: Segments) -> None:
         probs = so_far.language_probs

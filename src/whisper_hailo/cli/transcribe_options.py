@@ -20,14 +20,20 @@ from whisper_hailo.core.flags import (
     require_valid,
 )
 from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
+from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import MOST_THREADS
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, Segment
-from whisper_hailo.decoding.options import HOTTEST, SEARCH, rising_temperatures
+from whisper_hailo.decoding.options import (
+    HOTTEST,
+    SEARCH,
+    DecodingOptions,
+    SearchOptions,
+    rising_temperatures,
+)
 from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
 from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
-    from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
@@ -134,6 +140,12 @@ class Fallback:
                 f"--fallback is {step:g}, expected 0 (off) or a step of {_LEAST_STEP:g} to 1"
             )
         return rising_temperatures(self.temperature, step)
+
+    def on(
+        self, given: PartialOptions[DecodingOptions], default: DecodingOptions, step: float
+    ) -> DecodingOptions:
+        """Put typed options on a decoder's defaults; `step` is its increment of temperature."""
+        return given.on(replace(default, search=SearchOptions(self.temperatures(step))))
 
 
 def tell_engine(transcriber: Transcriber) -> None:

@@ -10,9 +10,7 @@ from whisper_hailo.cli.app import run
 __all__ = ["listener", "recordings"]
 
 
-@pytest.mark.parametrize(
-    "words", ["-osrt", "-nf", "-mc -1", "-tp 0.2", "-tpi 1", "-bs 5", "-bo 2"]
-)
+@pytest.mark.parametrize("words", ["-osrt", "-nf", "-mc -1", "-tp 0.2", "-tpi 1", "-bs 5", "-bo 2"])
 def test_commands_without_what_a_word_stands_for_do_not_take_it(
     words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,7 +67,7 @@ def test_from_a_minute_on_progress_is_told(
 ) -> None:  # fmt: skip
     """Of the recording, however little of it is done."""
     monkeypatch.setattr(progress, "LOG_INTERVAL_S", 1.0)
-    now = iter((0.0, 10.0))
+    now = iter((0.0, 10.0, 10.0))
     monkeypatch.setattr(progress, "monotonic", lambda: next(now))
     Progress("a")(done_s, duration_s)
     assert capsys.readouterr().err == told

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.unit.text.test_outputs import transcript
-from whisper_hailo.cli.commands.transcribe import BatchingOptions, InputTranscriber, skip_done
+from whisper_hailo.cli.commands.transcribe import skip_done
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
 from whisper_hailo.cli.transcribe_options import OutputOptions
-from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError, OutputError
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.core.errors import AudioError, ExitCode, OptionError, OutputError
 from whisper_hailo.text.subtitles import Layout
-from whisper_hailo.transcription.longform.plan import LongOptions
 
 
 def inputs(folder: Path, *names: str) -> list[Input]:
@@ -151,35 +147,7 @@ def test_subtitles_are_laid_out_as_asked_for(
     assert capsys.readouterr().out.count("-->") == 4
 
 
-class Hearing:
-    """Fails at the inputs that it is told."""
-
-    def __init__(self, **failing: Exception) -> None:
-        self.failing = failing
-
-    def identity(self, *_: object) -> str:
-        return "toy"
-
-    def transcribe_many(self, sources: Iterator[Path], *_: Any, **__: Any) -> Iterator[Any]:
-        for source in sources:
-            yield self.failing.get(source.stem, transcript())
-
-
-def test_run_after_a_failed_input_takes_the_next(tmp_path: Path) -> None:
-    entries = inputs(tmp_path, "a.wav", "b.wav", "c.wav")
-    hearing = Hearing(b=DeviceError("no chip; plug it in"))
-    together, out = BatchingOptions(2), sink(entries, tmp_path / "out")
-    run = InputTranscriber(hearing, DecodingOptions(), LongOptions(), together, out)  # type: ignore[arg-type]
-    put_whole = run.choose(entries)
-    assert put_whole is not None
-    put_whole(entries[0])
-    with pytest.raises(DeviceError, match="no chip"):
-        put_whole(entries[1])
-    put_whole(entries[2])
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.txt", "c.txt"]
-
-
-@pytest.mark.parametrize("name", ["a.srt", "a.srt.part", "a.part.jsonl"])
+@pytest.mark.parametrize("name", ["a.srt", "a.part.jsonl"])
 def test_what_is_not_ours_is_not_grown_over(tmp_path: Path, name: str) -> None:
     entries = inputs(tmp_path, "a.wav")
     (tmp_path / name).write_text("a poem")
@@ -204,15 +172,15 @@ def test_a_folder_that_cannot_be_written_to_is_told_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
-    sink(entries, tmp_path / "new" / "folder").expect_writable()
+    sink(entries, tmp_path / "new" / "folder").checked()
     assert not (tmp_path / "new").exists()
     with pytest.raises(OutputError, match=r"cannot write to .*a.wav \(.*a.wav is no folder\)"):
-        sink(entries, tmp_path / "a.wav").expect_writable()
+        sink(entries, tmp_path / "a.wav").checked()
     with pytest.raises(OutputError, match="is no folder"):
-        sink(entries, tmp_path / "a.wav" / "below").expect_writable()
+        sink(entries, tmp_path / "a.wav" / "below").checked()
     monkeypatch.setattr("os.access", lambda path, _: Path(path) != tmp_path)
     with pytest.raises(OutputError, match="may not be written to by this user"):
-        sink(entries, tmp_path / "new").expect_writable()
+        sink(entries, tmp_path / "new").checked()
 
 
 def test_a_format_that_does_not_come_in_parts_is_printed_whole(

@@ -19,6 +19,14 @@ ERASE = "\r\x1b[K"
 
 
 @pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, in seconds."""
+    found = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: found[0])
+    return found
+
+
+@pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard error is one, of forty columns."""
     monkeypatch.setattr(progress, "is_terminal", lambda: True)
@@ -28,44 +36,40 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("name", ["a", "an interview of two hours in Vienna.wav", "録音" * 30])
 def test_a_line_never_wraps_and_its_figures_stay(
-    name: str, capsys: pytest.CaptureFixture[str]
+    name: str, now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = StatusLine(0.0)
-    line.show(1.0, "1:40 of 10:00, 1:40 left", name)
+    line = StatusLine()
+    now[0] = 1.0
+    line.update("1:40 of 10:00, 1:40 left", name)
     told = capsys.readouterr().err
     assert told.startswith(ERASE)
     shown = told.removeprefix(ERASE)
     assert cell_len(shown) <= 39
     assert shown.endswith(": 1:40 of 10:00, 1:40 left")
-    line.show(2.0, "3 of 4: " + "what is done now " * 9)
+    now[0] = 2.0
+    line.update("3 of 4: " + "what is done now " * 9)
     assert cell_len(capsys.readouterr().err.removeprefix(ERASE)) == 39
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_line_is_taken_away_once(capsys: pytest.CaptureFixture[str]) -> None:
-    line = StatusLine(0.0)
+def test_a_line_is_taken_away_once(now: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    line = StatusLine()
     line.close()
-    line.show(1.0, "1 of 2")
+    now[0] = 1.0
+    line.update("1 of 2")
     line.close()
     line.close()
     assert capsys.readouterr().err == f"{ERASE}1 of 2{ERASE}"
 
 
-def test_elsewhere_lines_are_whole_and_seldom(capsys: pytest.CaptureFixture[str]) -> None:
-    line = StatusLine(0.0)
-    assert not line.is_due(14.9)
-    assert line.is_due(15.0)
-    line.show(15.0, "done", "n" * 200)
-    assert not line.is_due(29.9)
+def test_elsewhere_lines_are_whole_and_seldom(
+    now: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = StatusLine()
+    for now[0], text in ((14.9, "too soon"), (15.0, "done"), (29.9, "too soon")):
+        line.update(text, "n" * 200)
     line.close()
     assert capsys.readouterr().err == "n" * 200 + ": done\n"
-
-
-@pytest.mark.usefixtures("terminal")
-def test_nothing_is_due_where_quiet_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert StatusLine(0.0).is_due(0.2)
-    monkeypatch.setattr(progress, "is_quiet", lambda: True)
-    assert not StatusLine(0.0).is_due(0.2)
 
 
 @pytest.mark.usefixtures("terminal")
@@ -103,31 +107,37 @@ def test_cropped(text: str, room: int, kept: str) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_what_is_shown_or_taken_away_is_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_shown_or_taken_away_is_out_at_once(
+    now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever buffer standard error has: it says how far it is now."""
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(raw)))  # type: ignore[arg-type]
-    line = StatusLine(0.0)
-    line.show(1.0, "1 of 2")
+    line = StatusLine()
+    now[0] = 1.0
+    line.update("1 of 2")
     assert raw.getvalue() == f"{ERASE}1 of 2".encode()
     line.close()
     assert raw.getvalue() == f"{ERASE}1 of 2{ERASE}".encode()
 
 
-def test_lines_elsewhere_are_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_elsewhere_are_out_at_once(now: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(raw)))  # type: ignore[arg-type]
-    StatusLine(0.0).show(1.0, "1 of 2", "a")
+    line = StatusLine()
+    now[0] = 15.0
+    line.update("1 of 2", "a")
     assert raw.getvalue() == b"a: 1 of 2\n"
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_terminal_s_line_is_due_five_times_a_second() -> None:
-    line = StatusLine(10.0)
-    assert not line.is_due(10.1)
-    assert line.is_due(10.25)
-    line.show(10.25, "1 of 2")
-    assert not line.is_due(10.3)
+def test_a_terminal_s_line_is_due_five_times_a_second(
+    now: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = StatusLine()
+    for now[0], text in ((0.1, "too soon"), (0.25, "1 of 2"), (0.3, "too soon")):
+        line.update(text)
+    assert capsys.readouterr().err == f"{ERASE}1 of 2"
 
 
 def test_steps_are_told_with_their_time(
@@ -147,9 +157,11 @@ def test_steps_are_told_with_their_time(
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("n_letters", [20, 29, 30, 31, 90])
 def test_a_name_has_all_the_room_that_figures_leave(
-    n_letters: int, capsys: pytest.CaptureFixture[str]
+    n_letters: int, now: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    StatusLine(0.0).show(1.0, "1:40 of", "n" * n_letters)
+    line = StatusLine()
+    now[0] = 1.0
+    line.update("1:40 of", "n" * n_letters)
     shown = capsys.readouterr().err.removeprefix(ERASE)
     assert cell_len(shown) == min(39, n_letters + 9)
     assert shown.endswith("n: 1:40 of" if n_letters <= 30 else "n…: 1:40 of")

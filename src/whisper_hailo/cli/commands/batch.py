@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.cli.commands.transcribe import decoding_options
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from whisper_hailo.batch.job import BatchJob
     from whisper_hailo.batch.tasks import Outcome
     from whisper_hailo.batch.workers import Setup
-    from whisper_hailo.transcription.transcriber import Transcriber
 
 ENGINES: Final = ("local", "ray")
 STATUS: Final = "status"
@@ -80,6 +78,10 @@ def batch(
     job: JobOptions,
 ) -> int:
     """Transcribe an archive, each recording once; resume interrupted jobs; `batch status DIR`."""
+    from whisper_hailo.batch.job import BatchJob, JobSettings
+    from whisper_hailo.batch.manifest import read_sources
+    from whisper_hailo.batch.workers import Setup
+
     if words[0] == STATUS and len(words) == 2:
         return _tell_status(Path(expand_user(words[1])), as_json=job.as_json)
     if job.output_dir is None:
@@ -89,54 +91,35 @@ def batch(
     files = OutputOptions(fmt=job.fmt, output_dir=Path(job.output_dir), layout=job.layout)
     options_on = cache(partial(decoding_options, decoding, fallback, files))
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
-    model = _one_thread_each(model)
+    if not model.threads:
+        model = replace(model, threads=1)  # workers are as many as cores
     transcriber = model.transcriber()
     options = options_on(transcriber.default_options, transcriber.default_fallback)
     transcriber.check(options, long)
     tell_engine(transcriber)
-    return _run([Path(word) for word in words], transcriber, options, long, model, job, files)
-
-
-def _one_thread_each(model: ModelOptions) -> ModelOptions:
-    """Give each worker one thread: workers are as many as cores."""
-    return model if model.threads else replace(model, threads=1)
-
-
-def _run(
-    sources: list[Path],
-    transcriber: Transcriber,
-    options: DecodingOptions,
-    long: LongOptions,
-    model: ModelOptions,
-    wanted: JobOptions,
-    files: OutputOptions,
-) -> int:
-    from whisper_hailo.batch.job import BatchJob, JobSettings
-    from whisper_hailo.batch.manifest import read_sources
-    from whisper_hailo.batch.workers import Setup
-
-    folder = Path(expand_user(wanted.output_dir or ""))
+    folder = Path(expand_user(job.output_dir))
     settings = JobSettings(
-        transcriber.identity(options, long, wanted.batch_size),
-        transcriber.settings(options, long, wanted.batch_size),
+        transcriber.identity(options, long, job.batch_size),
+        transcriber.settings(options, long, job.batch_size),
         options.task,
-        files.formats if wanted.fmt else (),
-        wanted.layout,
+        files.formats if job.fmt else (),
+        job.layout,
     )
-    setup = Setup(model.arguments(), options, long, wanted.batch_size)
-    with BatchJob(folder, settings, read_sources(sources)) as job:
-        progress = _Progress(job)
-        for outcome in _outcomes(job, setup, wanted, _n_workers(transcriber, wanted)):
-            job.take(outcome)
-            progress()
-        progress.close()
-        failures = len(job.failures)
-    if wanted.as_json:
+    setup = Setup(model.arguments(), options, long, job.batch_size)
+    on_chip = transcriber.encoder.name.startswith("hef")
+    with BatchJob(folder, settings, read_sources([Path(word) for word in words])) as running:
+        line = StatusLine()
+        for outcome in _outcomes(running, setup, job, 1 if on_chip else available_cores()):
+            running.take(outcome)
+            line.update(_progress(running))
+        line.close()
+        failures = len(running.failures)
+    if job.as_json:
         return _tell_status(folder, as_json=True)
-    record = job.record
+    record = running.record
     done = f"{clock(record.audio_s)} of audio in {clock(record.seconds)}"
     note(
-        f"{_items(job.n_items)} in {display_path(folder)}, {failures} failed; "
+        f"{_items(running.n_items)} in {display_path(folder)}, {failures} failed; "
         + (done if record.audio_s or failures else "nothing was left to do")
         + f", see {display_path(folder)}/failures.jsonl" * bool(failures)
     )
@@ -147,40 +130,19 @@ def _items(count: int) -> str:
     return f"{count} item" + "s" * (count != 1)
 
 
-def _outcomes(job: BatchJob, setup: Setup, wanted: JobOptions, n_workers: int) -> Iterator[Outcome]:
+def _outcomes(job: BatchJob, setup: Setup, wanted: JobOptions, n_usual: int) -> Iterator[Outcome]:
     if wanted.engine == "ray":
         from whisper_hailo.batch.cluster import run_on_ray
 
         return run_on_ray(setup, job.groups(), wanted.address, wanted.workers)
     from whisper_hailo.batch.workers import run_locally
 
-    return run_locally(setup, job.groups(), n_workers)
+    return run_locally(setup, job.groups(), wanted.workers or n_usual)
 
 
-def _n_workers(transcriber: Transcriber, wanted: JobOptions) -> int:
-    if wanted.workers is not None:
-        return wanted.workers
-    return 1 if transcriber.encoder.name.startswith("hef") else available_cores()
-
-
-class _Progress:
-    """A status line with an estimate of the remaining time."""
-
-    def __init__(self, job: BatchJob) -> None:
-        self._job = job
-        self._line = StatusLine(monotonic())
-
-    def __call__(self) -> None:
-        if not self._line.is_due(now_s := monotonic()):
-            return
-        n_done, record = self._job.n_done, self._job.record
-        line = f"{n_done} of {_items(self._job.n_items)}, {record.speed:.1f} x real time"
-        if (left_s := self._job.left_s) is not None:
-            line += f", about {clock(left_s)} left"
-        self._line.show(now_s, line)
-
-    def close(self) -> None:
-        self._line.close()
+def _progress(job: BatchJob) -> str:
+    left = "" if (left_s := job.left_s) is None else f", about {clock(left_s)} left"
+    return f"{job.n_done} of {_items(job.n_items)}, {job.record.speed:.1f} x real time{left}"
 
 
 def _tell_status(folder: Path, *, as_json: bool) -> int:

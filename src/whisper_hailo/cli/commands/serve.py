@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from whisper_hailo.backends.options import ChipPriority
@@ -14,7 +15,7 @@ from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, tell_en
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import release_freed_memory, require_extra
-from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions, SearchOptions
+from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
 from whisper_hailo.serve.logs import JsonLines
 from whisper_hailo.serve.options import (
     DEFAULT_HTTP,
@@ -29,14 +30,8 @@ logger = logging.getLogger(__name__)
 
 _MODEL = ("revision", "convert", "window", "margin_s", "engine", "threads")
 _DECODING = (
-    "language",
-    "anti_repetition",
-    "max_new_tokens",
-    "search",
-    "thresholds",
-    "limits",
-    "prompts",
-)
+    "language", "anti_repetition", "max_new_tokens", "search", "thresholds", "limits", "prompts",
+)  # fmt: skip
 _LONG = ("trim_window", "skip_silence", "vad_threshold")
 _NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming")
 
@@ -52,7 +47,7 @@ def serve(
 ) -> int:
     """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
     require_extra("server", "serve", *_NEEDED)
-    _decoding(decoding, fallback, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
+    fallback.on(decoding, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
     from whisper_hailo.serve.request import RequestDefaults
     from whisper_hailo.serve.server import Server, bound
     from whisper_hailo.serve.service import make_service
@@ -67,28 +62,20 @@ def serve(
         for name in listen.model:
             transcriber = replace(model, model=name).transcriber(ChipPriority.LIVE)
             step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
-            options = _decoding(decoding, fallback, transcriber.default_options, step)
+            options = fallback.on(decoding, transcriber.default_options, step)
             transcriber.check(options, long)
             tell_engine(transcriber)
             models.append((transcriber, RequestDefaults(options, long, step)))
         service = make_service(models, listen, limits)
-        server = Server(service, listeners, listen=listen, safety=safety, serving=_tell)
+        server = Server(
+            service,
+            listeners,
+            listen=listen,
+            safety=safety,
+            serving=partial(logger.info, "serving at %s"),
+        )
         if listen.log_json:
             log_as(JsonLines())
         with service.models:
             asyncio.run(server.run())
     return ExitCode.OK
-
-
-def _decoding(
-    given: PartialOptions[DecodingOptions],
-    fallback: Fallback,
-    default: DecodingOptions,
-    step: float,
-) -> DecodingOptions:
-    """Put what was typed on the defaults of `transcribe`."""
-    return given.on(replace(default, search=SearchOptions(fallback.temperatures(step))))
-
-
-def _tell(address: str) -> None:
-    logger.info("serving at %s", address)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,21 +17,14 @@ from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputO
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import CHANNELS, flag, require_choices
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.decoding.options import (
-    FALLBACK_STEP,
-    DecodingOptions,
-    SearchOptions,
-    WordOptions,
-)
+from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions, WordOptions
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
 from whisper_hailo.transcription.pipeline import USUAL_OPTIONS, check_batch_size
 
 if TYPE_CHECKING:
-    from whisper_hailo.audio import AudioSource
     from whisper_hailo.cli.inputs import Input
-    from whisper_hailo.cli.sink import RecordingWriter, Sink
+    from whisper_hailo.cli.sink import Sink
     from whisper_hailo.core.types import Transcript
-    from whisper_hailo.transcription.run import Segments
     from whisper_hailo.transcription.transcriber import Transcriber
 
 
@@ -63,9 +57,7 @@ def transcribe(
     # Wrong options and files are refused before a model is looked for.
     options_on = cache(partial(decoding_options, decoding, fallback, output))
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
-    timed = decoding.typed.get("timestamps", False)
-    sink = Sink(output, find_inputs(audio), timed)
-    sink.expect_writable()
+    sink = Sink(output, find_inputs(audio), decoding.typed.get("timestamps", False))
     inputs = [looked_at(entry) for entry in sink.checked()]
     if output.skip_existing:
         inputs = skip_done(inputs, sink)
@@ -77,19 +69,24 @@ def transcribe(
     options = options_on(transcriber.default_options, transcriber.default_fallback)
     transcriber.check(options, long)
     tell_engine(transcriber)
+    identity = cache(lambda: transcriber.identity(options, long, together.batch_size))
     with transcriber:
-        run = InputTranscriber(transcriber, options, long, together, sink)
-        put_whole = run.choose(list(sound.values()))
+        outcomes = _outcomes(transcriber, options, long, together, list(sound.values()))
         for at, entry in sound.items():
             try:
-                if put_whole is not None:
-                    put_whole(entry)
+                if outcomes is not None:
+                    sink.put(entry, _expect_transcript(next(outcomes)))
                     continue
-                with RecordingWriter(entry, sink, run.identity) as writer:
-                    segments = run.segments(entry, writer)
-                    for segment in segments:
-                        writer.write(segment, segments)
-                    writer.finish(segments)
+                with RecordingWriter(entry, sink, identity) as writer:
+                    segments = transcriber.segments(
+                        entry.source(),
+                        options,
+                        writer.progress,
+                        long=long,
+                        batch_size=together.batch_size,
+                        memory=writer.journal,
+                    )
+                    writer.write_all(segments)
             except ReaderGoneError:
                 raise
             except Exception as error:
@@ -104,12 +101,8 @@ def decoding_options(
     default: DecodingOptions,
     step: float,
 ) -> DecodingOptions:
-    """Put typed options on the decoder's defaults, with timestamps where an option needs them.
-
-    `step` is the decoder's default increment of temperature in fallback.
-    """
-    search = SearchOptions(fallback.temperatures(step))
-    options = given.on(replace(default, search=search))
+    """Put typed options on the decoder's defaults, with timestamps where an option needs them."""
+    options = fallback.on(given, default, step)
     if output.layout.highlight_words and options.words is None:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
     if output.colour and options.words is None:
@@ -128,71 +121,33 @@ def skip_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
     return left
 
 
-class InputTranscriber:
-    """Transcribes inputs, one at a time or several together."""
+def _outcomes(
+    transcriber: Transcriber,
+    options: DecodingOptions,
+    long: LongOptions,
+    together: BatchingOptions,
+    inputs: Sequence[Input],
+) -> Iterator[Transcript | Exception] | None:
+    """Return whole transcripts of the inputs; `None` where segments are written as they come."""
+    splits = together.channels == "split"
+    if not splits and (together.batch_size in (None, 1) or len(inputs) == 1):
+        return None
+    many = partial(
+        transcriber.transcribe_many, options=options, long=long, batch_size=together.batch_size
+    )
 
-    def __init__(
-        self,
-        transcriber: Transcriber,
-        options: DecodingOptions,
-        long: LongOptions,
-        together: BatchingOptions,
-        sink: Sink,
-    ) -> None:
-        self._transcriber = transcriber
-        self._options = options
-        self._long = long
-        self._batch_size = together.batch_size
-        self._splits = together.channels == "split"
-        self._sink = sink
-        self.identity = cache(lambda: transcriber.identity(options, long, together.batch_size))
-        self._outcomes: Iterator[Transcript | Exception] = iter(())
-
-    def choose(self, inputs: Sequence[Input]) -> Callable[[Input], None] | None:
-        """Return what puts each input in turn; `None` where segments are written as they come."""
-        if self._splits:
-            return self._by_channel
-        if self._batch_size in (None, 1) or len(inputs) == 1:
-            return None
-        self._outcomes = self._together(entry.source() for entry in inputs)
-        return self._put_next
-
-    def _together(
-        self, sources: Iterable[AudioSource], progress: Progress | None = None
-    ) -> Iterator[Transcript | Exception]:
-        return self._transcriber.transcribe_many(
-            sources, self._options, progress, long=self._long, batch_size=self._batch_size
-        )
-
-    def segments(self, entry: Input, writer: RecordingWriter) -> Segments:
-        """Transcribe one input, segment by segment."""
-        return self._transcriber.segments(
-            entry.source(),
-            self._options,
-            writer.progress,
-            long=self._long,
-            batch_size=self._batch_size,
-            memory=writer.journal,
-        )
-
-    def _by_channel(self, entry: Input) -> None:
+    def by_channel(entry: Input) -> Transcript:
         """Transcribe each channel alone and merge them on one timeline."""
         from whisper_hailo.audio.stream import merge_channels, split_channels
 
-        progress = Progress(display_path(Path(entry.name).name))
-        transcripts = []
-        try:
-            with split_channels(entry.source()) as channels:
-                for outcome in self._together(channels, progress):
-                    transcripts.append(_expect_transcript(outcome))
-            whole = merge_channels(transcripts)
-        finally:
-            progress.close()
-        self._sink.put(entry, whole)
+        with (
+            closing(Progress(display_path(Path(entry.name).name))) as progress,
+            split_channels(entry.source()) as channels,
+        ):
+            outcomes = many(channels, progress=progress)
+            return merge_channels([_expect_transcript(outcome) for outcome in outcomes])
 
-    def _put_next(self, entry: Input) -> None:
-        """Write the next of several results that were decoded together."""
-        self._sink.put(entry, _expect_transcript(next(self._outcomes)))
+    return map(by_channel, inputs) if splits else many(entry.source() for entry in inputs)
 
 
 def _expect_transcript(outcome: Transcript | Exception) -> Transcript:

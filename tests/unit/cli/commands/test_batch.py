@@ -231,7 +231,7 @@ def test_a_line_says_now_and_then_how_far_it_is(
         now[0] += 10.0
 
     works.between = advance
-    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     monkeypatch.setattr("whisper_hailo.batch.job.monotonic", lambda: now[0])
     monkeypatch.setattr(progress, "is_terminal", lambda: False)
     assert batch() == 0
@@ -251,7 +251,7 @@ def test_on_a_terminal_that_line_is_taken_away(
         now[0] += 10.0
 
     works.between = advance
-    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     monkeypatch.setattr(progress, "is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
     assert batch() == 0

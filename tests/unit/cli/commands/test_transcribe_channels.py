@@ -51,7 +51,7 @@ def test_how_far_channels_are_is_told_and_taken_away(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(progress, "is_terminal", lambda: True)
-    now = iter((0.0, 20.0))
+    now = iter((0.0, 20.0, 20.0))
     monkeypatch.setattr(progress, "monotonic", lambda: next(now))
     many.failing = {0: AudioError("it is broken")}
     assert run(["transcribe", str(stereo), "--channels", "split"]) == ExitCode.AUDIO

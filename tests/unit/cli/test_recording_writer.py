@@ -1,4 +1,4 @@
-"""Text as it comes, files that grow, and what an interrupted run leaves."""
+"""Text as it comes, and what an interrupted run leaves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 
 from tests.unit.text.test_outputs import transcript
 from whisper_hailo.cli import progress
-from whisper_hailo.cli import sink as sink_module
 from whisper_hailo.cli.inputs import find_inputs
 from whisper_hailo.cli.sink import RecordingWriter, Sink
 from whisper_hailo.cli.transcribe_options import OutputOptions
@@ -64,13 +63,7 @@ def sink(folder: Path, *formats: str, out: str = "", goes_on: bool = False) -> S
 
 def follow(results: Sink, segments: Coming, at: int = 0) -> None:
     with RecordingWriter(results.inputs[at], results, str) as writer:
-        write_all(writer, segments)
-
-
-def write_all(writer: RecordingWriter, segments: Coming) -> None:
-    for segment in segments:
-        writer.write(segment, segments)  # type: ignore[arg-type]
-    writer.finish(segments)  # type: ignore[arg-type]
+        writer.write_all(segments)  # type: ignore[arg-type]
 
 
 def printed(
@@ -164,33 +157,6 @@ def test_json_waits_for_its_end(
     assert json.loads(rest)["text"] == "Grüße. All the rest."
 
 
-def test_files_grow_beside_their_place_and_come_to_it_whole(
-    tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sink_module, "monotonic", lambda: 0.0)
-    found: list[dict[str, str]] = []
-    out = tmp_path / "out"
-    segments.before = lambda: found.append({p.name: p.read_text() for p in out.glob("*")})
-    follow(sink(tmp_path, "txt", "srt", "json", out="out"), segments)
-    assert found[0] == {}
-    assert set(found[1]) == {"a.txt.part", "a.srt.part"}
-    assert found[1]["a.txt.part"] == "Grüße.\n"
-    assert found[2] == found[1], "too soon"
-    assert {path.name for path in out.iterdir()} == {"a.txt", "a.srt", "a.json"}
-    assert (out / "a.txt").read_text() == "Grüße.\nAll the rest.\n"
-
-
-def test_what_was_not_finished_stays(tmp_path: Path, segments: Coming) -> None:
-    def interrupt() -> None:
-        if segments.transcript.segments:
-            raise KeyboardInterrupt
-
-    segments.before = interrupt
-    with pytest.raises(KeyboardInterrupt):
-        follow(sink(tmp_path, "txt", out="out"), segments)
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.txt.part"]
-
-
 def remembered(segments: Coming, whole: Transcript) -> CachedWindow:
     """What a run that was interrupted had of a recording."""
     del segments
@@ -224,7 +190,7 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
         told = capsys.readouterr().err
         assert (f"{tmp_path}/a.wav: goes on after 0:12\n" in told) == bool(known)
     with RecordingWriter(results.inputs[0], results, lambda: "mine") as last:
-        write_all(last, segments)
+        last.write_all(segments)  # type: ignore[arg-type]
     assert "--resume" not in capsys.readouterr().err
     assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
 
@@ -262,7 +228,7 @@ def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
     results = sink(tmp_path, "txt", out=out)
     with RecordingWriter(results.inputs[0], results, str) as grown:
         segments.before = lambda: grown.progress(100.0, 600.0)
-        write_all(grown, segments)
+        grown.write_all(segments)  # type: ignore[arg-type]
     parts = capsys.readouterr().err.split("\r\x1b[K")
     told = [part for part in parts if part and not part.endswith(" left")]
     language, texts = f"{tmp_path}/a.wav: German (75%)\n", ["Grüße.\n", "All the rest.\n"]
@@ -279,19 +245,6 @@ def test_language_that_was_told_or_is_only_one_is_not_told_again(
         segments.language_probs = probs
         follow(sink(tmp_path, "txt"), segments)
         assert capsys.readouterr().err == ""
-
-
-def test_files_that_grow_are_written_again_after_two_seconds(
-    tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = iter((100.0, 102.0, 103.0))
-    monkeypatch.setattr(sink_module, "monotonic", lambda: next(now))
-    found: list[str] = []
-    path = tmp_path / "new" / "out" / "a.txt.part"
-    segments.before = lambda: found.append(path.read_text() if path.exists() else "")
-    follow(sink(tmp_path, "txt", out="new/out"), segments)
-    assert found == ["", "Grüße.\n", "Grüße.\nAll the rest.\n"]
-    assert not path.exists()
 
 
 def test_nothing_decoded_means_nothing_to_resume(
