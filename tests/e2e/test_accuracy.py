@@ -18,14 +18,12 @@ from whisper_hailo import ConvertOptions, Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.core.protocols import Encoder, Padding
 from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
-from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo_lab.around import EncoderAround
 from whisper_hailo_lab.score import evaluate
 
@@ -73,19 +71,10 @@ def write(folder: Path) -> None:
 def hear(
     form: ConvertOptions, audio: dict[str, list[FloatArray]], known: dict[bytes, FloatArray]
 ) -> dict[str, list[tuple[str, str]]]:
-    parts = Pipeline.of_model(
-        "micro",
-        revision=None,
-        convert=form,
-        window_s=10.0,
-        margin_s=None,
-        threads=1,
-        engine=EngineOptions(),
-    )
-    assert parts.encoder is not None
-    encoder = Remembering(parts.encoder, known)
+    plain = Transcriber.from_model("micro", convert=form, window_s=10.0, threads=1)
+    encoder = Remembering(plain.encoder, known)
     texts = {}
-    with parts.encoder, Transcriber(replace(parts, encoder=encoder)) as transcriber:
+    with plain.encoder, replace(plain, encoder=encoder) as transcriber:
         for name, sounds in audio.items():
             results = transcriber.transcribe_many(sounds, PLAIN, long=WHOLE_WINDOWS, batch_size=8)
             said = [path.with_suffix(".txt").read_text("utf-8") for path in clips(name)]

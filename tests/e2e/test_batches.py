@@ -17,6 +17,7 @@ from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.transcription.partials import PartialBuffer
 
 DATA = ROOT / "tests" / "data" / "micro"
 
@@ -60,9 +61,11 @@ def test_drafts_differ_only_where_a_near_tie_is_counted(
     with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
         for audio in clips:
             with counted_near_ties(quantize) as ties:
-                plain = hearing.transcribe_running(audio[:144_000], options)
+                plain = hearing.transcribe_running(PartialBuffer(audio[:144_000]), options)
                 draft = plain.tokens[:3] + plain.tokens[4:]  # right, but for a token that was lost
-                drafted = hearing.transcribe_running(audio[:144_000], options, Draft(draft))
+                drafted = hearing.transcribe_running(
+                    PartialBuffer(audio[:144_000], Draft(draft)), options
+                )
             assert drafted.tokens == plain.tokens or ties
             assert drafted.passes < plain.passes
             n_words += 0 if ties else len(plain.text.split())
@@ -72,7 +75,7 @@ def test_drafts_differ_only_where_a_near_tie_is_counted(
 def test_rounding_in_a_batch_is_less_than_the_tolerance(
     transcriber: Transcriber, clips: list[FloatArray]
 ) -> None:
-    encoder, decoder = transcriber.encoder, transcriber.parts["decoder"]
+    encoder, decoder = transcriber.encoder, transcriber.decoder
     assert encoder is not None
     assert isinstance(decoder, CachedDecoder)
     mel = np.stack([log_mel(pad_or_trim(audio, 160_000), 80) for audio in clips])
@@ -99,11 +102,12 @@ def test_sums_that_a_beam_compares_move_less_than_the_tolerance(
     """The distance of two of them, each of a clip's own text, which is as likely as a beam's."""
     convert = ConvertOptions(quantize, "none")
     with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
-        encoder, decoder = hearing.encoder, hearing.parts["decoder"]
+        encoder, decoder = hearing.encoder, hearing.decoder
         assert encoder is not None
         assert isinstance(decoder, CachedDecoder)
         texts = [
-            hearing.transcribe_running(audio[:144_000], DecodingOptions()).tokens for audio in clips
+            hearing.transcribe_running(PartialBuffer(audio[:144_000]), DecodingOptions()).tokens
+            for audio in clips
         ]
         said = np.array(
             [[row < len(text) for text in texts] for row in range(max(map(len, texts)))]

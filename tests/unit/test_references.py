@@ -146,7 +146,7 @@ def test_features_and_logits_are_those_of_transformers(
         for key, array in transformers.items()
         if key.startswith(f"{name}: ")
     }
-    encoder, decoder = ours.encoder, ours.parts["decoder"]
+    encoder, decoder = ours.encoder, ours.decoder
     assert isinstance(encoder, OnnxEncoder)
     assert isinstance(decoder, CachedDecoder)
     features = encoder.encode(log_mel(cases.WINDOWS[name].audio())[None])

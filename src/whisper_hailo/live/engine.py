@@ -18,7 +18,6 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     TokenLimits,
 )
-from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer, words_of_text
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -132,15 +131,9 @@ class TranscriberEngine:
         return self._run(buffer, options if language is None else options_in(options, language))
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
+        translate = self._translates and buffer.word_times
         return self._transcriber.transcribe_running(
-            buffer.audio,
-            options,
-            buffer.draft,
-            trim_window=self._trim_window,
-            word_times=buffer.word_times,
-            hold_back_s=buffer.hold_back_s,
-            previous_language=buffer.previous_language,
-            translate=self._translates and buffer.word_times,
+            buffer, options, trim_window=self._trim_window, translate=translate
         )
 
 
@@ -148,7 +141,7 @@ def warm_up(engine: CaptionEngine) -> None:
     """Transcribe quiet noise, so that the first words do not wait for memory to be allocated."""
     noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
     for _ in range(_WARM_UPS):
-        engine.transcribe(PartialBuffer(noise, Draft()))
+        engine.transcribe(PartialBuffer(noise))
 
 
 LONGEST_S: Final = 9.0

@@ -128,7 +128,7 @@ class Worker(Closing):
         is_early: bool = False,
     ) -> Job:
         """Let a recording wait for its turn; an early one, which may go on, goes behind others."""
-        run = self.transcriber.run(options, long, self._batch_size)
+        run = TranscriptionRun(self.transcriber, options, long, self._batch_size)
         priority = caller.priority.of_length(audio.size / SAMPLE_RATE_HZ)
         job = run.recording_of(Job, audio, priority=Priority.BATCH if is_early else priority)
         job.is_partial = is_early
@@ -138,7 +138,7 @@ class Worker(Closing):
         self, running: PartialBuffer, options: DecodingOptions, caller: Caller, emit: EventCallback
     ) -> PartialJob:
         """Transcribe live audio, before all other requests."""
-        run = self.transcriber.run(options, self.defaults.long, self._batch_size)
+        run = TranscriptionRun(self.transcriber, options, self.defaults.long, self._batch_size)
         job = run.recording_of(PartialJob, running.audio, priority=Priority.LIVE)
         job.request = run.request(running)
         return self._put(job, run, caller, emit)
@@ -206,7 +206,9 @@ class Worker(Closing):
         logger.info("%s is warm after %.2f s", self.name, time.monotonic() - begin_s)
 
     def _decode(self) -> None:
-        run = self.transcriber.run(self.defaults.options, self.defaults.long, self._batch_size)
+        run = TranscriptionRun(
+            self.transcriber, self.defaults.options, self.defaults.long, self._batch_size
+        )
         for job in run.schedule(self.queue).run():
             self._end(cast(Job, job))  # the queue holds no others
 

@@ -61,6 +61,9 @@ class ModelKwargs(TypedDict, total=False):
 class TranscribeKwargs(TypedDict, total=False):
     """Keywords of `Transcriber.transcribe`: fields of `DecodingOptions` and `LongOptions`."""
 
+    long: LongOptions | str | None
+    batch_size: int | None
+    sample_rate: int | None
     language: str | None
     task: str
     anti_repetition: AntiRepetition | str
@@ -171,13 +174,11 @@ _MEANT: Final[Mapping[tuple[str, object], Mapping[str, Any]]] = {
 
 
 def merge_transcribe_kwargs(
-    options: DecodingOptions, long: LongOptions | str | None, keywords: Mapping[str, Any]
+    options: DecodingOptions, keywords: Mapping[str, Any]
 ) -> tuple[DecodingOptions, LongOptions, Progress | None]:
-    """Apply keywords of `transcribe` to options; `long` may be the name of a strategy.
-
-    The callback is that of `log_progress=True`.
-    """
+    """Apply keywords of `transcribe` to options; the callback is that of `log_progress=True`."""
     keywords = _as_ours(keywords)
+    long: LongOptions | str | None = keywords.pop("long", None)
     if isinstance(long, str):
         keywords, long = {"strategy": long, **keywords}, None
     logs = keywords.pop("log_progress", False)

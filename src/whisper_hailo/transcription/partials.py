@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.languages import AUTO_LANGUAGE
@@ -32,7 +32,7 @@ class PartialBuffer:
     """
 
     audio: FloatArray
-    draft: Draft
+    draft: Draft = field(default_factory=Draft)
     word_times: bool = False
     hold_back_s: float = 0.0
     previous_language: str | None = None

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.backends.model_files import model_file
-from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.backends.select import engine_window_s, select
-from whisper_hailo.convert.model_cache import find_model
-from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
-from whisper_hailo.core.protocols import AnyDecoder, Encoder, Limits
-from whisper_hailo.core.spec import Dimensions, ModelSpec
+from whisper_hailo.core.protocols import AnyDecoder, Encoder
+from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.types import Settings
 from whisper_hailo.core.version import __version__
 from whisper_hailo.decoding.options import (
@@ -30,13 +25,10 @@ from whisper_hailo.decoding.options import (
     DecodingOptions,
     SearchOptions,
 )
-from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
+from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.partials import PartialBuffer
-from whisper_hailo.transcription.recording import strategy_of
 from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.window import WindowRequest
 
 MEMINFO: Final = Path("/proc/meminfo")
 
@@ -88,14 +80,16 @@ def window_bytes(dims: Dimensions) -> int:
     return _FLOAT_BYTES * (cached + encoded)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, repr=False)
 class Pipeline:
     """An encoder, a decoder and a tokenizer of one model.
 
     Attributes:
         plan: the windows that the audio is cut into.
         threads: recorded in the results' settings, like `reasons`.
+        reasons: why this encoder and decoder were chosen, one line each.
         encode_ahead: encode the next windows while the last ones are decoded.
+        load_ms: what loading the model took.
     """
 
     encoder: Encoder
@@ -105,80 +99,63 @@ class Pipeline:
     threads: int = 0
     reasons: tuple[str, ...] = ()
     encode_ahead: bool = True
-
-    @classmethod
-    def of_model(
-        cls,
-        model: str,
-        *,
-        revision: str | None,
-        convert: ConvertOptions | None,
-        window_s: float | None,
-        margin_s: float | None,
-        threads: int,
-        engine: EngineOptions,
-    ) -> Pipeline:
-        """Build the pipeline of a model; see `Transcriber.from_model`."""
-        directory, spec = find_model(model, convert, revision=revision, tokenizer=engine.tokenizer)
-        chosen = select(directory, spec, engine, threads, window_s)
-        window_s = engine_window_s(chosen, spec, window_s)
-        plan = WindowPlan.make(spec.dims, window_s, margin_s)
-        return cls(
-            chosen.encoder,
-            chosen.decoder,
-            Tokenizer.load(engine.tokenizer or find_tokenizer_file(directory, spec), spec.tokens),
-            plan,
-            threads=threads,
-            reasons=chosen.reasons,
-        )
+    load_ms: float = field(default=0.0, init=False)
 
     @property
-    def limits(self) -> Limits:
-        return self.decoder.limits
+    def content_s(self) -> float:
+        """Seconds of audio per window."""
+        return self.plan.window_s - self.plan.margin_s
+
+    @property
+    def _is_fixed(self) -> bool:
+        """Whether the decoder has a fixed number of positions, and no cache."""
+        return self.decoder.limits.n_positions is not None
 
     @property
     def default_anti_repetition(self) -> AntiRepetition:
-        """Padding, if possible; a fixed decoder already has all its positions."""
-        return PRESETS["conservative"] if self.limits.n_positions is None else FIXED_ANTI_REPETITION
+        """The decoder's default against repetition: padding, or a penalty for fixed decoders."""
+        return FIXED_ANTI_REPETITION if self._is_fixed else PRESETS["conservative"]
 
     @property
     def default_fallback(self) -> float:
         """Default temperature step of retries; 0 without a cache, where samples cost too much."""
-        return FALLBACK_STEP if self.limits.n_positions is None else 0.0
+        return 0.0 if self._is_fixed else FALLBACK_STEP
 
     @property
     def default_options(self) -> DecodingOptions:
-        """Without a cache there is no room for times."""
-        if self.limits.n_positions is not None:
+        """Default options: the language is detected, and doubtful text retried where possible.
+
+        Without a cache there is no room for times.
+        """
+        if self._is_fixed:
             return DecodingOptions(anti_repetition=FIXED_ANTI_REPETITION)
         has_times = self.tokenizer.special.timestamp_begin is not None
         return replace(USUAL_OPTIONS, timestamps=has_times)
 
-    def batch_size(self, asked: int | None) -> int:
+    def resolve_batch_size(self, asked: int | None) -> int:
         """Return the most windows decoded together; by default several for our own graphs.
 
         Others gain nothing, or quantise one window by its neighbours.
         """
         if asked is not None:
             return check_batch_size(asked)
-        return default_batch_size(self.decoder.spec.dims) if self.limits.free_padding else 1
+        limits, dims = self.decoder.limits, self.decoder.spec.dims
+        return default_batch_size(dims) if limits.free_padding else 1
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
-        """Refuse options that this pipeline cannot honour; see `Transcriber.check`."""
-        self.check_options(options, long)
-        self.window_engine(options)
+        """Refuse options that this model cannot honour, before any audio is read."""
+        self.stages(options, self.resolve_long(options, long))
 
-    def check_options(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
-        """Refuse options that the model cannot honour; its engine refuses others when built."""
+    def stages(self, options: DecodingOptions, long: LongOptions) -> Stages:
+        """Return the stages of windows; refuse options that the model cannot honour."""
         decoder, pad_to = self.decoder, options.anti_repetition.pad_to or 0
-        special = self.tokenizer.special
+        special, words = self.tokenizer.special, options.words
         if options.timestamps and special.timestamp_begin is None:
             raise OptionError("this model has no timestamp tokens; leave out --timestamps")
-        strategy, words = strategy_of(options, self.long(long, options)), options.words
-        if words and words.hallucination_silence_s is not None and strategy != "seek":
+        if words and words.hallucination_silence_s is not None and long.strategy != "seek":
             raise OptionError(
-                f"--hallucination-silence skips silence by seeking, the windows are {strategy!r}; "
-                "leave out --long"
+                f"--hallucination-silence skips silence by seeking, the windows are "
+                f"{long.strategy!r}; leave out --long"
             )
         takes = decoder.limits.n_positions
         if takes is not None and pad_to > takes:
@@ -193,85 +170,75 @@ class Pipeline:
                 f"--suppress-tokens has {unknown[0]}, this model's ids are 0 to {n_vocab - 1}; "
                 "leave it out"
             )
-        options.anti_repetition.padding(decoder.spec.dims)
         language = options.language
         if language == AUTO_LANGUAGE:
             language = next(iter(special.languages), "en")
         self.tokenizer.prefix(language, options.task)
+        plan = replace(self.plan, trim_window=long.trim_window is True)
+        return Stages(
+            self.encoder, DecoderEngine(decoder, self.tokenizer, options, plan.window_s), plan
+        )
 
-    def window_engine(self, options: DecodingOptions) -> DecoderEngine:
-        return DecoderEngine(self.decoder, self.tokenizer, options, self.plan.window_s)
+    def resolve_long(self, options: DecodingOptions, long: LongOptions | None) -> LongOptions:
+        """Return how recordings are cut, with the defaults of this model.
 
-    def partial_request(self, engine: DecoderEngine, buffer: PartialBuffer) -> WindowRequest:
-        """Return the window of live audio, which is transcribed again and again."""
-        return buffer.request(engine.context(), self.plan.content_samples)
-
-    def stages(self, options: DecodingOptions, *, trim_window: bool = False) -> Stages:
-        """Return the stages of windows with these options, checked before."""
-        plan = replace(self.plan, trim_window=trim_window)
-        return Stages(self.encoder, self.window_engine(options), plan)
-
-    def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
-        """Fill in the defaults; `auto` overlaps only where words can be aligned."""
-        long = long or LongOptions()
-        long = replace(long, trim_window=self.trims(options, long.trim_window))
-        overlaps = strategy_of(options, long) == "overlap"
-        if long.strategy == "auto" and overlaps and not self.limits.aligns:
-            return replace(long, strategy="consecutive")
-        return long
-
-    def trims(self, options: DecodingOptions, asked: bool | None) -> bool:
-        """Return whether windows are encoded only as far as their audio fills them.
-
-        By default wherever that costs no words: silence keys stand for the rest.
+        Words that tell silence are sought; else windows overlap where words can be aligned. Windows
+        are encoded only as far as their audio fills them wherever that costs no words: silence keys
+        stand for the rest.
         """
-        can = self.encoder.n_frames is None
-        if asked and not can:
+        long = long or LongOptions()
+        strategy, trims, n_frames = long.strategy, long.trim_window, self.encoder.n_frames
+        if strategy == "auto":
+            words, limits = options.words, self.decoder.limits
+            skips = words is not None and words.hallucination_silence_s is not None
+            strategy = "seek" if skips else "overlap" if limits.aligns else "consecutive"
+        if trims and n_frames is not None:
             raise OptionError(
                 f"--trim-window needs an encoder that takes windows of any length, this engine's "
-                f"takes {self.encoder.n_frames} frames only; leave it out, or choose "
-                "--encoder-backend onnx"
+                f"takes {n_frames} frames only; leave it out, or choose --encoder-backend onnx"
             )
-        if asked is not None:
-            return asked
-        measures = options.anti_repetition
-        pads = measures.pad_with == SILENCE and measures.pad_to is None
-        return can and pads and self.limits.free_padding
+        if trims is None:
+            measures = options.anti_repetition
+            pads = measures.pad_with == SILENCE and measures.pad_to is None
+            trims = n_frames is None and pads and self.decoder.limits.free_padding
+        return replace(long, strategy=strategy, trim_window=trims)
 
-    def identity(self, options: DecodingOptions, long: LongOptions | None, batch_size: int) -> str:
-        """Return a hash of everything that affects the text."""
+    def identity(
+        self,
+        options: DecodingOptions,
+        long: LongOptions | None = None,
+        batch_size: int | None = None,
+    ) -> str:
+        """Return a hash of everything that affects the text: program, model, engine, options."""
         settings = replace(self.settings(options, long, batch_size), reasons=())
-        cut = self.long(long, options)
+        cut = self.resolve_long(options, long)
         parts = (__version__, settings, self.decoder.spec.to_json(), options, cut)
         return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
 
     def settings(
-        self, options: DecodingOptions, long: LongOptions | None, batch_size: int
+        self,
+        options: DecodingOptions,
+        long: LongOptions | None = None,
+        batch_size: int | None = None,
     ) -> Settings:
-        spec = self.decoder.spec
-        long, measures = self.long(long, options), options.anti_repetition
+        """Return the settings that results record."""
+        spec, measures = self.decoder.spec, options.anti_repetition
+        long = self.resolve_long(options, long)
         return Settings(
             model=spec.name,
             encoder=self.encoder.name,
             decoder=self.decoder.name,
             window_s=self.plan.window_s,
             margin_s=self.plan.margin_s,
-            pad_to=self.limits.n_positions or measures.padding(spec.dims).pad_to or 0,
+            pad_to=self.decoder.limits.n_positions or measures.padding(spec.dims).pad_to or 0,
             repetition_penalty=measures.repetition_penalty,
             eot_boost=measures.eot_boost,
             quantization=spec.quantization,
             threads=self.threads,
             reasons=self.reasons,
-            windows=strategy_of(options, long),
+            windows=long.strategy,
             search=options.search.name,
             timestamps=options.timestamps,
-            batch_size=batch_size,
+            batch_size=self.resolve_batch_size(batch_size),
             trim_window=long.trim_window is True,
         )
-
-
-def find_tokenizer_file(directory: Path, spec: ModelSpec) -> Path:
-    """Return the model's tokenizer; a directory of another program lists no files."""
-    if TOKENIZER_FILE in spec.files:
-        return model_file(directory, spec, TOKENIZER_FILE)
-    return directory / TOKENIZER_FILE

@@ -27,31 +27,21 @@ logger = logging.getLogger(__name__)
 _READ_SAMPLES = SAMPLE_RATE_HZ
 
 
-def strategy_of(options: DecodingOptions, long: LongOptions) -> str:
-    """Return the strategy, resolving `auto`."""
-    if long.strategy != "auto":
-        return long.strategy
-    words = options.words
-    skips = words is not None and words.hallucination_silence_s is not None
-    return "seek" if skips else "overlap"
-
-
 def make_plan(
     buffer: AudioBuffer, plan: WindowPlan, options: DecodingOptions, long: LongOptions
 ) -> WindowPlanner:
-    """Return the window planner of one recording."""
-    strategy = strategy_of(options, long)
+    """Return the window planner of one recording; `auto` overlaps."""
     sequential = options.prompts.condition_on_previous_text
-    if strategy == "vad":
+    if long.strategy == "vad":
         detector = SileroDetector("--long overlap")
         return SpeechPlan(buffer, long.clips, plan, long, detector, sequential=sequential)
     gate = None
     if long.skip_silence:
         gate = SpeechGate(SileroDetector("--no-skip-silence"), long.vad_threshold)
-    if strategy == "seek":
+    if long.strategy == "seek":
         return SeekPlan(buffer, long.clips, plan, options.words, gate)
     overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s
-    overlap_s = overlap_s if strategy == "overlap" else 0.0
+    overlap_s = 0.0 if long.strategy == "consecutive" else overlap_s
     return OverlapPlan(buffer, long.clips, plan, overlap_s, gate, sequential=sequential)
 
 

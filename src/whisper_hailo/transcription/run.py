@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from whisper_hailo.audio import AudioSource
@@ -16,70 +16,68 @@ from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.schedule import Progress, RecordingList, Schedule, WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
-from whisper_hailo.transcription.window_cache import WindowCache
+from whisper_hailo.transcription.window_cache import Journal
 
 RecordingT = TypeVar("RecordingT", bound=Recording)
 
 
-@dataclass(eq=False)
 class TranscriptionRun:
-    """What all recordings of one call share; its options are checked before."""
+    """What all recordings of one call share; options that cannot be honoured are refused."""
 
-    parts: Pipeline
-    options: DecodingOptions
-    long: LongOptions
-    batch_size: int
-    load_ms: float
-    progress: Progress | None = None
-    memory: WindowCache | None = None
-
-    def __post_init__(self) -> None:
-        parts, options, batch_size = self.parts, self.options, self.batch_size
-        trims = self.long.trim_window is True
-        self._stages = parts.stages(options, trim_window=trims)
+    def __init__(
+        self,
+        parts: Pipeline,
+        options: DecodingOptions,
+        long: LongOptions | None = None,
+        batch_size: int | None = None,
+        *,
+        progress: Progress | None = None,
+        memory: Journal | None = None,
+    ) -> None:
+        self._parts = parts
+        self._options = options
+        self._long = parts.resolve_long(options, long)
+        self.stages = parts.stages(options, self._long)
+        self._batch_size = parts.resolve_batch_size(batch_size)
+        self._progress = progress
+        self._memory = memory
         self._share = FairShare()
-        self._settings = parts.settings(options, self.long, batch_size)
 
     def recording(self, source: AudioSource) -> Recording:
         return self.recording_of(Recording, source)
 
     def recording_of(
-        self,
-        kind: type[RecordingT],
-        source: AudioSource,
-        *,
-        priority: int = 0,
-        share: FairShare | None = None,
+        self, kind: type[RecordingT], source: AudioSource, *, priority: int = 0
     ) -> RecordingT:
-        """Return a new recording of some class; `share` defaults to one for the whole run."""
-        engine, parts = self._stages.engine, self.parts
+        """Return a new recording of some class."""
+        engine = self.stages.engine
         return kind(
             source,
             engine.context(),
-            parts.plan,
-            self.options,
-            self.long,
+            self._parts.plan,
+            self._options,
+            self._long,
             priority=priority,
             engine=engine,
-            share=share or self._share,
+            share=self._share,
         )
 
     def request(self, running: PartialBuffer) -> WindowRequest:
         """Return the window of live audio."""
-        return self.parts.partial_request(self._stages.engine, running)
+        return running.request(self.stages.engine.context(), self._parts.plan.content_samples)
 
     def text(self, result: WindowResult) -> BufferText:
         """Return the text of a window of live audio."""
-        return partial_text(result, self.parts.tokenizer)
+        return partial_text(result, self._parts.tokenizer)
 
     def schedule(self, source: WindowSource) -> Schedule:
         return Schedule(
             source,
-            self._stages,
-            self.batch_size,
-            self.progress,
-            encode_ahead=self.parts.encode_ahead,
-            cache=self.memory,
+            self.stages,
+            self._batch_size,
+            self._progress,
+            encode_ahead=self._parts.encode_ahead,
+            cache=self._memory,
         )
 
     def transcript(self, recording: Recording) -> Transcript:
@@ -89,10 +87,10 @@ class TranscriptionRun:
             audio=recording.name,
             duration_s=recording.duration_s,
             language=recording.language,
-            task=self.options.task,
+            task=self._options.task,
             segments=tuple(recording.segments),
-            timings=replace(context.clock.timings(), load_ms=self.load_ms),
-            settings=self._settings,
+            timings=replace(context.clock.timings(), load_ms=self._parts.load_ms),
+            settings=self._parts.settings(self._options, self._long, self._batch_size),
             language_probs=context.language_probs,
         )
 
@@ -133,6 +131,7 @@ class Segments(Iterator[Segment]):
 
 
 def _transcribe(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
+    """Yield the segments; no method of `Segments`, which ends when nobody holds it any more."""
     n_given = 0
     for _ in run.schedule(RecordingList([recording])).steps():
         new = recording.segments[n_given:]

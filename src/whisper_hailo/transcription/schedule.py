@@ -16,7 +16,7 @@ from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.stages import LazyFuture, Prefetch, Stages
 from whisper_hailo.transcription.window import Encoded, WindowRequest
-from whisper_hailo.transcription.window_cache import CachedWindow, WindowCache, window_key
+from whisper_hailo.transcription.window_cache import CachedWindow, Journal, window_key
 
 PATIENCE: Final = 8
 """Consecutive batches after which waiting work goes before more urgent work."""
@@ -170,7 +170,7 @@ class Schedule:
     batch_size: int = 1
     progress: Progress | None = None
     encode_ahead: bool = field(default=True, kw_only=True)
-    cache: WindowCache | None = field(default=None, kw_only=True)
+    cache: Journal | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         stages = self.stages

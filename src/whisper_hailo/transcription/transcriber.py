@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Self, TypeAlias, Unpack
 
 from whisper_hailo.audio import AudioSource
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.select import engine_window_s, select
+from whisper_hailo.convert.model_cache import find_model
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.protocols import AnyDecoder, Closeable, Closing, Encoder
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import BufferText, FloatArray, Settings, Transcript
-from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
+from whisper_hailo.core.types import BufferText, Transcript
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import run_steps
-from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.keywords import (
     ModelKwargs,
     TranscribeKwargs,
@@ -26,45 +28,44 @@ from whisper_hailo.transcription.keywords import (
     with_sample_rate,
 )
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.partials import PartialBuffer, partial_text, translation_options
+from whisper_hailo.transcription.partials import PartialBuffer, translation_options
 from whisper_hailo.transcription.pipeline import Pipeline
+from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.run import Segments, TranscriptionRun
 from whisper_hailo.transcription.schedule import Progress, transcribe_in_order
-from whisper_hailo.transcription.window_cache import WindowCache
+from whisper_hailo.transcription.window_cache import Journal
 
 AudioInput: TypeAlias = AudioSource
 """A file, a channel of one, or `(n_samples,)` float32 samples at 16 kHz mono."""
 
 
-class Transcriber(Closing):
+@dataclass(eq=False, repr=False)
+class Transcriber(Pipeline, Closing):
     """A loaded model that turns audio into text.
 
-    Use it in a `with` block, or call `open` and `close`.
+    `from_model` builds one from a model's name. Use it in a `with` block, or call `open` and
+    `close`. `dataclasses.replace` gives one with other parts; open ones are shared.
+
+    Attributes:
+        load_ms: what loading the model took.
     """
 
-    def __init__(self, parts: Pipeline) -> None:
-        """Take a pipeline; `from_model` builds one from a model's name."""
-        if isinstance(parts, str):
-            raise OptionError(
-                f"Transcriber is given {parts!r}, expected its parts; "
-                f"call Transcriber.from_model({parts!r})"
-            )
-        self._parts = parts
-        self._stack = ExitStack()
-        self._load_clock = StageClock()
+    load_ms: float = field(default=0.0, init=False)
+    _opened: ExitStack = field(default_factory=ExitStack, init=False)
 
     def open(self) -> Self:
         """Load the model."""
-        self._load_clock = StageClock()
-        with self._load_clock.stage("load"), ExitStack() as opened:
-            for part in self.parts.values():
-                opened.enter_context(part)
-            self._stack = opened.pop_all()
+        clock = StageClock()
+        with clock.stage("load"), ExitStack() as opened:
+            opened.enter_context(self.encoder)
+            opened.enter_context(self.decoder)
+            self._opened = opened.pop_all()
+        self.load_ms = clock.timings().load_ms
         return self
 
     def close(self) -> None:
         """Free the model and the device."""
-        self._stack.close()
+        self._opened.close()
 
     @classmethod
     def from_model(
@@ -102,26 +103,25 @@ class Transcriber(Closing):
             ShapeError, DeviceError: encoder and decoder do not fit the model or each other.
         """
         convert, engine, threads = merge_model_kwargs(convert, engine, threads, keywords)
-        parts = Pipeline.of_model(
-            model,
-            revision=revision,
-            convert=convert,
-            window_s=window_s,
-            margin_s=margin_s,
+        directory, spec = find_model(model, convert, revision=revision, tokenizer=engine.tokenizer)
+        chosen = select(directory, spec, engine, threads, window_s)
+        tokenizer = directory / TOKENIZER_FILE
+        if TOKENIZER_FILE in spec.files:  # a directory of another program lists no files
+            tokenizer = model_file(directory, spec, TOKENIZER_FILE)
+        return cls(
+            chosen.encoder,
+            chosen.decoder,
+            Tokenizer.load(engine.tokenizer or tokenizer, spec.tokens),
+            WindowPlan.make(spec.dims, engine_window_s(chosen, spec, window_s), margin_s),
             threads=threads,
-            engine=engine,
+            reasons=chosen.reasons,
         )
-        return cls(parts)
 
     def transcribe(
         self,
         audio: AudioInput,
         options: DecodingOptions | None = None,
         progress: Progress | None = None,
-        *,
-        long: LongOptions | str | None = None,
-        batch_size: int | None = None,
-        sample_rate: int | None = None,
         **keywords: Unpack[TranscribeKwargs],
     ) -> Transcript:
         """Transcribe one recording of any length.
@@ -130,20 +130,18 @@ class Transcriber(Closing):
             audio: a file, or `(n_samples,)` float32 samples in [-1, 1], mono.
             options: `None` is `default_options`.
             progress: called after each window.
-            long: how long recordings are cut; the name of a strategy is enough.
-            batch_size: windows decoded together, where none depends on the previous one; `None` is
-                automatic.
-            sample_rate: of samples, in Hz; `None` is 16000. A file has its own.
             keywords: any field of `DecodingOptions` and `LongOptions` and of their groups, which
                 override `options` and `long`: `language="de"`, `beam_size=5`, `overlap_s=3`. Names
-                of the command line work too: `word_timestamps=True`.
+                of the command line work too: `word_timestamps=True`. `long` says how long
+                recordings are cut; the name of a strategy is enough. `batch_size` windows are
+                decoded together, where none depends on the previous one; `None` is automatic.
+                `sample_rate` of samples is in Hz; `None` is 16000. A file has its own.
 
         Raises:
             AudioError: the audio cannot be read.
             OptionError: unknown options, or ones that the model cannot honour.
         """
-        run = self._run(options, long, batch_size, progress, keywords=keywords)
-        segments = Segments(run, run.recording(with_sample_rate(audio, sample_rate)))
+        segments = self.segments(audio, options, progress, **keywords)
         for _ in segments:
             pass
         return segments.transcript
@@ -154,30 +152,23 @@ class Transcriber(Closing):
         options: DecodingOptions | None = None,
         progress: Progress | None = None,
         *,
-        long: LongOptions | str | None = None,
-        batch_size: int | None = None,
-        sample_rate: int | None = None,
-        memory: WindowCache | None = None,
+        memory: Journal | None = None,
         **keywords: Unpack[TranscribeKwargs],
     ) -> Segments:
         """Transcribe one recording, yielding each segment when it is final.
 
-        Arguments and errors are those of `transcribe`, with a `memory` of decoded windows, such as
-        a `Journal` of an interrupted run. Options are checked at once; the work stops when you stop
-        asking for segments.
+        Arguments and errors are those of `transcribe`, with a `memory` of the windows that an
+        interrupted run decoded. Options are checked at once; the work stops when you stop asking
+        for segments.
         """
-        run = self._run(options, long, batch_size, progress, keywords=keywords, memory=memory)
-        return Segments(run, run.recording(with_sample_rate(audio, sample_rate)))
+        run, recordings = self._begin([audio], options, progress, keywords, memory)
+        return Segments(run, next(recordings))
 
     def transcribe_many(
         self,
         audio: Iterable[AudioInput],
         options: DecodingOptions | None = None,
         progress: Progress | None = None,
-        *,
-        long: LongOptions | str | None = None,
-        batch_size: int | None = None,
-        sample_rate: int | None = None,
         **keywords: Unpack[TranscribeKwargs],
     ) -> Iterator[Transcript | Exception]:
         """Transcribe recordings, decoding the windows of several together.
@@ -185,169 +176,55 @@ class Transcriber(Closing):
         Arguments are those of `transcribe`, but `audio` is several files or samples; each is opened
         when its turn comes. Each gives its transcript or its error, in order.
         """
-        run = self._run(options, long, batch_size, progress, keywords=keywords)
-        recordings = (run.recording(with_sample_rate(one, sample_rate)) for one in audio)
+        run, recordings = self._begin(audio, options, progress, keywords)
         return (
             run.transcript(recording) if recording.failure is None else recording.failure
             for recording in transcribe_in_order(recordings, run.schedule)
         )
 
-    def _run(
+    def _begin(
         self,
+        audio: Iterable[AudioInput],
         options: DecodingOptions | None,
-        long: LongOptions | str | None,
-        batch_size: int | None,
         progress: Progress | None,
-        *,
         keywords: TranscribeKwargs,
-        memory: WindowCache | None = None,
-    ) -> TranscriptionRun:
-        options, long, logged = merge_transcribe_kwargs(
-            options or self.default_options, long, keywords
-        )
-        return self.run(options, long, batch_size, progress or logged, memory)
-
-    def run(
-        self,
-        options: DecodingOptions,
-        long: LongOptions | None = None,
-        batch_size: int | None = None,
-        progress: Progress | None = None,
-        memory: WindowCache | None = None,
-    ) -> TranscriptionRun:
-        """Return a run, which transcribes recordings with the same options; see `transcribe`."""
-        parts = self._parts
-        long = parts.long(long, options)
-        parts.check_options(options, long)
-        return TranscriptionRun(
-            parts,
-            options,
-            long,
-            batch_size=parts.batch_size(batch_size),
-            progress=progress,
-            load_ms=self._load_clock.timings().load_ms,
-            memory=memory,
-        )
+        memory: Journal | None = None,
+    ) -> tuple[TranscriptionRun, Iterator[Recording]]:
+        """Check the options; return a run, and its recordings one by one."""
+        batch_size, rate = keywords.pop("batch_size", None), keywords.pop("sample_rate", None)
+        options, long, logged = merge_transcribe_kwargs(options or self.default_options, keywords)
+        progress = progress or logged
+        run = TranscriptionRun(self, options, long, batch_size, progress=progress, memory=memory)
+        return run, (run.recording(with_sample_rate(source, rate)) for source in audio)
 
     def transcribe_running(
         self,
-        audio: FloatArray,
+        buffer: PartialBuffer,
         options: DecodingOptions,
-        draft: Draft | None = None,
         *,
         trim_window: bool | None = None,
-        word_times: bool = False,
-        hold_back_s: float = 0.0,
-        previous_language: str | None = None,
         translate: bool = False,
     ) -> BufferText:
         """Transcribe live audio, which is called again as more of it arrives.
 
         Args:
-            audio: `(n_samples,)` float32 at 16 kHz mono, of which at most `content_s` are used.
-            options: checked before with `check`.
-            draft: expected start of the text: it saves time and changes nothing.
+            buffer: the audio, of which at most `content_s` are used.
+            options: decoding options.
             trim_window: see `LongOptions`.
-            word_times: align words, where the decoder can; one more pass.
-            hold_back_s: see `WindowRequest`.
-            previous_language: see `PartialBuffer`.
             translate: decode a second time, into English.
         """
-        parts, clock = self._parts, StageClock()
+        clock, long = StageClock(), LongOptions(trim_window=trim_window)
         with clock.stage("total"):
-            stages = parts.stages(options, trim_window=parts.trims(options, trim_window))
-            running = PartialBuffer(
-                audio, draft or Draft(), word_times, hold_back_s, previous_language
-            )
-            request = parts.partial_request(stages.engine, running)
-            encoded = stages.encode([request])
-            (result,) = run_steps(stages.engine.steps(encoded, [request]))
-            text = partial_text(result, parts.tokenizer)
+            run = TranscriptionRun(self, options, long, 1)
+            request = run.request(buffer)
+            encoded = run.stages.encode([request])
+            (result,) = run_steps(run.stages.engine.steps(encoded, [request]))
+            text = run.text(result)
             if translate and text.words and text.language != "en":
-                engine = parts.window_engine(translation_options(options, text.language))
-                request = parts.partial_request(engine, PartialBuffer(audio, Draft()))
-                (result,) = run_steps(engine.steps(encoded, [request]))
-                text = replace(text, translation=partial_text(result, parts.tokenizer).text)
+                options = translation_options(options, text.language)
+                run = TranscriptionRun(self, options, long, 1)
+                request = run.request(PartialBuffer(buffer.audio))
+                (result,) = run_steps(run.stages.engine.steps(encoded, [request]))
+                text = replace(text, translation=run.text(result).text)
         clock.add(encoded.clock)
         return replace(text, timings=clock.timings())
-
-    def with_parts(
-        self,
-        *,
-        encoder: Encoder | None = None,
-        decoder: AnyDecoder | None = None,
-        tokenizer: Tokenizer | None = None,
-        encode_ahead: bool | None = None,
-    ) -> Transcriber:
-        """Return the same with other parts, such as wrapped ones; open ones are shared.
-
-        With `encode_ahead`, encoder and decoder run concurrently.
-        """
-        own = self._parts
-        changed = replace(
-            own,
-            encoder=encoder or own.encoder,
-            decoder=decoder or own.decoder,
-            tokenizer=tokenizer or own.tokenizer,
-            encode_ahead=own.encode_ahead if encode_ahead is None else encode_ahead,
-        )
-        return Transcriber(changed)
-
-    @property
-    def content_s(self) -> float:
-        """Seconds of audio per window."""
-        return self._parts.plan.window_s - self._parts.plan.margin_s
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self._parts.tokenizer
-
-    @property
-    def encoder(self) -> Encoder:
-        return self._parts.encoder
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        return self._parts.reasons
-
-    @property
-    def default_anti_repetition(self) -> AntiRepetition:
-        """The decoder's default against repetition: padding, or a penalty for fixed decoders."""
-        return self._parts.default_anti_repetition
-
-    @property
-    def default_fallback(self) -> float:
-        """Default temperature step of retries; 0 is none."""
-        return self._parts.default_fallback
-
-    @property
-    def default_options(self) -> DecodingOptions:
-        """Default options: the language is detected, and doubtful text retried where possible."""
-        return self._parts.default_options
-
-    @property
-    def parts(self) -> dict[str, Closeable]:
-        """Open parts by name: `encoder`, `decoder`."""
-        return {"encoder": self._parts.encoder, "decoder": self._parts.decoder}
-
-    def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
-        """Refuse options that this model cannot honour, before any audio is read."""
-        self._parts.check(options, long)
-
-    def identity(
-        self,
-        options: DecodingOptions,
-        long: LongOptions | None = None,
-        batch_size: int | None = None,
-    ) -> str:
-        """Return a hash of everything that affects the text: program, model, engine, options."""
-        return self._parts.identity(options, long, self._parts.batch_size(batch_size))
-
-    def settings(
-        self,
-        options: DecodingOptions,
-        long: LongOptions | None = None,
-        batch_size: int | None = None,
-    ) -> Settings:
-        """Return the settings that results record."""
-        return self._parts.settings(options, long, self._parts.batch_size(batch_size))

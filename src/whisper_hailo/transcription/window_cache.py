@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol, Self
+from typing import BinaryIO, Final, Self
 
 from whisper_hailo.core.files import wrap_os_error
 from whisper_hailo.core.languages import AUTO_LANGUAGE
@@ -80,21 +80,6 @@ class CachedWindow:
         )
 
 
-class WindowCache(Protocol):
-    """Stores results of windows.
-
-    A batch is recalled as a whole or decoded again: rounding in the encoder depends on the batch.
-    """
-
-    def recall(self, key: str) -> CachedWindow | None:
-        """Return the result of a window; `None` if unknown."""
-        ...
-
-    def remember(self, batch: Sequence[CachedWindow]) -> None:
-        """Store windows that were decoded together: all of them or none."""
-        ...
-
-
 def window_key(request: WindowRequest) -> str:
     """Hash a window's samples, position and prompt, without the run's settings."""
     window, context = request.window, request.context
@@ -112,9 +97,10 @@ BEGINNING: Final = rb'\{"unfinished": '
 
 
 class Journal(Closing):
-    """A window cache in a file, flushed at once.
+    """A cache of windows in a file, flushed at once.
 
-    A line that the end of a program or a power failure truncated is ignored with all after it.
+    A batch is recalled as a whole or decoded again: rounding in the encoder depends on the batch. A
+    line that the end of a program or a power failure truncated is ignored with all after it.
 
     Args:
         path: file, created with the first entry.
@@ -161,9 +147,11 @@ class Journal(Closing):
         return bool(self._end)
 
     def recall(self, key: str) -> CachedWindow | None:
+        """Return the result of a window; `None` if unknown."""
         return self._known.get(key)
 
     def remember(self, batch: Sequence[CachedWindow]) -> None:
+        """Store windows that were decoded together: all of them or none."""
         windows = [asdict(window) for window in batch]
         no_finite_number = contextlib.suppress(ValueError)
         with wrap_os_error(self._path, _ADVICE), no_finite_number:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -169,4 +169,4 @@ def open_transcriber(
     )
     with whole:
         remembering = RememberingEncoder(whole.encoder)
-        yield whole.with_parts(encoder=remembering, encode_ahead=False), remembering
+        yield replace(whole, encoder=remembering, encode_ahead=False), remembering

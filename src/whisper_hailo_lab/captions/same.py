@@ -18,12 +18,11 @@ import numpy as np
 
 from whisper_hailo import ConvertOptions, Transcriber
 from whisper_hailo.audio import load_audio
-from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.core.protocols import Encoder
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.transcription.pipeline import Pipeline
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo_lab.around import EncoderAround
 from whisper_hailo_lab.repository import CLIPS
 
@@ -55,18 +54,11 @@ def transcribers(model: str) -> Iterator[dict[str, Transcriber]]:
     encoder: Remembering | None = None
     with ExitStack() as stack:
         for quantize in QUANTIZED:
-            parts = Pipeline.of_model(
-                model,
-                revision=None,
-                convert=ConvertOptions(quantize, "none"),
-                window_s=None,
-                margin_s=None,
-                threads=1,
-                engine=EngineOptions(),
-            )
+            convert = ConvertOptions(quantize, "none")
+            own = Transcriber.from_model(model, convert=convert, threads=1)
             if encoder is None:
-                encoder = Remembering(stack.enter_context(parts.encoder))
-            found[quantize] = stack.enter_context(Transcriber(replace(parts, encoder=encoder)))
+                encoder = Remembering(stack.enter_context(own.encoder))
+            found[quantize] = stack.enter_context(replace(own, encoder=encoder))
         yield found
 
 
@@ -115,10 +107,9 @@ def counted(
     rng: np.random.Generator,
 ) -> tuple[Counter[str], tuple[int, ...]]:
     """One buffer both ways: what to count, and its text."""
-    plain = transcriber.transcribe_running(audio, options)
-    drafted = transcriber.transcribe_running(
-        audio, options, Draft(edited_tokens(plain.tokens, other, rng))
-    )
+    plain = transcriber.transcribe_running(PartialBuffer(audio), options)
+    draft = Draft(edited_tokens(plain.tokens, other, rng))
+    drafted = transcriber.transcribe_running(PartialBuffer(audio, draft), options)
     counts = Counter({"same" if drafted.tokens == plain.tokens else "other": 1})
     counts["passes from scratch"], counts["passes with drafts"] = plain.passes, drafted.passes
     return counts, plain.tokens

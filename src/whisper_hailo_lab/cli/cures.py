@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,7 +68,7 @@ def cures(
     )
     settings, options = grid.settings(), DecodingOptions(language=language)
     samples = _samples(audio, language)[:limit]
-    transcriber = model.transcriber().with_parts(encode_ahead=False)
+    transcriber = replace(model.transcriber(), encode_ahead=False)
     for setting in settings:
         transcriber.check(setting.options(options))
     with transcriber:

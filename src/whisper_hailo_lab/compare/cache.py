@@ -28,7 +28,6 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, IntArray
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
-from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.around import DecoderAround
 from whisper_hailo_lab.compare.paired import paired
@@ -191,7 +190,7 @@ def compare_cache(
         rows = _plain_steps(decoders, features, progress)
         tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
         transcribers = {
-            name: Transcriber(Pipeline(encoder, decoder, tokenizer, plan))
+            name: Transcriber(encoder, decoder, tokenizer, plan)
             for name, (decoder, _) in decoders.items()
         }
         n_prefix = len(tokenizer.prefix(language, "transcribe", timestamps=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -123,7 +123,7 @@ def _with_zeros(transcriber: Transcriber, setting: CureSetting) -> Transcriber:
     if not setting.zero_rows:
         return transcriber
     encoder = ZeroRows(transcriber.encoder, setting.anti_repetition.pad_to or 0)
-    return transcriber.with_parts(encoder=encoder)
+    return replace(transcriber, encoder=encoder)
 
 
 def _row(

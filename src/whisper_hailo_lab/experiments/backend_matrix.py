@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -109,7 +110,7 @@ def cell(work: Path, encoder: str, decoder: str) -> dict[str, Any]:
     except WhisperHailoError as error:
         return {"refused": str(error).replace(f"{work}/", "")}
     clips = recordings("seen")[:N_CLIPS]
-    with transcriber.with_parts(encode_ahead=False) as opened, by_processor_time():
+    with replace(transcriber, encode_ahead=False) as opened, by_processor_time():
         loaded = rss_mib()
         for _ in range(N_WARM_UPS):
             opened.transcribe(clips[0])

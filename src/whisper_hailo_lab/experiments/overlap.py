@@ -19,7 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -186,13 +186,13 @@ def transcriber(case: FixedLatencies, model: StandInModel, ahead: bool) -> Trans
         plain = Transcriber.from_model(
             "micro", convert=ConvertOptions("none"), threads=case.threads
         )
-    encoder: Any = plain.parts["encoder"]
-    decoder: Any = plain.parts["decoder"]
+    encoder: Any = plain.encoder
+    decoder: Any = plain.decoder
     if case.encoder_ms is not None and not case.chip:
         encoder = PacedEncoder(encoder, case.encoder_ms)
     if case.decoder_ms is not None:
         decoder = PacedDecoder(decoder.spec, case.decoder_ms)
-    return plain.with_parts(encoder=encoder, decoder=decoder, encode_ahead=ahead)
+    return replace(plain, encoder=encoder, decoder=decoder, encode_ahead=ahead)
 
 
 def table(rows: list[dict[str, Any]]) -> Table:

@@ -15,7 +15,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -119,9 +119,12 @@ def measure_time() -> list[dict[str, Any]]:
 
 
 def _opened(model: str, window_s: float) -> Transcriber:
-    return Transcriber.from_model(
-        model, window_s=window_s, margin_s=MARGIN_S, threads=1, convert=INT8
-    ).with_parts(encode_ahead=False)
+    return replace(
+        Transcriber.from_model(
+            model, window_s=window_s, margin_s=MARGIN_S, threads=1, convert=INT8
+        ),
+        encode_ahead=False,
+    )
 
 
 def measure_all(limit: int | None) -> dict[str, Any]:

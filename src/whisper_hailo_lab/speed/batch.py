@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -41,7 +42,7 @@ def measure(model: str, quantize: str, threads: int, audio: str) -> dict[str, An
     with Transcriber.from_model(
         model, convert=convert, margin_s=0.0 if noise else None, threads=threads
     ) as opened:
-        in_turn = opened.with_parts(encode_ahead=False)
+        in_turn = replace(opened, encode_ahead=False)
 
         for number in range(1 + ROUNDS):
             for size in (1, WINDOWS) if number % 2 else (WINDOWS, 1):

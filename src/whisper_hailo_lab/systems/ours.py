@@ -82,7 +82,8 @@ class Ours:
     def _watched(self, watch: ComponentWatch) -> Iterator[None]:
         """Every call of a half goes through `watch` meanwhile."""
         with ExitStack() as stack:
-            for name, part in self._transcriber.parts.items():
+            parts = {"encoder": self._transcriber.encoder, "decoder": self._transcriber.decoder}
+            for name, part in parts.items():
                 for method in WATCHED:
                     if hasattr(part, method):
                         _wrap(part, name, method, watch, stack)

@@ -202,11 +202,14 @@ class _Bench:
     ) -> None:
         self._samples = samples
         self._options = options
-        self._parts: dict[str, Any] = dict(transcriber.parts)
+        self._parts: dict[str, Any] = {
+            "encoder": transcriber.encoder,
+            "decoder": transcriber.decoder,
+        }
         self._tokenizer = TextClock(transcriber.tokenizer)
         self._decoder = PassClock(self._parts["decoder"])
-        self._transcriber = transcriber.with_parts(
-            decoder=self._decoder, tokenizer=self._tokenizer, encode_ahead=False
+        self._transcriber = replace(
+            transcriber, decoder=self._decoder, tokenizer=self._tokenizer, encode_ahead=False
         )
         self._stages: dict[str, list[float]] = {}
         self._tokens: list[tuple[float, ...]] = []

@@ -53,7 +53,7 @@ class Transcriber:
             raise OptionError("this decoder takes no hotwords")
 
     def transcribe_running(
-        self, _audio: Any, options: DecodingOptions, _draft: Draft, **named: Any
+        self, _buffer: PartialBuffer, options: DecodingOptions, **named: Any
     ) -> BufferText:
         assert self.is_open
         self.heard.append((options, named))

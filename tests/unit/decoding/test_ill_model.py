@@ -48,7 +48,7 @@ class Ward:
         """The same with zero rows that the encoder adds."""
         encoder = self.transcriber.encoder
         assert encoder is not None
-        return Ward(self.transcriber.with_parts(encoder=ZeroRows(encoder, pad_to))).transcribe(
+        return Ward(replace(self.transcriber, encoder=ZeroRows(encoder, pad_to))).transcribe(
             UNPADDED
         )
 

@@ -22,6 +22,7 @@ from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.stream import BlockCaptions, Samples, stream, stream_async, to_float32
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.captions.event_checks import violations
 
@@ -96,8 +97,8 @@ class Heedless:
     def __init__(self) -> None:
         self.heard: list[FloatArray] = []
 
-    def transcribe_running(self, audio: FloatArray, *_: object, **__: object) -> BufferText:
-        self.heard.append(audio)
+    def transcribe_running(self, buffer: PartialBuffer, *_: object, **__: object) -> BufferText:
+        self.heard.append(buffer.audio)
         return BufferText(())
 
 
@@ -109,9 +110,11 @@ class Patient(Heedless):
         self.something = threading.Event()
         self.something.set()
 
-    def transcribe_running(self, audio: FloatArray, *rest: object, **named: object) -> BufferText:
+    def transcribe_running(
+        self, buffer: PartialBuffer, *rest: object, **named: object
+    ) -> BufferText:
         assert self.something.wait(20), "nothing else was done meanwhile"
-        return super().transcribe_running(audio, *rest, **named)
+        return super().transcribe_running(buffer, *rest, **named)
 
 
 def told(events: Iterable[Event]) -> list[tuple[str, float]]:

@@ -37,7 +37,8 @@ class Asked:
     progress: Progress | None
 
     def __init__(self, options: Any, long: Any, names: dict[str, Any]) -> None:
-        self.options, self.long, self.progress = merge_transcribe_kwargs(options, long, names)
+        names = names if long is None else {**names, "long": long}
+        self.options, self.long, self.progress = merge_transcribe_kwargs(options, names)
 
 
 @dataclass
@@ -60,12 +61,8 @@ def test_typed_keywords_are_those_that_are_taken() -> None:
     assert {*get_type_hints(ModelKwargs)} == engine | theirs
     decoding = {*keyword_names(DecodingOptions)} | {*keyword_names(LongOptions)} - {"long"}
     theirs = {"vad_filter", "without_timestamps", "temperature", "log_progress"}
-    assert {*get_type_hints(TranscribeKwargs)} == decoding | theirs
-
-
-def test_transcriber_of_a_name_is_refused() -> None:
-    with pytest.raises(OptionError, match="from_model"):
-        Transcriber("micro")  # type: ignore[arg-type]
+    ours = {"long", "batch_size", "sample_rate"}
+    assert {*get_type_hints(TranscribeKwargs)} == decoding | theirs | ours
 
 
 DECODING: list[tuple[dict[str, Any], str, object]] = [

@@ -40,7 +40,6 @@ from whisper_hailo.transcription.partials import (
     translation_options,
     words_of_text,
 )
-from whisper_hailo.transcription.pipeline import Pipeline
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, Encoded, WindowResult
 
@@ -76,8 +75,7 @@ def toy(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tran
     encoder = OnnxEncoder(model, spec, threads=1)
     decoder = CachedDecoder(model, spec, threads=1)
     tokenizer: Any = Plain(spec.tokens)
-    parts = Pipeline(encoder, decoder, tokenizer, WindowPlan.make(spec.dims))
-    with Transcriber(parts) as transcriber:
+    with Transcriber(encoder, decoder, tokenizer, WindowPlan.make(spec.dims)) as transcriber:
         yield transcriber
 
 
@@ -89,7 +87,7 @@ def speech() -> FloatArray:
 def test_hearing_a_buffer_gives_the_text_of_transcribing_it(
     micro: Transcriber, speech: FloatArray
 ) -> None:
-    heard = micro.transcribe_running(speech, OPTIONS)
+    heard = micro.transcribe_running(PartialBuffer(speech), OPTIONS)
     assert heard.text == micro.transcribe(speech, OPTIONS).text
     assert heard.passes == len(heard.tokens) + 1
     assert heard.timings.decode_ms > 0
@@ -101,10 +99,12 @@ def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
 ) -> None:
     draft, n_held_back, n_sure = Draft(), 0, 0
     for end in range(8000, speech.size, STEP):
-        whole = micro.transcribe_running(speech[:end], OPTIONS).tokens
+        whole = micro.transcribe_running(PartialBuffer(speech[:end]), OPTIONS).tokens
         with counted_near_ties("none") as ties:
-            plain = micro.transcribe_running(speech[:end], OPTIONS, hold_back_s=0.3)
-        drafted = micro.transcribe_running(speech[:end], OPTIONS, draft, hold_back_s=0.3)
+            plain = micro.transcribe_running(PartialBuffer(speech[:end], hold_back_s=0.3), OPTIONS)
+        drafted = micro.transcribe_running(
+            PartialBuffer(speech[:end], draft, hold_back_s=0.3), OPTIONS
+        )
         assert plain.tokens == whole[: len(plain.tokens)]
         assert drafted.tokens == plain.tokens or ties
         n_sure += not ties
@@ -112,9 +112,11 @@ def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
         draft = Draft(plain.tokens)
     assert n_held_back > 0
     assert n_sure > 3, "that no near-tie excuses"
-    assert micro.transcribe_running(speech, OPTIONS, hold_back_s=20.0).tokens == ()
+    assert micro.transcribe_running(PartialBuffer(speech, hold_back_s=20.0), OPTIONS).tokens == ()
     kept = draft.tokens[:2]
-    settled = micro.transcribe_running(speech, OPTIONS, Draft(kept, len(kept)), hold_back_s=20.0)
+    settled = micro.transcribe_running(
+        PartialBuffer(speech, Draft(kept, len(kept)), hold_back_s=20.0), OPTIONS
+    )
     assert settled.tokens == kept, "what is settled is never held back"
 
 
@@ -124,8 +126,8 @@ def test_growing_buffer_gives_same_text_with_and_without_drafts(
     draft, passes, plain_passes, n_sure = Draft(), 0, 0, 0
     for end in range(8000, speech.size + STEP, STEP):
         with counted_near_ties("none") as ties:
-            plain = micro.transcribe_running(speech[:end], OPTIONS)
-            drafted = micro.transcribe_running(speech[:end], OPTIONS, draft)
+            plain = micro.transcribe_running(PartialBuffer(speech[:end]), OPTIONS)
+            drafted = micro.transcribe_running(PartialBuffer(speech[:end], draft), OPTIONS)
         assert drafted.tokens == plain.tokens or ties
         n_sure += not ties
         draft = Draft(drafted.tokens)
@@ -139,31 +141,36 @@ def test_random_weights_and_random_drafts(toy: Transcriber, speech: FloatArray) 
     for _ in range(25):
         audio = speech[: int(rng.integers(400, speech.size))]
         with counted_near_ties("none") as ties:
-            plain = toy.transcribe_running(audio, OPTIONS)
+            plain = toy.transcribe_running(PartialBuffer(audio), OPTIONS)
         draft = list(plain.tokens)
         for _ in range(rng.integers(4)):
             at = int(rng.integers(len(draft) + 1))
             draft[at : at + int(rng.integers(3))] = rng.integers(0, 99, rng.integers(3)).tolist()
-        drafted = toy.transcribe_running(audio, OPTIONS, Draft(tuple(draft)))
+        drafted = toy.transcribe_running(PartialBuffer(audio, Draft(tuple(draft))), OPTIONS)
         assert drafted.tokens == plain.tokens or ties
         n_sure += not ties
     assert n_sure > 12, "that no near-tie excuses"
 
 
 def test_settled_tokens_are_kept(micro: Transcriber, speech: FloatArray) -> None:
-    other = micro.transcribe_running(load_audio(DATA / "micro" / "seen" / "seen-001.ogg"), OPTIONS)
+    other = micro.transcribe_running(
+        PartialBuffer(load_audio(DATA / "micro" / "seen" / "seen-001.ogg")), OPTIONS
+    )
     fixed = other.words[0].tokens
-    heard = micro.transcribe_running(speech, OPTIONS, Draft(other.tokens, len(fixed)))
+    heard = micro.transcribe_running(
+        PartialBuffer(speech, Draft(other.tokens, len(fixed))), OPTIONS
+    )
     assert heard.tokens[: len(fixed)] == fixed
     assert heard.words[0].text.startswith(other.words[0].text)
 
 
 def test_a_trimmed_window_encodes_less(micro: Transcriber, speech: FloatArray) -> None:
     watched = Watched(micro.encoder)
-    eared = micro.with_parts(encoder=watched)  # type: ignore[arg-type]
+    eared = replace(micro, encoder=watched)  # type: ignore[arg-type]
     short = speech[:SAMPLE_RATE_HZ]
     full, trimmed = (
-        eared.transcribe_running(short, OPTIONS, trim_window=trims) for trims in (False, True)
+        eared.transcribe_running(PartialBuffer(short), OPTIONS, trim_window=trims)
+        for trims in (False, True)
     )
     assert watched.shapes == [(1, 80, 2000), (1, 80, 300)], "a second, and silence"
     assert full.text
@@ -174,8 +181,8 @@ def test_what_exceeds_the_window_is_not_heard(micro: Transcriber, speech: FloatA
     long = np.tile(speech, 6)
     n_heard = round(micro.content_s * SAMPLE_RATE_HZ)
     assert (
-        micro.transcribe_running(long, OPTIONS).tokens
-        == micro.transcribe_running(long[:n_heard], OPTIONS).tokens
+        micro.transcribe_running(PartialBuffer(long), OPTIONS).tokens
+        == micro.transcribe_running(PartialBuffer(long[:n_heard]), OPTIONS).tokens
     )
 
 
@@ -196,8 +203,8 @@ def test_languages_without_blanks_keep_characters_apart() -> None:
 
 
 def test_word_times_grow_and_stay_in_the_buffer(micro: Transcriber, speech: FloatArray) -> None:
-    heard = micro.transcribe_running(speech, OPTIONS, word_times=True)
-    assert heard.text == micro.transcribe_running(speech, OPTIONS).text
+    heard = micro.transcribe_running(PartialBuffer(speech, word_times=True), OPTIONS)
+    assert heard.text == micro.transcribe_running(PartialBuffer(speech), OPTIONS).text
     times = [time for word in heard.words for time in (word.start_s, word.end_s)]
     assert None not in times
     assert times == sorted(times)  # type: ignore[type-var]
@@ -228,16 +235,20 @@ def test_what_was_encoded_once_is_transcribed_and_translated(
     micro: Transcriber, speech: FloatArray
 ) -> None:
     counted: Any = Encoding(micro.encoder)
-    both = micro.with_parts(encoder=counted)
+    both = replace(micro, encoder=counted)
     phrase = load_audio(DATA / "micro" / "phrases" / "phrases-009.ogg")
-    heard = both.transcribe_running(phrase, OPTIONS, translate=True)
+    heard = both.transcribe_running(PartialBuffer(phrase), OPTIONS, translate=True)
     n_alone = counted.n_calls
     assert (heard.language, heard.translation) == ("de", "Happy birthday, Anna.")
-    assert heard.text == micro.transcribe_running(phrase, OPTIONS).text
+    assert heard.text == micro.transcribe_running(PartialBuffer(phrase), OPTIONS).text
     assert heard.text != heard.translation
-    assert both.transcribe_running(phrase, OPTIONS).translation is None, "nobody asked for it"
+    assert both.transcribe_running(PartialBuffer(phrase), OPTIONS).translation is None, (
+        "nobody asked for it"
+    )
     assert counted.n_calls == 2 * n_alone, "the second text takes no pass of the encoder"
-    assert both.transcribe_running(speech, OPTIONS, translate=True).translation is None
+    assert (
+        both.transcribe_running(PartialBuffer(speech), OPTIONS, translate=True).translation is None
+    )
 
 
 EOT = TOY_TOKENS.eot
@@ -382,7 +393,7 @@ class Hears(Levels):
 def made(number: int, plan: WindowPlan | None = None) -> Transcriber:
     """Of a window of 2 s, of which one is audio; German where the number is odd."""
     plan = plan or WindowPlan.make(TINY, 2)
-    return Transcriber(Pipeline(Hears(number), Open(), TOKENIZER, plan))  # type: ignore[arg-type]
+    return Transcriber(Hears(number), Open(), TOKENIZER, plan)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -393,13 +404,13 @@ def german() -> Iterator[Transcriber]:
 
 def fed(transcriber: Transcriber) -> list[list[int]]:
     """Prompts that the decoder was given."""
-    decoder: Any = transcriber.parts["decoder"]
+    decoder: Any = transcriber.decoder
     return [rows[0] for rows in decoder.fed if len(rows[0]) > 1]
 
 
 def test_buffer_is_transcribed_and_translated_from_one_encoding(german: Transcriber) -> None:
     options = replace(AUTO, prompts=PromptOptions())
-    heard = german.transcribe_running(noise(0.5), options, translate=True)
+    heard = german.transcribe_running(PartialBuffer(noise(0.5)), options, translate=True)
     assert (heard.text, heard.language, heard.translation) == ("w3 w3", "de", "w3 w3")
     assert german.encoder is not None
     assert german.encoder.shapes == [(1, 80, 200)]  # type: ignore[attr-defined]
@@ -411,7 +422,9 @@ def test_buffer_is_transcribed_and_translated_from_one_encoding(german: Transcri
 
 
 def test_what_is_settled_of_a_text_is_no_part_of_its_translation(german: Transcriber) -> None:
-    heard = german.transcribe_running(noise(0.5), AUTO, Draft((5,), n_fixed=1), translate=True)
+    heard = german.transcribe_running(
+        PartialBuffer(noise(0.5), Draft((5,), n_fixed=1)), AUTO, translate=True
+    )
     assert heard.text == "w5 w3 w3"
     assert heard.translation == "w3 w3"
 
@@ -419,13 +432,15 @@ def test_what_is_settled_of_a_text_is_no_part_of_its_translation(german: Transcr
 @pytest.mark.parametrize(("number", "asks"), [(3, False), (2, True)])
 def test_english_or_unasked_text_is_not_translated(number: int, *, asks: bool) -> None:
     with made(number) as transcriber:
-        heard = transcriber.transcribe_running(noise(0.5), AUTO, translate=asks)
+        heard = transcriber.transcribe_running(PartialBuffer(noise(0.5)), AUTO, translate=asks)
         assert heard.translation is None
         assert len(fed(transcriber)) == 1
 
 
 def test_where_nothing_is_said_there_is_nothing_to_translate(german: Transcriber) -> None:
-    heard = german.transcribe_running(noise(0.5), AUTO, hold_back_s=9.0, translate=True)
+    heard = german.transcribe_running(
+        PartialBuffer(noise(0.5), hold_back_s=9.0), AUTO, translate=True
+    )
     assert (heard.words, heard.translation) == ((), None)
     assert len(fed(german)) == 1
 
@@ -434,7 +449,7 @@ def test_where_nothing_is_said_there_is_nothing_to_translate(german: Transcriber
 def test_a_window_is_trimmed_unless_asked_otherwise(trims: bool | None, n_frames: int) -> None:
     """Two seconds of silence stay behind the audio, whatever the margin."""
     with made(2, WindowPlan(window_s=4.0, margin_s=0.25)) as transcriber:
-        transcriber.transcribe_running(noise(0.5), AUTO, trim_window=trims)
+        transcriber.transcribe_running(PartialBuffer(noise(0.5)), AUTO, trim_window=trims)
         assert transcriber.encoder.shapes[-1] == (1, 80, n_frames)  # type: ignore[union-attr]
 
 
@@ -442,15 +457,15 @@ def test_an_encoder_of_one_length_gets_whole_windows() -> None:
     with made(2, WindowPlan(window_s=3.0, margin_s=0.25)) as whole:
         encoder: Any = whole.encoder
         encoder.n_frames = 300
-        whole.transcribe_running(noise(0.1), AUTO)
+        whole.transcribe_running(PartialBuffer(noise(0.1)), AUTO)
         assert encoder.shapes == [(1, 80, 300)]
         with pytest.raises(OptionError, match="300 frames"):
-            whole.transcribe_running(noise(0.1), AUTO, trim_window=True)
+            whole.transcribe_running(PartialBuffer(noise(0.1)), AUTO, trim_window=True)
 
 
 def test_times_of_words_are_found_where_asked_for(german: Transcriber) -> None:
-    plain = german.transcribe_running(noise(1.0), AUTO)
-    timed = german.transcribe_running(noise(1.0), AUTO, word_times=True)
+    plain = german.transcribe_running(PartialBuffer(noise(1.0)), AUTO)
+    timed = german.transcribe_running(PartialBuffer(noise(1.0), word_times=True), AUTO)
     assert [word.start_s for word in plain.words] == [None, None]
     assert [word.text for word in timed.words] == [" w3", " w3"]
     assert all(word.start_s is not None for word in timed.words)
@@ -475,10 +490,8 @@ def test_all_parts_are_opened_and_closed() -> None:
     log: list[str] = []
     names = ("encoder", "decoder")
     encoder, decoder = (Part(log, name) for name in names)
-    parts = Pipeline(encoder, decoder, TOKENIZER, WindowPlan.make(TINY, 10))  # type: ignore[arg-type]
-    transcriber = Transcriber(parts)
-    assert tuple(transcriber.parts) == names
-    with transcriber:
+    plan = WindowPlan.make(TINY, 10)
+    with Transcriber(encoder, decoder, TOKENIZER, plan):  # type: ignore[arg-type]
         assert log == [f"open {name}" for name in names]
         log.clear()
     assert log == [f"close {name}" for name in reversed(names)]
@@ -486,17 +499,15 @@ def test_all_parts_are_opened_and_closed() -> None:
 
 def test_what_was_never_opened_can_be_closed() -> None:
     log: list[str] = []
-    parts = Pipeline(
-        Part(log, "encoder"), Part(log, "decoder"), TOKENIZER, WindowPlan.make(TINY, 10)
-    )  # type: ignore[arg-type]
-    Transcriber(parts).close()
+    encoder, decoder = (Part(log, name) for name in ("encoder", "decoder"))
+    Transcriber(encoder, decoder, TOKENIZER, WindowPlan.make(TINY, 10)).close()  # type: ignore[arg-type]
     assert log == []
 
 
 def test_where_part_cannot_be_opened_those_before_it_are_closed() -> None:
     log: list[str] = []
     broken: Any = SimpleNamespace(__enter__=None)
-    parts = Pipeline(Part(log, "encoder"), broken, TOKENIZER, WindowPlan.make(TINY, 10))  # type: ignore[arg-type]
-    with pytest.raises(TypeError), Transcriber(parts):
+    own = Transcriber(Part(log, "encoder"), broken, TOKENIZER, WindowPlan.make(TINY, 10))  # type: ignore[arg-type]
+    with pytest.raises(TypeError), own:
         pass
     assert log == ["open encoder", "close encoder"]

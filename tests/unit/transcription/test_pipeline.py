@@ -35,7 +35,6 @@ from whisper_hailo.transcription.pipeline import (
     available_bytes,
     check_batch_size,
     default_batch_size,
-    find_tokenizer_file,
     window_bytes,
 )
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -53,7 +52,7 @@ def suppressing(*ids: int) -> DecodingOptions:
 
 @pytest.mark.parametrize("beyond", [-1, 0])
 def test_ids_that_the_model_does_not_have_are_refused(micro: Transcriber, beyond: int) -> None:
-    n_vocab = micro.parts["decoder"].spec.dims.n_vocab  # type: ignore[attr-defined]
+    n_vocab = micro.decoder.spec.dims.n_vocab  # type: ignore[attr-defined]
     wrong = beyond if beyond < 0 else n_vocab + beyond
     micro.check(suppressing(0, n_vocab - 1))
     with pytest.raises(OptionError) as caught:
@@ -115,16 +114,17 @@ def test_windows_are_decoded_together_where_that_gains_anything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("whisper_hailo.transcription.pipeline.default_batch_size", lambda _: 3)
-    assert [parts(one).batch_size(None) for one in (Rows(), Fixed())] == [3, 1]
-    assert parts(Fixed()).batch_size(256) == 256
+    assert [parts(one).resolve_batch_size(None) for one in (Rows(), Fixed())] == [3, 1]
+    assert parts(Fixed()).resolve_batch_size(256) == 256
     for wrong in (0, 257):
         with pytest.raises(OptionError, match=f"--batch-size is {wrong}"):
-            parts(Rows()).batch_size(wrong)
+            parts(Rows()).resolve_batch_size(wrong)
 
 
 def test_windows_are_trimmed_where_that_is_asked_for() -> None:
-    assert not parts(Rows()).stages(DecodingOptions()).plan.trim_window
-    assert parts(Rows()).stages(DecodingOptions(), trim_window=True).plan.trim_window
+    for trims in (False, True):
+        stages = parts(Rows()).stages(DecodingOptions(), LongOptions(trim_window=trims))
+        assert stages.plan.trim_window is trims
 
 
 def test_fixed_decoder_is_padded_to_its_positions_at_most() -> None:
@@ -146,21 +146,31 @@ def test_engines_limits_are_refused_before_opening() -> None:
 
 def test_windows_overlap_only_where_words_can_be_told() -> None:
     options = DecodingOptions()
-    assert parts(Rows()).long(None, options).strategy == "auto"
-    assert parts(Fixed()).long(None, options).strategy == "consecutive"
+    assert parts(Rows()).resolve_long(options, None).strategy == "overlap"
+    assert parts(Fixed()).resolve_long(options, None).strategy == "consecutive"
     asked = LongOptions(strategy="overlap")
-    assert parts(Fixed()).long(asked, options).strategy == "overlap"
+    assert parts(Fixed()).resolve_long(options, asked).strategy == "overlap"
     with_times = DecodingOptions(timestamps=True)
-    assert parts(Fixed()).long(None, with_times).strategy == "consecutive"
-    assert parts(Rows()).long(None, with_times).strategy == "auto"
+    assert parts(Fixed()).resolve_long(with_times, None).strategy == "consecutive"
+    assert parts(Rows()).resolve_long(with_times, None).strategy == "overlap"
+
+
+def test_what_is_asked_for_says_how_windows_are_cut() -> None:
+    timed = DecodingOptions(timestamps=True, words=WordOptions())
+    skipping = replace(timed, words=WordOptions(hallucination_silence_s=2.0))
+    own = parts(Rows())
+    assert own.resolve_long(timed, None).strategy == "overlap"
+    assert own.resolve_long(skipping, None).strategy == "seek"
+    for options in (timed, skipping):
+        assert own.resolve_long(options, LongOptions("vad")).strategy == "vad"
 
 
 def test_trimmed_windows_need_an_encoder_of_any_length() -> None:
     trim_window = LongOptions(trim_window=True)
-    assert parts(Rows()).long(trim_window, DecodingOptions()).trim_window
+    assert parts(Rows()).resolve_long(DecodingOptions(), trim_window).trim_window
     one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
     with pytest.raises(OptionError, match="1000 frames"):
-        parts(Rows(), one).long(trim_window, DecodingOptions())
+        parts(Rows(), one).resolve_long(DecodingOptions(), trim_window)
 
 
 @pytest.mark.parametrize(
@@ -177,17 +187,18 @@ def test_trims_unasked_where_silence_stands_for_the_rest(
 ) -> None:
     """Of the whole context: nothing else costs no words."""
     own, options = parts(Rows()), DecodingOptions(anti_repetition=anti_repetition)
-    assert own.trims(options, None) is trims
-    assert own.long(None, options).trim_window is trims
+    assert own.resolve_long(options, None).trim_window is trims
     assert own.settings(options, None, 1).trim_window is trims
-    assert [own.trims(options, asked) for asked in (True, False)] == [True, False]
+    for asked in (True, False):
+        assert own.resolve_long(options, LongOptions(trim_window=asked)).trim_window is asked
 
 
 def test_trims_unasked_with_other_engines_is_false() -> None:
     one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
     for other in (parts(Rows(), one), parts(Fixed())):
-        assert other.trims(DecodingOptions(), None) is False
-        assert other.trims(DecodingOptions(), asked=False) is False
+        for asked in (None, False):
+            long = LongOptions(trim_window=asked)
+            assert other.resolve_long(DecodingOptions(), long).trim_window is False
 
 
 def test_times_need_a_model_that_writes_them() -> None:
@@ -263,49 +274,24 @@ def test_runs_that_give_the_same_text_have_one_identity(monkeypatch: pytest.Monk
     assert len({same, *others}) == 8
 
 
-PARTS = "whisper_hailo.transcription.pipeline"
+PARTS = "whisper_hailo.transcription.transcriber"
 
 
-def test_own_tokenizer_is_checked_and_anothers_taken_as_it_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        "whisper_hailo.transcription.pipeline.model_file", lambda *_: Path("compared")
-    )
-    listed = replace(toy_spec(), files={"tokenizer.json": FileRecord(1, "ab")})
-    assert find_tokenizer_file(Path("model"), listed) == Path("compared")
-    assert find_tokenizer_file(Path("model"), toy_spec()) == Path("model/tokenizer.json")
-
-
-def test_a_model_is_asked_for_by_its_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    def find(model: str, **how: object) -> Pipeline:
-        asked.append((model, how))
-        return parts(Rows())
-
-    monkeypatch.setattr(Pipeline, "of_model", find)
-    Transcriber.from_model()
-    unsaid = dict.fromkeys(("revision", "window_s", "margin_s"))
-    own = {"convert": ConvertOptions(), "engine": EngineOptions(), "threads": 0}
-    assert asked.pop() == ("tiny", {**unsaid, **own})
-    Transcriber.from_model("base", revision="a", window_s=5, margin_s=0.5, threads=2)
-    (model, how) = asked.pop()
-    told = (model, how["revision"], how["window_s"], how["margin_s"], how["threads"])
-    assert told == ("base", "a", 5, 0.5, 2)
-
-
+@pytest.mark.parametrize("is_listed", [False, True])
 @pytest.mark.parametrize("given", [None, Path("elsewhere/tokenizer.json")])
 def test_a_model_is_looked_for_as_asked_and_runs_as_asked(
-    monkeypatch: pytest.MonkeyPatch, given: Path | None
+    monkeypatch: pytest.MonkeyPatch, given: Path | None, *, is_listed: bool
 ) -> None:
-    """With a tokenizer of one's own, and so many threads."""
+    """With a tokenizer of one's own, and so many threads; the model's is checked if listed."""
+    spec = toy_spec()
+    if is_listed:
+        spec = replace(spec, files={"tokenizer.json": FileRecord(1, "ab")})
     asked: list[Any] = []
     loaded: list[Path] = []
 
     def find(model: str, convert: ConvertOptions | None, **how: Any) -> Any:
         asked.append((model, convert, how))
-        return Path("found"), toy_spec()
+        return Path("found"), spec
 
     def load(path: Path, _: object) -> Any:
         loaded.append(path)
@@ -317,17 +303,16 @@ def test_a_model_is_looked_for_as_asked_and_runs_as_asked(
     monkeypatch.setattr(f"{PARTS}.engine_window_s", lambda *_: 5.0)
     monkeypatch.setattr(f"{PARTS}.Tokenizer", SimpleNamespace(load=load))
     convert = ConvertOptions("int8")
-    own = Pipeline.of_model(
-        "tiny",
+    monkeypatch.setattr(f"{PARTS}.model_file", lambda *_: Path("compared"))
+    own = Transcriber.from_model(
         revision="v1",
         convert=convert,
-        window_s=None,
         margin_s=0.5,
         threads=3,
         engine=EngineOptions(tokenizer=given),
     )
     assert asked == [("tiny", convert, {"revision": "v1", "tokenizer": given})]
-    assert loaded == [given or Path("found/tokenizer.json")]
+    assert loaded == [given or Path("compared" if is_listed else "found/tokenizer.json")]
     assert (own.plan.window_s, own.plan.margin_s, own.reasons) == (5.0, 0.5, ("why",))
     assert own.settings(DecodingOptions(), None, 1).threads == 3
 

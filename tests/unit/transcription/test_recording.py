@@ -25,7 +25,7 @@ from whisper_hailo.transcription.longform.overlap import OverlapPlan
 from whisper_hailo.transcription.longform.plan import AudioBuffer, Clip, LongOptions
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
-from whisper_hailo.transcription.recording import Recording, make_plan, strategy_of
+from whisper_hailo.transcription.recording import Recording, make_plan
 from whisper_hailo.transcription.run import Segments
 from whisper_hailo.transcription.schedule import RecordingList, Schedule, transcribe_in_order
 from whisper_hailo.transcription.stages import Stages
@@ -86,16 +86,6 @@ def test_with_words_a_window_begins_behind_the_last_of_them(
     said = replace(result(first).segments[0], end_s=0.5, words=(word,))
     plan.take(replace(result(first), segments=(said,), advance_s=0.5))
     assert next(windows).start_s == start_s
-
-
-def test_what_is_asked_for_says_how_windows_are_cut() -> None:
-    timed = DecodingOptions(timestamps=True, words=WordOptions())
-    skipping = replace(timed, words=WordOptions(hallucination_silence_s=2.0))
-    for options in (DecodingOptions(), timed):
-        assert strategy_of(options, LongOptions()) == "overlap"
-    assert strategy_of(skipping, LongOptions()) == "seek"
-    for options in (timed, skipping):
-        assert strategy_of(options, LongOptions("vad")) == "vad"
 
 
 @pytest.mark.parametrize(

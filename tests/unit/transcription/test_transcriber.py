@@ -28,8 +28,8 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer
-from whisper_hailo.transcription.pipeline import Pipeline
-from whisper_hailo.transcription.recording import FairShare, Recording
+from whisper_hailo.transcription.recording import Recording
+from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import WindowResult
 
@@ -159,7 +159,7 @@ class Open(Rows, Closing):
 @pytest.fixture
 def transcriber() -> Iterator[Transcriber]:
     plan = WindowPlan.make(TINY, 2)
-    with Transcriber(Pipeline(Levels(), Open(), TOKENIZER, plan, reasons=("made up",))) as opened:
+    with Transcriber(Levels(), Open(), TOKENIZER, plan, reasons=("made up",)) as opened:
         yield opened
 
 
@@ -210,20 +210,19 @@ def test_no_time_lies_behind_the_window_that_the_encoder_takes(window_s: float, 
             return output, after
 
     plan = WindowPlan.make(TINY, window_s)
-    with Transcriber(Pipeline(Levels(), Late(), TOKENIZER, plan)) as late:
+    with Transcriber(Levels(), Late(), TOKENIZER, plan) as late:
         limits = TokenLimits(max_per_second=None)  # words behind the first time
         options = DecodingOptions("en", timestamps=True, limits=limits)
         found = late.transcribe(noise(0.04), options, long=EVERYTHING)
     assert found.segments[0].tokens[0] == first
 
 
-def test_recordings_of_a_run_share_turns_unless_somebodys(
+def test_recordings_of_a_run_share_turns(
     transcriber: Transcriber,
 ) -> None:
-    run, audio, own = transcriber.run(DecodingOptions(language="en")), noise(0.5), FairShare()
+    run, audio = TranscriptionRun(transcriber, DecodingOptions(language="en")), noise(0.5)
     assert run.recording(audio).share is run.recording(audio).share
     assert run.recording(audio).context is not run.recording(audio).context
-    assert run.recording_of(Recording, audio, share=own).share is own
     assert run.recording_of(Recording, audio).priority == 0
     urgent = run.recording_of(Recording, audio, priority=-1)
     assert urgent.priority == -1
@@ -265,7 +264,7 @@ def test_trimmed_windows_are_as_long_as_their_audio_and_margin(
     assert isinstance(encoder, Levels)
     transcriber.transcribe(noise(0.5), long=EVERYTHING)
     assert encoder.shapes[-1] == (1, 80, 200)
-    ten = transcriber.with_parts()
+    ten = replace(transcriber)
     assert ten.content_s == 1.0
     assert ten.encoder is encoder
 
@@ -280,14 +279,14 @@ def test_a_batch_s_time_is_shared_by_its_windows(transcriber: Transcriber) -> No
 
 def test_parts_can_be_exchanged_and_the_others_stay(transcriber: Transcriber) -> None:
     encoder, decoder = Levels(), Open()
-    changed = transcriber.with_parts(encoder=encoder, decoder=decoder)
+    changed = replace(transcriber, encoder=encoder, decoder=decoder)
     assert changed.encoder is encoder
-    assert changed.parts["decoder"] is decoder
+    assert changed.decoder is decoder
     assert changed.tokenizer is transcriber.tokenizer
     other = Tokenizer(TOKENIZER.backend, TOKENIZER.special)
-    assert transcriber.with_parts(tokenizer=other).tokenizer is other is not TOKENIZER
-    same = transcriber.with_parts()
-    assert same.parts == transcriber.parts
+    assert replace(transcriber, tokenizer=other).tokenizer is other is not TOKENIZER
+    same = replace(transcriber)
+    assert (same.encoder, same.decoder) == (transcriber.encoder, transcriber.decoder)
     assert (same.tokenizer, same.reasons) == (transcriber.tokenizer, transcriber.reasons)
     assert same.content_s == transcriber.content_s
 
@@ -331,15 +330,15 @@ def test_encoder_and_decoder_take_turns_where_that_is_asked_for(transcriber: Tra
 
     for ahead in (True, False):
         threads: set[threading.Thread] = set()
-        own = transcriber.with_parts(encoder=Placed(), encode_ahead=ahead)
-        for one in (own, own.with_parts()):
+        own = replace(transcriber, encoder=Placed(), encode_ahead=ahead)
+        for one in (own, replace(own)):
             threads.clear()
             one.transcribe(noise(5.0), long=CONSECUTIVE, batch_size=1)
             assert (threads == {threading.current_thread()}) is not ahead
 
 
 def test_a_run_takes_audio_that_goes_on_window_by_window(transcriber: Transcriber) -> None:
-    run = transcriber.run(DecodingOptions("en"))
+    run = TranscriptionRun(transcriber, DecodingOptions("en"))
     request = run.request(PartialBuffer(noise(5.0), Draft((1,)), word_times=True))
     assert request.window.audio.size == 16_000, "a window has 1 s of audio"
     assert (request.draft, request.word_times, request.context.language) == (
@@ -357,11 +356,11 @@ def test_a_model_that_is_opened_again_took_what_it_took_then(
 ) -> None:
     """By a clock that goes on by 2 s while it is loaded."""
     times = iter(range(0, 99, 2))
-    own = Transcriber(Pipeline(Levels(), Open(), TOKENIZER, WindowPlan.make(TINY, 2)))
+    own = Transcriber(Levels(), Open(), TOKENIZER, WindowPlan.make(TINY, 2))
     monkeypatch.setattr("whisper_hailo.core.timing.perf_counter", lambda: next(times))
     for _ in range(2):
         with own:
-            run = own.run(DecodingOptions("en"))
+            run = TranscriptionRun(own, DecodingOptions("en"))
     recording = run.recording(noise(0.5))
     with recording:
         assert run.transcript(recording).timings.load_ms == 2000.0

@@ -32,7 +32,7 @@ def speech() -> FloatArray:
 
 def test_a_recording_is_encoded_as_far_as_it_goes(micro: Transcriber, speech: FloatArray) -> None:
     watched = Watched(micro.encoder)
-    eared = micro.with_parts(encoder=watched)  # type: ignore[arg-type]
+    eared = replace(micro, encoder=watched)  # type: ignore[arg-type]
     options = DecodingOptions(language="en")
     full, trimmed = (
         eared.transcribe(speech, options, long=WHOLE),
@@ -51,7 +51,7 @@ def test_each_window_of_a_batch_is_trimmed_by_itself(
     micro: Transcriber, speech: FloatArray
 ) -> None:
     watched = Watched(micro.encoder)
-    eared = micro.with_parts(encoder=watched, encode_ahead=False)  # type: ignore[arg-type]
+    eared = replace(micro, encoder=watched, encode_ahead=False)  # type: ignore[arg-type]
     options = DecodingOptions(language="en", max_new_tokens=3)
     several = [speech[: seconds * SAMPLE_RATE_HZ] for seconds in (2, 4, 1)]
     outcomes = list(eared.transcribe_many(several, options, long=TRIMMED, batch_size=3))
@@ -97,7 +97,7 @@ def test_full_windows_are_as_before(micro: Transcriber, speech: FloatArray) -> N
 
 
 def test_an_encoder_of_one_size_refuses(micro: Transcriber, speech: FloatArray) -> None:
-    fixed = micro.with_parts(encoder=Watched(micro.encoder, 1000))  # type: ignore[arg-type]
+    fixed = replace(micro, encoder=Watched(micro.encoder, 1000))  # type: ignore[arg-type]
     english, refusal = DecodingOptions(language="en"), "trim-window .*1000 frames"
     with pytest.raises(OptionError, match=refusal):
         fixed.check(english, TRIMMED)  # as the command does, before it opens anything

@@ -259,7 +259,7 @@ def long() -> FloatArray:
 
 def watched(micro: Transcriber) -> tuple[Transcriber, Watched]:
     encoder = Watched(micro.encoder)
-    return micro.with_parts(encoder=encoder, encode_ahead=False), encoder  # type: ignore[arg-type]
+    return replace(micro, encoder=encoder, encode_ahead=False), encoder  # type: ignore[arg-type]
 
 
 def text_of(transcript: Transcript) -> Transcript:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -87,10 +88,10 @@ def test_printed(timing: FileTiming) -> None:
 
 def test_language_detection_is_no_first_token(micro: Path) -> None:
     transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1)
-    timed = PassClock(transcriber.parts["decoder"])  # type: ignore[arg-type]
+    timed = PassClock(transcriber.decoder)  # type: ignore[arg-type]
     options = DecodingOptions(language="auto", max_new_tokens=3)
     noise = np.random.default_rng(0).standard_normal(16_000).astype(np.float32) * 0.1
-    with transcriber.with_parts(decoder=timed, encode_ahead=False) as opened:
+    with replace(transcriber, decoder=timed, encode_ahead=False) as opened:
         opened.transcribe(noise, options, long=LongOptions(skip_silence=False))
         assert len(timed.first_ms) == 1
         assert len(timed.token_ms) <= 2
