@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from threading import Event, Lock, Thread
 from time import perf_counter
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from whisper_hailo.batch.tasks import (
     Failure,
@@ -23,7 +23,6 @@ from whisper_hailo.batch.tasks import (
     read_tasks,
 )
 from whisper_hailo.core.errors import AudioError, DeviceError, WhisperHailoError
-from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -52,38 +51,23 @@ class Setup:
     batch_size: int = 1
 
 
-class BatchTranscriber(Closing):
-    """Transcribes tasks with one loaded model, in this process."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._transcriber = Transcriber.from_model(**setup.model)
-
-    def open(self) -> Self:
-        self._transcriber.open()
-        return self
-
-    def close(self) -> None:
-        self._transcriber.close()
-
-    def do(self, task: Task) -> Outcome:
-        """Transcribe the pieces of a task, those of a language together."""
-        begin, setup = perf_counter(), self._setup
-        results = {place: _failed(piece, piece.failure) for place, piece in enumerate(task.pieces)}
-        sound = {place: piece for place, piece in enumerate(task.pieces) if not piece.failure}
-        for language in dict.fromkeys(piece.language for piece in sound.values()):
-            own = {place: piece for place, piece in sound.items() if piece.language == language}
-            outcomes = self._transcriber.transcribe_many(
-                [piece.samples for piece in own.values() if piece.samples is not None],
-                replace(setup.options, language=language) if language else setup.options,
-                long=setup.long,
-                batch_size=setup.batch_size,
-            )
-            for place, outcome in zip(own, outcomes, strict=True):
-                results[place] = _result(own[place], outcome)
-        took_s = round(perf_counter() - begin, 3)
-        audio_s = round(task.audio_s, 3)
-        return Outcome(task.group, task.index, tuple(results.values()), took_s, audio_s)
+def transcribe_task(transcriber: Transcriber, setup: Setup, task: Task) -> Outcome:
+    """Transcribe the pieces of a task, those of a language together."""
+    begin = perf_counter()
+    results = {place: _failed(piece, piece.failure) for place, piece in enumerate(task.pieces)}
+    sound = {place: piece for place, piece in enumerate(task.pieces) if not piece.failure}
+    for language in dict.fromkeys(piece.language for piece in sound.values()):
+        own = {place: piece for place, piece in sound.items() if piece.language == language}
+        outcomes = transcriber.transcribe_many(
+            [piece.samples for piece in own.values() if piece.samples is not None],
+            replace(setup.options, language=language) if language else setup.options,
+            long=setup.long,
+            batch_size=setup.batch_size,
+        )
+        for place, outcome in zip(own, outcomes, strict=True):
+            results[place] = _result(own[place], outcome)
+    took_s, audio_s = round(perf_counter() - begin, 3), round(task.audio_s, 3)
+    return Outcome(task.group, task.index, tuple(results.values()), took_s, audio_s)
 
 
 def _result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
@@ -124,9 +108,9 @@ def run_worker(pipe: Connection, setup: Setup) -> None:
     """Run a worker process, tasks in, outcomes out, until its parent has gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is its parent's affair
     try:
-        with BatchTranscriber(setup) as transcriber:
+        with Transcriber.from_model(**setup.model) as transcriber:
             while True:
-                pipe.send(transcriber.do(pipe.recv()))
+                pipe.send(transcribe_task(transcriber, setup, pipe.recv()))
     except EOFError:
         return
     except Exception as error:  # its parent tells it

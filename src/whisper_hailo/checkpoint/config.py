@@ -18,6 +18,24 @@ ENGLISH_N_VOCAB = 51_864
 """Vocabulary size of `.en` checkpoints; used only where no config tells if one is multilingual."""
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
 
+_ONLY: Final = {"model_type": "whisper", "activation_function": "gelu", "scale_embedding": False}
+"""What every Whisper has; the last two may be left out."""
+
+_SIZES: Final = {
+    "n_mels": "num_mel_bins",
+    "n_audio_ctx": "max_source_positions",
+    "d_model": "d_model",
+    "n_encoder_layers": "encoder_layers",
+    "n_encoder_heads": "encoder_attention_heads",
+    "n_decoder_layers": "decoder_layers",
+    "n_decoder_heads": "decoder_attention_heads",
+    "n_text_ctx": "max_target_positions",
+    "n_vocab": "vocab_size",
+}
+"""Field of `Dimensions` to Transformers' name in `config.json`."""
+
+_WIDTHS: Final = ("encoder_ffn_dim", "decoder_ffn_dim")
+
 ADAPTER: Final = "adapter_config.json"
 MERGE: Final = (
     "load it with its model in peft, then merge_and_unload() and save_pretrained(DIR), and give DIR"
@@ -52,85 +70,39 @@ def read_config(directory: Path) -> Config:
     Raises:
         ModelError: not a checkpoint, another architecture, or an unsupported variant.
     """
+    path, place = directory / "config.json", display_path(directory)
     if not directory.is_dir():
         raise ModelError(
-            f"{display_path(directory)} is no directory; give a Hugging Face checkpoint directory "
-            "or a hub id"
+            f"{place} is no directory; give a Hugging Face checkpoint directory or a hub id"
         )
-    path = directory / "config.json"
-    if not path.is_file() and (directory / ADAPTER).is_file():
-        raise ModelError(f"{display_path(directory)} is an adapter (LoRA) without a model; {MERGE}")
     if not path.is_file():
+        if (directory / ADAPTER).is_file():
+            raise ModelError(f"{place} is an adapter (LoRA) without a model; {MERGE}")
         raise ModelError(
-            f"{display_path(directory)} is no checkpoint: it has no config.json; "
-            "give a directory saved by Transformers' save_pretrained"
+            f"{place} is no checkpoint: it has no config.json; give a directory saved by "
+            "Transformers' save_pretrained"
         )
     raw = read_json_object(path)
-    if raw.get("model_type") != "whisper":
-        raise ModelError(
-            f"{display_path(path)} is of model type {str(raw.get('model_type'))[:60]!r}, expected "
-            "'whisper'; only Whisper checkpoints can be converted"
-        )
+    for name, expected in _ONLY.items():
+        got = raw.get(name)
+        if got != expected and (got is not None or name == "model_type"):
+            raise ModelError(
+                f"{display_path(path)} has {name} {str(got)[:60]!r}, expected {expected!r}; only "
+                "Whisper checkpoints can be converted"
+            )
     try:
-        stored = decode(_Stored, raw)
+        sizes = {own: decode(int, raw.get(name), name) for own, name in _SIZES.items()}
+        widths = [decode(int, raw.get(name), name) for name in _WIDTHS]
+        return Config(Dimensions(**sizes), *widths)
     except MismatchError as error:
         raise ModelError(f"{display_path(path)}: {error}; fetch the file again") from error
-    if stored.activation_function != "gelu":
-        raise ModelError(
-            f"{display_path(path)} asks for activation function "
-            f"{stored.activation_function[:60]!r}, only 'gelu' is supported"
-        )
-    if stored.scale_embedding:
-        raise ModelError(f"{display_path(path)} asks for scale_embedding, which is not supported")
-    try:
-        return stored.config()
     except ModelError as error:
         raise ModelError(f"{display_path(path)}: {error}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """The used entries of `config.json`, as Transformers names them."""
-
-    num_mel_bins: int
-    max_source_positions: int
-    d_model: int
-    encoder_layers: int
-    encoder_attention_heads: int
-    encoder_ffn_dim: int
-    decoder_layers: int
-    decoder_attention_heads: int
-    decoder_ffn_dim: int
-    max_target_positions: int
-    vocab_size: int
-    activation_function: str = "gelu"
-    scale_embedding: bool | None = None
-
-    def config(self) -> Config:
-        dims = Dimensions(
-            n_mels=self.num_mel_bins,
-            n_audio_ctx=self.max_source_positions,
-            d_model=self.d_model,
-            n_encoder_layers=self.encoder_layers,
-            n_encoder_heads=self.encoder_attention_heads,
-            n_decoder_layers=self.decoder_layers,
-            n_decoder_heads=self.decoder_attention_heads,
-            n_text_ctx=self.max_target_positions,
-            n_vocab=self.vocab_size,
-        )
-        return Config(dims, self.encoder_ffn_dim, self.decoder_ffn_dim)
 
 
 logger = logging.getLogger(__name__)
 
 Pairs = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """The used entries of `generation_config.json`."""
-
-    alignment_heads: Pairs | None = None
 
 
 def alignment_heads(generation: dict[str, Any], dims: Dimensions) -> Pairs:
@@ -139,20 +111,18 @@ def alignment_heads(generation: dict[str, Any], dims: Dimensions) -> Pairs:
     Otherwise all heads of the upper half of the decoder, as in OpenAI's Whisper. Distilled
     checkpoints often carry the list of their teacher, whose layers they do not have.
     """
+    name = "alignment_heads"
     try:
-        listed = decode(_Listed, generation).alignment_heads
+        listed = decode(Pairs, generation.get(name) or [], name)
     except MismatchError as error:
         raise ModelError(f"generation_config.json: {error}; fetch the file again") from error
+    layers, heads = range(dims.n_decoder_layers), range(dims.n_decoder_heads)
+    if listed and all(layer in layers and head in heads for layer, head in listed):
+        return tuple(sorted(set(listed)))
     if listed:
-        if all(
-            0 <= layer < dims.n_decoder_layers and 0 <= head < dims.n_decoder_heads
-            for layer, head in listed
-        ):
-            return tuple(sorted(set(listed)))
         logger.warning(
             "generation_config.json lists alignment heads that this decoder of %d layers does not "
             "have; using all heads of its upper half",
             dims.n_decoder_layers,
         )
-    layers = range(dims.n_decoder_layers // 2, dims.n_decoder_layers)
-    return tuple((layer, head) for layer in layers for head in range(dims.n_decoder_heads))
+    return tuple((layer, head) for layer in layers[len(layers) // 2 :] for head in heads)

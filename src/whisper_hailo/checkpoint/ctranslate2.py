@@ -3,6 +3,10 @@
 faster-whisper and others publish models in this format: `model.bin`, `config.json`, and mostly
 `tokenizer.json`. Nothing is copied: an array is a range of `model.bin`. Queries, keys and values
 are one product there, whose keys have a bias of zero.
+
+`model.bin` holds a version, the names and revision of a specification, variables, and aliases of
+variables. A string is its length with the null byte at its end (16 bits) and its bytes; a variable
+its name, axes (8 bits), sizes (32), number format (8), length in bytes (32), and bytes.
 """
 
 from __future__ import annotations
@@ -14,15 +18,16 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Final, TypeAlias
-
-import numpy as np
+from typing import IO, Any, Final
 
 from whisper_hailo.checkpoint.config import ENGLISH_N_VOCAB, INDEX_FILE, SINGLE_FILE, Config
-from whisper_hailo.checkpoint.weights import DTYPES, STORED_DTYPES, AnyArray, StoredArray
+from whisper_hailo.checkpoint.weights import DTYPES, STORED_DTYPES, StoredArray
 from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
+
+MODEL_FILE: Final = "model.bin"
+CONFIG_FILE: Final = "config.json"
 
 BINARY_VERSION: Final = 6
 """Of CTranslate2 since 2022."""
@@ -33,223 +38,9 @@ TYPES: Final = ("F32", "I8", "I16", "I32", "F16", "BF16")
 """In the order of CTranslate2's numbers for them."""
 
 SCALE_SUFFIX: Final = "_scale"
-_GLOBAL_INT16_SCALE: Final = 1000.0
-"""For int16 arrays without their own scale."""
-_LEAST_SCALE: Final = 1e-7
-"""A smaller divisor would make weights of a million and more."""
 _MOST_VARIABLES: Final = 1 << 14
 """Eight times those of large-v3 with scales."""
 _MOST_AXES: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class QuantizedArray:
-    """Whole numbers, to be divided by scales: one per row, one for all, or a constant."""
-
-    stored: StoredArray
-    scale: StoredArray | float
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.stored.shape
-
-    @property
-    def dtype(self) -> str:
-        """One of `TYPES`."""
-        return self.stored.dtype
-
-    def read(self) -> AnyArray:
-        """Read all of it as float32."""
-        return self.rows(0, self.shape[0])
-
-    def rows(self, start: int, stop: int) -> AnyArray:
-        """Read some rows as float32."""
-        values = self.stored.rows(start, stop)
-        scale = self._scale(start, stop)
-        if not scale.min() > _LEAST_SCALE:
-            raise ModelError(
-                f"{display_path(self.stored.path)}: array {self.stored.name} has scale "
-                f"{scale.min():g}, expected a positive number; fetch the file again"
-            )
-        if scale.ndim:
-            scale = scale.reshape(-1, *(1 for _ in self.shape[1:]))
-        return values / scale
-
-    def _scale(self, start: int, stop: int) -> AnyArray:
-        if isinstance(self.scale, float):
-            return np.asarray(self.scale, np.float32)
-        return self.scale.rows(start, stop) if self.scale.shape else self.scale.read()
-
-
-CheckpointArray: TypeAlias = StoredArray | QuantizedArray
-
-
-def slice_rows(array: CheckpointArray, start: int, stop: int) -> CheckpointArray:
-    """Return some rows as an array, without reading them."""
-    if isinstance(array, QuantizedArray):
-        has_rows = isinstance(array.scale, StoredArray) and array.scale.shape
-        return QuantizedArray(
-            _slice(array.stored, start, stop),
-            _slice(array.scale, start, stop) if has_rows else array.scale,  # type: ignore[arg-type]
-        )
-    return _slice(array, start, stop)
-
-
-def _slice(array: StoredArray, start: int, stop: int) -> StoredArray:
-    row_bytes = math.prod(array.shape[1:]) * STORED_DTYPES[array.dtype].itemsize
-    shape = (stop - start, *array.shape[1:])
-    return replace(array, shape=shape, offset=array.offset + start * row_bytes)
-
-
-def read_variables(path: Path) -> dict[str, CheckpointArray]:
-    """Return the variables of a `model.bin` by name, with scales and aliases.
-
-    Raises:
-        ModelError: unreadable, truncated, or not a Whisper model of CTranslate2.
-    """
-    try:
-        with path.open("rb") as file:
-            stored, aliases = _Reader(file, path).read_all()
-    except OSError as error:
-        raise ModelError(
-            f"{display_path(path)} cannot be read ({error.strerror or error})"
-        ) from error
-    except _FormatError as error:
-        raise ModelError(f"{display_path(path)} {error}") from error
-    try:
-        found = {
-            name: _with_scale(array, stored)
-            for name, array in stored.items()
-            if not name.endswith(SCALE_SUFFIX)
-        }
-    except _FormatError as error:
-        raise ModelError(f"{display_path(path)}: {error}; fetch the file again") from error
-    return found | {alias: found[name] for alias, name in aliases.items() if name in found}
-
-
-class _FormatError(Exception):
-    """The file has unexpected content; says which, and what to do."""
-
-
-class _Reader:
-    """Reads the fields of a `model.bin` in order."""
-
-    def __init__(self, file: IO[bytes], path: Path) -> None:
-        self._file = file
-        self._path = path
-        self._size = path.stat().st_size
-
-    def read_all(self) -> tuple[dict[str, StoredArray], dict[str, str]]:
-        """Return the variables by name, and the name that each alias stands for."""
-        self._read_head()
-        stored = {}
-        for _ in range(self._count("variables")):
-            array = self._variable()
-            if array.name in stored:
-                raise _FormatError(f"has two variables {array.name}; fetch the file again")
-            stored[array.name] = array
-        pairs = [(self._text(), self._text()) for _ in range(self._count("aliases"))]
-        return stored, dict(pairs)
-
-    def _read_head(self) -> None:
-        version = self._number("I")
-        if version != BINARY_VERSION:
-            raise _FormatError(
-                f"begins with {version}, expected {BINARY_VERSION}, the version of CTranslate2's "
-                "files; give a model converted by CTranslate2 3.6 or newer, or the checkpoint that "
-                "it was made of"
-            )
-        name = self._text()
-        if name != SPEC_NAME:
-            raise _FormatError(
-                f"is a CTranslate2 model of kind {name[:60]!r}, expected {SPEC_NAME!r}; give a "
-                "Whisper model"
-            )
-        revision = self._number("I")
-        if revision != SPEC_REVISION:
-            raise _FormatError(
-                f"has revision {revision} of {SPEC_NAME}, expected {SPEC_REVISION}; give a model "
-                "converted by CTranslate2 3.6 or newer, or the checkpoint that it was made of"
-            )
-
-    def _count(self, what: str) -> int:
-        count = self._number("I")
-        if count > _MOST_VARIABLES:
-            raise _FormatError(
-                f"names {count} {what}, expected {_MOST_VARIABLES} at most; fetch the file again"
-            )
-        return count
-
-    def _variable(self) -> StoredArray:
-        name, n_axes = self._text(), self._number("B")
-        if n_axes > _MOST_AXES:
-            raise _FormatError(
-                f"has {n_axes} axes in {name}, expected {_MOST_AXES} at most; fetch the file again"
-            )
-        shape = tuple(self._number("I") for _ in range(n_axes))
-        type_id, n_bytes = self._number("B"), self._number("I")
-        if type_id >= len(TYPES):
-            raise _FormatError(
-                f"has number format {type_id} in {name}, expected 0 to {len(TYPES) - 1}; give a "
-                "model of float32, float16, bfloat16, int16 or int8"
-            )
-        dtype = TYPES[type_id]
-        expected = math.prod(shape) * STORED_DTYPES[dtype].itemsize
-        if n_bytes != expected or not n_bytes:
-            raise _FormatError(
-                f"has {n_bytes} bytes in {name}, expected {expected} for the shape {shape}; fetch "
-                "the file again"
-            )
-        offset = self._file.tell()
-        self._expect(n_bytes)
-        self._file.seek(n_bytes, 1)
-        return StoredArray(self._path, name, dtype, shape, offset)
-
-    def _text(self) -> str:
-        """Read a string: its length with the null byte at its end, then its bytes."""
-        raw = self._take(self._number("H"))
-        try:
-            if not raw.endswith(b"\0"):
-                raise ValueError
-            return raw[:-1].decode("ascii")
-        except ValueError:
-            raise _FormatError("has a broken name in it; fetch the file again") from None
-
-    def _number(self, kind: str) -> int:
-        (value,) = struct.unpack(f"<{kind}", self._take(struct.calcsize(f"<{kind}")))
-        return int(value)
-
-    def _take(self, n_bytes: int) -> bytes:
-        self._expect(n_bytes)
-        return self._file.read(n_bytes)
-
-    def _expect(self, n_bytes: int) -> None:
-        left = self._size - self._file.tell()
-        if n_bytes > left:
-            raise _FormatError(
-                f"is not complete: it ends {n_bytes - left} bytes too early; fetch the file again"
-            )
-
-
-def _with_scale(array: StoredArray, stored: dict[str, StoredArray]) -> CheckpointArray:
-    """Return a variable with its scales, if it has whole numbers."""
-    if array.dtype in DTYPES or not array.shape:
-        return array
-    scale = stored.get(array.name + SCALE_SUFFIX)
-    if scale is None and array.dtype == "I16":
-        return QuantizedArray(array, _GLOBAL_INT16_SCALE)
-    wanted: Any = ((), (1,)) if array.dtype == "I16" else (array.shape[:1],)
-    if scale is None or scale.dtype not in DTYPES or scale.shape not in wanted:
-        got = "none" if scale is None else f"{scale.dtype} {scale.shape}"
-        raise _FormatError(
-            f"array {array.name} of {array.dtype} {array.shape} has scales {got}, expected floats "
-            f"{wanted[0]}"
-        )
-    return QuantizedArray(array, replace(scale, shape=()) if scale.shape == (1,) else scale)
-
-
-MODEL_FILE: Final = "model.bin"
-CONFIG_FILE: Final = "config.json"
 
 _LAYER: Final = re.compile(r"(encoder|decoder)/layer_(\d{1,3})/(.+)/(weight|bias|gamma|beta)")
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
@@ -285,89 +76,150 @@ _ATTRIBUTES: Final = {"decoder/activation": 3, "decoder/pre_norm": 1, "decoder/s
 """What every Whisper has; 3 is GELU."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertedCheckpoint:
-    """Sizes and arrays of a CTranslate2 directory, by Hugging Face's names without `model.`."""
-
-    config: Config
-    arrays: dict[str, CheckpointArray]
-
-
 def is_ctranslate2(directory: Path) -> bool:
     """Return whether a directory has its arrays in CTranslate2's format."""
     own = any(os.path.isfile(directory / name) for name in (SINGLE_FILE, INDEX_FILE))
     return os.path.isfile(directory / MODEL_FILE) and not own
 
 
-def open_ctranslate2(directory: Path) -> ConvertedCheckpoint:
-    """Find the arrays of a CTranslate2 directory and derive the sizes from them.
+def open_ctranslate2(directory: Path) -> tuple[Config, dict[str, StoredArray]]:
+    """Return sizes and arrays of a directory, by Hugging Face's names without `model.`.
 
     Raises:
         ModelError: not a Whisper model, truncated, or an unsupported variant.
     """
     path = directory / MODEL_FILE
-    variables = read_variables(path)
-    for name, expected in _ATTRIBUTES.items():
-        got = _attribute(variables, name, expected)
-        if got != expected:
-            raise ModelError(
-                f"{display_path(path)} has {name} = {got}, expected {expected}; this is a model of "
-                "another architecture"
-            )
-    arrays = dict(_renamed(path, variables))
-    if "proj_out.weight" in arrays and arrays["proj_out.weight"] == arrays.get(
-        "decoder.embed_tokens.weight"
-    ):
-        del arrays["proj_out.weight"]  # an alias: tied
-    return ConvertedCheckpoint(_config(path, variables, arrays), arrays)
-
-
-def read_settings(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the token entries of `config.json` and `generation_config.json`.
-
-    CTranslate2's own `config.json` has them under other names, some of them only in its tokenizer.
-    """
-    path = directory / CONFIG_FILE
-    if not path.is_file():
-        raise ModelError(
-            f"{display_path(directory)} has {MODEL_FILE} and no {CONFIG_FILE}; fetch the whole "
-            "directory"
-        )
     try:
-        stored = decode(_Stored, read_json_object(path))
-    except MismatchError as error:
-        raise ModelError(f"{display_path(path)}: {error}; fetch the file again") from error
-    n_vocab = open_ctranslate2(directory).config.dims.n_vocab
-    # config.json of English models may list languages all the same.
-    is_multilingual = n_vocab != ENGLISH_N_VOCAB and (
-        n_vocab > ENGLISH_N_VOCAB or bool(stored.lang_ids)
-    )
-    generation = {
-        "suppress_tokens": stored.suppress_ids,
-        "begin_suppress_tokens": stored.suppress_ids_begin,
-        "alignment_heads": stored.alignment_heads,
-        "is_multilingual": is_multilingual,
-    }
-    return {"vocab_size": n_vocab}, {
-        key: [*value] if isinstance(value, tuple) else value
-        for key, value in generation.items()
-        if value is not None
-    }
+        with path.open("rb") as file:
+            variables = _Reader(file, path).read_variables()
+        for name, expected in _ATTRIBUTES.items():
+            got = _attribute(variables, name, expected)
+            if got != expected:
+                raise _FormatError(
+                    f"has {name} = {got}, expected {expected}; this is a model of another "
+                    "architecture"
+                )
+        arrays = dict(_renamed(variables))
+        embedding = arrays.get("decoder.embed_tokens.weight")
+        if arrays.get("proj_out.weight", embedding) == embedding:
+            arrays.pop("proj_out.weight", None)  # an alias: tied
+        return _config(variables, arrays), arrays
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror or error})"
+        raise ModelError(f"{display_path(path)} {reason}") from error
+    except _FormatError as error:
+        raise ModelError(f"{display_path(path)} {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """The used entries of CTranslate2's `config.json`."""
-
-    suppress_ids: tuple[int, ...] | None = None
-    suppress_ids_begin: tuple[int, ...] | None = None
-    lang_ids: tuple[int, ...] | None = None
-    alignment_heads: tuple[list[int], ...] | None = None
+class _FormatError(Exception):
+    """The file has unexpected content; says which, and what to do."""
 
 
-def _renamed(
-    path: Path, variables: dict[str, CheckpointArray]
-) -> Iterator[tuple[str, CheckpointArray]]:
+class _Reader:
+    """Reads the fields of a `model.bin` in order."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self._file = file
+        self._path = path
+        self._size = path.stat().st_size
+
+    def read_variables(self) -> dict[str, StoredArray]:
+        """Return the variables by name, with their scales, and under their aliases, too."""
+        for read, expected in (
+            (lambda: self._number("I"), BINARY_VERSION),
+            (self._text, SPEC_NAME),
+            (lambda: self._number("I"), SPEC_REVISION),
+        ):
+            got = read()
+            if got != expected:
+                raise _FormatError(
+                    f"has {str(got)[:60]!r} in its head, expected {expected!r}; give a Whisper "
+                    "model of CTranslate2 3.6 or newer, or the checkpoint that it was made of"
+                )
+        stored: dict[str, StoredArray] = {}
+        for _ in range(self._count("variables")):
+            array = self._variable()
+            if array.name in stored:
+                raise _FormatError(f"has two variables {array.name}; fetch the file again")
+            stored[array.name] = array
+        names = {name: name for name in stored if not name.endswith(SCALE_SUFFIX)}
+        names |= {self._text(): self._text() for _ in range(self._count("aliases"))}
+        return {
+            alias: _with_scale(stored[name], stored)
+            for alias, name in names.items()
+            if name in stored
+        }
+
+    def _count(self, what: str) -> int:
+        count = self._number("I")
+        if count > _MOST_VARIABLES:
+            raise _FormatError(
+                f"names {count} {what}, expected {_MOST_VARIABLES} at most; fetch the file again"
+            )
+        return count
+
+    def _variable(self) -> StoredArray:
+        name, n_axes = self._text(), self._number("B")
+        if n_axes > _MOST_AXES:
+            raise _FormatError(
+                f"has {n_axes} axes in {name}, expected {_MOST_AXES} at most; fetch the file again"
+            )
+        shape = tuple(self._number("I") for _ in range(n_axes))
+        type_id, n_bytes = self._number("B"), self._number("I")
+        if type_id >= len(TYPES):
+            raise _FormatError(
+                f"has number format {type_id} in {name}, expected 0 to {len(TYPES) - 1}; give a "
+                "model of float32, float16, bfloat16 or int8"
+            )
+        dtype = TYPES[type_id]
+        expected = math.prod(shape) * STORED_DTYPES[dtype].itemsize
+        if n_bytes != expected or not n_bytes:
+            raise _FormatError(
+                f"has {n_bytes} bytes in {name}, expected {expected} for the shape {shape}; fetch "
+                "the file again"
+            )
+        offset = self._file.tell()
+        self._expect(n_bytes)
+        self._file.seek(n_bytes, 1)
+        return StoredArray(self._path, name, dtype, shape, offset)
+
+    def _text(self) -> str:
+        raw = self._take(self._number("H"))
+        if not raw.endswith(b"\0") or not raw.isascii():
+            raise _FormatError("has a broken name in it; fetch the file again")
+        return raw[:-1].decode("ascii")
+
+    def _number(self, kind: str) -> int:
+        (value,) = struct.unpack(f"<{kind}", self._take(struct.calcsize(f"<{kind}")))
+        return int(value)
+
+    def _take(self, n_bytes: int) -> bytes:
+        self._expect(n_bytes)
+        return self._file.read(n_bytes)
+
+    def _expect(self, n_bytes: int) -> None:
+        left = self._size - self._file.tell()
+        if n_bytes > left:
+            raise _FormatError(
+                f"is not complete: it ends {n_bytes - left} bytes too early; fetch the file again"
+            )
+
+
+def _with_scale(array: StoredArray, stored: dict[str, StoredArray]) -> StoredArray:
+    """Return a variable with its scales, one a row, if it has whole numbers."""
+    if array.dtype in DTYPES or not array.shape:
+        return array
+    scale = stored.get(array.name + SCALE_SUFFIX)
+    if scale is None or scale.dtype not in DTYPES or scale.shape != array.shape[:1]:
+        got = "none" if scale is None else f"{scale.dtype} {scale.shape}"
+        raise _FormatError(
+            f"has scales {got} for array {array.name} of {array.dtype} {array.shape}, expected "
+            f"floats {array.shape[:1]}; give a model of float32, float16, bfloat16 or int8"
+        )
+    return replace(array, scale=scale)
+
+
+def _renamed(variables: dict[str, StoredArray]) -> Iterator[tuple[str, StoredArray]]:
     """Yield the arrays by Hugging Face's names."""
     for name, array in variables.items():
         if not array.shape:
@@ -378,43 +230,36 @@ def _renamed(
         match = _LAYER.fullmatch(name)
         modules = _MODULES.get(match[3], ()) if match else ()
         if not match or not modules:
-            raise ModelError(
-                f"{display_path(path)}: array {name} has no place in a Whisper; this is a model of "
-                "another architecture, or one quantised in another way"
+            raise _FormatError(
+                f"has an array {name}, which has no place in a Whisper; this is a model of another "
+                "architecture, or one quantised in another way"
             )
         n_rows, rest = divmod(array.shape[0], len(modules))
         if rest:
-            raise ModelError(
-                f"{display_path(path)}: array {name} has {array.shape[0]} rows, expected a "
-                f"multiple of {len(modules)}; fetch the file again"
+            raise _FormatError(
+                f"has an array {name} of {array.shape[0]} rows, expected a multiple of "
+                f"{len(modules)}; fetch the file again"
             )
         for index, module in enumerate(modules):
-            part = slice_rows(array, index * n_rows, (index + 1) * n_rows)
-            if module.endswith("k_proj") and match[4] == "bias":
-                _expect_zeros(path, name, part)
-                continue
-            yield f"{match[1]}.layers.{int(match[2])}.{module}.{_ENDINGS[match[4]]}", part
+            part = array.rows(index * n_rows, (index + 1) * n_rows)
+            if not (module.endswith("k_proj") and match[4] == "bias"):
+                ending = _ENDINGS[match[4]]
+                yield f"{match[1]}.layers.{int(match[2])}.{module}.{ending}", part
+            elif len(part.shape) != 1 or part.read().any():
+                raise _FormatError(
+                    f"has keys of {name} with a bias, expected none; this is a model of another "
+                    "architecture"
+                )
 
 
-def _expect_zeros(path: Path, name: str, bias: CheckpointArray) -> None:
-    """Refuse keys with a bias, which Whisper does not have."""
-    if len(bias.shape) != 1 or bias.read().any():
-        raise ModelError(
-            f"{display_path(path)}: the keys of {name} have a bias, expected none; this is a model "
-            "of another architecture"
-        )
-
-
-def _config(
-    path: Path, variables: dict[str, CheckpointArray], arrays: dict[str, CheckpointArray]
-) -> Config:
+def _config(variables: dict[str, StoredArray], arrays: dict[str, StoredArray]) -> Config:
     """Derive the sizes from shapes."""
 
     def size(name: str, axis: int) -> int:
         shape = arrays[name].shape if name in arrays else ()
         if len(shape) <= axis:
-            raise ModelError(
-                f"array {name} has shape {shape}, expected {axis + 1} axes or more; fetch the "
+            raise _FormatError(
+                f"has array {name} of shape {shape}, expected {axis + 1} axes or more; fetch the "
                 "file again"
             )
         return shape[axis]
@@ -437,14 +282,53 @@ def _config(
         ffn = [size(f"{part}.layers.0.fc1.weight", 0) for part in ("encoder", "decoder")]
         return Config(dims, *ffn)
     except ModelError as error:
-        raise ModelError(f"{display_path(path)}: {error}") from error
+        raise _FormatError(f"is no Whisper: {error}") from error
 
 
-def _attribute(variables: dict[str, CheckpointArray], name: str, default: int | None = None) -> int:
+def _attribute(variables: dict[str, StoredArray], name: str, default: int | None = None) -> int:
     """Return a whole number that is stored as a variable without axes."""
     array = variables.get(name)
     if array is None and default is not None:
         return default
-    if array is None or array.shape or isinstance(array, QuantizedArray):
-        raise ModelError(f"{name} is missing or not one number; fetch the file again")
+    if array is None or array.shape:
+        raise _FormatError(f"has no number {name}; fetch the file again")
     return int(array.read())
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The used entries of CTranslate2's `config.json`."""
+
+    suppress_ids: tuple[int, ...] | None = None
+    suppress_ids_begin: tuple[int, ...] | None = None
+    lang_ids: tuple[int, ...] | None = None
+    alignment_heads: tuple[list[int], ...] | None = None
+
+
+def read_settings(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the token entries of `config.json` and `generation_config.json`.
+
+    CTranslate2's own `config.json` has them under other names, some of them only in its tokenizer.
+    """
+    path = directory / CONFIG_FILE
+    if not path.is_file():
+        raise ModelError(
+            f"{display_path(directory)} has {MODEL_FILE} and no {CONFIG_FILE}; fetch the whole "
+            "directory"
+        )
+    try:
+        stored = decode(_Stored, read_json_object(path))
+    except MismatchError as error:
+        raise ModelError(f"{display_path(path)}: {error}; fetch the file again") from error
+    n_vocab = open_ctranslate2(directory)[0].dims.n_vocab
+    # config.json of English models may list languages all the same.
+    is_multilingual = n_vocab > ENGLISH_N_VOCAB or (
+        n_vocab < ENGLISH_N_VOCAB and bool(stored.lang_ids)
+    )
+    lists = {
+        "suppress_tokens": stored.suppress_ids,
+        "begin_suppress_tokens": stored.suppress_ids_begin,
+        "alignment_heads": stored.alignment_heads,
+    }
+    generation = {key: [*value] for key, value in lists.items() if value is not None}
+    return {"vocab_size": n_vocab}, {**generation, "is_multilingual": is_multilingual}

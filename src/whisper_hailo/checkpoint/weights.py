@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -101,6 +102,9 @@ STORED_DTYPES: Final[dict[str, Any]] = {
 TOO_LARGE: Final = 1e12
 """Far beyond any weight; sums of squares of smaller ones stay in float32's range."""
 
+_LEAST_SCALE: Final = 1e-7
+"""A smaller divisor would make weights of a million and more."""
+
 _LENGTH_BYTES = 8
 
 
@@ -111,6 +115,7 @@ class StoredArray:
     Attributes:
         dtype: one of `STORED_DTYPES`, or what the file says instead.
         offset: of its first byte in the file.
+        scale: divides whole numbers, `(n_rows,)`.
     """
 
     path: Path
@@ -118,27 +123,38 @@ class StoredArray:
     dtype: str
     shape: tuple[int, ...]
     offset: int
+    scale: StoredArray | None = None
+
+    def rows(self, start: int, stop: int) -> StoredArray:
+        """Return some rows as an array, without reading them."""
+        row_bytes = math.prod(self.shape[1:]) * STORED_DTYPES[self.dtype].itemsize
+        return replace(
+            self,
+            shape=(stop - start, *self.shape[1:]),
+            offset=self.offset + start * row_bytes,
+            scale=self.scale and self.scale.rows(start, stop),
+        )
 
     def read(self) -> AnyArray:
-        """Read all of it as float32."""
-        return self._read(self.shape, self.offset)
-
-    def rows(self, start: int, stop: int) -> AnyArray:
-        """Read some rows as float32."""
-        width = int(np.prod(self.shape[1:], dtype=np.int64)) * STORED_DTYPES[self.dtype].itemsize
-        return self._read((stop - start, *self.shape[1:]), self.offset + start * width)
-
-    def _read(self, shape: tuple[int, ...], offset: int) -> AnyArray:
-        dtype, count = STORED_DTYPES[self.dtype], int(np.prod(shape, dtype=np.int64))
+        """Read it as float32."""
+        dtype, count = STORED_DTYPES[self.dtype], math.prod(self.shape)
         try:
-            array = np.fromfile(self.path, dtype, count, offset=offset)
+            array = np.fromfile(self.path, dtype, count, offset=self.offset)
         except OSError as error:
             raise ModelError(
                 f"{display_path(self.path)} cannot be read ({error.strerror or error})"
             ) from error
         if array.size != count:
             raise ModelError(f"{display_path(self.path)} has become shorter; fetch the file again")
-        values = array.reshape(shape).astype(np.float32, copy=False)
+        values: AnyArray = array.reshape(self.shape).astype(np.float32, copy=False)
+        if self.scale is not None:
+            scale = self.scale.read()
+            if not scale.min() > _LEAST_SCALE:
+                raise ModelError(
+                    f"{display_path(self.path)}: array {self.name} has scale {scale.min():g}, "
+                    "expected a positive number; fetch the file again"
+                )
+            values = values / scale.reshape(-1, *(1 for _ in self.shape[1:]))
         largest = np.maximum(-values.min(), values.max())  # NaN, if there is one
         if not largest < TOO_LARGE:
             raise ModelError(
@@ -151,11 +167,20 @@ class StoredArray:
 def stored_arrays(path: Path) -> dict[str, StoredArray]:
     """Return the arrays of a safetensors file by name.
 
+    A header begins the file, a JSON object behind its length; offsets count from its end.
+
     Raises:
         ModelError: no such file, or not a complete one.
     """
     try:
-        header = _header(path)
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+            if length > LARGEST_BYTES:
+                raise MismatchError(f"its header has {length} bytes")
+            raw = parse_json(file.read(length))
+        entries = decode(dict[str, Any], raw, "its header")
+        entries.pop("__metadata__", None)
+        stored = decode(dict[str, _Entry], entries, "its header")
         with safe_open(path, framework="np"):  # checks that header and length of the file agree
             pass
     except (SafetensorError, OSError, MismatchError) as error:
@@ -163,22 +188,10 @@ def stored_arrays(path: Path) -> dict[str, StoredArray]:
             f"{display_path(path)} is no complete safetensors file "
             f"({getattr(error, 'strerror', None) or error}); fetch the file again"
         ) from error
-    return header
-
-
-def _header(path: Path) -> dict[str, StoredArray]:
-    """Read the header: the length of a JSON object and the object; offsets count from its end."""
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-        if length > LARGEST_BYTES:
-            raise MismatchError(f"its header has {length} bytes")
-        raw = parse_json(file.read(length))
-    entries = decode(dict[str, Any], raw, "its header")
-    entries.pop("__metadata__", None)
     data = _LENGTH_BYTES + length
     return {
         name: StoredArray(path, name, entry.dtype, entry.shape, data + entry.data_offsets[0])
-        for name, entry in decode(dict[str, _Entry], entries, "its header").items()
+        for name, entry in stored.items()
     }
 
 

@@ -38,10 +38,11 @@ from whisper_hailo.batch.tasks import (
     PieceResult,
     read_tasks,
 )
-from whisper_hailo.batch.workers import BatchTranscriber, Setup
+from whisper_hailo.batch.workers import Setup, transcribe_task
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Settings
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.pipeline import USUAL_BATCH
+from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.data.clips import measured_on, recordings
 from whisper_hailo_lab.documents.archives import RESULT, SCALE
 from whisper_hailo_lab.documents.tables import keep
@@ -310,10 +311,10 @@ def working_speed() -> float:
     group = Group(0, tuple(Item(path.name, str(path), "en") for path in clips))
     setup = Setup({"model": "micro", "threads": 1}, DecodingOptions(), batch_size=USUAL_BATCH)
     tasks = list(read_tasks(group))
-    with BatchTranscriber(setup) as worker:
-        worker.do(tasks[0])  # memory is taken
+    with Transcriber.from_model(**setup.model) as transcriber:
+        transcribe_task(transcriber, setup, tasks[0])  # memory is taken
         begin = process_time()
-        n_s = sum(worker.do(task).audio_s for task in tasks)
+        n_s = sum(transcribe_task(transcriber, setup, task).audio_s for task in tasks)
     return n_s / (process_time() - begin)
 
 

@@ -13,8 +13,9 @@ import pytest
 from tests.unit.batch.made_up import Clock, segment
 from whisper_hailo.batch import workers
 from whisper_hailo.batch.tasks import Failure, Outcome, Piece, PieceResult, Task
-from whisper_hailo.batch.workers import BatchTranscriber, Setup, run_worker, shift_segment
+from whisper_hailo.batch.workers import Setup, run_worker, shift_segment, transcribe_task
 from whisper_hailo.core.errors import AudioError, DeviceError, ModelError, OptionError
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Settings, Timings, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -25,7 +26,7 @@ SETUP: Final = Setup({"model": "micro", "threads": 1}, DecodingOptions(max_new_t
 BAD: Final = Failure("AudioError", "bad")
 
 
-class Transcriber:
+class Transcriber(Closing):
     """Hears the loudness of each recording, in hundredths; a negative one is an error."""
 
     made: Transcriber
@@ -39,8 +40,9 @@ class Transcriber:
 
     from_model = classmethod(lambda cls, **arguments: cls(**arguments))
 
-    def open(self) -> None:
+    def open(self) -> Transcriber:
         self.did.append("open")
+        return self
 
     def close(self) -> None:
         self.did.append("close")
@@ -77,22 +79,21 @@ def piece(
     return Piece(item, start_s, 1, np.full(n, loud, np.float32), language)
 
 
+def do(task: Task, error: Exception | None = None) -> Outcome:
+    transcriber = Transcriber()
+    transcriber.error = error or transcriber.error
+    return transcribe_task(transcriber, SETUP, task)  # type: ignore[arg-type]
+
+
 def done(*pieces: Piece) -> Outcome:
-    with BatchTranscriber(SETUP) as one:
-        return one.do(Task(4, 2, pieces))
+    return do(Task(4, 2, pieces))
 
 
-def test_a_model_is_loaded_once_and_given_back(model: type[Transcriber]) -> None:
-    with BatchTranscriber(SETUP) as one:
-        assert model.made.arguments == {"model": "micro", "threads": 1}
-        assert model.made.did == ["open"]
-        plain = Setup({}, DecodingOptions())  # windows one by one, taken apart as usual
-        assert plain == Setup({}, DecodingOptions(), LongOptions(), 1)
-        one.do(Task(0, 0, ()))
-    assert model.made.did == ["open", "close"]
+def test_by_default_windows_are_one_by_one_and_cut_as_usual() -> None:
+    assert Setup({}, DecodingOptions()) == Setup({}, DecodingOptions(), LongOptions(), 1)
 
 
-def test_pieces_are_done_together_and_stay_in_order(model: type[Transcriber]) -> None:
+def test_pieces_are_done_together_and_stay_in_order() -> None:
     outcome = done(piece(0.1), piece(0.2, 1), piece(0.3, 2, n=4000))
     assert (outcome.group, outcome.index) == (4, 2)
     assert [(one.item, one.segments[0].text) for one in outcome.results] == [
@@ -100,11 +101,10 @@ def test_pieces_are_done_together_and_stay_in_order(model: type[Transcriber]) ->
     ]  # fmt: skip
     assert [one.end_s for one in outcome.results] == [0.5, 0.5, 0.25]
     assert {one.language for one in outcome.results} == {"xx"}
-    assert model.made.calls == [(SETUP.options, LONG, 5, 3)]
+    assert Transcriber.made.calls == [(SETUP.options, LONG, 5, 3)]
     assert outcome.audio_s == 1.25
 
 
-@pytest.mark.usefixtures("model")
 def test_times_are_those_in_the_recording() -> None:
     (result,) = done(piece(0.1, start_s=300.5)).results
     assert result.end_s == 301.0
@@ -112,7 +112,7 @@ def test_times_are_those_in_the_recording() -> None:
     assert (one.start_s, one.end_s, one.words[0].start_s) == (300.5, 301.5, 300.75)
 
 
-def test_each_language_has_its_own_call(model: type[Transcriber]) -> None:
+def test_each_language_has_its_own_call() -> None:
     pieces = (
         piece(0.1, 0), piece(0.2, 1, language="de"), piece(0.3, 2), piece(0.4, 3, language="en"),
         piece(0.5, 4, language="de"),
@@ -121,23 +121,25 @@ def test_each_language_has_its_own_call(model: type[Transcriber]) -> None:
     assert [(one.item, one.segments[0].text, one.language) for one in results] == [
         (0, "10", "xx"), (1, "20", "de"), (2, "30", "xx"), (3, "40", "en"), (4, "50", "de"),
     ]  # fmt: skip
-    calls = [(options.language, options.max_new_tokens, n) for options, _, _, n in model.made.calls]
+    calls = [
+        (options.language, options.max_new_tokens, n) for options, _, _, n in Transcriber.made.calls
+    ]
     assert calls == [("auto", 7, 2), ("de", 7, 2), ("en", 7, 1)]
 
 
-def test_what_could_not_be_read_fails_alone(model: type[Transcriber]) -> None:
+def test_what_could_not_be_read_fails_alone() -> None:
     outcome = done(piece(0.1), Piece(1, 12.5, 3, failure=BAD), piece(0.3, 2))
     first, second, third = outcome.results
     assert (first.segments[0].text, third.segments[0].text) == ("10", "30")
     assert second == PieceResult(1, 3, 12.5, failure=BAD)
     assert outcome.audio_s == 1.0
-    assert [n for *_, n in model.made.calls] == [2]
+    assert [n for *_, n in Transcriber.made.calls] == [2]
 
 
-def test_of_nothing_but_failures_the_model_hears_nothing(model: type[Transcriber]) -> None:
+def test_of_nothing_but_failures_the_model_hears_nothing() -> None:
     outcome = done(Piece(1, 0.0, 1, failure=BAD))
     assert [one.failure for one in outcome.results] == [BAD]
-    assert model.made.calls == []
+    assert Transcriber.made.calls == []
 
 
 @pytest.mark.parametrize(
@@ -147,27 +149,18 @@ def test_of_nothing_but_failures_the_model_hears_nothing(model: type[Transcriber
         (ValueError("x" * 500), Failure("Internal", ("ValueError: " + "x" * 500)[:400])),
     ],
 )
-def test_one_that_cannot_be_transcribed_fails_alone(
-    model: type[Transcriber], error: Exception, failure: Failure
-) -> None:
-    with BatchTranscriber(SETUP) as one:
-        model.made.error = error
-        outcome = one.do(Task(0, 0, (piece(0.1), piece(-1.0, 1, 7.0), piece(0.3, 2))))
+def test_one_that_cannot_be_transcribed_fails_alone(error: Exception, failure: Failure) -> None:
+    outcome = do(Task(0, 0, (piece(0.1), piece(-1.0, 1, 7.0), piece(0.3, 2))), error)
     assert [one.failure for one in outcome.results] == [None, failure, None]
     assert outcome.results[1] == PieceResult(1, 1, 7.0, failure=failure)
 
 
 @pytest.mark.parametrize("error", [DeviceError("gone"), ModelError("bad"), OptionError("no")])
-def test_what_is_no_recording_s_fault_is_not_noted_as_one(
-    model: type[Transcriber], error: Exception
-) -> None:
-    with BatchTranscriber(SETUP) as one:
-        model.made.error = error
-        with pytest.raises(type(error)):
-            one.do(Task(0, 0, (piece(0.1), piece(-1.0, 1))))
+def test_what_is_no_recording_s_fault_is_not_noted_as_one(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        do(Task(0, 0, (piece(0.1), piece(-1.0, 1))), error)
 
 
-@pytest.mark.usefixtures("model")
 def test_seconds_of_work_and_of_audio_are_told_to_millisecond(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -180,8 +173,7 @@ def test_seconds_of_work_and_of_audio_are_told_to_millisecond(
         return transcribe(*given, **named)
 
     monkeypatch.setattr(Transcriber, "transcribe_many", slowly)
-    with BatchTranscriber(SETUP) as one:
-        outcome = one.do(Task(0, 0, (piece(0.1, n=1001), piece(0.2, n=1))))
+    outcome = done(piece(0.1, n=1001), piece(0.2, n=1))
     assert outcome.took_s == 1.234
     assert outcome.audio_s == 0.063  # 1002 / 16000 = 0.062625
 
@@ -214,6 +206,7 @@ def test_the_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -
     assert [(one.index, one.results[0].segments[0].text) for one in sent] == [
         (1, "10"), (2, "20"), (3, "30"),
     ]  # fmt: skip
+    assert model.made.arguments == {"model": "micro", "threads": 1}
     assert model.made.did == ["open", "close"]
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # Ctrl-C is its parent's affair
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -58,7 +56,7 @@ def test_what_is_no_model_says_what_would_be_one(
 def test_a_file_is_no_model_directory(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     file.touch()
-    with pytest.raises(ModelError, match="is a file"):
+    with pytest.raises(ModelError, match="names a file"):
         hub.parse_name(str(file))
 
 
@@ -78,31 +76,20 @@ def test_a_file_of_another_program_s_is_told_by_its_name_here(typed: str) -> Non
         hub.parse_name(typed)
 
 
-def saved_by_torch(pickled: bytes) -> bytes:
-    """The bytes of a file that torch.save writes."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("archive/data.pkl", pickled)
-    return file.getvalue()
-
-
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "said"),
     [
-        ("small.pt", saved_by_torch(b"dims n_mels model_state_dict"), "give small"),
-        ("mine.pt", saved_by_torch(b"dims n_mels model_state_dict"), "convert_openai_to_hf"),
-        ("small.pt", saved_by_torch(b"optimizer"), "PyTorch file"),
-        ("small.pt", b"\x80\x02}q\x00.", "PyTorch file"),
-        ("small.pt", b"PK\x03\x04 broken", "PyTorch file"),
-        ("ggml-base.bin", b"lmgg....", "whisper.cpp"),
-        ("base.gguf", b"GGUF....", "whisper.cpp"),
-        ("small.pt", b"", "directory"),
+        ("small.pt", "OpenAI's own weights give small, "),
+        ("mine.pt", "convert_openai_to_hf"),
+        ("mine.bin", "save_pretrained"),
+        (
+            "ggml-base.bin",
+            "OpenAI's own weights give base, for a file of whisper.cpp the checkpoint",
+        ),
     ],
 )
-def test_file_is_judged_by_its_content(
-    name: str, content: bytes, said: str, tmp_path: Path
-) -> None:
-    (tmp_path / name).write_bytes(content)
+def test_file_of_another_program_says_what_to_give(name: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
     with pytest.raises(ModelError, match=said):
         hub.parse_name(str(tmp_path / name))
 
@@ -183,22 +170,21 @@ def test_a_malformed_revision_is_refused(revision: str) -> None:
 def test_a_pipe_is_refused_without_being_read(tmp_path: Path) -> None:
     pipe = tmp_path / "model.pt"
     os.mkfifo(pipe)
-    with pytest.raises(ModelError, match="pipe"):
+    with pytest.raises(ModelError, match="names a file"):
         hub.parse_name(str(pipe))
 
 
 FILES = {"config.json": b"{}", "model.safetensors": bytes(200_000)}
-PATTERNS = ("*.json", "*.safetensors")
 WORKER = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
 from whisper_hailo.checkpoint.hub import fetch_files
-fetch_files("org/name", ["*"], "")
+fetch_files("org/name", "")
 """
 
 
 def fetch(revision: str | None = None) -> Path:
-    return fetch_files("org/name", PATTERNS, "do this", revision)
+    return fetch_files("org/name", "do this", revision)
 
 
 def halves(home: Path) -> list[Path]:
