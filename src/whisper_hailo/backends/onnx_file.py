@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from whisper_hailo.backends.session import EXPORT_AGAIN
+from whisper_hailo.backends.session import EXPORT_AGAIN, running
 from whisper_hailo.core.errors import ModelError, display_path
 
 if TYPE_CHECKING:
@@ -166,3 +166,27 @@ def _port(value: ValueInfoProto) -> Port:
     if any(isinstance(axis, int) and axis < 0 for axis in axes):
         raise ValueError(f"an axis of {min(d.dim_value for d in dims)}")
     return Port(tuple(axes), dtype)
+
+
+def move_weights_into_branches(path: Path) -> bytes:
+    """Return a merged graph whose branches have 8-bit weights of their own.
+
+    The runtime computes products exactly (`session.EXACT_PRODUCTS`) only with weights in the
+    product's graph. Optimum's merged decoders have them outside of both branches.
+    """
+    import onnx
+
+    with running(str(path), EXPORT_AGAIN):
+        model = onnx.load(str(path))
+    graph = model.graph
+    others = {name for node in graph.node for name in node.input}
+    signed = {w.name: w for w in graph.initializer if w.data_type == onnx.TensorProto.INT8}
+    moved: set[str] = set()
+    for branch in (a.g for node in graph.node for a in node.attribute):
+        read = {name for node in branch.node for name in node.input} & signed.keys() - others
+        branch.initializer.extend(signed[name] for name in sorted(read))
+        moved |= read
+    kept = [weight for weight in graph.initializer if weight.name not in moved]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    return bytes(model.SerializeToString())

@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 
 from whisper_hailo.backends.checks import check_features, check_rewind, check_step
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder, encoder_file, precision
-from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
+from whisper_hailo.backends.onnx_file import (
+    Port,
+    Signature,
+    move_weights_into_branches,
+    read_signature,
+)
 from whisper_hailo.backends.session import (
     EXPORT_AGAIN,
     open_graph,
@@ -51,25 +56,15 @@ def find_graphs(path: Path, spec: ModelSpec) -> tuple[Signature, Signature]:
     The first takes ids and audio features, gives logits and all keys and values; the second takes
     ids and the past, gives logits and the decoder's keys and values.
     """
-    inexact: Path | None = None
     for first_path, later_path in _candidates(path):
         if not (first_path.is_file() and later_path.is_file()):
             continue
         first = later = read_signature(first_path)
         if later_path != first_path:
             later = read_signature(later_path)
-        elif first.signed_codes and saturates():
-            # The runtime computes exactly only where weights and product are in one branch.
-            inexact = first_path
-            continue
         _check_names(first, later, spec)
         _check_sizes(first, later, spec)
         return first, later
-    if inexact is not None:
-        raise ModelError(
-            f"{display_path(inexact)} cannot be computed exactly by this processor, which has no "
-            "VNNI; use an export that is not merged, or convert the checkpoint with --quantize int8"
-        )
     raise ModelError(
         f"{display_path(path)} holds no {MERGED}.onnx, nor {FIRST}.onnx with {LATER}.onnx, nor a "
         f"checkpoint's model.safetensors; {_AGAIN}, or give the directory with --decoder"
@@ -208,8 +203,10 @@ class OptimumDecoder(Closing):
             return measure_silence_keys(encoder)
 
     def open(self) -> Self:
+        is_moved = self._first is self._later and self._first.signed_codes and saturates()
         for path in {self._first.path, self._later.path} - self._sessions.keys():
-            self._sessions[path] = open_graph(path, str(path), self._threads, EXPORT_AGAIN)
+            source = move_weights_into_branches(path) if is_moved else path
+            self._sessions[path] = open_graph(source, str(path), self._threads, EXPORT_AGAIN)
         return self
 
     def close(self) -> None:

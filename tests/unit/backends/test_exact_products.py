@@ -8,10 +8,10 @@ import numpy as np
 import onnxruntime
 import pytest
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, load_model_from_string, numpy_helper
 
 from whisper_hailo.backends import session as saturation
-from whisper_hailo.backends.onnx_file import read_signature
+from whisper_hailo.backends.onnx_file import move_weights_into_branches, read_signature
 from whisper_hailo.backends.session import open_graph
 
 RNG = np.random.default_rng(0)
@@ -74,6 +74,30 @@ def test_signed_codes_are_seen_in_a_branch_too(tmp_path: Path) -> None:
     path = tmp_path / "merged.onnx"
     path.write_bytes(model.SerializeToString())
     assert read_signature(path).signed_codes
+
+
+def test_merged_graphs_are_exact_with_weights_in_their_branches(tmp_path: Path) -> None:
+    path, seen = tmp_path / "merged.onnx", tmp_path / "seen.onnx"
+    path.write_bytes(_model(FULL, branches=True).SerializeToString())
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry(*saturation.EXACT_PRODUCTS)
+    options.optimized_model_filepath = str(seen)
+    session = onnxruntime.InferenceSession(
+        move_weights_into_branches(path), options, providers=["CPUExecutionProvider"]
+    )
+    for first in (True, False):
+        (sums,) = session.run(None, {"codes": INPUT, "first": np.array(first)})
+        np.testing.assert_array_equal(sums, INPUT.astype(int) @ FULL.astype(int))
+    assert not read_signature(seen).signed_codes  # whatever this processor does, signs are gone
+
+
+def test_weights_that_other_nodes_read_stay_outside(tmp_path: Path) -> None:
+    model = _model(FULL, branches=True)
+    model.graph.node.append(helper.make_node("Cast", ["weights"], ["seen"], to=TensorProto.FLOAT))
+    path = tmp_path / "merged.onnx"
+    path.write_bytes(model.SerializeToString())
+    moved = load_model_from_string(move_weights_into_branches(path))
+    assert [weight.name for weight in moved.graph.initializer] == ["weights"]
 
 
 def test_the_runtime_tells_by_itself_whether_it_cuts_off() -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from tests.unit.backends.conftest import EXPORTS
 from tests.unit.backends.graphs import add_what_it_is_told, in_float16
+from whisper_hailo.backends import optimum, session
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.optimum import OptimumDecoder
@@ -83,6 +86,27 @@ def test_int8_exports_are_near_and_not_equal(
         got, _ = _walk(quantized, SOME)
     difference = np.abs(got - expected).max() / np.abs(expected).max()
     assert 0 < difference < 0.1
+
+
+def test_merged_int8_exports_run_where_products_would_be_cut_off(
+    exports: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = exports / EXPORTS[0] / "decoder_model_merged_quantized.onnx"
+    with OptimumDecoder(path, spec, threads=1) as decoder:
+        expected, _ = _walk(decoder, SOME)
+    loaded: list[Path | bytes] = []
+
+    def open_graph(source: Path | bytes, *rest: Any) -> onnxruntime.InferenceSession:
+        loaded.append(source)
+        return session.open_graph(source, *rest)
+
+    for module in (optimum, session):
+        monkeypatch.setattr(module, "saturates", lambda: True)
+    monkeypatch.setattr(optimum, "open_graph", open_graph)
+    with OptimumDecoder(path, spec, threads=1) as decoder:
+        got, _ = _walk(decoder, SOME)
+    assert [type(source) for source in loaded] == [bytes]
+    np.testing.assert_allclose(got, expected, atol=0.1 * np.abs(expected).max())
 
 
 def test_directory_takes_merged_graph_and_file_says_which(

@@ -9,7 +9,6 @@ import onnx
 import pytest
 
 from tests.unit.backends.conftest import EXPORTS
-from whisper_hailo.backends import optimum
 from whisper_hailo.backends.optimum import OptimumDecoder
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import ModelSpec
@@ -53,25 +52,3 @@ def test_other_sizes_and_other_layers_are_refused(
     onnx.save(model, tmp_path / f"{graph}.onnx")
     with pytest.raises(ModelError, match=message):
         OptimumDecoder(tmp_path, spec)
-
-
-def test_merged_products_that_would_saturate_are_refused(
-    exports: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a directory the graphs that are not merged are taken, which the runtime can mend."""
-    monkeypatch.setattr(optimum, "saturates", lambda: True)
-    merged, apart = "decoder_model_merged", "decoder_model"
-    for name in (merged, f"{apart}_quantized"):
-        OptimumDecoder(exports / EXPORTS[0] / f"{name}.onnx", spec)
-    with pytest.raises(ModelError, match="has no VNNI; use an export that is not merged"):
-        OptimumDecoder(exports / EXPORTS[0] / f"{merged}_quantized.onnx", spec)
-
-
-def test_graphs_that_are_not_merged_are_taken_instead(
-    exports: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for name in ("decoder_model_merged", "decoder_model", "decoder_with_past_model"):
-        shutil.copy(exports / EXPORTS[0] / f"{name}_quantized.onnx", tmp_path)
-    assert OptimumDecoder(tmp_path, spec).name == "optimum-merged-int8"
-    monkeypatch.setattr(optimum, "saturates", lambda: True)
-    assert OptimumDecoder(tmp_path, spec).name == "optimum-int8"
