@@ -7,8 +7,8 @@ import hashlib
 import hmac
 import logging
 import time
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,22 +22,22 @@ from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, Whis
 from whisper_hailo.http.addresses import Hosts, address_of
 from whisper_hailo.serve.errors import (
     BadKeyError,
-    BusyError,
     ClientDisconnectedError,
     RejectedError,
-    StorageFullError,
     TooLargeError,
     TooManyError,
-    UnknownModelError,
-    is_storage_full,
     sanitize_error,
+    translate_full_storage,
 )
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.options import SafetyOptions
 from whisper_hailo.serve.quota import Quota, Reservation
+from whisper_hailo.serve.request import Caller
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+    from whisper_hailo.serve.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -100,8 +100,6 @@ class AccessMiddleware:
     """ASGI middleware that refuses requests before they are read.
 
     Args:
-        admit: holds a place for a request that sends something, and for what it stores.
-        on_refusal: is called with the error of each refusal.
         origins: pages of other servers that may call this one.
         keys: API keys; `None` needs none.
         open_to_all: paths that need none, beside those for programs that watch over the server.
@@ -111,8 +109,7 @@ class AccessMiddleware:
     _: KW_ONLY
     hosts: Hosts
     quota: Quota
-    admit: Callable[[str], AbstractContextManager[Reservation]]
-    on_refusal: Callable[[Exception], None]
+    metrics: Metrics | None = None
     origins: Collection[str] = ()
     keys: ApiKeys | None = None
     open_to_all: Collection[str] = ()
@@ -126,12 +123,10 @@ class AccessMiddleware:
             try:
                 self._check(scope)
                 sends = scope.get("method") == "POST"
-                holder = self.admit(scope[CLIENT]) if sends else self.quota.reserve()
+                holder = self.quota.request(scope[CLIENT]) if sends else Reservation(self.quota)
                 stored = scope[STORED] = place.enter_context(holder)
             except (WhisperHailoError, HTTPException) as error:
-                self.on_refusal(error)
-                log_refused_request(scope, error)
-                await response_of(error)(scope, receive, send)
+                await refuse(scope, error, self.metrics)(scope, receive, send)
                 return
             if scope.get("method") == "HEAD":  # uvicorn leaves out the body of the answer
                 scope = {**scope, "method": "GET"}
@@ -179,18 +174,17 @@ def _limit_body(receive: Receive, max_bytes: int, stored: Reservation) -> Receiv
         spent_s = time.monotonic() - begin_s - n_bytes / _SLOWEST
         try:
             async with asyncio.timeout(max(0.0, STALL_S - max(0.0, spent_s))):
-                message: dict[str, Any] = dict(await receive())
+                message = await receive()
+            length = len(message.get("body", b""))
+            n_bytes += length
+            is_complete = not message.get("more_body", False)
+            if n_bytes > max_bytes:
+                raise _too_large(max_bytes)
+            stored.take(length)
         except TimeoutError:
             raise HTTPException(408, f"too little came for {STALL_S:g} s; send it again") from None
-        length = len(message.get("body", b""))
-        n_bytes += length
-        is_complete = not message.get("more_body", False)
-        if n_bytes > max_bytes:
-            raise HTTPException(413, str(_too_large(max_bytes)))
-        try:
-            stored.take(length)
-        except BusyError as error:
-            raise HTTPException(503, str(error), {"Retry-After": str(error.retry_s)}) from None
+        except RejectedError as error:  # FastAPI would answer that it cannot parse the body
+            raise HTTPException(error.status, str(error), _headers(error)) from None
         return message
 
     return receive_limited
@@ -202,54 +196,56 @@ def _too_large(max_bytes: int) -> TooLargeError:
     )
 
 
-_CODES: Final[dict[type[Exception], str]] = {
-    BadKeyError: "invalid_api_key",
-    TooManyError: "rate_limit_exceeded",
-    UnknownModelError: "model_not_found",
-}
-
-
-def status_of(error: Exception) -> int:
+def _status_of(error: Exception) -> int:
     """Return the status of HTTP for an error; 500 for faults of our own."""
     if isinstance(error, RejectedError):
         return error.status
+    if isinstance(error, HTTPException):
+        return error.status_code
     if isinstance(error, OptionError | AudioError):
         return 400
-    if isinstance(error, DeviceError):
-        return 503
-    return error.status_code if isinstance(error, HTTPException) else 500
+    return 503 if isinstance(error, DeviceError) else 500
+
+
+def _headers(error: Exception) -> dict[str, str]:
+    if isinstance(error, HTTPException):
+        return dict(error.headers or {})
+    if isinstance(error, BadKeyError):
+        return {"WWW-Authenticate": "Bearer"}
+    retry_s = getattr(error, "retry_s", None)
+    return {} if retry_s is None else {"Retry-After": str(retry_s)}
 
 
 def body_of(error: Exception, param: str | None = None) -> dict[str, Any]:
     """Return the error object of OpenAI's API, without anything of this machine in it."""
-    kind = "server_error" if status_of(error) >= 500 else "invalid_request_error"
+    kind = "server_error" if _status_of(error) >= 500 else "invalid_request_error"
     if isinstance(error, TooManyError):
         kind = "requests"
-    code = _CODES.get(type(error))
     message = str(error.detail) if isinstance(error, HTTPException) else sanitize_error(error)
+    code = error.code if isinstance(error, RejectedError) else None
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def response_of(error: Exception, param: str | None = None) -> JSONResponse:
-    """Return the answer for an error, with `Retry-After` and `WWW-Authenticate` where due."""
-    headers = {}
-    if isinstance(error, RejectedError) and error.retry_s is not None:
-        headers["Retry-After"] = str(error.retry_s)
-    if isinstance(error, BadKeyError):
-        headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, HTTPException) and error.headers:
-        headers |= dict(error.headers)
-    return JSONResponse(body_of(error, param), status_of(error), headers)
+def refuse(
+    scope: Scope, error: Exception, metrics: Metrics | None, param: str | None = None
+) -> JSONResponse:
+    """Count and log a request that failed; return its answer.
 
-
-def log_refused_request(scope: Scope, error: Exception) -> None:
-    """Log a request that failed before the engine took it, which logs all others itself."""
-    if scope.get(SUBMITTED) or isinstance(error, ClientDisconnectedError):
-        return
-    client = scope.get(CLIENT) or _peer(scope)
-    why, method = body_of(error)["error"]["message"], scope.get("method", "WEBSOCKET")
-    status, path = status_of(error), scope["path"]
-    log_refusal("http", client, error, why, status=status, method=method, path=path)
+    The engine logs those that it has taken.
+    """
+    if metrics is not None:
+        metrics.failed(error)
+    body, status = body_of(error, param), _status_of(error)
+    if not (scope.get(SUBMITTED) or isinstance(error, ClientDisconnectedError)):
+        log_refusal(
+            Caller(scope.get(CLIENT) or _peer(scope), "http"),
+            error,
+            status=status,
+            method=scope.get("method", "WEBSOCKET"),
+            path=scope["path"],
+            why=body["error"]["message"],
+        )
+    return JSONResponse(body, status, _headers(error))
 
 
 def answer_failures(app: FastAPI) -> None:
@@ -258,15 +254,12 @@ def answer_failures(app: FastAPI) -> None:
 
     async def failed(request: Request, error: Exception) -> JSONResponse:
         param = None
-        if is_storage_full(error):
-            error = StorageFullError()
-        request.app.state.metrics.failed(error)
+        error = translate_full_storage(error)
         if isinstance(error, RequestValidationError):
             first = error.errors()[0]
             param = next((str(part) for part in first["loc"][1:]), None)
             error = HTTPException(400, f"{param or 'the request'}: {first['msg']}")
-        log_refused_request(request.scope, error)
-        return response_of(error, param)
+        return refuse(request.scope, error, request.app.state.metrics, param)
 
     for kind in (WhisperHailoError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, failed)

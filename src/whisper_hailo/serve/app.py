@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from html import escape
 from importlib import resources
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, FastAPI, Form, Request, Response, UploadFile
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import JSONResponse
 from fastapi.telemetry import TelemetryConfig
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -19,12 +19,11 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import Hosts
 from whisper_hailo.serve.access import AccessMiddleware, ApiKeys, answer_failures, body_of
-from whisper_hailo.serve.metrics import CONTENT_TYPE
 from whisper_hailo.serve.options import Address, SafetyOptions
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.routes import realtime, recordings
 from whisper_hailo.serve.service import Ticket, TranscriptionService
-from whisper_hailo.serve.uploads import RESPONSES, TEXT, UploadHandler, UploadRoute, answers, sse
+from whisper_hailo.serve.uploads import TEXT, UploadHandler, UploadRoute, answers, sse
 from whisper_hailo.serve.worker import State
 from whisper_hailo.text.outputs import render
 
@@ -36,15 +35,9 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
 
 
 def make_app(
-    service: TranscriptionService,
-    address: Address,
-    safety: SafetyOptions,
-    keys: ApiKeys | None = None,
+    service: TranscriptionService, address: Address, safety: SafetyOptions, keys: ApiKeys
 ) -> ASGIApp:
-    """Return the application of a service that is served at an address.
-
-    `keys` are those of `safety`, if somebody else reloads them.
-    """
+    """Return the application of a service that is served at an address; `keys` may change."""
     app = FastAPI(
         title="whisper-hailo",
         version=__version__,
@@ -52,9 +45,8 @@ def make_app(
         docs_url=None,  # FastAPI's own page is fetched from a foreign server
         redoc_url=None,
         telemetry=_NO_TELEMETRY,
-        responses=RESPONSES,
+        responses={"4XX": {"description": "Refused"}, "5XX": {"description": "Not possible now"}},
     )
-    keys = ApiKeys(safety) if keys is None else keys
     app.state.metrics, app.state.keys = service.metrics, keys
     answer_failures(app)
     app.include_router(health_router(service))
@@ -70,8 +62,7 @@ def make_app(
         open_to_all=OPEN_TO_ALL,
         max_bytes=service.limits.max_upload_bytes,
         quota=service.quota,
-        admit=service.admit,
-        on_refusal=service.metrics.failed,
+        metrics=service.metrics,
     )
     if safety.allow_origin:
         served = CORSMiddleware(
@@ -97,13 +88,13 @@ def health_router(service: TranscriptionService) -> APIRouter:
     @routes.get("/ready", summary="Whether requests are taken")
     async def ready() -> JSONResponse:
         is_ready = service.state in (State.READY, State.RELEASED)
-        models = {model.name: model.worker.state.value for model in service.models.models}
+        models = {model.name: model.state.value for model in service.models.models}
         body = {"status": service.state.value, "models": models}
         return JSONResponse(body, 200 if is_ready else 503)
 
     @routes.get("/metrics", summary="For Prometheus", response_model=None, responses=answers(TEXT))
     async def metrics() -> Response:
-        return Response(service.metrics.page(), media_type=CONTENT_TYPE)
+        return Response(service.metrics.page(), media_type=CONTENT_TYPE_LATEST)
 
     return routes
 
@@ -130,7 +121,7 @@ OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})
 
 
 def page_router(service: TranscriptionService) -> APIRouter:
-    """Return the page at `/` and what it asks for, and `/docs`; not in the description."""
+    """Return the page at `/` and what it asks for; not in the description."""
     routes = APIRouter(route_class=UploadRoute, include_in_schema=False)
     uploads = UploadHandler(service, "page")
 
@@ -166,10 +157,6 @@ def page_router(service: TranscriptionService) -> APIRouter:
         choices = Choices(model=model, language=language or None, task=task)
         return await uploads.stream(request, file, choices, _page_events)
 
-    @routes.get("/docs")
-    async def docs(request: Request) -> HTMLResponse:
-        return HTMLResponse(_docs_page(request.app.openapi()))
-
     return routes
 
 
@@ -191,63 +178,3 @@ async def _page_events(ticket: Ticket) -> AsyncIterator[str]:
         )
     except Exception as error:  # the status is sent already
         yield sse({"type": "error", **body_of(error)})
-
-
-_DOCS_HEAD: Final = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>whisper-hailo: API</title>
-<style>
-:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-code, h2 { font-family: ui-monospace, monospace; }
-h2 { font-size: 1.1rem; margin-top: 2rem; }
-td { padding: 0 1rem 0 0; vertical-align: top; }
-</style>
-<h1>whisper-hailo</h1>
-<p>The same for programs: <a href="/openapi.json">openapi.json</a>.</p>
-"""
-
-
-def _docs_page(description: dict[str, Any]) -> str:
-    """Return an OpenAPI description as a page without a script or anything from elsewhere."""
-    schemas = description.get("components", {}).get("schemas", {})
-    parts = [_DOCS_HEAD]
-    for path, methods in description["paths"].items():
-        for method, operation in methods.items():
-            parts.append(f"<h2>{method.upper()} {escape(path)}</h2>\n")
-            parts.append(f"<p>{escape(operation.get('summary', ''))}</p>\n")
-            rows = _docs_rows(operation, schemas)
-            if rows:
-                parts.append(f"<table>{''.join(rows)}</table>\n")
-    return "".join(parts)
-
-
-def _docs_rows(operation: dict[str, Any], schemas: dict[str, Any]) -> list[str]:
-    """Return a row for each parameter and each field of the body."""
-    parameters = operation.get("parameters", ())
-    fields = {parameter["name"]: parameter["schema"] for parameter in parameters}
-    needed = {parameter["name"] for parameter in parameters if parameter.get("required")}
-    for content in operation.get("requestBody", {}).get("content", {}).values():
-        schema = schemas.get(content["schema"].get("$ref", "").rpartition("/")[2], {})
-        fields |= schema.get("properties", {})
-        needed |= set(schema.get("required", ()))
-    return [
-        f"<tr><td><code>{escape(name)}</code><td>{escape(_docs_type(schema))}"
-        f"<td>{'needed' if name in needed else ''}</tr>\n"
-        for name, schema in fields.items()
-    ]
-
-
-def _docs_type(schema: dict[str, Any]) -> str:
-    """Return what a value may be, in words."""
-    if "anyOf" in schema:
-        kinds = [_docs_type(kind) for kind in schema["anyOf"] if kind.get("type") != "null"]
-        return " or ".join(dict.fromkeys(kinds))
-    if "enum" in schema:
-        return ", ".join(map(str, schema["enum"]))
-    if schema.get("type") == "array":
-        return f"any number of: {_docs_type(schema['items'])}"
-    if schema.get("contentMediaType") or schema.get("format") == "binary":
-        return "a file"
-    default = f", {schema['default']} by default" if schema.get("default") is not None else ""
-    return f"{schema.get('const', schema.get('type', ''))}{default}"

@@ -20,11 +20,7 @@ from whisper_hailo.audio.copies import append, new_copy, pieces
 from whisper_hailo.audio.stream import MAX_RATE_HZ, MIN_RATE_HZ, Resampler
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.serve.errors import (
-    ClientDisconnectedError,
-    TooLargeError,
-    translate_full_storage,
-)
+from whisper_hailo.serve.errors import ClientDisconnectedError, TooLargeError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.service import on_thread
@@ -109,10 +105,9 @@ class Decoders:
         label = "the samples" if form is not None else PurePath(name or "").name or "the file"
         bounds = _Bounds(self._max_s, stored)
         async with self._free:
-            with translate_full_storage():
-                return await on_thread(
-                    _decode, file, label, form, heard_s, bounds, on_cancel=bounds.cancel
-                )
+            return await on_thread(
+                _decode, file, label, form, heard_s, bounds, on_cancel=bounds.cancel
+            )
 
 
 @dataclass(slots=True)
@@ -133,7 +128,7 @@ class _Bounds:
             seconds += block.size / SAMPLE_RATE_HZ
             expect_seconds(seconds, self.max_s)
             if not self.is_wanted:
-                raise ClientDisconnectedError("the client left")
+                raise ClientDisconnectedError
             self.stored.take(block.nbytes)
             yield block
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from whisper_hailo.core.errors import WhisperHailoError
@@ -15,25 +13,28 @@ class RejectedError(WhisperHailoError):
     """A request that is refused, or given up.
 
     Attributes:
-        kind: in one word, for the metrics.
+        kind: in one word, for metrics and logs.
+        status: of HTTP.
+        code: of OpenAI's error object, where it has one.
         retry_s: of `Retry-After`; `None` where a retry is of no use.
     """
 
     kind: str = "turned_away"
     status: int = 503
+    code: str | None = None
     retry_s: int | None = None
 
 
 class BusyError(RejectedError):
     """The queue is full, or the server is about to end."""
 
-    kind, status, retry_s = "busy", 503, 1
+    kind, retry_s = "busy", 1
 
 
 class TooManyError(RejectedError):
     """One client asks for too much at once, or too often."""
 
-    kind, status, retry_s = "too_many", 429, 1
+    kind, status, code, retry_s = "too_many", 429, "rate_limit_exceeded", 1
 
 
 class TooLargeError(RejectedError):
@@ -45,7 +46,7 @@ class TooLargeError(RejectedError):
 class DeadlineExceededError(RejectedError):
     """Deadline exceeded."""
 
-    kind, status = "too_late", 503
+    kind = "too_late"
 
 
 class StorageFullError(RejectedError):
@@ -53,58 +54,45 @@ class StorageFullError(RejectedError):
 
     kind, status = "storage_full", 507
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the server's temporary folder is full; send less, or free some space there"
-        )
-
-
-@contextmanager
-def translate_full_storage() -> Iterator[None]:
-    """Raise `StorageFullError` for errors that a full temporary folder has caused."""
-    try:
-        yield
-    except Exception as error:
-        if is_storage_full(error):
-            raise StorageFullError from error
-        raise
-
-
-def is_storage_full(error: BaseException | None) -> bool:
-    """Return whether an error came of a full file system."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
 
 class ClientDisconnectedError(RejectedError):
     """The client has left."""
 
     kind, status = "left", 499
 
+    def __init__(self, message: str = "the client left") -> None:
+        super().__init__(message)
+
 
 class BadKeyError(RejectedError):
     """The key is missing or wrong."""
 
-    kind, status = "bad_key", 401
+    kind, status, code = "bad_key", 401, "invalid_api_key"
 
 
 class UnknownModelError(RejectedError):
     """A model by this name is not served."""
 
-    kind, status = "unknown_model", 404
+    kind, status, code = "unknown_model", 404, "model_not_found"
 
 
-def kind_of(error: BaseException) -> str:
-    """Return the kind of an error in a word."""
-    return error.kind if isinstance(error, RejectedError) else type(error).__name__
+def translate_full_storage(error: Exception) -> Exception:
+    """Return an error, or `StorageFullError` if it came of a full file system."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+            return StorageFullError(
+                "the server's temporary folder is full; send less, or free some space there"
+            )
+        cause = cause.__cause__ or cause.__context__
+    return error
 
 
-def outcome_of(failure: BaseException | None) -> str:
+def outcome_of(error: BaseException | None) -> str:
     """Return the outcome of a request in a word, for metrics and logs."""
-    return "done" if failure is None else kind_of(failure)
+    if error is None:
+        return "done"
+    return error.kind if isinstance(error, RejectedError) else type(error).__name__
 
 
 _PATH: Final = re.compile(r"(?<![\w:/.])/[^\s'\",;:)]+")

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeAlias
 
 from whisper_hailo.core.types import BufferText, Segment, Transcript
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
+from whisper_hailo.serve.quota import ENDING
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.run import TranscriptionRun
@@ -26,6 +27,7 @@ class Job(Recording):
     """A recording of a client, which gets its segments as they are final and may leave.
 
     Attributes:
+        run: that it belongs to; `None` once its end is reported.
         asked_s: when it was asked for, by `time.monotonic`.
         begun_s: when its first window was taken up; 0 before.
         is_partial: it is a partial of a live stream, which holds a place of its own, or of a
@@ -34,6 +36,7 @@ class Job(Recording):
 
     caller: Caller
     emit: EventCallback
+    run: TranscriptionRun | None
     asked_s: float
     begun_s = 0.0
     is_partial = False
@@ -44,7 +47,7 @@ class Job(Recording):
 
     def leave(self, why: Exception | None = None) -> None:
         """Stop at the next step of the decoder: the client has gone. From any thread."""
-        self.abandoned = why or ClientDisconnectedError("the client left")
+        self.abandoned = why or ClientDisconnectedError()
 
     def next(self) -> WindowRequest | None:
         self._begin_window()
@@ -77,17 +80,14 @@ class Job(Recording):
 class PartialJob(Job):
     """A recording of one window, which is there already: `request`."""
 
+    name = "running"
     is_partial = True
+    sequential = True
     request: WindowRequest
     _result: WindowResult
 
     def open(self) -> Self:
-        self.name = "running"
         return self
-
-    @property
-    def sequential(self) -> bool:
-        return True
 
     def next(self) -> WindowRequest | None:
         self._begin_window()
@@ -113,82 +113,74 @@ class JobQueue:
     Every job is handed to the schedule at once, which decides whose turn it is.
 
     Attributes:
-        used_s: when the last job or live stream came or ended, by `time.monotonic`.
+        used_s: when it changed last, by `time.monotonic`.
     """
 
     def __init__(self, rest_s: float | None = None) -> None:
         self._rest_s = rest_s
         self._new: list[Job] = []
-        self._clients: dict[str, set[Job]] = {}  # those that have unfinished jobs
-        self._changed = threading.Condition()
+        self._unfinished: list[Job] = []
+        self._condition = threading.Condition()
         self._closed = self._ended = self._releasing = False
         self.n_live = 0
         self.used_s = time.monotonic()
 
     @contextmanager
+    def _change(self) -> Iterator[None]:
+        """Hold the lock for a change, after which all that wait look again."""
+        with self._condition:
+            yield
+            self.used_s = time.monotonic()
+            self._condition.notify_all()
+
+    @contextmanager
     def live(self) -> Iterator[None]:
         """Count a live stream as long as the block lasts; its model is not released."""
-        with self._changed:
+        with self._change():
             self.n_live += 1
         try:
             yield
         finally:
-            with self._changed:
+            with self._change():
                 self.n_live -= 1
-                self.used_s = time.monotonic()
-                self._changed.notify_all()
 
     def release(self) -> bool:
         """End the source, as if it had been idle for long; return whether it is idle."""
-        with self._changed:
-            if self._clients or self.n_live:
-                return False
-            self._releasing = True
-            self._changed.notify_all()
-            return True
+        with self._change():
+            is_idle = not (self._unfinished or self.n_live)
+            self._releasing |= is_idle
+            return is_idle
 
     def put(self, job: Job) -> None:
         """Let a job wait for its turn; a partial of a live stream has its place already."""
-        with self._changed:
-            is_refused = self._is_over if job.is_partial else self._closed
-            if is_refused:
-                raise BusyError("the server is about to end; try again when it is back")
-            own = self._clients.get(job.caller.client)
-            if own:
-                job.share = next(iter(own)).share
-            else:
-                had = [other.share.n_windows for other in self.unfinished]
-                job.share = FairShare(min(had, default=0))
-            self._clients.setdefault(job.caller.client, set()).add(job)
+        with self._change():
+            if self._is_over if job.is_partial else self._closed:
+                raise BusyError(ENDING)
+            shares = {other.caller.client: other.share for other in self._unfinished}
+            least = min((share.n_windows for share in shares.values()), default=0)
+            job.share = shares.get(job.caller.client) or FairShare(least)
+            self._unfinished.append(job)
             self._new.append(job)
-            self.used_s = time.monotonic()
-            self._changed.notify_all()
 
     def done(self, job: Job) -> None:
         """Free the place of a job that is over, or left."""
-        with self._changed:
-            own = self._clients.get(job.caller.client, set())
-            if job not in own:
-                return
-            own.remove(job)
-            if not own:
-                del self._clients[job.caller.client]
-            self.used_s = time.monotonic()
-            self._changed.notify_all()
+        with self._change():
+            if job in self._unfinished:
+                self._unfinished.remove(job)
 
     def withdraw(self, job: Job) -> None:
         """Take back a job that the schedule has not taken up."""
-        with self._changed:
+        with self._change():
             if job in self._new:
                 self._new.remove(job)
 
     def next(self, *, n_free: int, idle: bool) -> Job | None:
         del n_free  # whose turn it is is decided window by window
-        with self._changed:
+        with self._condition:
             while not self._new or self._releasing:
                 if not idle or self._is_over or self._releasing:
                     return None
-                has_changed = self._changed.wait(self._rest_s)
+                has_changed = self._condition.wait(self._rest_s)
                 if not (has_changed or self.n_live):  # idle for too long
                     return None
             return self._new.pop(0)
@@ -199,26 +191,25 @@ class JobQueue:
 
     def wait(self, coming: Future[Any]) -> bool:
         def wake(_: Future[Any]) -> None:
-            with self._changed:
-                self._changed.notify_all()
+            with self._change():
+                pass
 
         coming.add_done_callback(wake)
-        with self._changed:
-            self._changed.wait_for(lambda: self._new or coming.done())
+        with self._condition:
+            self._condition.wait_for(lambda: self._new or coming.done())
             return bool(self._new)
 
     def wait_for_more(self) -> bool:
         """Wait until there is a job; false where there will be none."""
-        with self._changed:
+        with self._condition:
             self._releasing = False
-            self._changed.wait_for(lambda: self._new or self._is_over)
+            self._condition.wait_for(lambda: self._new or self._is_over)
             return bool(self._new)
 
     def close(self) -> None:
         """Take no further job; those that are there are still done."""
-        with self._changed:
+        with self._change():
             self._closed = True
-            self._changed.notify_all()
 
     @property
     def _is_over(self) -> bool:
@@ -226,21 +217,22 @@ class JobQueue:
         return self._ended or (self._closed and not self.n_live)
 
     def wait_until_empty(self, timeout_s: float) -> bool:
-        with self._changed:
-            return self._changed.wait_for(lambda: not (self._clients or self.n_live), timeout_s)
+        with self._condition:
+            return self._condition.wait_for(
+                lambda: not (self._unfinished or self.n_live), timeout_s
+            )
 
     def leave_all(self, why: Exception) -> None:
         """Give up all jobs, partials of live streams included."""
-        with self._changed:
+        with self._change():
             self._closed = self._ended = True
-            for job in self.unfinished:
+            for job in self._unfinished:
                 job.leave(why)
-            self._changed.notify_all()
 
     @property
     def unfinished(self) -> list[Job]:
-        with self._changed:
-            return [job for jobs in self._clients.values() for job in jobs]
+        with self._condition:
+            return self._unfinished.copy()
 
     @property
     def n_unfinished(self) -> int:

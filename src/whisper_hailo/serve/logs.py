@@ -9,15 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from whisper_hailo.core.errors import DeviceError, WhisperHailoError
-from whisper_hailo.core.types import Transcript
-from whisper_hailo.serve.errors import kind_of, outcome_of
-
-if TYPE_CHECKING:
-    from whisper_hailo.serve.jobs import Job, Outcome
-    from whisper_hailo.serve.request import Caller, StreamItemResult
+from whisper_hailo.serve.errors import outcome_of
+from whisper_hailo.serve.request import Caller
 
 logger = logging.getLogger(__name__)
 _network = logging.getLogger(__name__ + ".network")
@@ -93,73 +89,42 @@ def rate_limited_network_log() -> Iterator[None]:
             limited.removeFilter(limit)
 
 
-_MOST_REFUSALS: Final = 60  # lines a minute of requests that were refused
+refusals = logging.getLogger(__name__ + ".refusals")
+refusals.addFilter(RateLimit(60, keep_traceback=True))
 
 _LONGEST_VALUE: Final = 240
-
-
-refusals = logging.getLogger(__name__ + ".refusals")
-refusals.addFilter(RateLimit(_MOST_REFUSALS, keep_traceback=True))
-
 _FIELDS: Final = "fields"
 
 
-class RequestLog:
-    """Logs requests that are over."""
-
-    def __init__(self, model: str, *, log_text: bool) -> None:
-        self._model = model
-        self._log_text = log_text
-
-    def done(self, job: Job, outcome: Outcome | None, now_s: float) -> None:
-        """Log a job that is over; `outcome` is `None` where it failed."""
-        fields: dict[str, Any] = {"took_s": round(now_s - job.asked_s, 3)}
-        if isinstance(outcome, Transcript):
-            fields |= {
-                "audio_s": round(outcome.duration_s, 3),
-                "language": outcome.language,
-                "segments": len(outcome.segments),
-                "text": outcome.text,
-            }
-        # Partials come several times a second.
-        level = logging.DEBUG if job.is_partial else logging.INFO
-        self._log(level, job.caller, job.failure, fields)
-
-    def heard(self, item: StreamItemResult) -> None:
-        """Log an item of a live stream that is over."""
-        fields = {"audio_s": round(item.seconds, 3), "language": item.language, "text": item.text}
-        self._log(logging.INFO, item.caller, item.failure, fields)
-
-    def _log(
-        self, level: int, caller: Caller, failure: Exception | None, fields: dict[str, Any]
-    ) -> None:
-        head = {"api": caller.api, "client": caller.client, "outcome": outcome_of(failure)}
-        fields = head | {"model": self._model} | fields
-        if not self._log_text:
-            fields.pop("text", None)
-        fault = isinstance(failure, DeviceError) or not isinstance(
-            failure, WhisperHailoError | None
-        )
-        level = logging.ERROR if fault else level
-        logger.log(level, "%s", _line(fields), extra={_FIELDS: fields}, exc_info=fault and failure)
+def log_request(
+    caller: Caller, error: Exception | None, *, level: int = logging.INFO, **fields: object
+) -> None:
+    """Log a request that is over; faults of ours and of the device have a traceback."""
+    is_fault = isinstance(error, DeviceError) or not isinstance(error, WhisperHailoError | None)
+    _log(logger, level, _head(caller, error) | fields, is_fault and error)
 
 
-def log_refusal(api: str, client: str, error: BaseException, why: str, **fields: object) -> None:
-    """Log a request that was refused before it was a job; so many lines a minute.
-
-    `why` is the message that the client gets; faults of ours have a traceback.
-    """
-    named = {"api": api, "client": client, "outcome": kind_of(error), **fields, "why": why}
+def log_refusal(caller: Caller, error: Exception, **fields: object) -> None:
+    """Log a request that was refused before it was a job; so many lines a minute."""
+    is_fault = fields["status"] == 500
     # Short and in one line: strangers decide what is in it.
-    content = {name: ascii(str(value))[1:-1][:_LONGEST_VALUE] for name, value in named.items()}
-    is_fault = fields.get("status") == 500
-    level = logging.ERROR if is_fault else logging.INFO
-    extra = {_FIELDS: content}
-    refusals.log(level, "%s", _line(content), extra=extra, exc_info=is_fault and error)
+    fields = {
+        name: ascii(str(value))[1:-1][:_LONGEST_VALUE]
+        for name, value in (_head(caller, error) | fields).items()
+    }
+    _log(refusals, logging.INFO, fields, is_fault and error)
 
 
-def _line(fields: dict[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in fields.items())
+def _head(caller: Caller, error: Exception | None) -> dict[str, object]:
+    return {"api": caller.api, "client": caller.client, "outcome": outcome_of(error)}
+
+
+def _log(
+    log: logging.Logger, level: int, fields: dict[str, object], fault: Exception | bool | None
+) -> None:
+    line = " ".join(f"{name}={value}" for name, value in fields.items())
+    level = logging.ERROR if fault else level
+    log.log(level, "%s", line, extra={_FIELDS: fields}, exc_info=fault)
 
 
 class JsonLines(logging.Formatter):

@@ -6,20 +6,16 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from math import nan
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.serve.errors import kind_of, outcome_of
+from whisper_hailo.serve.errors import outcome_of
 from whisper_hailo.serve.request import Priority
 
 if TYPE_CHECKING:
     from whisper_hailo.serve.jobs import Job, JobQueue, Outcome
-    from whisper_hailo.serve.request import StreamItemResult
-
-CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 
 _SECONDS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _STATES: Final = ("loading", "ready", "released", "broken", "closed")
@@ -32,7 +28,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         how: dict[str, Any] = {"namespace": "whisper_hailo", "registry": self.registry}
         counter: Callable[..., Counter] = partial(Counter, **how)
-        gauge: Callable[..., Gauge] = partial(Gauge, **how)
+        gauge = self._gauge = cast("Callable[..., Gauge]", partial(Gauge, **how))
         histogram: Callable[..., Histogram] = partial(Histogram, buckets=_SECONDS, **how)
         self._requests = counter("requests", "Requests by API and outcome.", ("api", "outcome"))
         self._errors = counter("errors", "Failures by kind.", ("kind",))
@@ -45,14 +41,16 @@ class Metrics:
         self._rtfx = gauge("rtfx", "Audio seconds per second of the last request.")
         self._state = gauge("state", "1 for the state of a model.", ("model", "state"))
         self._queues: list[JobQueue] = []
-        unfinished = gauge("unfinished", "Requests not done.")
-        unfinished.set_function(lambda: sum(queue.n_unfinished for queue in self._queues))
-        waiting = gauge("queue_depth", "Requests not begun.")
-        waiting.set_function(lambda: sum(queue.n_waiting for queue in self._queues))
-        live = gauge("live_streams", "Live streams under way.")
-        live.set_function(lambda: sum(queue.n_live for queue in self._queues))
+        for name, text, attribute in (
+            ("unfinished", "Requests not done.", "n_unfinished"),
+            ("queue_depth", "Requests not begun.", "n_waiting"),
+            ("live_streams", "Live streams under way.", "n_live"),
+        ):
+            gauge(name, text).set_function(partial(self._sum, attribute))
         self._celsius: list[Callable[[], float | None]] = []
-        self._gauge = gauge
+
+    def _sum(self, attribute: str) -> int:
+        return sum(getattr(queue, attribute) for queue in self._queues)
 
     def watch(self, queue: JobQueue, celsius: Callable[[], float | None] | None) -> None:
         """Report a model's queue, and the temperature of its chip, where there is one."""
@@ -74,7 +72,7 @@ class Metrics:
 
     def failed(self, error: BaseException) -> None:
         """Count a request that failed by the kind of its error."""
-        self._errors.labels(kind_of(error)).inc()
+        self._errors.labels(outcome_of(error)).inc()
 
     def done(self, job: Job, outcome: Outcome | None, now_s: float) -> None:
         """Count a job that is over; `outcome` is `None` where it failed."""
@@ -96,9 +94,10 @@ class Metrics:
             self._audio.inc(outcome.duration_s)
             self._rtfx.set(outcome.duration_s / max(took_s, 1e-6))
 
-    def heard(self, item: StreamItemResult) -> None:
-        self._requests.labels(item.caller.api, outcome_of(item.failure)).inc()
-        self._audio.inc(item.seconds)
+    def heard(self, api: str, seconds: float, failure: Exception | None) -> None:
+        """Count an item of a live stream that is over."""
+        self._requests.labels(api, outcome_of(failure)).inc()
+        self._audio.inc(seconds)
 
     def page(self) -> bytes:
         return generate_latest(self.registry)

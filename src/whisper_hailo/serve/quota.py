@@ -14,12 +14,13 @@ from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.options import LimitOptions
 
 _MAX_CLIENTS: Final = 4096  # whose rates are remembered
+ENDING: Final = "the server is about to end; try again when it is back"
 
 
 class Quota:
     """Requests a minute and at once, live streams, and bytes of all clients; thread-safe.
 
-    Bytes are those of uploads and their samples.
+    Bytes are those of uploads and their samples. One that `is_closed` takes no request.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Quota:
         self._requests: Counter[str] = Counter()
         self._live: Counter[str] = Counter()
         self.n_bytes = 0
+        self.is_closed = False
 
     def count_request(self, client: str) -> None:
         """Count a request against the client's rate limit, a token bucket."""
@@ -51,7 +53,10 @@ class Quota:
     def request(self, client: str) -> Iterator[Reservation]:
         """Hold a place for a request, and what it stores, as long as the block lasts."""
         most, each = self._limits.queue, self._limits.queue_each
-        with self._slot(self._requests, client, most, each, "requests"), self.reserve() as stored:
+        with (
+            self._slot(self._requests, client, most, each, "requests"),
+            Reservation(self) as stored,
+        ):
             yield stored
 
     def live(self, client: str) -> AbstractContextManager[None]:
@@ -64,6 +69,8 @@ class Quota:
         self, taken: Counter[str], client: str, most: int, each: int, kind: str
     ) -> Iterator[None]:
         with self._lock:
+            if self.is_closed:
+                raise BusyError(ENDING)
             if taken.total() >= most:
                 raise BusyError(f"all {most} places for {kind} are taken; try again soon")
             if taken[client] >= each:
@@ -76,10 +83,6 @@ class Quota:
                 taken[client] -= 1
                 if not taken[client]:
                     del taken[client]
-
-    def reserve(self) -> Reservation:
-        """Return a reservation without bytes."""
-        return Reservation(self)
 
     def take(self, n_bytes: int) -> None:
         """Reserve bytes, or give them back where they are less than 0."""

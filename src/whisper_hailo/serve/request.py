@@ -50,17 +50,6 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamItemResult:
-    """Result of an item of a live stream; `language` is a code, empty where it is unknown."""
-
-    caller: Caller
-    seconds: float
-    language: str
-    text: str
-    failure: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Choices:
     """What clients choose, whatever their protocol calls it; `None` is as the server is set.
 

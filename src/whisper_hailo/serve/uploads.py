@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
 from starlette.datastructures import FormData
 from starlette.types import Receive, Scope, Send
 
@@ -20,27 +19,7 @@ from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.request import Caller, Choices, Priority
 from whisper_hailo.serve.service import Ticket, TranscriptionService, run_until
 
-
-class _Failure(BaseModel):
-    message: str
-    type: str
-    param: str | None
-    code: str | None
-
-
-class FailureBody(BaseModel):
-    """The body of every answer that is a refusal."""
-
-    error: _Failure
-
-
 TEXT, EVENTS = "text/plain", "text/event-stream"
-
-RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    "4XX": {"model": FailureBody, "description": "What was asked cannot be done"},
-    "5XX": {"model": FailureBody, "description": "It cannot be done now"},
-}
-"""For the description of the API."""
 
 
 def answers(*kinds: str) -> dict[int | str, dict[str, Any]]:
@@ -49,10 +28,6 @@ def answers(*kinds: str) -> dict[int | str, dict[str, Any]]:
 
 
 T = TypeVar("T")
-
-_MOST_FILES: Final = 4
-_MOST_FIELDS: Final = 64
-_FIELD_BYTES: Final = 64 << 10
 
 
 class UploadRoute(APIRoute):
@@ -68,12 +43,9 @@ class UploadRoute(APIRoute):
 
 
 class _UploadRequest(Request):
-    """A request with limits of its own where Starlette's allow 1000 MiB."""
-
     async def _get_form(self, **_limits: object) -> FormData:
-        return await super()._get_form(
-            max_files=_MOST_FILES, max_fields=_MOST_FIELDS, max_part_size=_FIELD_BYTES
-        )
+        """Return the form, of which Starlette would keep 1000 MiB in memory."""
+        return await super()._get_form(max_files=4, max_fields=64, max_part_size=64 << 10)
 
 
 class UploadHandler:
@@ -100,7 +72,7 @@ class UploadHandler:
         caller = Caller(request.scope[CLIENT], self._api, priority)
         stored = request.scope[STORED]
         decoding = self._decoders.decode(file.file, file.filename, stored, form, heard_s)
-        audio = await run_until_disconnect(request, decoding)
+        audio = await _run_until_disconnect(request, decoding)
         async with self._service.submit(audio, choices, caller) as ticket:
             request.scope[SUBMITTED] = True
             yield ticket
@@ -114,7 +86,7 @@ class UploadHandler:
     ) -> Response:
         stack = AsyncExitStack()
         ticket = await stack.enter_async_context(self.ticket(request, file, choices))
-        return Events(events(ticket), stack)
+        return _Events(events(ticket), stack)
 
     async def transcript(
         self,
@@ -124,10 +96,10 @@ class UploadHandler:
         **how: Any,  # noqa: ANN401 - see `ticket`
     ) -> Transcript:
         async with self.ticket(request, file, choices, **how) as ticket:
-            return await run_until_disconnect(request, ticket.result())
+            return await _run_until_disconnect(request, ticket.result())
 
 
-async def run_until_disconnect(request: Request, work: Awaitable[T]) -> T:
+async def _run_until_disconnect(request: Request, work: Awaitable[T]) -> T:
     """Return the result of some work, which is cancelled when the client disconnects."""
 
     async def disconnect() -> None:
@@ -137,7 +109,7 @@ async def run_until_disconnect(request: Request, work: Awaitable[T]) -> T:
     return await run_until(disconnect(), work)
 
 
-class Events(StreamingResponse):
+class _Events(StreamingResponse):
     """Sends events as they come until the client stops reading, then closes the stack."""
 
     def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
+from itertools import accumulate
+from typing import Final, Self, TypeVar, cast
 
 import numpy as np
 
-from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray, Segment
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, FloatArray, Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.engine import TranscriberEngine
 from whisper_hailo.serve.errors import (
@@ -24,16 +28,19 @@ from whisper_hailo.serve.errors import (
     RejectedError,
 )
 from whisper_hailo.serve.jobs import EventCallback, Job, JobQueue, Outcome, PartialJob
-from whisper_hailo.serve.logs import RequestLog
+from whisper_hailo.serve.logs import log_request
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.request import Caller, Priority, RequestDefaults
+from whisper_hailo.serve.request import (
+    MAX_HOTWORDS_LETTERS,
+    Caller,
+    Choices,
+    Priority,
+    RequestDefaults,
+)
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
-
-if TYPE_CHECKING:
-    from whisper_hailo.serve.service import ModelMemory
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +49,12 @@ _CHIP: Final = "temperature_c"
 """Attribute of an encoder on a chip."""
 
 _CLOSED_S: Final = 60.0  # an engine that hangs does not keep the program for longer
+_MAX_HINTS: Final = 1000  # more do not fit in any model's prompt
+
+_LOADED_PER_WEIGHT: Final = 1.3
+"""Memory of a loaded model per byte of its weights: base takes 167 MiB, its weights 128."""
+
+_BITS: Final = {"int8": 8, "int4": 4}
 
 
 class State(Enum):
@@ -59,11 +72,13 @@ JobT = TypeVar("JobT", bound=Job)
 
 
 class Worker(Closing):
-    """Loads and warms a model, and decodes what is put into its queue, on a thread of its own.
+    """One of the models that requests can choose.
 
-    The thread opens and closes the transcriber.
+    A thread of its own opens, warms and closes the transcriber, and decodes what is put into the
+    queue.
 
     Args:
+        other_names: further names that clients may use.
         release_after_s: idle time after which the model is released; `None` never does.
         loads_at_once: load the model when the worker opens, not with its first request.
     """
@@ -75,6 +90,7 @@ class Worker(Closing):
         metrics: Metrics,
         memory: ModelMemory,
         *,
+        other_names: tuple[str, ...] = (),
         batch_size: int = 8,
         release_after_s: float | None = None,
         log_text: bool = False,
@@ -83,16 +99,17 @@ class Worker(Closing):
         self.transcriber = transcriber
         self.defaults = defaults
         self.name = transcriber.settings(defaults.options).model
+        self.other_names = other_names
+        self.languages = tuple(transcriber.tokenizer.special.languages) or ("en",)
+        self.created_s = int(time.time())  # since 1970
         self._batch_size = batch_size
+        self._log_text = log_text
         self._loads_at_once = loads_at_once
         self._memory = memory
-        self.metrics = metrics
-        self.log = RequestLog(self.name, log_text=log_text)
+        self._metrics = metrics
         self.queue = JobQueue(release_after_s)
-        metrics.watch(
-            self.queue, self._celsius if hasattr(type(transcriber.encoder), _CHIP) else None
-        )
-        self._runs: dict[Job, TranscriptionRun] = {}
+        has_chip = hasattr(type(transcriber.encoder), _CHIP)
+        metrics.watch(self.queue, self._celsius if has_chip else None)
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._settled = threading.Event()
         self._failure: Exception | None = None
@@ -116,6 +133,22 @@ class Worker(Closing):
     @property
     def is_alive(self) -> bool:
         return self._thread.is_alive()
+
+    def options(self, choices: Choices) -> tuple[DecodingOptions, LongOptions]:
+        """Return the options of one request; hints are hotwords, if the decoder supports them."""
+        names = [hint for hint in choices.hints if hint.isprintable() and "<|" not in hint]
+        total = accumulate(len(name) + len(", ") for name in names[:_MAX_HINTS])
+        names = names[: sum(letters <= MAX_HOTWORDS_LETTERS for letters in total)]
+        if names and not choices.hotwords:
+            options, hotwords = self.defaults.options, ", ".join(names)
+            prompts = replace(options.prompts, hotwords=hotwords)
+            try:
+                self.transcriber.check(replace(options, prompts=prompts))
+            except OptionError:
+                pass
+            else:
+                choices = replace(choices, hotwords=hotwords)
+        return self.defaults.with_choices(choices)
 
     def submit(
         self,
@@ -144,19 +177,30 @@ class Worker(Closing):
         return self._put(job, run, caller, emit)
 
     def _put(self, job: JobT, run: TranscriptionRun, caller: Caller, emit: EventCallback) -> JobT:
-        job.caller, job.emit, job.asked_s = caller, emit, time.monotonic()
-        self._runs[job] = run
-        try:
-            self.queue.put(job)
-        except WhisperHailoError:
-            del self._runs[job]
-            raise
+        job.caller, job.emit, job.run, job.asked_s = caller, emit, run, time.monotonic()
+        self.queue.put(job)
         return job
 
     def leave(self, job: Job) -> None:
         """Cancel a job, and free its place. From any thread."""
         job.leave()
         self.queue.done(job)
+
+    def record_item(
+        self,
+        caller: Caller,
+        seconds: float,
+        language: str,
+        text: str,
+        failure: Exception | None = None,
+    ) -> None:
+        """Count and log an item of a live stream that is over. From any thread.
+
+        `language` is a code, empty where it is unknown.
+        """
+        self._metrics.heard(caller.api, seconds, failure)
+        fields = {"audio_s": round(seconds, 3), "language": language, "text": text}
+        self._log(caller, failure, logging.INFO, fields)
 
     def give_up(self) -> None:
         """Give up what is not done; `close` waits for that."""
@@ -195,7 +239,7 @@ class Worker(Closing):
 
     def _set(self, state: State) -> None:
         self.state = state
-        self.metrics.state(self.name, state.value)
+        self._metrics.state(self.name, state.value)
 
     def _warm_up(self) -> None:
         """Transcribe quiet noise, so that the first request does not wait for memory."""
@@ -214,18 +258,35 @@ class Worker(Closing):
 
     def _end(self, job: Job) -> None:
         """Report a job that is over, and free its place."""
-        run = self._runs.pop(job, None)
+        run, job.run = job.run, None
         if run is None:  # reported when the schedule broke
             return
         outcome, now_s = None if job.failure else job.outcome(run), time.monotonic()
         self.queue.done(job)
-        self.metrics.done(job, outcome, now_s)
-        self.log.done(job, outcome, now_s)
+        self._metrics.done(job, outcome, now_s)
+        fields: dict[str, object] = {"took_s": round(now_s - job.asked_s, 3)}
+        if isinstance(outcome, Transcript):
+            fields |= {
+                "audio_s": round(outcome.duration_s, 3),
+                "language": outcome.language,
+                "segments": len(outcome.segments),
+                "text": outcome.text,
+            }
+        # Partials come several times a second.
+        level = logging.DEBUG if job.is_partial else logging.INFO
+        self._log(job.caller, job.failure, level, fields)
         job.free_audio()
         if job.failure is not None:
             # Its frames hold the job, which holds the audio, until the cyclic collector runs.
             job.failure.__traceback__ = None
         job.emit(outcome or job.failure)  # type: ignore[arg-type]  # it is one of these
+
+    def _log(
+        self, caller: Caller, failure: Exception | None, level: int, fields: dict[str, object]
+    ) -> None:
+        if not self._log_text:
+            fields.pop("text", None)
+        log_request(caller, failure, level=level, model=self.name, **fields)
 
     def _break(self, error: Exception) -> None:
         """Report that the model cannot be loaded, or that the schedule broke, to all clients."""
@@ -241,11 +302,66 @@ class Worker(Closing):
         self._fail_all(error)
 
     def _fail_all(self, error: Exception) -> None:
-        for job in list(self._runs):
+        for job in self.queue.unfinished:
             self.queue.withdraw(job)  # or the model would be loaded for it, again and again
             if job.failure is None:
                 job.fail(error)
             self._end(job)
+
+
+class ModelMemory:
+    """Keeps loaded models within a limit, and has idle ones released for others."""
+
+    def __init__(self, max_mib: int | None = None) -> None:
+        self._max_mib = max_mib
+        self._changed = threading.Condition()
+        self._loaded: dict[Worker, int] = {}
+
+    def check(self, worker: Worker) -> None:
+        """Refuse a model that does not fit even alone."""
+        needed = estimate_loaded_mib(worker.spec)
+        if self._max_mib is not None and needed > self._max_mib:
+            raise OptionError(
+                f"model {worker.name} takes about {needed} MiB, --max-memory is {self._max_mib}; "
+                "raise it or choose a smaller model"
+            )
+
+    @contextmanager
+    def hold(self, worker: Worker) -> Iterator[None]:
+        """Hold the memory of a model, which is loaded within the block.
+
+        Idle models are released first, the one that was used least recently before others.
+        """
+        needed = estimate_loaded_mib(worker.spec)
+        with self._changed:
+            while self._max_mib is not None and sum(self._loaded.values()) + needed > self._max_mib:
+                idle = sorted(self._loaded, key=lambda other: other.queue.used_s)
+                if not any(other.queue.release() for other in idle):
+                    in_use = ", ".join(other.name for other in self._loaded)
+                    raise BusyError(
+                        f"model {worker.name} takes about {needed} MiB, --max-memory is "
+                        f"{self._max_mib} and in use by {in_use}; try again soon"
+                    )
+                self._changed.wait()
+            self._loaded[worker] = needed
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._loaded[worker]
+                self._changed.notify_all()
+
+
+def estimate_loaded_mib(spec: ModelSpec) -> int:
+    """Return about how many MiB a model takes when it is loaded, from its dimensions."""
+    dims, d_model = spec.dims, spec.dims.d_model
+    encoder = dims.n_encoder_layers * 12 * d_model**2
+    encoder += 3 * dims.n_mels * d_model + 3 * d_model**2 + dims.n_audio_ctx * d_model
+    decoder = dims.n_decoder_layers * 16 * d_model**2 + dims.n_vocab * d_model
+    encoder_bits = _BITS.get(spec.encoder_quantization, 32)
+    decoder_bits = _BITS.get(spec.quantization, 32)
+    weights = (encoder * encoder_bits + decoder * decoder_bits) // 8
+    return round(_LOADED_PER_WEIGHT * weights) >> 20
 
 
 class EngineCaptions(TranscriberEngine):
@@ -258,14 +374,14 @@ class EngineCaptions(TranscriberEngine):
         self, worker: Worker, options: DecodingOptions, caller: Caller, deadline_s: float
     ) -> None:
         super().__init__(worker.transcriber, options)
-        self._worker = worker
+        self.worker = worker
         self._caller = caller
         self._deadline_s = deadline_s
         self._job: PartialJob | None = None
         self._left = False
 
     def _with(self, options: DecodingOptions) -> EngineCaptions:
-        return EngineCaptions(self._worker, options, self._caller, self._deadline_s)
+        return EngineCaptions(self.worker, options, self._caller, self._deadline_s)
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
         result: Future[BufferText] = Future()
@@ -276,17 +392,17 @@ class EngineCaptions(TranscriberEngine):
             elif isinstance(event, BufferText):
                 result.set_result(event)
 
-        job = self._job = self._worker.transcribe_partial(buffer, options, self._caller, emit)
+        job = self._job = self.worker.transcribe_partial(buffer, options, self._caller, emit)
         try:
             if self._left:  # before there was a job to cancel
-                raise ClientDisconnectedError("the client left")
+                raise ClientDisconnectedError
             return result.result(self._deadline_s)
         except TimeoutError:
             raise DeadlineExceededError(
                 f"live audio exceeded its {self._deadline_s:g} s deadline; retry later"
             ) from None
         finally:
-            self._worker.leave(job)
+            self.worker.leave(job)
 
     def leave(self) -> None:
         """Cancel the running buffer. From any thread."""

@@ -9,8 +9,8 @@ import json
 import socket
 import threading
 import wave
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -97,19 +97,16 @@ class Deaf:
         from whisper_hailo.serve.options import LimitOptions
         from whisper_hailo.serve.quota import Quota
         from whisper_hailo.serve.request import RequestDefaults
-        from whisper_hailo.serve.service import ModelRegistry, ServedModel
+        from whisper_hailo.serve.service import ModelRegistry
         from whisper_hailo.serve.worker import State
 
-        self.models = ModelRegistry([ServedModel(DeafWorker(), ("en", "de"))])
+        self.models = ModelRegistry([DeafWorker()])
         self.ending = asyncio.Event()
         self.limits = LimitOptions(max_upload_mib=1, max_audio_s=10.0, max_stored_mib=64)
         self.quota = Quota(self.limits)
         self.metrics = Metrics()
         self.state = State.READY
         self._defaults = RequestDefaults(DecodingOptions())
-
-    def admit(self, client: str) -> Any:
-        return self.quota.request(client)
 
     @asynccontextmanager
     async def submit(self, audio: Any, choices: Any, caller: Any) -> AsyncIterator[Any]:
@@ -128,14 +125,6 @@ class Deaf:
         )
         yield ticket
 
-    @contextmanager
-    def live(self, client: str) -> Iterator[None]:
-        """There is always room."""
-        yield
-
-    def record_item(self, choices: Any, item: Any) -> None:
-        """Nobody counts."""
-
     def is_idle(self) -> bool:
         """There is always other work."""
         return False
@@ -153,8 +142,14 @@ class DeafWorker:
         from whisper_hailo.serve.worker import State
 
         self.name = "toy"
+        self.other_names = ()
+        self.languages = ("en", "de")
+        self.created_s = 0
         self.queue = JobQueue()
         self.state = State.READY
+
+    def record_item(self, *item: Any) -> None:
+        """Nobody counts."""
 
 
 class DeafCaptions:
@@ -163,6 +158,7 @@ class DeafCaptions:
     name = "toy"
     content_s = 10.0
     detects_language = False
+    worker = DeafWorker()
 
     def transcribe(self, audio: Any, draft: Any, **how: Any) -> Any:
         from whisper_hailo.core.types import BufferText, BufferWord
@@ -190,6 +186,7 @@ class Fuzzed:
         from whisper_hailo.http.addresses import listen
         from whisper_hailo.http.connections import ConnectionLimiter
         from whisper_hailo.http.server import HttpServer
+        from whisper_hailo.serve.access import ApiKeys
         from whisper_hailo.serve.app import make_app
         from whisper_hailo.serve.options import Address, SafetyOptions
         from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
@@ -199,7 +196,9 @@ class Fuzzed:
         listener, other = (listen("127.0.0.1", 0, "here", "") for _ in range(2))
         await WyomingServer(self._engine, limiter).serve(other)
         self._ports = {"wyoming": other.getsockname()[1], "http": listener.getsockname()[1]}
-        app = make_app(self._engine, Address("127.0.0.1", 1), SafetyOptions())
+        app = make_app(
+            self._engine, Address("127.0.0.1", 1), SafetyOptions(), ApiKeys(SafetyOptions())
+        )
         opened.set()
         server = HttpServer(app, limiter, None, message_bytes=MOST_BYTES)
         await server.serve([listener])

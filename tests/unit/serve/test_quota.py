@@ -20,7 +20,7 @@ from tests.unit.serve.web import TRANSCRIPTIONS, client
 from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.options import LimitOptions
-from whisper_hailo.serve.quota import Quota
+from whisper_hailo.serve.quota import Quota, Reservation
 
 
 def test_rate_above_the_limit_is_429() -> None:
@@ -87,7 +87,7 @@ def test_client_without_a_place_is_forgotten(kind: str) -> None:
 
 def test_bytes_are_given_back_with_their_reservation() -> None:
     quota = Quota(LimitOptions(max_stored_mib=1))
-    with quota.reserve() as stored:
+    with Reservation(quota) as stored:
         stored.take(1 << 20)
         with pytest.raises(BusyError):
             stored.take(1)

@@ -23,8 +23,8 @@ from whisper_hailo.serve.jobs import Job
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.request import Choices, RequestDefaults
-from whisper_hailo.serve.service import ModelMemory, TranscriptionService
-from whisper_hailo.serve.worker import State, Worker
+from whisper_hailo.serve.service import TranscriptionService
+from whisper_hailo.serve.worker import ModelMemory, State, Worker
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 pytestmark = pytest.mark.slow
@@ -158,10 +158,11 @@ def test_the_temperature_of_a_chip_is_told_while_it_is_open() -> None:
     assert encoder is not None
     type(encoder).temperature_c = property(lambda _self: 41.5)  # type: ignore[attr-defined]
     try:
-        worker = Worker(transcriber, RequestDefaults(OPTIONS), Metrics(), ModelMemory())
-        assert b"chip_celsius NaN" in worker.metrics.page()
+        metrics = Metrics()
+        worker = Worker(transcriber, RequestDefaults(OPTIONS), metrics, ModelMemory())
+        assert b"chip_celsius NaN" in metrics.page()
         with worker:
-            assert b"chip_celsius 41.5" in worker.metrics.page()
+            assert b"chip_celsius 41.5" in metrics.page()
     finally:
         del type(encoder).temperature_c  # type: ignore[attr-defined]
 

@@ -216,14 +216,15 @@ def test_transcript_comes_before_the_client_stops(house: House) -> None:
 @pytest.fixture
 def early(house: House, monkeypatch: pytest.MonkeyPatch) -> list[FloatArray]:
     """The audio of all texts that are begun early."""
-    begin_early = house.service.begin_early
+    begin = house.service.begin
     begun: list[FloatArray] = []
 
-    def noted(audio: FloatArray, *of: Any) -> Any:
-        begun.append(audio)
-        return begin_early(audio, *of)
+    def noted(audio: FloatArray, *of: Any, is_early: bool = False) -> Any:
+        if is_early:
+            begun.append(audio)
+        return begin(audio, *of, is_early=is_early)
 
-    monkeypatch.setattr(house.service, "begin_early", noted)
+    monkeypatch.setattr(house.service, "begin", noted)
     return begun
 
 
@@ -289,7 +290,8 @@ def test_text_is_not_begun_beside_other_work(
 @pytest.mark.slow
 def test_early_text_goes_behind_all_else_until_it_is_wanted(house: House) -> None:
     async def ask() -> tuple[bool, str, Priority, Priority]:
-        early = house.service.begin_early(load_audio(PHRASES[0]), Choices(), caller("early"))
+        audio = load_audio(PHRASES[0])
+        early = house.service.begin(audio, Choices(), caller("early"), is_early=True)
         is_idle, before = house.service.is_idle(), early.job.priority
         text = (await early.result(Priority.INTERACTIVE)).text
         return is_idle, text, Priority(before), Priority(early.job.priority)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
@@ -20,11 +20,11 @@ from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.http.connections import Connection
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
-from whisper_hailo.serve.access import CLIENT, body_of, log_refused_request, response_of
+from whisper_hailo.serve.access import CLIENT, body_of, refuse
 from whisper_hailo.serve.audio import expect_seconds
 from whisper_hailo.serve.errors import BusyError, ClientDisconnectedError
 from whisper_hailo.serve.quota import Reservation
-from whisper_hailo.serve.request import Caller, Priority, StreamItemResult
+from whisper_hailo.serve.request import Caller, Priority
 from whisper_hailo.serve.routes.realtime_protocol import (
     APPEND,
     COMMIT,
@@ -65,7 +65,7 @@ _API: Final = "realtime"
 _GONE, _INTERNAL, _RESTART = 1001, 1011, 1012
 _BUFFER: Final = "input_audio_buffer."
 _TRANSCRIPTION: Final = "conversation.item.input_audio_transcription."
-_FINISH: Final = ClientMessage("finish")
+_FINISH: Final = "finish"
 
 ServerEvent: TypeAlias = dict[str, Any]
 """An event of the API, but for its id."""
@@ -87,15 +87,14 @@ def router(service: TranscriptionService) -> APIRouter:
                 raise OptionError(f"intent is {intent[:40]!r}, expected transcription")
             model = query.get("model") or service.models.default.name
             service.models.find(model)
-            with service.live(caller.client):
+            with service.quota.live(caller.client):
                 session = RealtimeSession(service, caller, websocket, threads, model)
                 offered = _API in websocket.scope["subprotocols"]
                 await websocket.accept(_API if offered else None)
                 await session.run()
         except WhisperHailoError as error:
-            service.metrics.failed(error)
-            log_refused_request(websocket.scope, error)
-            await websocket.send_denial_response(response_of(error))
+            answer = refuse(websocket.scope, error, service.metrics)
+            await websocket.send_denial_response(answer)
         except WebSocketDisconnect:
             pass  # before it was answered
 
@@ -116,10 +115,10 @@ class RealtimeSession:
         self._service = service
         self._websocket = websocket
         self._threads = threads
-        self._id = new_id("sess")
+        self._id = _new_id("sess")
         self._items = Items(service, caller, RealtimeSettings.of(model))
         self._model_in_use = ExitStack()
-        self._orders: deque[ClientMessage] = deque()
+        self._messages: deque[ClientMessage] = deque()
         self._stored = Reservation(service.quota)  # for what waits
         self._changed = asyncio.Condition()
 
@@ -134,7 +133,7 @@ class RealtimeSession:
             await asyncio.wait({speaking, reading, ending}, return_when=asyncio.FIRST_COMPLETED)
             if ending.done() and not (reading.done() or speaking.done()):
                 reading.cancel()
-                await self._put(_FINISH)
+                await self._put(ClientMessage(_FINISH))
                 await speaking
                 code = _RESTART
             elif speaking.done():
@@ -152,7 +151,7 @@ class RealtimeSession:
             for task in (speaking, reading, ending):
                 task.cancel()
             await asyncio.gather(speaking, reading, ending, return_exceptions=True)
-            self._orders.clear()
+            self._messages.clear()
             self._stored.close()
             self._model_in_use.close()
         if code is not None:
@@ -162,81 +161,71 @@ class RealtimeSession:
 
     async def _read(self) -> bool:
         """Queue messages; return whether the client is still there, and silent."""
+        connection: Connection | None = getattr(self._websocket.state, "connection", None)
         while True:
             try:
                 async with asyncio.timeout(IDLE_S):
-                    message = await self._websocket.receive()
+                    received = await self._websocket.receive()
             except TimeoutError:
                 return True
-            if message["type"] != "websocket.receive":
+            if received["type"] != "websocket.receive":
                 return False
-            order = parse_message(message.get("text"))
+            message = parse_message(received.get("text"))
             try:
-                self._stored.take(order.n_bytes)
+                self._stored.take(message.n_bytes)
             except BusyError as error:
-                order = ClientMessage("", order.event_id, wrong=error)
-            await self._put(order)
-            del message, order
-            if not await self._wait_until_heard():
-                return False
+                message = ClientMessage("", message.event_id, error=error)
+            await self._put(message)
+            del received, message
+            while self._stored.n_bytes >= _WAITING_BYTES:
+                # uvicorn reads nothing meanwhile, and does not notice that the client leaves.
+                if connection is not None and connection.is_closed_by_peer:
+                    return False
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_POLL_S), self._changed:
+                        await self._changed.wait_for(lambda: self._stored.n_bytes < _WAITING_BYTES)
 
-    async def _put(self, order: ClientMessage) -> None:
+    async def _put(self, message: ClientMessage) -> None:
+        """Queue a message; sound joins the sound that waits."""
         async with self._changed:
-            self._orders.append(order)
+            last = self._messages[-1] if self._messages else None
+            joins = last is not None and last.kind == message.kind == APPEND
+            if last is not None and joins and len(last.sound) < _PIECE_BYTES:
+                last.sound += message.sound
+                last.n_bytes += message.n_bytes
+            else:
+                self._messages.append(message)
             self._changed.notify_all()
-
-    async def _wait_until_heard(self) -> bool:
-        """Wait until less is waiting; return whether the client is still there.
-
-        uvicorn reads nothing from the connection meanwhile, so its end would not be noticed.
-        """
-        connection: Connection | None = getattr(self._websocket.state, "connection", None)
-        while self._stored.n_bytes >= _WAITING_BYTES:
-            if connection is not None and connection.is_closed_by_peer:
-                return False
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_POLL_S), self._changed:
-                    await self._changed.wait_for(lambda: self._stored.n_bytes < _WAITING_BYTES)
-        return True
-
-    async def _next(self) -> ClientMessage:
-        """Return the next message, joining sound that waits."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._orders)
-            order = self._orders.popleft()
-            sound, n_bytes = bytearray(order.sound), order.n_bytes
-            while order.kind == APPEND and len(sound) < _PIECE_BYTES:
-                if not self._orders or self._orders[0].kind != APPEND:
-                    break
-                more = self._orders.popleft()
-                sound += more.sound
-                n_bytes += more.n_bytes
-        return replace(order, sound=bytes(sound), n_bytes=n_bytes)
 
     async def _process_messages(self) -> None:
         await self._send({"type": "session.created", "session": self._session()})
-        while (order := await self._next()).kind != _FINISH.kind:
+        while True:
+            async with self._changed:
+                await self._changed.wait_for(lambda: self._messages)
+                message = self._messages.popleft()
+            if message.kind == _FINISH:
+                break
             try:
-                await self._process(order)
+                await self._process(message)
             except ClientDisconnectedError:
                 raise
             except WhisperHailoError as error:
                 self._service.metrics.failed(error)
-                await self._send(error_event(error, order.event_id))
+                await self._send(error_event(error, message.event_id))
             async with self._changed:
-                self._stored.take(-order.n_bytes)
+                self._stored.take(-message.n_bytes)
                 self._changed.notify_all()
         await self._send_all(self._items.finish())
 
-    async def _process(self, order: ClientMessage) -> None:
-        if order.wrong is not None:
-            raise order.wrong
-        if order.kind == APPEND:
-            await self._send_all(self._items.hear(order.sound))
-        elif order.kind == COMMIT:
+    async def _process(self, message: ClientMessage) -> None:
+        if message.error is not None:
+            raise message.error
+        if message.kind == APPEND:
+            await self._send_all(self._items.hear(bytes(message.sound)))
+        elif message.kind == COMMIT:
             await self._send_all(self._items.commit())
-        elif order.kind == UPDATE:
-            settings = self._items.settings.updated(order.changes or {})
+        elif message.kind == UPDATE:
+            settings = self._items.settings.updated(message.changes)
             await self._send_all(self._items.update(settings))
             self._use_model()
             await self._send({"type": "session.updated", "session": self._session()})
@@ -247,7 +236,7 @@ class RealtimeSession:
         """Keep the model of the session loaded as long as the session uses it."""
         self._model_in_use.close()
         model = self._service.models.find(self._items.settings.input.transcription.model)
-        self._model_in_use.enter_context(model.worker.queue.live())
+        self._model_in_use.enter_context(model.queue.live())
 
     async def _send_all(self, events: Iterator[ServerEvent]) -> None:
         async for event in each_on_thread(events, self._items.leave, self._threads):
@@ -255,15 +244,14 @@ class RealtimeSession:
 
     async def _send(self, event: ServerEvent) -> None:
         async with asyncio.timeout(_WRITE_S):
-            await self._websocket.send_text(json.dumps({"event_id": new_id("event"), **event}))
+            await self._websocket.send_text(json.dumps({"event_id": _new_id("event"), **event}))
 
     def _session(self) -> dict[str, Any]:
         head = {"id": self._id, "object": "realtime.transcription_session"}
         return head | self._items.settings.model_dump()
 
 
-def new_id(kind: str) -> str:
-    """Return a unique id."""
+def _new_id(kind: str) -> str:
     return f"{kind}_{secrets.token_hex(10)}"
 
 
@@ -277,13 +265,16 @@ class _Item:
         language: code of the last of them.
     """
 
-    item_id: str = field(default_factory=lambda: new_id("item"))
+    item_id: str = field(default_factory=lambda: _new_id("item"))
     text: str = ""
     told: str = ""
     words: list[CaptionWord] = field(default_factory=list)
     seconds: float = 0.0
     language: str = ""
     blank: str = ""
+
+    def event(self, kind: str, **fields: Any) -> ServerEvent:  # noqa: ANN401 - of JSON
+        return {"type": kind, "item_id": self.item_id, **fields}
 
 
 class Items:
@@ -308,7 +299,7 @@ class Items:
     def hear(self, sound: bytes) -> Iterator[ServerEvent]:
         for begin in range(0, len(sound), _PIECE_BYTES):
             if self._left:
-                raise ClientDisconnectedError("the client left")
+                raise ClientDisconnectedError
             piece = sound[begin : begin + _PIECE_BYTES]
             sound_s = self._sound_s + self._sound.seconds(len(piece))
             if not self.settings.detects_turns:
@@ -326,7 +317,7 @@ class Items:
                 f"{_LEAST_S * 1000:g} ms or more; append some before you commit",
                 code="input_audio_buffer_commit_empty",
             )
-        yield from self._end()
+        yield from self.finish()
 
     def clear(self) -> Iterator[ServerEvent]:
         """Forget what is being said."""
@@ -344,9 +335,17 @@ class Items:
             raise
 
     def finish(self) -> Iterator[ServerEvent]:
-        """End what is being said: no more sound follows."""
-        if self._item is not None:
-            yield from self._end()
+        """End what is being said, and begin a new captioner."""
+        if self._item is None:
+            return
+        is_committed = not self.settings.detects_turns
+        if is_committed:
+            yield from self._committed(self._item)
+        yield from self._guarded(self._captioner.feed(self._sound.finish()))
+        yield from self._guarded(self._captioner.finish())
+        if is_committed and self._item is not None:
+            yield self._completed(self._item)
+        self._begin()
 
     def leave(self) -> None:
         """Give up the running work: the client has gone. From any thread."""
@@ -360,22 +359,12 @@ class Items:
 
     def _begin(self) -> None:
         if self._left:
-            raise ClientDisconnectedError("the client left")
+            raise ClientDisconnectedError
         settings = self.settings
         self._sound = sample_stream(settings.input.format.type)
         self._captioner = Captioner(self._captions, settings.detector(), settings.captions)
         self._begin_s = self._sound_s
         self._item = None
-
-    def _end(self) -> Iterator[ServerEvent]:
-        """End what is being said, and begin a new captioner."""
-        if not self.settings.detects_turns and self._item is not None:
-            yield from self._committed(self._item)
-        yield from self._guarded(self._captioner.feed(self._sound.finish()))
-        yield from self._guarded(self._captioner.finish())
-        if not self.settings.detects_turns and self._item is not None:
-            yield self._completed(self._item)
-        self._begin()
 
     def _guarded(self, events: Iterator[Event]) -> Iterator[ServerEvent]:
         """Send the captioner's events; its failure is that of the item."""
@@ -394,7 +383,7 @@ class Items:
                     yield from self._committed(item, self._sound_s)
                 failure = body_of(error)["error"]
                 self._note(item, error)
-                yield _item_event(item, _TRANSCRIPTION + "failed", content_index=0, error=failure)
+                yield item.event(_TRANSCRIPTION + "failed", content_index=0, error=failure)
             self._begin()
 
     def _send(self, event: Event) -> Iterator[ServerEvent]:
@@ -402,7 +391,7 @@ class Items:
         if isinstance(event, Started) and detects_turns:
             self._item = _Item()
             start_ms = round((self._begin_s + event.start_s) * 1000)
-            yield _item_event(self._item, _BUFFER + "speech_started", audio_start_ms=start_ms)
+            yield self._item.event(_BUFFER + "speech_started", audio_start_ms=start_ms)
         elif isinstance(event, Partial) and item is not None:
             yield from self._delta(item, event.committed_text)
         elif isinstance(event, Completed) and item is not None:
@@ -421,7 +410,7 @@ class Items:
     def _committed(self, item: _Item, end_s: float | None = None) -> Iterator[ServerEvent]:
         """Announce an item before its text, and the end of its speech if the server found it."""
         if end_s is not None:
-            yield _item_event(item, _BUFFER + "speech_stopped", audio_end_ms=round(end_s * 1000))
+            yield item.event(_BUFFER + "speech_stopped", audio_end_ms=round(end_s * 1000))
         before = {"previous_item_id": self._previous}
         whole = {
             "id": item.item_id,
@@ -431,7 +420,7 @@ class Items:
             "role": "user",
             "content": [{"type": "input_audio", "transcript": None}],
         }
-        yield _item_event(item, _BUFFER + "committed", **before)
+        yield item.event(_BUFFER + "committed", **before)
         for kind in ("added", "done"):
             yield {"type": f"conversation.item.{kind}", **before, "item": whole}
         self._previous = item.item_id
@@ -441,23 +430,16 @@ class Items:
         whole = item.text + item.blank + text if text else item.told
         new, item.told = whole[len(item.told) :], whole
         if new:
-            yield _item_event(item, _TRANSCRIPTION + "delta", content_index=0, delta=new)
+            yield item.event(_TRANSCRIPTION + "delta", content_index=0, delta=new)
 
     def _completed(self, item: _Item) -> ServerEvent:
         self._note(item)
-        told = {
-            "content_index": 0,
-            "transcript": item.told,
-            "usage": {"type": "duration", "seconds": round(item.seconds, 3)},
-        }
+        usage = {"type": "duration", "seconds": round(item.seconds, 3)}
+        told: dict[str, Any] = {"content_index": 0, "transcript": item.told, "usage": usage}
         if self.settings.logprobs:
             told["logprobs"] = word_logprobs(item.words)
-        return _item_event(item, _TRANSCRIPTION + "completed", **told)
+        return item.event(_TRANSCRIPTION + "completed", **told)
 
     def _note(self, item: _Item, failure: Exception | None = None) -> None:
-        heard = StreamItemResult(self._caller, item.seconds, item.language, item.told, failure)
-        self._service.record_item(self.settings.choices, heard)
-
-
-def _item_event(item: _Item, kind: str, **fields: Any) -> ServerEvent:  # noqa: ANN401 - of JSON
-    return {"type": kind, "item_id": item.item_id, **fields}
+        worker = self._captions.worker
+        worker.record_item(self._caller, item.seconds, item.language, item.told, failure)

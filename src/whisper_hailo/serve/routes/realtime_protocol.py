@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -13,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from whisper_hailo.audio.vad import SileroDetector, SpeechDetector
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
-from whisper_hailo.core.strict_json import MismatchError, parse_json
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.serve.access import body_of
@@ -24,7 +21,6 @@ MOST_BYTES: Final = 21 << 20
 """Of a message: 15 MiB of sound in base 64, as OpenAI's API takes it, and what is around it."""
 
 _MOST_SETTINGS: Final = 64 << 10
-_MOST_ID: Final = 128
 _OVERHEAD_BYTES: Final = 256  # of a message that waits, however short it is
 
 APPEND, COMMIT = "input_audio_buffer.append", "input_audio_buffer.commit"
@@ -41,72 +37,67 @@ class SessionError(OptionError):
         self.param = param
         self.code = code
 
+    @classmethod
+    def of(cls, error: ValidationError, *place: str) -> Self:
+        """Return the first fault that was found in a value, which is at some place of a message."""
+        first = error.errors(include_input=False, include_url=False)[0]
+        param = ".".join([*place, *map(str, first["loc"])]) or None
+        return cls(f"{param or 'message'}: {first['msg']}", param)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class ClientMessage:
     """A message of a client, and how many bytes it takes as long as it waits; or its error."""
 
     kind: str
     event_id: str | None = None
     n_bytes: int = 0
-    sound: bytes = b""
-    changes: Mapping[str, Any] | None = None
-    wrong: WhisperHailoError | None = None
+    sound: bytearray = field(default_factory=bytearray)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    error: WhisperHailoError | None = None
+
+
+class _Id(BaseModel):
+    event_id: str | None = Field(None, max_length=128)
+
+
+class _Event(_Id):
+    model_config = ConfigDict(val_json_bytes="base64")
+
+    type: Literal[
+        "session.update",
+        "input_audio_buffer.append",
+        "input_audio_buffer.commit",
+        "input_audio_buffer.clear",
+    ]
+    audio: bytes = b""
+    session: dict[str, Any] = {}
 
 
 def parse_message(text: str | None) -> ClientMessage:
     """Parse a message; `None` is one that is no text."""
-    size = len(text or "") + _OVERHEAD_BYTES
-    event_id: str | None = None
+    text = text or ""
     try:
-        content = parse_json((text or "").encode(errors="surrogatepass"))
-        if not isinstance(content, dict):
-            raise SessionError("a message is no object, expected an event", None)
-        given = content.get("event_id")
-        event_id = given[:_MOST_ID] if isinstance(given, str) else None
-        kind = content.get("type")
-        if kind == UPDATE:
-            return ClientMessage(kind, event_id, size, changes=_changes(content, size))
-        if kind == APPEND:
-            sound = _sound(content.get("audio"))
-            return ClientMessage(kind, event_id, len(sound) + _OVERHEAD_BYTES, sound)
-        if kind in (COMMIT, CLEAR):
-            return ClientMessage(kind, event_id, size)
-        known = ", ".join((UPDATE, APPEND, COMMIT, CLEAR))
-        raise SessionError(f"type is {str(kind)[:60]!r}, expected {known}", "type")
-    except MismatchError as error:
-        wrong = SessionError(f"a message is {error}, expected an event as text", None)
-    except SessionError as error:
-        wrong = error
-    return ClientMessage("", event_id, size, wrong=wrong)
-
-
-def _changes(content: Mapping[str, Any], size: int) -> dict[str, Any]:
-    session = content.get("session")
-    if not isinstance(session, dict):
-        raise SessionError("session is no object, expected settings", "session")
-    if size > _MOST_SETTINGS:
-        raise SessionError(f"session has more than {_MOST_SETTINGS >> 10} KiB", "session")
-    try:
-        json.dumps(session, ensure_ascii=False).encode()
-    except ValueError:
-        raise SessionError("session has half a character in it", "session") from None
-    return session
-
-
-def _sound(audio: object) -> bytes:
-    try:
-        return base64.b64decode(audio, validate=True)  # type: ignore[arg-type]  # a TypeError
-    except (TypeError, ValueError):
-        raise SessionError("audio is no text in base 64", "audio") from None
+        event = _Event.model_validate_json(text)
+        if event.type == UPDATE and len(text) > _MOST_SETTINGS:
+            raise SessionError(f"session has more than {_MOST_SETTINGS >> 10} KiB", "session")
+    except (ValidationError, SessionError) as error:
+        try:
+            event_id = _Id.model_validate_json(text).event_id
+        except ValidationError:
+            event_id = None
+        wrong = SessionError.of(error) if isinstance(error, ValidationError) else error
+        return ClientMessage("", event_id, _OVERHEAD_BYTES, error=wrong)
+    n_bytes = (len(event.audio) if event.type == APPEND else len(text)) + _OVERHEAD_BYTES
+    sound = bytearray(event.audio)
+    return ClientMessage(event.type, event.event_id, n_bytes, sound, event.session)
 
 
 def error_event(error: WhisperHailoError, event_id: str | None) -> dict[str, Any]:
     """Return the event of an error after which the session goes on."""
-    kind = getattr(error, "kind", "invalid_value")
-    own = error if isinstance(error, SessionError) else SessionError("", code=kind)
-    body = body_of(error, own.param)["error"]
-    code = body["code"] or own.code
+    own = error if isinstance(error, SessionError) else None
+    body = body_of(error, own.param if own else None)["error"]
+    code = own.code if own else body["code"] or getattr(error, "kind", "invalid_value")
     return {"type": "error", "error": {**body, "code": code, "event_id": event_id}}
 
 
@@ -135,8 +126,6 @@ def _a_law() -> FloatArray:
 
 
 _TABLES: Final = {PCMU: _mu_law(), PCMA: _a_law()}
-
-LOGPROBS: Final = "item.input_audio_transcription.logprobs"
 
 _MIN_PARTIAL_S: Final = 0.5
 """Only committed words are sent, and a word is committed after two seconds at the earliest."""
@@ -206,9 +195,7 @@ class RealtimeSettings(_Part):
         try:
             new = type(self).model_validate(_merged(self.model_dump(), changes))
         except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
-            param = ".".join(["session", *map(str, first["loc"])])
-            raise SessionError(f"{param}: {first['msg']}", param) from None
+            raise SessionError.of(error, "session") from None
         # Noise is not reduced, and PCM has its rate.
         form = Format(rate=24_000) if new.input.format.type == PCM else new.input.format
         effective = new.input.model_copy(update={"noise_reduction": None, "format": form})
@@ -225,7 +212,7 @@ class RealtimeSettings(_Part):
 
     @property
     def logprobs(self) -> bool:
-        return LOGPROBS in (self.include or ())
+        return bool(self.include)
 
     @property
     def choices(self) -> Choices:

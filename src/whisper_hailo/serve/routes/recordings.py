@@ -18,18 +18,22 @@ from pydantic import BaseModel, ValidationError
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import language_name
-from whisper_hailo.core.strict_json import parse_json
 from whisper_hailo.core.types import Segment, Transcript, Word
 from whisper_hailo.live.events import CaptionWord
 from whisper_hailo.serve.access import body_of
 from whisper_hailo.serve.audio import PcmForm
 from whisper_hailo.serve.request import Choices, Priority, only_language
-from whisper_hailo.serve.service import ServedModel, Ticket, TranscriptionService
+from whisper_hailo.serve.service import Ticket, TranscriptionService
 from whisper_hailo.serve.uploads import EVENTS, TEXT, UploadHandler, UploadRoute, answers, sse
+from whisper_hailo.serve.worker import Worker
 from whisper_hailo.text.outputs import openai_json, render, verbose_json
 
 Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
 Granularity = Literal["word", "segment"]
+Task = Literal["transcribe", "translate"]
+FormText = Annotated[str | None, Form()]
+FormLayout = Annotated[Layout, Form()]
+FormTemperature = Annotated[float, Form(ge=0, le=1)]
 Encode = Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")]
 
 _LEAST_PROBABILITY: Final = 1e-9  # A probability has a logarithm
@@ -41,38 +45,38 @@ def openai_router(service: TranscriptionService) -> APIRouter:
     routes = APIRouter(route_class=UploadRoute, prefix="/v1", tags=["OpenAI"])
     uploads = UploadHandler(service, "openai")
 
-    @routes.post(
-        "/audio/transcriptions", summary="Text of a recording", response_model=None,
-        responses=answers(TEXT, EVENTS),
-    )  # fmt: skip
+    @routes.post("/audio/transcriptions", response_model=None, responses=answers(TEXT, EVENTS))
     async def transcriptions(
         *,
         request: Request,
         file: UploadFile,
-        model: Annotated[str | None, Form()] = None,
-        language: Annotated[str | None, Form()] = None,
-        prompt: Annotated[str | None, Form()] = None,
-        response_format: Annotated[Layout, Form()] = "json",
-        temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
+        model: FormText = None,
+        language: FormText = None,
+        prompt: FormText = None,
+        response_format: FormLayout = "json",
+        temperature: FormTemperature = 0.0,
         timestamp_granularities: Annotated[
             list[Granularity] | None, Form(alias="timestamp_granularities[]")
         ] = None,
         stream: Annotated[bool, Form()] = False,
         include: Annotated[list[Literal["logprobs"]] | None, Form(alias="include[]")] = None,
-        hotwords: Annotated[str | None, Form()] = None,
+        hotwords: FormText = None,
+        languages: Annotated[list[str] | None, Form(alias="languages[]")] = None,
+        keywords: Annotated[list[str] | None, Form(alias="keywords[]")] = None,
+        chunking_strategy: FormText = None,
     ) -> Response:
-        """A recording in its own language."""
+        """Text of a recording in its own language."""
         granularities, logprobs = timestamp_granularities or ["segment"], bool(include)
         if timestamp_granularities and response_format != "verbose_json":
             raise OptionError("timestamp_granularities needs response_format verbose_json")
         choices = Choices(
             model=model,
-            language=language or only_language(await _listed(request, "languages[]")),
+            language=language or only_language(languages or ()),
             prompt=prompt,
-            hotwords=hotwords or ", ".join(await _listed(request, "keywords[]")),
+            hotwords=hotwords or ", ".join(keywords or ()),
             temperature=temperature,
             words=logprobs or "word" in granularities,
-            speech=_speech(dict(await request.form())),
+            speech=_speech(chunking_strategy, await request.form()),
         )
         if stream:
             events = partial(_events, logprobs=logprobs)
@@ -80,71 +84,62 @@ def openai_router(service: TranscriptionService) -> APIRouter:
         transcript = await uploads.transcript(request, file, choices)
         return _answer(transcript, response_format, granularities, logprobs=logprobs)
 
-    @routes.post(
-        "/audio/translations", summary="The same in English", response_model=None,
-        responses=answers(TEXT),
-    )  # fmt: skip
+    @routes.post("/audio/translations", response_model=None, responses=answers(TEXT))
     async def translations(
         *,
         request: Request,
         file: UploadFile,
-        model: Annotated[str | None, Form()] = None,
-        prompt: Annotated[str | None, Form()] = None,
-        response_format: Annotated[Layout, Form()] = "json",
-        temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
+        model: FormText = None,
+        prompt: FormText = None,
+        response_format: FormLayout = "json",
+        temperature: FormTemperature = 0.0,
     ) -> Response:
-        """A recording in English, whatever is spoken."""
+        """Text of a recording in English, whatever is spoken."""
         choices = Choices(model=model, task="translate", prompt=prompt, temperature=temperature)
         return _answer(await uploads.transcript(request, file, choices), response_format)
 
-    @routes.get("/models", summary="What is served")
+    def described(model: Worker, name: str) -> dict[str, Any]:
+        about = {"object": "model", "created": model.created_s, "owned_by": "whisper-hailo"}
+        return {"id": name, **about}
+
+    @routes.get("/models")
     async def models() -> dict[str, Any]:
         """All names of all models."""
-        data = [_model(model, name) for name, model in service.models.listed.items()]
+        data = [described(model, name) for name, model in service.models.listed.items()]
         return {"object": "list", "data": data}
 
-    @routes.get("/models/{name:path}", summary="One of them")
+    @routes.get("/models/{name:path}")
     async def model(name: str) -> dict[str, Any]:
         """A model by one of its names."""
-        return _model(service.models.find(name), name)
+        return described(service.models.find(name), name)
 
     return routes
 
 
-def _model(model: ServedModel, name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": model.created_s, "owned_by": "whisper-hailo"}
-
-
-async def _listed(request: Request, name: str) -> list[str]:
-    return [value for value in (await request.form()).getlist(name) if isinstance(value, str)]
-
-
 class _ServerVad(BaseModel):
-    """`chunking_strategy` as an object."""
-
     type: Literal["server_vad"]
     threshold: float | None = None
     silence_duration_ms: float | None = None
     prefix_padding_ms: float | None = None
 
 
-def _speech(form: Mapping[str, Any]) -> dict[str, float] | None:
-    """Return settings of the speech detector: `chunking_strategy`, in either spelling."""
-    given, prefix = form.get("chunking_strategy") or "", "chunking_strategy["
-    fields: Any = {
+def _speech(given: str | None, form: Mapping[str, Any]) -> dict[str, float] | None:
+    """Return settings of the speech detector: `chunking_strategy`, as JSON or in several fields."""
+    prefix = "chunking_strategy["
+    fields = {
         name[len(prefix) : -1]: value for name, value in form.items() if name.startswith(prefix)
     }
+    if given == "auto":
+        return {}
+    if not (given or fields):
+        return None
     try:
-        if isinstance(given, str) and given.lstrip().startswith("{"):
-            fields = parse_json(given.encode())
-        elif given not in ("", "auto"):
-            raise ValueError("unknown")
-        if not fields:
-            return {} if given else None
-        vad = _ServerVad.model_validate(fields)
-    except ValueError as error:  # of pydantic, too
-        why = f"wrong ({error.errors()[0]['msg']})" if isinstance(error, ValidationError) else error
-        raise OptionError(f"chunking_strategy is {why}, expected auto or server_vad") from None
+        read = _ServerVad.model_validate_json
+        vad = read(given) if given else _ServerVad.model_validate(fields)
+    except ValidationError as error:
+        raise OptionError(
+            f"chunking_strategy is wrong ({error.errors()[0]['msg']}), expected auto or server_vad"
+        ) from None
     settings = {
         "vad_threshold": (vad.threshold, 1),
         "min_silence_s": (vad.silence_duration_ms, 1000),
@@ -217,20 +212,18 @@ def media_router(service: TranscriptionService) -> APIRouter:
     routes = APIRouter(route_class=UploadRoute, tags=["media servers"])
     uploads, inferences = UploadHandler(service, "media"), UploadHandler(service, "inference")
 
-    @routes.post(
-        "/inference", summary="Text of a recording", response_model=None, responses=answers(TEXT)
-    )
+    @routes.post("/inference", response_model=None, responses=answers(TEXT))
     async def inference(
         *,
         request: Request,
         file: UploadFile,
-        response_format: Annotated[Layout, Form()] = "json",
-        temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
-        language: Annotated[str | None, Form()] = None,
-        prompt: Annotated[str | None, Form()] = None,
+        response_format: FormLayout = "json",
+        temperature: FormTemperature = 0.0,
+        language: FormText = None,
+        prompt: FormText = None,
         translate: Annotated[bool, Form()] = False,
     ) -> Response:
-        """A recording as whisper.cpp's server answers it."""
+        """Text of a recording as whisper.cpp's server answers it."""
         choices = Choices(
             language=language or None,
             task="translate" if translate else None,
@@ -245,23 +238,20 @@ def media_router(service: TranscriptionService) -> APIRouter:
         layout = "txt" if response_format == "text" else response_format
         return PlainTextResponse(render(transcript, layout))
 
-    @routes.post(
-        "/asr", summary="Text or subtitles of a recording", response_model=None,
-        responses=answers(TEXT),
-    )  # fmt: skip
+    @routes.post("/asr", response_model=None, responses=answers(TEXT))
     async def asr(
         *,
         request: Request,
         audio_file: UploadFile,
         encode: Encode = True,
-        task: Annotated[Literal["transcribe", "translate"], Query()] = "transcribe",
-        language: Annotated[str | None, Query()] = None,
-        initial_prompt: Annotated[str | None, Query()] = None,
-        vad_filter: Annotated[bool, Query()] = False,
-        word_timestamps: Annotated[bool, Query()] = False,
-        output: Annotated[Literal["txt", "vtt", "srt", "tsv", "json"], Query()] = "txt",
+        task: Task = "transcribe",
+        language: str | None = None,
+        initial_prompt: str | None = None,
+        vad_filter: bool = False,
+        word_timestamps: bool = False,
+        output: Literal["txt", "vtt", "srt", "tsv", "json"] = "txt",
     ) -> Response:
-        """A recording as a file of some format."""
+        """Text or subtitles of a recording as a file."""
         choices = Choices(
             language=language or None,
             task=task,
@@ -269,8 +259,9 @@ def media_router(service: TranscriptionService) -> APIRouter:
             words=word_timestamps,
             speech={} if vad_filter else None,
         )
+        form = None if encode else PcmForm()
         transcript = await uploads.transcript(
-            request, audio_file, choices, form=_form(encode=encode), priority=Priority.BATCH
+            request, audio_file, choices, form=form, priority=Priority.BATCH
         )
         if output == "json":  # without what OpenAI Whisper's own file does not have
             content = json.dumps(verbose_json(transcript), ensure_ascii=False)
@@ -283,14 +274,14 @@ def media_router(service: TranscriptionService) -> APIRouter:
         }
         return Response(content, media_type="text/plain; charset=utf-8", headers=headers)
 
-    @routes.post("/detect-language", summary="Spoken language")
+    @routes.post("/detect-language")
     async def detect_language(
-        *, request: Request, audio_file: UploadFile, encode: Encode = True
+        request: Request, audio_file: UploadFile, encode: Encode = True
     ) -> dict[str, Any]:
         """The language of a recording, by its beginning."""
-        choices = Choices(language="auto", max_new_tokens=1)
+        choices, form = Choices(language="auto", max_new_tokens=1), None if encode else PcmForm()
         transcript = await uploads.transcript(
-            request, audio_file, choices, form=_form(encode=encode), heard_s=_HEARD_S
+            request, audio_file, choices, form=form, heard_s=_HEARD_S
         )
         code = transcript.language
         return {
@@ -300,7 +291,3 @@ def media_router(service: TranscriptionService) -> APIRouter:
         }
 
     return routes
-
-
-def _form(*, encode: bool) -> PcmForm | None:
-    return None if encode else PcmForm()

@@ -7,7 +7,6 @@ import socket
 from contextlib import suppress
 from typing import Any, Final, cast
 
-import numpy as np
 from wyoming.asr import Transcribe, Transcript, TranscriptChunk, TranscriptStart, TranscriptStop
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.error import Error
@@ -16,26 +15,29 @@ from wyoming.info import AsrModel, AsrProgram, Attribution, Describe, Info
 from wyoming.ping import Ping, Pong
 
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import address_of
 from whisper_hailo.http.connections import Connection, ConnectionLimiter
-from whisper_hailo.serve.audio import Decoders, SampleStream
-from whisper_hailo.serve.errors import ClientDisconnectedError, kind_of, sanitize_error
+from whisper_hailo.serve.audio import Decoders
+from whisper_hailo.serve.errors import (
+    ClientDisconnectedError,
+    outcome_of,
+    sanitize_error,
+    translate_full_storage,
+)
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.quota import Reservation
-from whisper_hailo.serve.request import Caller, Choices, StreamItemResult
+from whisper_hailo.serve.request import Caller, Choices
 from whisper_hailo.serve.routes.wyoming_audio import (
     LINE_BYTES,
     SILENCE_S,
-    EndOfSpeechDetector,
     MalformedError,
-    RecordingChunks,
+    WyomingRecording,
     read_event,
 )
-from whisper_hailo.serve.service import ModelRegistry, Ticket, TranscriptionService, run_until
+from whisper_hailo.serve.service import Ticket, TranscriptionService, run_until
 
-_API: Final = "wyoming"
 _IDLE_S: Final = 600.0
 """For a client to begin a recording; until then its connection makes room for newcomers."""
 
@@ -45,33 +47,6 @@ _GAP_S: Final = 0.01  # chunks of a microphone are further apart
 
 _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 1 << 16
-
-
-def info(models: ModelRegistry, *, finds_end: bool) -> Info:
-    """Return what a client can choose, the default model first."""
-    attribution = Attribution("whisper-hailo", "https://github.com/openai/whisper")
-    offered = [
-        AsrModel(
-            name=model.name,
-            attribution=attribution,
-            installed=True,
-            description=f"Whisper: {model.name}",
-            version=__version__,
-            languages=list(model.languages),
-        )
-        for model in models.models
-    ]
-    program = AsrProgram(
-        name="whisper-hailo",
-        attribution=attribution,
-        installed=True,
-        description="Whisper on Hailo NPUs and edge CPUs",
-        version=__version__,
-        models=offered,
-        supports_transcript_streaming=True,
-        requires_external_vad=not finds_end,
-    )
-    return Info(asr=[program])
 
 
 def _is_plain(data: dict[str, Any]) -> bool:
@@ -84,41 +59,34 @@ def _is_plain(data: dict[str, Any]) -> bool:
 
 
 class WyomingSession:
-    """One connection; `finds_end` of a command, or leaves that to the client."""
+    """One connection."""
 
     def __init__(
         self,
-        service: TranscriptionService,
-        decoders: Decoders,
+        server: WyomingServer,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        *,
-        finds_end: bool,
     ) -> None:
-        self._service = service
-        self._decoders = decoders
+        self._server = server
+        self._service = server.service
         self._reader = reader
         self._writer = writer
         peer = (writer.get_extra_info("peername") or ("",))[0]
-        self._caller = Caller(address_of(peer), _API)
+        self._caller = Caller(address_of(peer), "wyoming")
         self._choices = Choices()
-        self._finds_end = finds_end
         self._silence_s = SILENCE_S["default"]
-        self._end: EndOfSpeechDetector | None = None
-        self._samples: SampleStream | None = None
-        self._heard: list[FloatArray] = []
+        self._recording = WyomingRecording(self._service.limits, self._service.quota)
         self._early: tuple[tuple[int, int], Ticket] | None = None  # of which samples
         self._is_answered = False
-        self._chunks = RecordingChunks(service.limits, service.quota)
         self._next: asyncio.Task[Event | None] | None = None
         self._connection: Connection = writer.transport.connection  # type: ignore[attr-defined]
-        self._incoming = Reservation(service.quota)
+        self._incoming = Reservation(self._service.quota)
         self._patience_s = _IDLE_S
 
     async def run(self) -> None:
         """Answer events until the client leaves, or does what it may not."""
-        is_refused = False
-        self._connection.set_idle(_IDLE_S + _WRITE_S)
+        refused: Exception | None = None
+        self._set_idle()
         try:
             while (event := await self._read()) is not None:
                 await self._take(event)
@@ -126,22 +94,16 @@ class WyomingSession:
         except ClientDisconnectedError:
             pass
         except Exception as error:
-            is_refused = True
-            await self._refuse(error)
+            refused = translate_full_storage(error)
         finally:
-            self._chunks.stack.close()
+            self._recording.stack.close()
             self._drop_early()
             if self._next is not None:
                 self._next.cancel()
                 await asyncio.gather(self._next, return_exceptions=True)
             self._incoming.close()
-        if is_refused:
-            # Unread bytes would reset the connection before the client has read the error.
-            with suppress(OSError):  # a time-out is one
-                async with asyncio.timeout(_LINGER_S):
-                    self._writer.write_eof()
-                    while await self._reader.read(_LINGER_BYTES):
-                        pass
+        if refused is not None:
+            await self._refuse(refused)
 
     async def _read(self) -> Event | None:
         task, self._next = self._read_ahead(), None
@@ -156,21 +118,12 @@ class WyomingSession:
 
     async def _take(self, event: Event) -> None:
         if AudioChunk.is_type(event.type):
-            if self._is_answered:
-                return
-            if not self._is_over(event):
-                self._transcribe_early()
-                return
-            # One that sends a file has sent more already.
-            await asyncio.wait({next_event := self._read_ahead()}, timeout=_GAP_S)
-            if not next_event.done():
-                await self._answer()
-                self._is_answered = True
+            await self._take_chunk(event)
         elif Describe.is_type(event.type):
-            await self._write(info(self._service.models, finds_end=self._finds_end))
+            await self._write(self._server.info())
         elif Transcribe.is_type(event.type):
             self._choices = self._chosen(event)
-            with self._service.admit(self._caller.client):
+            with self._service.quota.request(self._caller.client):
                 pass  # refused before its recording is sent
         elif AudioStart.is_type(event.type):
             self._begin()
@@ -178,38 +131,33 @@ class WyomingSession:
             self._patience_s = _STALL_S
         elif AudioStop.is_type(event.type):
             if not self._is_answered:
-                if self._end is not None and not self._end.is_lone_command():
-                    self._end = None
+                end = self._recording.end
+                if end is not None and not end.is_lone_command():
+                    self._recording.end = None
                 await self._answer()
             self._is_answered = False
         elif Ping.is_type(event.type):
             await self._write(Pong(text=Ping.from_event(event).text))
 
-    def _is_over(self, event: Event) -> bool:
-        """Keep a chunk; return whether it ends the command."""
-        form = self._chunks.add(event)
-        if self._samples is None and self._finds_end and form.can_stream:
-            self._samples = SampleStream(form.rate_hz, form.n_channels)
-            self._end = EndOfSpeechDetector(self._silence_s)
-        if self._end is None or self._samples is None:
-            return False
-        samples = self._samples.push(event.payload or b"")
-        is_over = self._end.push(samples)
-        if self._end.is_file:
-            self._heard = []
-        else:
-            self._chunks.stored.take(samples.nbytes)
-            self._heard.append(samples)
-        return is_over
-
-    def _transcribe_early(self) -> None:
-        """Begin with the text in a pause, once, so that it is there if the command ends with it."""
-        bounds = self._end.bounds() if self._end is not None and self._end.is_pausing else None
+    async def _take_chunk(self, event: Event) -> None:
+        """Keep a chunk; answer if it ends the command, or begin with the text in a pause."""
+        if self._is_answered:
+            return
+        if self._recording.add(event, self._silence_s if self._server.finds_end else None):
+            # One that sends a file has sent more already.
+            await asyncio.wait({next_event := self._read_ahead()}, timeout=_GAP_S)
+            if not next_event.done():
+                await self._answer()
+                self._is_answered = True
+            return
+        end = self._recording.end
+        bounds = end.bounds() if end is not None and end.is_pausing else None
         if self._early is not None and self._early[0] != bounds:
             self._drop_early()
         if bounds is not None and self._early is None and self._service.is_idle():
-            audio = np.concatenate(self._heard)[slice(*bounds)]
-            self._early = bounds, self._service.begin_early(audio, self._choices, self._caller)
+            audio = self._recording.command(bounds)
+            ticket = self._service.begin(audio, self._choices, self._caller, is_early=True)
+            self._early = bounds, ticket
 
     def _drop_early(self) -> None:
         """Give up an early text: more was said, or the client has left."""
@@ -220,21 +168,22 @@ class WyomingSession:
     async def _answer(self) -> None:
         """Transcribe what came, and be ready for the next recording."""
         self._connection.set_busy()
-        with self._service.admit(self._caller.client):
+        with self._service.quota.request(self._caller.client):
             await run_until(self._left(), self._transcribe())
         self._choices = Choices()
         self._silence_s = SILENCE_S["default"]
         self._begin()
+        self._set_idle()
+
+    def _set_idle(self) -> None:
         self._connection.set_idle(_IDLE_S + _WRITE_S)
         self._patience_s = _IDLE_S
 
     def _begin(self) -> None:
-        self._end = self._samples = None
-        self._heard = []
         self._drop_early()
         self._is_answered = False
-        self._chunks.stack.close()
-        self._chunks = RecordingChunks(self._service.limits, self._service.quota)
+        self._recording.stack.close()
+        self._recording = WyomingRecording(self._service.limits, self._service.quota)
 
     def _chosen(self, event: Event) -> Choices:
         """Return what a client wants; names and terms are hints, the names first."""
@@ -247,33 +196,30 @@ class WyomingSession:
         return Choices(model=asked.name, language=asked.language or None, hints=tuple(words))
 
     async def _transcribe(self) -> None:
-        start = TranscriptStart(language=self._choices.language)
-        if self._end is None:
-            audio = await self._chunks.audio(self._decoders)
+        """Send the text of the recording, or of the command in it."""
+        end, choices, caller = self._recording.end, self._choices, self._caller
+        bounds = None if end is None else end.bounds()
+        if bounds is None:
+            audio = await self._recording.audio(self._server.decoders)
         else:
-            bounds = self._end.bounds()
-            audio = np.concatenate(self._heard)[slice(*bounds)]
-            if not audio.size:
-                await self._write(start)
-                await self._write_transcript("", self._choices.language)
-                return
-            if self._early is not None and self._early[0] == bounds:
-                heard = await self._early[1].result(self._caller.priority)
-                seconds = audio.size / SAMPLE_RATE_HZ
-                item = StreamItemResult(self._caller, seconds, heard.language, heard.text)
-                self._service.record_item(self._choices, item)
-                await self._write(start)
-                await self._write(TranscriptChunk(heard.text))
-                await self._write_transcript(heard.text, heard.language)
-                return
-        self._drop_early()
-        async with self._service.submit(audio, self._choices, self._caller) as ticket:
-            await self._write(start)
-            async for delta, _ in ticket.deltas():
-                await self._write(TranscriptChunk(delta))
-        await self._write_transcript(ticket.transcript.text, ticket.transcript.language)
-
-    async def _write_transcript(self, text: str, language: str | None) -> None:
+            audio = self._recording.command(bounds)
+        text, language = "", choices.language
+        if audio.size and self._early is not None and self._early[0] == bounds:
+            heard = await self._early[1].result(caller.priority)
+            text, language = heard.text, heard.language
+            worker = self._service.models.find(choices.model)
+            worker.record_item(caller, audio.size / SAMPLE_RATE_HZ, language, text)
+            await self._write(TranscriptStart(language=choices.language))
+            await self._write(TranscriptChunk(text))
+        elif audio.size:
+            self._drop_early()
+            async with self._service.submit(audio, choices, caller) as ticket:
+                await self._write(TranscriptStart(language=choices.language))
+                async for delta, _ in ticket.deltas():
+                    await self._write(TranscriptChunk(delta))
+            text, language = ticket.transcript.text, ticket.transcript.language
+        else:
+            await self._write(TranscriptStart(language=choices.language))
         await self._write(Transcript(text, language=language))
         await self._write(TranscriptStop())
 
@@ -287,7 +233,7 @@ class WyomingSession:
                 event = await asyncio.shield(self._read_ahead())
                 if event is None:
                     return
-                if self._end is None or not AudioChunk.is_type(event.type):
+                if self._recording.end is None or not AudioChunk.is_type(event.type):
                     break
                 self._next = None
                 self._incoming.take(-len(event.payload or b""))
@@ -298,29 +244,60 @@ class WyomingSession:
             async with asyncio.timeout(_WRITE_S):
                 await async_write_event(what.event(), self._writer)
         except OSError as error:  # a time-out is one
-            raise ClientDisconnectedError("the client left") from error
+            raise ClientDisconnectedError from error
 
     async def _refuse(self, error: Exception) -> None:
-        """Send what is wrong, before the connection ends."""
+        """Send what is wrong, and wait until the client has read it."""
         self._service.metrics.failed(error)
         status = 400 if isinstance(error, WhisperHailoError | TimeoutError) else 500
         why = sanitize_error(error)
-        log_refusal(_API, self._caller.client, error, why, status=status)
-        with suppress(ClientDisconnectedError):
-            await self._write(Error(text=why, code=kind_of(error)))
+        log_refusal(self._caller, error, status=status, why=why)
+        with suppress(ClientDisconnectedError, OSError):  # a time-out is one
+            await self._write(Error(text=why, code=outcome_of(error)))
+            # Unread bytes would reset the connection before.
+            async with asyncio.timeout(_LINGER_S):
+                self._writer.write_eof()
+                while await self._reader.read(_LINGER_BYTES):
+                    pass
 
 
 class WyomingServer:
-    """Answers connections; see `WyomingSession`."""
+    """Answers connections; `finds_end` of commands, or leaves that to clients."""
 
     def __init__(
         self, service: TranscriptionService, limiter: ConnectionLimiter, *, finds_end: bool = True
     ) -> None:
-        self._service = service
-        self._finds_end = finds_end
+        self.service = service
+        self.finds_end = finds_end
+        self.decoders = Decoders(service.limits)
         self._limiter = limiter
-        self._decoders = Decoders(service.limits)
         self._tasks: set[asyncio.Task[Any]] = set()
+
+    def info(self) -> Info:
+        """Return what a client can choose, the default model first."""
+        attribution = Attribution("whisper-hailo", "https://github.com/openai/whisper")
+        offered = [
+            AsrModel(
+                name=model.name,
+                attribution=attribution,
+                installed=True,
+                description=f"Whisper: {model.name}",
+                version=__version__,
+                languages=list(model.languages),
+            )
+            for model in self.service.models.models
+        ]
+        program = AsrProgram(
+            name="whisper-hailo",
+            attribution=attribution,
+            installed=True,
+            description="Whisper on Hailo NPUs and edge CPUs",
+            version=__version__,
+            models=offered,
+            supports_transcript_streaming=True,
+            requires_external_vad=not self.finds_end,
+        )
+        return Info(asr=[program])
 
     async def serve(self, listener: socket.socket) -> asyncio.Server:
         """Return a server that answers at a socket until it is closed."""
@@ -339,10 +316,7 @@ class WyomingServer:
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._tasks.add(task)
         try:
-            session = WyomingSession(
-                self._service, self._decoders, reader, writer, finds_end=self._finds_end
-            )
-            await session.run()
+            await WyomingSession(self, reader, writer).run()
         finally:
             self._tasks.discard(task)
             writer.close()

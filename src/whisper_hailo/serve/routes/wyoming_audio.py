@@ -18,8 +18,8 @@ from whisper_hailo.audio.vad import FRAME_SAMPLES, SileroDetector, SpeechDetecto
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.strict_json import MismatchError, parse_json_object
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.serve.audio import Decoders, PcmForm, expect_seconds
-from whisper_hailo.serve.errors import RejectedError, TooLargeError, translate_full_storage
+from whisper_hailo.serve.audio import Decoders, PcmForm, SampleStream, expect_seconds
+from whisper_hailo.serve.errors import RejectedError, TooLargeError
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Quota, Reservation
 
@@ -28,6 +28,7 @@ _DATA_BYTES: Final = 1 << 20
 _PAYLOAD_BYTES: Final = 4 << 20  # two minutes of sound; clients send fractions of a second
 
 _PIECE_BYTES: Final = 64 << 10
+_IN_MEMORY_BYTES: Final = 4 << 20
 
 
 class MalformedError(RejectedError):
@@ -44,20 +45,12 @@ async def read_event(reader: asyncio.StreamReader, stored: Reservation) -> Event
     """
     try:
         line = await reader.readline()
-    except ConnectionError:
-        return None
-    except ValueError as error:
-        raise MalformedError(f"a header has more than {LINE_BYTES} bytes") from error
-    if not line.endswith(b"\n"):
-        return None
-    head = _object(line)
-    kind = head.get("type")
-    if not isinstance(kind, str):
-        raise MalformedError("a header has no type")
-    data = head.get("data") or {}
-    if not isinstance(data, dict):
-        raise MalformedError("the data of an event is no object")
-    try:
+        if not line.endswith(b"\n"):
+            return None
+        head = _object(line)
+        kind, data = head.get("type"), head.get("data") or {}
+        if not isinstance(kind, str) or not isinstance(data, dict):
+            raise MalformedError("a header has no type, or its data is no object")
         length = _length(head, "data_length", _DATA_BYTES)
         data |= _object(await reader.readexactly(length) or b"{}")
         payload = bytearray()
@@ -68,6 +61,8 @@ async def read_event(reader: asyncio.StreamReader, stored: Reservation) -> Event
             payload += piece
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
+    except ValueError as error:
+        raise MalformedError(f"a header has more than {LINE_BYTES} bytes") from error
     return Event(kind, data, bytes(payload) or None)
 
 
@@ -85,29 +80,36 @@ def _object(text: bytes) -> dict[str, Any]:
         raise MalformedError(f"what came is {error}; this server speaks Wyoming") from error
 
 
-_IN_MEMORY_BYTES: Final = 4 << 20
+class WyomingRecording:
+    """A recording that comes in chunks of any size; `stack` holds its file and its bytes.
 
-
-class RecordingChunks:
-    """A recording that comes in chunks of any size; `stack` holds its file and its bytes."""
+    Attributes:
+        end: finds the end of a command; `None` where the client says where it ends.
+    """
 
     def __init__(self, limits: LimitOptions, quota: Quota) -> None:
         self.stack = ExitStack()
-        self.stored = self.stack.enter_context(quota.reserve())
+        self.end: EndOfSpeechDetector | None = None
+        self._stored = self.stack.enter_context(Reservation(quota))
         self._limits = limits
         self._form: PcmForm | None = None
+        self._samples: SampleStream | None = None
+        self._heard: list[FloatArray] = []
         self._n_bytes = 0
-        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - of the stack
-        self.stack.enter_context(self._file)
+        file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - of the stack
+        self._file = self.stack.enter_context(file)
 
-    def add(self, event: Event) -> PcmForm:
-        """Keep a chunk; return its form."""
+    def add(self, event: Event, silence_s: float | None) -> bool:
+        """Keep a chunk; return whether the command is over, by `silence_s` if that ends one."""
         values = [event.data.get(name) for name in ("rate", "width", "channels")]
         if not all(isinstance(value, int) and 0 < value < 1 << 20 for value in values):
             raise MalformedError("a chunk has no rate, width and channels that are whole numbers")
         form, data = PcmForm(*cast("list[int]", values)), event.payload or b""
         if self._form not in (None, form):
             raise MalformedError("the form of the samples changed; send each recording in one form")
+        if self._form is None and silence_s is not None and form.can_stream:
+            self._samples = SampleStream(form.rate_hz, form.n_channels)
+            self.end = EndOfSpeechDetector(silence_s)
         self._form = form
         self._n_bytes += len(data)
         seconds = self._n_bytes / (form.rate_hz * form.width * form.n_channels)
@@ -115,16 +117,28 @@ class RecordingChunks:
         most = self._limits.max_upload_bytes
         if self._n_bytes > most:
             raise TooLargeError(f"more than {most} bytes came; send less at once")
-        self.stored.take(len(data))
-        with translate_full_storage():
-            self._file.write(data)
-        return form
+        self._stored.take(len(data))
+        self._file.write(data)
+        if self.end is None or self._samples is None:
+            return False
+        samples = self._samples.push(data)
+        is_over = self.end.push(samples)
+        if self.end.is_file:
+            self._heard = []
+        else:
+            self._stored.take(samples.nbytes)
+            self._heard.append(samples)
+        return is_over
+
+    def command(self, bounds: tuple[int, int]) -> FloatArray:
+        """Return `(n_samples,)` at 16 kHz of a live command."""
+        return np.concatenate(self._heard)[slice(*bounds)]
 
     async def audio(self, decoders: Decoders) -> FloatArray:
         """Return `(n_samples,)` at 16 kHz of the whole."""
         if not self._n_bytes:
             raise AudioError("no sound came between audio-start and audio-stop; send some")
-        return await decoders.decode(cast(BinaryIO, self._file), None, self.stored, self._form)
+        return await decoders.decode(cast(BinaryIO, self._file), None, self._stored, self._form)
 
 
 SILENCE_S: Final = {"aggressive": 0.25, "default": 0.7, "relaxed": 1.25}

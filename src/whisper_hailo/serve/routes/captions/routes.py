@@ -66,13 +66,10 @@ STILL_S: Final = 10.0
 
 def make_caption_app(view: WebView) -> ASGIApp:
     """Return the application: its routes, with the limits of the server's."""
-    quota = Quota()
     return AccessMiddleware(
         Starlette(routes=CaptionRoutes(view).routes()),
         hosts=view.place.hosts,
-        quota=quota,
-        admit=quota.request,
-        on_refusal=lambda _: None,
+        quota=Quota(),
     )
 
 
