@@ -156,15 +156,7 @@ def test_told_to_end_it_finishes_what_is_under_way(environment: dict[str, str]) 
         assert f"text={rest[-1].text}" in served.said
 
 
-def test_sighup_reloads_keys_or_ends_cleanly(environment: dict[str, str], tmp_path: Path) -> None:
-    keys = tmp_path / "keys"
-    keys.write_text("# one for each client\nold\n")
-    with serve(environment, "--http", "127.0.0.1:0", "--api-key-file", keys) as served:
-        served.wait_for(r"serving at (http\S+)")
-        keys.write_text("new\n")
-        served.process.send_signal(signal.SIGHUP)
-        served.wait_for("(reloaded)")
-        assert served.end() == 0
+def test_sighup_ends_cleanly(environment: dict[str, str]) -> None:
     with serve(environment, "--wyoming", "tcp://127.0.0.1:0") as served:
         served.wait_for("(only Wyoming)")
         served.wait_for(r"serving at (tcp\S+)")
@@ -174,15 +166,14 @@ def test_sighup_reloads_keys_or_ends_cleanly(environment: dict[str, str], tmp_pa
 
 
 def test_what_was_said_is_not_logged(environment: dict[str, str]) -> None:
-    with serve(environment, "--http", "127.0.0.1:0", "--log-json") as served:
-        address = served.wait_for(r"serving at (http[^\s\"]+)")
+    with serve(environment, "--http", "127.0.0.1:0") as served:
+        address = served.wait_for(r"serving at (http\S+)")
         with openai.OpenAI(base_url=f"{address}/v1", api_key="none") as client:
             client.audio.transcriptions.create(file=DEMO, model="whisper-1")
         assert served.end() == 0
-    lines = [json.loads(line) for line in served.said.splitlines() if line.startswith("{")]
-    (done,) = [line for line in lines if line.get("outcome") == "done"]
-    assert done["api"] == "openai"
-    assert done["audio_s"] == pytest.approx(14.8, abs=0.1)
+    (done,) = [line for line in served.said.splitlines() if "outcome=done" in line]
+    assert "api=openai" in done
+    assert "audio_s=14." in done
     assert "Oliver" not in served.said
 
 

@@ -27,7 +27,7 @@ from whisper_hailo.core.flags import (
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import require_extra
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
-from whisper_hailo.http.addresses import Tls
+from whisper_hailo.http.addresses import tls_context
 from whisper_hailo.live.options import CaptionOptions
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class ShowOptions:
             names=self.web_allow_host,
             framed_by=self.web_frame,
             token=self.web_token,
-            tls=Tls(self.web_cert, self.web_key, ("--web-cert", "--web-key")),
+            tls=tls_context(self.web_cert, self.web_key, "--web-cert and --web-key"),
         )
 
 

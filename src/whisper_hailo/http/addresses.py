@@ -13,11 +13,12 @@ import socket
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _BACKLOG: Final = 1024  # connections that the system keeps until they are accepted
 
@@ -42,17 +43,6 @@ def bind(host: str, port: int, shown: str, advice: str) -> socket.socket:
     return listener
 
 
-def own_address(host: str) -> str | None:
-    """Return the address at which other machines reach this one; `None` without a network."""
-    family, far = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((far, 9))  # an address of examples; nothing is sent, a way is chosen
-        except OSError:
-            return None
-        return str(probe.getsockname()[0])
-
-
 class _Listener(socket.socket):
     shown: str
     advice: str
@@ -72,39 +62,39 @@ class _Listener(socket.socket):
             raise OptionError(f"cannot listen at {self.shown} ({why}); {self.advice}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Certificate chain and key of HTTPS, as PEM files without a password; `None` for HTTP.
-
-    `options` are their names in messages.
-    """
-
-    cert: Path | None
-    key: Path | None
-    options: tuple[str, str] = ("--tls-cert", "--tls-key")
-
-    def __post_init__(self) -> None:
-        if (self.cert is None) != (self.key is None):
-            raise OptionError(f"{' and '.join(self.options)} need each other; give both")
-
-    def context(self) -> ssl.SSLContext | None:
-        """Return the TLS context of a server; `None` for HTTP."""
-        if self.cert is None or self.key is None:
-            return None
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+def own_address(host: str) -> str | None:
+    """Return the address at which other machines reach this one; `None` without a network."""
+    family, far = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            context.load_cert_chain(self.cert, self.key, password="")  # or it would be asked for
-        except OSError as error:  # those of ssl, too
-            raise OptionError(
-                f"{' and '.join(self.options)} cannot be used ({type(error).__name__}); expected "
-                "PEM files of a certificate and its key, which has no password"
-            ) from error
-        return context
+            probe.connect((far, 9))  # an address of examples; nothing is sent, a way is chosen
+        except OSError:
+            return None
+        return str(probe.getsockname()[0])
 
 
-Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+def tls_context(
+    cert: Path | None, key: Path | None, options: str = "--tls-cert and --tls-key"
+) -> ssl.SSLContext | None:
+    """Return the TLS context of a server; `None`, for HTTP, without certificate and key.
 
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+    They are PEM files, the certificate with its chain; `options` are their names in messages.
+    """
+    if cert is None or key is None:
+        if cert is not key:
+            raise OptionError(f"{options} need each other; give both")
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(cert, key, password="")  # or it would be asked for
+    except OSError as error:  # those of ssl, too
+        raise OptionError(
+            f"{options} cannot be used ({type(error).__name__}); expected PEM files of a "
+            "certificate and its key, which has no password"
+        ) from error
+    return context
+
+
 _AUTHORITY: Final = re.compile(
     r"(?: \[(?P<address>[0-9a-f:.]+)\] | (?P<name>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.? )"
     r"(?: :(?P<port>[0-9]{1,5}) )?",
@@ -116,8 +106,7 @@ _LONGEST_NAME: Final = 253
 BAD_REQUEST, FORBIDDEN, MISDIRECTED = 400, 403, 421
 
 
-@dataclass(frozen=True, slots=True)
-class Authority:
+class Authority(NamedTuple):
     """A host, an address in its shortest form or a name in lower case, and perhaps a port."""
 
     host: str
@@ -129,14 +118,11 @@ class Authority:
         found = _AUTHORITY.fullmatch(authority)
         if found is None:
             raise ValueError(f"{authority!r} is no host")
-        if found["address"] is not None:
-            host = address_of(str(ipaddress.IPv6Address(found["address"])))
-        else:
-            host = found["name"].lower()
-        port = None if found["port"] is None else int(found["port"])
-        if len(host) > _LONGEST_NAME or (port is not None and port > 65_535):
+        address, name, port = found.groups()
+        host = name.lower() if address is None else address_of(str(ipaddress.IPv6Address(address)))
+        if len(host) > _LONGEST_NAME or int(port or 0) > 65_535:
             raise ValueError(f"{authority!r} is a name or a port that cannot be")
-        return cls(host, port)
+        return cls(host, None if port is None else int(port))
 
 
 def address_of(host: str) -> str:
@@ -145,18 +131,17 @@ def address_of(host: str) -> str:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return host
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
-def is_origin(text: str) -> bool:
-    """Return whether a text is the origin of a page, such as `https://home.example:8443`."""
+def origin_of(text: str) -> tuple[str, int] | None:
+    """Return host and port of an origin such as `https://home.example:8443`; `None` of others."""
     scheme, _, authority = text.partition("://")
     try:
-        Authority.of(authority)
-    except ValueError:
-        return False
-    return scheme.lower() in _PORTS
+        usual, (host, port) = _PORTS[scheme.lower()], Authority.of(authority)
+        return host, port or usual
+    except (ValueError, KeyError):
+        return None  # also "null", of a page that has no place
 
 
 def is_loopback(host: str) -> bool:
@@ -167,85 +152,68 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-@dataclass(frozen=True, slots=True)
 class Hosts:
-    """Names and suffixes of names of a server, in addition to the address that is reached."""
+    """Names of a server that listens at an address or a name, besides the address that is reached.
 
-    names: frozenset[str]
-    suffixes: tuple[str, ...] = ()
-    option: str = "--web-allow-host"
+    This machine's own names belong to it; a listed `*.lan` stands for all that end so.
+    """
 
-    @classmethod
-    def of(
-        cls, listens_at: str, listed: Iterable[str] = (), option: str = "--web-allow-host"
-    ) -> Self:
-        """Return the names of a server that listens at an address or a name.
-
-        This machine's own names belong to it; a listed `*.lan` stands for all that end so.
-        """
+    def __init__(
+        self, listens_at: str, listed: Iterable[str] = (), option: str = "--web-allow-host"
+    ) -> None:
         if not listens_at.strip():
             raise OptionError(
                 "--web-host is empty, expected an address such as 127.0.0.1, or 0.0.0.0 for "
                 "everyone who reaches this machine"
             )
+        self._option = option
         own = socket.gethostname().lower()
-        names = {*_LOOPBACK, own, own.split(".")[0] + ".local", address_of(listens_at.lower())}
-        suffixes: list[str] = []
+        self.names = {"localhost", "127.0.0.1", "::1", own, own.split(".")[0] + ".local"}
+        self.names.add(address_of(listens_at.lower()))
+        self._suffixes: tuple[str, ...] = ()
         for given in listed:
             name = given.removeprefix("*.")
             try:
-                place = Authority.of(f"[{name}]" if name.count(":") > 1 else name)
+                host, port = Authority.of(f"[{name}]" if name.count(":") > 1 else name)
             except ValueError:
-                place = None
-            if place is None or place.port is not None:
+                host, port = "", 0
+            if port is not None:
                 raise OptionError(
                     f"{option} is {given!r}, expected a name or an address without a port, such as "
                     "captions.local"
                 )
             if name == given:
-                names.add(place.host)
+                self.names.add(host)
             else:
-                suffixes.append("." + place.host)
-        return cls(frozenset(names), tuple(suffixes), option)
+                self._suffixes += (f".{host}",)
 
     def refusal(
         self, scope: Mapping[str, Any], *, any_page: bool | None = None
     ) -> tuple[int, str] | None:
         """Return the status and reason of a refusal; `None` if the request is answered."""
-        hosts = _values(scope, b"host")
+
+        def values(name: bytes) -> list[str]:
+            return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+
         try:
-            (asked_for,) = (Authority.of(host) for host in hosts)
+            ((host, port),) = map(Authority.of, values(b"host"))
         except ValueError:
             return BAD_REQUEST, "a request has one Host, such as localhost:8765"
         if not scope["path"].startswith("/"):
             return BAD_REQUEST, "a request begins with the path, such as GET /events"
         reached_at = address_of((scope.get("server") or ("", None))[0])
-        if asked_for.host not in (*self.names, reached_at) and not asked_for.host.endswith(
-            self.suffixes
-        ):
+        if host not in (*self.names, reached_at) and not host.endswith(self._suffixes):
             return MISDIRECTED, (
-                f"this server does not answer to the name {asked_for.host!r}; start it with "
-                f"{self.option} {asked_for.host}, or use the address of its machine"
+                f"this server does not answer to the name {host!r}; start it with "
+                f"{self._option} {host}, or use the address of its machine"
             )
+        origins = values(b"origin")  # programs other than browsers have none
         if any_page is None:
             any_page = scope["type"] != "websocket"
-        if not any_page and not _is_own(_values(scope, b"origin"), asked_for):
-            return FORBIDDEN, "only the page of this very server may connect"
-        return None
-
-
-def _values(scope: Mapping[str, Any], name: bytes) -> list[str]:
-    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
-
-
-def _is_own(origins: list[str], asked_for: Authority) -> bool:
-    """Return whether a page is the server's own; programs other than browsers do not say."""
-    if not origins:
-        return True
-    try:
-        (origin,) = origins
-        scheme, _, authority = origin.partition("://")
-        page, usual = Authority.of(authority), _PORTS[scheme.lower()]
-    except (ValueError, KeyError):
-        return False  # also "null", of a page that has no place
-    return (page.host, page.port or usual) == (asked_for.host, asked_for.port or usual)
+        if any_page or not origins:
+            return None
+        page = origin_of(origins[0]) if len(origins) == 1 else None
+        ports = {port} if port else set(_PORTS.values())
+        if page is not None and page[0] == host and page[1] in ports:
+            return None
+        return FORBIDDEN, "only the page of this very server may connect"

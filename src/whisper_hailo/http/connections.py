@@ -11,9 +11,8 @@ import asyncio
 import ipaddress
 import logging
 import resource
-import socket
 import ssl
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, Final
 
 from whisper_hailo.http.addresses import Network, address_of
@@ -39,9 +38,6 @@ _FULL: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: text/plain\r\n"
     b"Retry-After: 1\r\nContent-Length: 34\r\n\r\ntoo many connections; retry later\n"
 )
-
-_PEER_CLOSED: Final = frozenset({7, 8, 9, 11})
-"""States of TCP after the peer has closed: CLOSE, CLOSE_WAIT, LAST_ACK, CLOSING."""
 
 
 class ConnectionLimiter:
@@ -122,13 +118,12 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.is_idle = True
         self.is_stuck = False
-        self.refusal = refusal
+        self._refusal = refusal if tls is None else b""
         self._limiter = limiter
         self._tls = tls
         self._transport: Any = None
-        self._has_inner = False
-        self._handshake: asyncio.Task[None] | None = None
         self._early = b""
+        self._spoken = asyncio.Protocol()  # ignores all until `inner` begins
         self._timer: asyncio.TimerHandle | None = None
         self._reading_paused = False
 
@@ -149,20 +144,10 @@ class Connection(asyncio.Protocol):
         self._limiter.release(self)
         self._transport.abort()
 
-    @property
-    def is_closed_by_peer(self) -> bool:
-        """Whether the client has left, which a paused transport does not notice (`tcp_info`)."""
-        raw = self._transport.get_extra_info("socket")
-        try:
-            return raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _PEER_CLOSED
-        except OSError:
-            return True
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
         if not self._limiter.admit(self, transport.get_extra_info("peername")[0]):
-            if self._tls is None:
-                self._transport.write(self.refusal)
+            self._transport.write(self._refusal)
             self.close()
             return
         self.set_idle()
@@ -183,12 +168,16 @@ class Connection(asyncio.Protocol):
             self._start(secured)
 
     def _start(self, transport: Any) -> None:  # noqa: ANN401 - any of asyncio's
-        self._transport, self._has_inner = transport, True
+        self._transport, self._spoken = transport, self.inner
         proxy: Any = TransportProxy(transport, self)
         self.inner.connection_made(proxy)
         if self._early:
             self.data_received(self._early)
             self._early = b""
+
+    def set_protocol(self, protocol: asyncio.Protocol) -> None:
+        """Hand the connection over from HTTP to WebSocket."""
+        self.inner = self._spoken = protocol
 
     def close(self) -> None:
         """Close the connection when what was written is sent, or in time."""
@@ -208,13 +197,13 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass data on; what comes with the end of the TLS handshake waits for `inner`."""
-        if self._has_inner:
+        if self._spoken is self.inner:
             self.inner.data_received(data)
-        elif self._handshake is not None:
+        else:
             self._early += data
 
     def eof_received(self) -> bool | None:
-        return self.inner.eof_received() if self._has_inner else None
+        return self._spoken.eof_received()
 
     def pause_writing(self) -> None:
         """Stop reading from a client that does not read, and close the connection in time."""
@@ -222,8 +211,7 @@ class Connection(asyncio.Protocol):
         self._transport.pause_reading()
         if not self.is_idle:
             self._set_timer(STUCK_S)
-        if self._has_inner:
-            self.inner.pause_writing()
+        self._spoken.pause_writing()
 
     def resume_writing(self) -> None:
         self.is_stuck = False
@@ -231,14 +219,12 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
         if not self.is_idle:
             self._set_timer(None)
-        if self._has_inner:
-            self.inner.resume_writing()
+        self._spoken.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._set_timer(None)
         self._limiter.release(self)
-        if self._has_inner:
-            self.inner.connection_lost(exc)
+        self._spoken.connection_lost(exc)
 
     def _set_timer(self, seconds: float | None) -> None:
         if self._timer is not None:
@@ -253,13 +239,7 @@ class TransportProxy:
     def __init__(self, transport: Any, connection: Connection) -> None:  # noqa: ANN401 - any of asyncio's
         self._transport = transport
         self.connection = connection
-        self.close: Callable[[], None] = connection.close
-        self.pause_reading: Callable[[], None] = connection.pause_reading
-        self.resume_reading: Callable[[], None] = connection.resume_reading
-
-    def set_protocol(self, protocol: asyncio.Protocol) -> None:
-        """Hand the connection over from HTTP to WebSocket."""
-        self.connection.inner = protocol
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the transport
-        return getattr(self._transport, name)
+        own = name in ("close", "pause_reading", "resume_reading", "set_protocol")
+        return getattr(self.connection if own else self._transport, name)

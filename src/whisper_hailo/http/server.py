@@ -45,8 +45,7 @@ class HttpProtocol(H11Protocol):
     def handle_websocket_upgrade(self, event: Any) -> None:  # noqa: ANN401 - h11's
         """Hand over to WebSocket; refuse what is no handshake, such as a request with a body."""
         super().handle_websocket_upgrade(event)
-        websocket = self.transport.connection.inner  # type: ignore[attr-defined]
-        if not websocket.handshake_initiated:
+        if not self.transport.connection.inner.handshake_initiated:  # type: ignore[attr-defined]
             self.transport.write(_BAD)
             self.transport.close()
 

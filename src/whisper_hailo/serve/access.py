@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import logging
 import time
 from collections.abc import Collection
 from contextlib import ExitStack
@@ -30,7 +29,6 @@ from whisper_hailo.serve.errors import (
     translate_full_storage,
 )
 from whisper_hailo.serve.logs import log_refusal
-from whisper_hailo.serve.options import SafetyOptions
 from whisper_hailo.serve.quota import Quota, Reservation
 from whisper_hailo.serve.request import Caller
 
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from whisper_hailo.serve.metrics import Metrics
-
-logger = logging.getLogger(__name__)
 
 CLIENT: Final = "whisper_hailo.client"
 """Key of the client's name in a request's scope."""
@@ -64,44 +60,13 @@ _KEY_PROTOCOL: Final = "openai-insecure-api-key."
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class ApiKeys:
-    """The keys of `--api-key` and `--api-key-file`; without any, no request needs one."""
-
-    def __init__(self, safety: SafetyOptions) -> None:
-        self._safety = safety
-        self._keys = safety.keys()
-
-    def __bool__(self) -> bool:
-        return bool(self._keys)
-
-    def reload(self) -> None:
-        """Read the file again; if it cannot be read, the keys stay as they are."""
-        try:
-            self._keys = self._safety.keys()
-        except OptionError as error:
-            logger.warning("the API keys were not reloaded: %s", error)
-        else:
-            logger.info("reloaded the API keys: %d", len(self._keys))
-
-    def client(self, given: str) -> str | None:
-        """Return a name for the owner of a key that does not reveal it; `None` without keys."""
-        if not self._keys:
-            return None
-        digests = [hmac.compare_digest(key.encode(), given.encode()) for key in self._keys]
-        if not any(digests):  # all are compared, so that time does not tell which was near
-            raise BadKeyError(
-                "the API key is missing or wrong; send it as Authorization: Bearer KEY"
-            )
-        return "key " + hashlib.sha256(given.encode()).hexdigest()[:8]
-
-
 @dataclass(eq=False)
 class AccessMiddleware:
     """ASGI middleware that refuses requests before they are read.
 
     Args:
         origins: pages of other servers that may call this one.
-        keys: API keys; `None` needs none.
+        keys: API keys; without any, no request needs one.
         open_to_all: paths that need none, beside those for programs that watch over the server.
     """
 
@@ -111,7 +76,7 @@ class AccessMiddleware:
     quota: Quota
     metrics: Metrics | None = None
     origins: Collection[str] = ()
-    keys: ApiKeys | None = None
+    keys: Collection[str] = ()
     open_to_all: Collection[str] = ()
     max_bytes: int = 0
 
@@ -141,13 +106,22 @@ class AccessMiddleware:
             raise HTTPException(*refusal)
         client = _peer(scope)
         if scope["path"] not in (*_FOR_WATCHERS, *self.open_to_all):
-            if self.keys is not None:
-                client = self.keys.client(_sent_key(scope, headers)) or client
+            if self.keys:
+                client = self._owner_of(_sent_key(scope, headers))
             self.quota.count_request(client)
         scope[CLIENT] = client
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self.max_bytes:
             raise _too_large(self.max_bytes)
+
+    def _owner_of(self, given: str) -> str:
+        """Return a name for the owner of a key that does not reveal it."""
+        are_right = [hmac.compare_digest(key.encode(), given.encode()) for key in self.keys]
+        if not any(are_right):  # all are compared, so that time does not tell which was near
+            raise BadKeyError(
+                "the API key is missing or wrong; send it as Authorization: Bearer KEY"
+            )
+        return "key " + hashlib.sha256(given.encode()).hexdigest()[:8]
 
 
 def _peer(scope: Scope) -> str:
@@ -248,7 +222,7 @@ def refuse(
     return JSONResponse(body, status, _headers(error))
 
 
-def answer_failures(app: FastAPI) -> None:
+def answer_failures(app: FastAPI, metrics: Metrics) -> None:
     """Have an application answer all errors as OpenAI's API does."""
     from fastapi.exceptions import RequestValidationError
 
@@ -259,7 +233,7 @@ def answer_failures(app: FastAPI) -> None:
             first = error.errors()[0]
             param = next((str(part) for part in first["loc"][1:]), None)
             error = HTTPException(400, f"{param or 'the request'}: {first['msg']}")
-        return refuse(request.scope, error, request.app.state.metrics, param)
+        return refuse(request.scope, error, metrics, param)
 
     for kind in (WhisperHailoError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, failed)

@@ -18,7 +18,7 @@ from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import Hosts
-from whisper_hailo.serve.access import AccessMiddleware, ApiKeys, answer_failures, body_of
+from whisper_hailo.serve.access import AccessMiddleware, answer_failures, body_of
 from whisper_hailo.serve.options import Address, SafetyOptions
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.routes import realtime, recordings
@@ -34,10 +34,8 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
 """Nothing is sent anywhere, whatever the environment says."""
 
 
-def make_app(
-    service: TranscriptionService, address: Address, safety: SafetyOptions, keys: ApiKeys
-) -> ASGIApp:
-    """Return the application of a service that is served at an address; `keys` may change."""
+def make_app(service: TranscriptionService, address: Address, safety: SafetyOptions) -> ASGIApp:
+    """Return the application of a service that is served at an address."""
     app = FastAPI(
         title="whisper-hailo",
         version=__version__,
@@ -47,16 +45,16 @@ def make_app(
         telemetry=_NO_TELEMETRY,
         responses={"4XX": {"description": "Refused"}, "5XX": {"description": "Not possible now"}},
     )
-    app.state.metrics, app.state.keys = service.metrics, keys
-    answer_failures(app)
+    keys = safety.keys()
+    answer_failures(app, service.metrics)
     app.include_router(health_router(service))
     app.include_router(recordings.openai_router(service))
     app.include_router(realtime.router(service))
     app.include_router(recordings.media_router(service))
-    app.include_router(page_router(service))
+    app.include_router(page_router(service, needs_key=bool(keys)))
     served: ASGIApp = AccessMiddleware(
         app,
-        hosts=Hosts.of(address.host, safety.allow_host, "--allow-host"),
+        hosts=Hosts(address.host, safety.allow_host, "--allow-host"),
         origins=safety.allow_origin,
         keys=keys,
         open_to_all=OPEN_TO_ALL,
@@ -120,7 +118,7 @@ OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})
 """Where a user types an API key."""
 
 
-def page_router(service: TranscriptionService) -> APIRouter:
+def page_router(service: TranscriptionService, *, needs_key: bool) -> APIRouter:
     """Return the page at `/` and what it asks for; not in the description."""
     routes = APIRouter(route_class=UploadRoute, include_in_schema=False)
     uploads = UploadHandler(service, "page")
@@ -134,14 +132,14 @@ def page_router(service: TranscriptionService) -> APIRouter:
         routes.add_api_route(path, file)
 
     @routes.get(_ABOUT)
-    async def about(request: Request) -> dict[str, Any]:
+    async def about() -> dict[str, Any]:
         limits, models = service.limits, service.models
         codes = {code for model in models.models for code in model.languages}
         names = sorted((language_name(code), code) for code in codes)
         return {
             "models": [model.name for model in models.models],
             "languages": [(code, name) for name, code in names],
-            "key": bool(request.app.state.keys),
+            "key": needs_key,
             "seconds": min(limits.max_audio_s, limits.max_upload_bytes / _BYTES_PER_SECOND - 1),
         }
 

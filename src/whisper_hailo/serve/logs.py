@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from whisper_hailo.core.errors import DeviceError, WhisperHailoError
@@ -29,43 +28,25 @@ PERIOD_S: Final = 60.0
 
 
 class RateLimit(logging.Filter):
-    """Lets so many messages of each kind pass per period, each as one line without a traceback.
+    """Lets so many messages of each kind pass in a minute.
 
     A kind is the text before anything is filled in, and the class of the error.
     """
 
-    def __init__(
-        self,
-        most: int = 1,
-        now: Callable[[], float] = time.monotonic,
-        *,
-        keep_traceback: bool = False,
-    ) -> None:
+    def __init__(self, most: int = 1, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._most = most
-        self._keep_traceback = keep_traceback
         self._now = now
-        # When the period of a kind began, and its messages since.
-        self._counts: dict[tuple[str, type[BaseException | None]], tuple[float, int]] = {}
+        self._begin_s = now()
+        self._counts: Counter[tuple[str, type]] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a message passes; the first after some that did not says how many."""
-        if record.msg == _IGNORED:
-            return False
-        error = record.exc_info[1] if record.exc_info else None
-        kind, now_s = (str(record.msg), type(error)), self._now()
-        begin_s, n_messages = self._counts.get(kind, (now_s, 0))
-        text = record.getMessage()
-        if error is not None and not self._keep_traceback:
-            text += f" ({type(error).__name__}: {error})"
-            record.exc_info = None
-        if now_s - begin_s >= PERIOD_S:
-            if n_messages > self._most:
-                text += f" ({n_messages - self._most} more of the kind were not logged)"
-            begin_s, n_messages = now_s, 0
-        self._counts[kind] = begin_s, n_messages + 1
-        record.msg, record.args = "%s", (" ".join(text.split()),)
-        return n_messages < self._most
+        if self._now() - self._begin_s >= PERIOD_S:
+            self._begin_s = self._now()
+            self._counts.clear()
+        kind = str(record.msg), type(record.exc_info[1] if record.exc_info else None)
+        self._counts[kind] += 1
+        return self._counts[kind] <= self._most and record.msg != _IGNORED
 
 
 @contextmanager
@@ -90,10 +71,9 @@ def rate_limited_network_log() -> Iterator[None]:
 
 
 refusals = logging.getLogger(__name__ + ".refusals")
-refusals.addFilter(RateLimit(60, keep_traceback=True))
+refusals.addFilter(RateLimit(60))
 
 _LONGEST_VALUE: Final = 240
-_FIELDS: Final = "fields"
 
 
 def log_request(
@@ -124,16 +104,4 @@ def _log(
 ) -> None:
     line = " ".join(f"{name}={value}" for name, value in fields.items())
     level = logging.ERROR if fault else level
-    log.log(level, "%s", line, extra={_FIELDS: fields}, exc_info=fault)
-
-
-class JsonLines(logging.Formatter):
-    """A log record as an object on a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        content: dict[str, Any] = {"time": when, "level": record.levelname.lower()}
-        content |= getattr(record, _FIELDS, None) or {"message": record.getMessage()}
-        if record.exc_info and record.exc_info[0] is not None:
-            content["error"] = self.formatException(record.exc_info)
-        return json.dumps(content, ensure_ascii=False)
+    log.log(level, "%s", line, exc_info=fault)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.files import read_text
 from whisper_hailo.core.flags import flag, require_valid
-from whisper_hailo.http.addresses import Network, Tls, is_origin
+from whisper_hailo.http.addresses import Network, origin_of, tls_context
 
 LIMITS: Final = "Limits"
 SAFETY: Final = "Safety"
@@ -70,7 +71,6 @@ class ListenOptions:
         30.0, "Seconds to finish requests at the end.", name="--drain", metavar="S",
         rare=True,
     )  # fmt: skip
-    log_json: bool = flag(False, "Log lines as JSON.")
     log_text: bool = flag(False, "Log transcripts, too.")
 
     def __post_init__(self) -> None:
@@ -117,13 +117,12 @@ class LimitOptions:
             "queue", "queue_each", "live", "max_upload_mib", "max_stored_mib", "connections",
         ):  # fmt: skip
             require_valid(self, name, 1 <= getattr(self, name) <= 1 << 20, "1 or more")
-        most = self.max_memory_mib
+        most, rest_s = self.max_memory_mib, self.release_after_s
         require_valid(self, "max_memory_mib", most is None or most >= 1, "MiB, 1 or more")
         require_valid(self, "batch_size", 1 <= self.batch_size <= 256, "1 to 256")
         require_valid(self, "rate", self.rate >= 0, "0 (any) or a number of requests")
         for name in ("max_audio_s", "deadline_s"):
             require_valid(self, name, 0 < getattr(self, name) <= 7 * 86_400, "seconds, more than 0")
-        rest_s = self.release_after_s
         require_valid(self, "release_after_s", rest_s is None or rest_s > 0, "seconds, more than 0")
 
     @property
@@ -155,17 +154,16 @@ class SafetyOptions:
     tls_key: Path | None = flag(None, "Key of the certificate (PEM).", SAFETY, metavar="FILE")
 
     def __post_init__(self) -> None:
-        self.tls  # noqa: B018 - refuses one without the other
         self.proxies  # noqa: B018 - refuses what is no address
         for origin in self.allow_origin:
-            if not is_origin(origin):
+            if origin_of(origin) is None:
                 raise OptionError(
                     f"--allow-origin is {origin!r}, expected one such as https://home.example"
                 )
 
-    @property
-    def tls(self) -> Tls:
-        return Tls(self.tls_cert, self.tls_key)
+    def tls(self) -> ssl.SSLContext | None:
+        """Return the TLS context of HTTPS; `None` for HTTP."""
+        return tls_context(self.tls_cert, self.tls_key)
 
     @property
     def proxies(self) -> tuple[Network, ...]:
@@ -181,22 +179,18 @@ class SafetyOptions:
         """Return all keys; none where everybody may ask."""
         keys = list(self.api_key)
         if self.api_key_file is not None:
+            shown = f"--api-key-file {display_path(self.api_key_file)}"
             try:
-                text = read_text(self.api_key_file)
+                lines = read_text(self.api_key_file).splitlines()
             except (OSError, ValueError) as error:
                 why = getattr(error, "strerror", None) or error
                 raise OptionError(
-                    f"--api-key-file {display_path(self.api_key_file)} cannot be read ({why}); "
-                    "expected a text file with a key a line"
+                    f"{shown} cannot be read ({why}); expected a text file with a key a line"
                 ) from error
-            stripped = (line.strip() for line in text.splitlines())
-            lines = [line for line in stripped if line and not line.startswith("#")]
-            if not lines:
-                raise OptionError(
-                    f"--api-key-file {display_path(self.api_key_file)} holds no key; write one per "
-                    "line"
-                )
-            keys += lines
+            found = [line for line in map(str.strip, lines) if line and not line.startswith("#")]
+            if not found:
+                raise OptionError(f"{shown} holds no key; write one per line")
+            keys += found
         if not all(key.strip() and key.isascii() for key in keys):
             raise OptionError("--api-key is blank or has letters beyond ASCII; give another one")
         return tuple(keys)

@@ -14,20 +14,15 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import Supervisor
-from whisper_hailo.http.addresses import bind, is_loopback
+from whisper_hailo.http.addresses import bind, is_loopback, own_address
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.serve.logs import rate_limited_network_log
 from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
 from whisper_hailo.serve.service import TranscriptionService
-
-if TYPE_CHECKING:
-    from zeroconf.asyncio import AsyncZeroconf
-
-    from whisper_hailo.serve.access import ApiKeys
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +32,42 @@ PONG_S: Final = 300.0
 """A client that sends faster than it is heard is not read for a while, nor are its pongs."""
 
 WYOMING_SERVICE: Final = "_wyoming._tcp.local."
-_ADVICE: Final = "give another port, or an address that this machine has"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A socket that is bound and not listening yet; port 0 of its address means any free one."""
+
+    address: Address
+    socket: socket.socket
+    scheme: str
+
+    @property
+    def port(self) -> int:
+        return int(self.socket.getsockname()[1])
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{Address(self.address.host, self.port)}"
+
+
+Listeners: TypeAlias = tuple[Listener | None, Listener | None]
+"""Of HTTP and of Wyoming."""
+
+
+@contextmanager
+def bound(listen: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
+    """Hold the addresses as long as the block lasts."""
+    advice = "give another port, or an address that this machine has"
+    with ExitStack() as stack:
+
+        def open_socket(address: Address | None, scheme: str) -> Listener | None:
+            if address is None:
+                return None
+            taken = bind(address.host, address.port, f"{scheme}://{address}", advice)
+            return Listener(address, stack.enter_context(taken), scheme)
+
+        http = open_socket(listen.http, "https" if tls else "http")
+        yield http, open_socket(listen.wyoming, "tcp")
 
 
 class Server:
@@ -60,20 +90,15 @@ class Server:
         self._listen = listen
         self._safety = safety
         self._serving = serving
-        self._keys: ApiKeys | None = None
         self._supervisor = Supervisor()
         self._connections = ConnectionLimiter(service.limits.connections, safety.proxies)
 
     async def run(self) -> None:
         """Serve until a signal; then drain within the time-out."""
-        loop = asyncio.get_running_loop()
-        handlers = {
-            signal.SIGTERM: self._end,
-            signal.SIGINT: self._end,
-            signal.SIGHUP: self._reload,
-        }
-        for number, handler in handlers.items():
-            loop.add_signal_handler(number, handler)
+        loop, models = asyncio.get_running_loop(), self._service.models
+        numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        for number in numbers:
+            loop.add_signal_handler(number, self._end)
         try:
             async with AsyncExitStack() as stack:
                 stack.enter_context(rate_limited_network_log())
@@ -87,14 +112,13 @@ class Server:
                 stack.callback(watchdog.cancel)
                 await self._service.ending.wait()
                 self._supervisor.stopping()
-                models = self._service.models
                 self._service.close()
                 if not await asyncio.to_thread(models.wait_until_empty, self._listen.drain_s):
                     logger.warning("%d requests were given up", models.n_unfinished)
         finally:
-            for number in handlers:
+            for number in numbers:
                 loop.remove_signal_handler(number)
-            await asyncio.to_thread(self._service.models.close)
+            await asyncio.to_thread(models.close)
 
     def _end(self) -> None:
         """End; asked a second time, without waiting for anything."""
@@ -110,28 +134,19 @@ class Server:
             self._supervisor.alive()
             await asyncio.sleep(_ALIVE_S)
 
-    def _reload(self) -> None:
-        """Reload the key file; without one, a hang-up ends the server as `SIGTERM` does."""
-        if self._keys is not None and self._safety.api_key_file is not None:
-            self._keys.reload()
-        else:
-            self._end()
-
     async def _open_http(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.http.server import HttpServer
-        from whisper_hailo.serve.access import ApiKeys
         from whisper_hailo.serve.app import make_app
         from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
 
-        keys = self._keys = ApiKeys(self._safety)
-        app = make_app(self._service, listener.address, self._safety, keys)
-        if not keys and not is_loopback(listener.address.host):
+        app = make_app(self._service, listener.address, self._safety)
+        if not (self._safety.keys() or is_loopback(listener.address.host)):
             logger.warning(
                 "%s is open to the network without an API key: everyone who reaches it may use it; "
                 "give --api-key-file, or listen at 127.0.0.1",
                 listener,
             )
-        tls = self._safety.tls.context()
+        tls = self._safety.tls()
         server = HttpServer(app, self._connections, tls, message_bytes=MOST_BYTES, pong_s=PONG_S)
         listener.socket.listen()
         task = asyncio.create_task(server.serve(sockets=[listener.socket]))
@@ -146,66 +161,31 @@ class Server:
     async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.serve.routes.wyoming import WyomingServer
 
-        wyoming = WyomingServer(
-            self._service, self._connections, finds_end=self._listen.endpointing
-        )
+        finds_end, name = self._listen.endpointing, self._listen.zeroconf
+        wyoming = WyomingServer(self._service, self._connections, finds_end=finds_end)
         server = await wyoming.serve(listener.socket)
         stack.push_async_callback(wyoming.close)
         stack.callback(server.close)
         self._serving(str(listener))
-        if self._listen.zeroconf is not None:
-            port = listener.socket.getsockname()[1]
-            announced = announce(self._listen.zeroconf, listener.address.host, port)
+        if name is not None:
+            announced = announce(name, listener.address.host, listener.port)
             await stack.enter_async_context(announced)
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """A socket that is bound and not listening yet; port 0 of its address means any free one."""
-
-    address: Address
-    socket: socket.socket
-    scheme: str
-
-    def __str__(self) -> str:
-        port = self.socket.getsockname()[1]
-        return f"{self.scheme}://{Address(self.address.host, port)}"
-
-
-Listeners: TypeAlias = tuple[Listener | None, Listener | None]
-"""Of HTTP and of Wyoming."""
-
-
-@contextmanager
-def bound(listen: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
-    """Hold the addresses as long as the block lasts."""
-    with ExitStack() as stack:
-
-        def open_socket(address: Address | None, scheme: str) -> Listener | None:
-            if address is None:
-                return None
-            taken = bind(address.host, address.port, f"{scheme}://{address}", _ADVICE)
-            return Listener(address, stack.enter_context(taken), scheme)
-
-        http = open_socket(listen.http, "https" if tls else "http")
-        yield http, open_socket(listen.wyoming, "tcp")
 
 
 @asynccontextmanager
 async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
     """Announce the Wyoming server by multicast DNS, so that Home Assistant finds it.
 
-    `name` is shown there; a server at every address is announced at those of all network cards.
+    `name` is shown there. A server at every address is announced on all network cards, at the
+    address at which other machines reach this one.
     """
     from zeroconf import InterfaceChoice
     from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
     try:
-        addresses = {info[4][0] for info in socket.getaddrinfo(host, port)}
-        bare = [ipaddress.ip_address(address) for address in addresses]
-        everywhere = any(address.is_unspecified for address in bare)
-        given = [] if everywhere else [str(address) for address in bare]
-        zeroconf = AsyncZeroconf(interfaces=InterfaceChoice.All if everywhere else given)
+        addresses = list({str(info[4][0]) for info in socket.getaddrinfo(host, port)})
+        everywhere = any(ipaddress.ip_address(address).is_unspecified for address in addresses)
+        zeroconf = AsyncZeroconf(interfaces=InterfaceChoice.All if everywhere else addresses)
     except OSError as error:
         raise OptionError(
             f"--zeroconf cannot tell the network ({error.strerror}); leave it out, and give Home "
@@ -214,7 +194,7 @@ async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
     service = AsyncServiceInfo(
         WYOMING_SERVICE,
         f"{name}.{WYOMING_SERVICE}",
-        parsed_addresses=given or await _own_addresses(zeroconf),
+        parsed_addresses=[own_address(host) or "127.0.0.1"] if everywhere else addresses,
         port=port,
         server=f"{socket.gethostname()}.local.",
     )
@@ -225,13 +205,3 @@ async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
     finally:
         await zeroconf.async_unregister_all_services()
         await zeroconf.async_close()
-
-
-async def _own_addresses(zeroconf: AsyncZeroconf) -> list[str]:
-    """Return the addresses of the network cards; loopback only where there is no other."""
-    await zeroconf.zeroconf.async_wait_for_start()
-    senders = zeroconf.zeroconf.engine.senders
-    found = {str(sender.sock_name[0]) for sender in senders}
-    addresses = {each for each in found if not ipaddress.ip_address(each).is_unspecified}
-    outside = {each for each in addresses if not ipaddress.ip_address(each).is_loopback}
-    return sorted(outside or addresses)

@@ -186,7 +186,6 @@ class Fuzzed:
         from whisper_hailo.http.addresses import listen
         from whisper_hailo.http.connections import ConnectionLimiter
         from whisper_hailo.http.server import HttpServer
-        from whisper_hailo.serve.access import ApiKeys
         from whisper_hailo.serve.app import make_app
         from whisper_hailo.serve.options import Address, SafetyOptions
         from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
@@ -196,9 +195,7 @@ class Fuzzed:
         listener, other = (listen("127.0.0.1", 0, "here", "") for _ in range(2))
         await WyomingServer(self._engine, limiter).serve(other)
         self._ports = {"wyoming": other.getsockname()[1], "http": listener.getsockname()[1]}
-        app = make_app(
-            self._engine, Address("127.0.0.1", 1), SafetyOptions(), ApiKeys(SafetyOptions())
-        )
+        app = make_app(self._engine, Address("127.0.0.1", 1), SafetyOptions())
         opened.set()
         server = HttpServer(app, limiter, None, message_bytes=MOST_BYTES)
         await server.serve([listener])

@@ -46,12 +46,12 @@ def test_typed_beats_environment_beats_file(config: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("WHISPER_HAILO_SERVE_CONFIG", str(config))
     monkeypatch.setenv("WHISPER_HAILO_SERVE_MAX_UPLOAD", "7")
     monkeypatch.setenv("WHISPER_HAILO_SERVE_API_KEY", "three,four")
-    monkeypatch.setenv("WHISPER_HAILO_SERVE_LOG_JSON", "true")
+    monkeypatch.setenv("WHISPER_HAILO_SERVE_LOG_TEXT", "true")
     monkeypatch.setenv("WHISPER_HAILO_SERVE_ALIAS", "")
     options = settled()
     assert options["max_upload"] == 7
     assert options["api_key"] == ("three", "four")
-    assert options["log_json"] is True
+    assert options["log_text"] is True
     assert options["http"] == Address("127.0.0.1", 9000)
     assert not options["alias"]
     assert settled("--max-upload", "3")["max_upload"] == 3

@@ -17,10 +17,10 @@ from whisper_hailo.http.addresses import (
     MISDIRECTED,
     Authority,
     Hosts,
-    Tls,
     bind,
     listen,
     own_address,
+    tls_context,
 )
 
 
@@ -84,21 +84,19 @@ def test_what_keeps_a_server_from_listening_is_one_line(host: str, why: str) -> 
 
 
 def test_without_a_certificate_it_is_http() -> None:
-    plain = Tls(None, None)
-    assert plain.context() is None
+    assert tls_context(None, None) is None
 
 
 def test_with_a_certificate_it_is_https(tmp_path: Path) -> None:
-    tls = Tls(tmp_path / "cert.pem", tmp_path / "key.pem")
     with pytest.raises(OptionError, match=r"--tls-cert and --tls-key cannot be used \(FileNotFo"):
-        tls.context()
+        tls_context(tmp_path / "cert.pem", tmp_path / "key.pem")
 
 
 @pytest.mark.parametrize("names", [("cert.pem", None), (None, "key.pem")])
 def test_a_certificate_and_its_key_need_each_other(names: tuple[str | None, str | None]) -> None:
     cert, key = (None if name is None else Path(name) for name in names)
     with pytest.raises(OptionError, match="web-cert and web-key need each other"):
-        Tls(cert, key, ("web-cert", "web-key"))
+        tls_context(cert, key, "web-cert and web-key")
 
 
 def test_key_with_password_is_refused_and_nobody_is_asked_for_it(
@@ -113,7 +111,7 @@ def test_key_with_password_is_refused_and_nobody_is_asked_for_it(
 
     monkeypatch.setattr(ssl, "create_default_context", lambda _: Locked())
     with pytest.raises(OptionError, match=r"cannot be used.* which has no password"):
-        Tls(Path("cert.pem"), Path("key.pem")).context()
+        tls_context(Path("cert.pem"), Path("key.pem"))
 
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens here
@@ -133,7 +131,7 @@ def asked(
 
 
 def status(scope: dict[str, Any], hosts: Hosts | None = None) -> int | None:
-    refusal = (hosts or Hosts.of(EVERYWHERE)).refusal(scope)
+    refusal = (hosts or Hosts(EVERYWHERE)).refusal(scope)
     return refusal[0] if refusal else None
 
 
@@ -185,7 +183,7 @@ def test_a_server_is_asked_for_by_the_names_of_its_machine(
 
 def test_address_is_the_same_in_any_spelling_and_from_any_card() -> None:
     assert status(asked("[fe80::1]", at="fe80::1%eth0")) is None
-    assert status(asked("[fe80::9]"), Hosts.of("FE80:0::9")) is None
+    assert status(asked("[fe80::9]"), Hosts("FE80:0::9")) is None
 
 
 @pytest.mark.parametrize("listens_at", ["127.0.0.1", "127.0.0.2", EVERYWHERE, "::", "localhost"])
@@ -203,7 +201,7 @@ def test_address_is_the_same_in_any_spelling_and_from_any_card() -> None:
     ],
 )
 def test_foreign_names_are_refused_wherever_it_listens(listens_at: str, host: str) -> None:
-    hosts = Hosts.of(listens_at)
+    hosts = Hosts(listens_at)
     origin = f"http://{host}"
     for kind in ("http", "websocket"):
         assert status(asked(host, origins=(origin,), kind=kind), hosts) == MISDIRECTED
@@ -303,7 +301,7 @@ def test_what_foreign_pages_may_ask_for(
     kind: str, any_page: bool | None, expected: int | None
 ) -> None:
     scope = asked("localhost:8765", origins=("http://evil.example",), kind=kind)
-    refusal = Hosts.of(EVERYWHERE).refusal(scope, any_page=any_page)
+    refusal = Hosts(EVERYWHERE).refusal(scope, any_page=any_page)
     assert (refusal[0] if refusal else None) == expected
 
 
@@ -313,7 +311,7 @@ def test_a_page_has_one_origin() -> None:
 
 
 def test_names_are_listed() -> None:
-    hosts = Hosts.of(EVERYWHERE, ["Captions.Example.", "10.0.0.7", "fe80:0::1", "fe80::2"])
+    hosts = Hosts(EVERYWHERE, ["Captions.Example.", "10.0.0.7", "fe80:0::1", "fe80::2"])
     for host in ("captions.example:80", "10.0.0.7", "[fe80::1]", "[fe80::2]"):
         assert status(asked(host), hosts) is None
     assert status(asked("www.captions.example"), hosts) == MISDIRECTED
@@ -324,13 +322,13 @@ def test_names_are_listed() -> None:
 )
 def test_what_is_no_name_is_not_listed(name: str) -> None:
     with pytest.raises(OptionError, match=r"--web-allow-host is .* expected a name"):
-        Hosts.of(EVERYWHERE, [name])
+        Hosts(EVERYWHERE, [name])
 
 
 @pytest.mark.parametrize("host", ["", " "])
 def test_an_empty_address_is_not_everyone(host: str) -> None:
     with pytest.raises(OptionError, match=r"--web-host is empty.*0\.0\.0\.0 for everyone"):
-        Hosts.of(host)
+        Hosts(host)
 
 
 def test_a_place_is_read_as_browsers_write_it() -> None:

@@ -12,7 +12,6 @@ from tests.unit.serve.house import House
 from whisper_hailo.http.addresses import listen
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.server import HttpServer
-from whisper_hailo.serve.access import ApiKeys
 from whisper_hailo.serve.app import make_app
 from whisper_hailo.serve.options import Address, SafetyOptions
 from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
@@ -39,11 +38,11 @@ def running(
     safety = safety or SafetyOptions()
     listener = listen("127.0.0.1", 0, "a test", "try again")
     port = listener.getsockname()[1]
-    app = make_app(house.service, Address("127.0.0.1", port), safety, ApiKeys(safety))
+    app = make_app(house.service, Address("127.0.0.1", port), safety)
     server = HttpServer(
         app,
         ConnectionLimiter(connections),
-        safety.tls.context(),
+        safety.tls(),
         message_bytes=MOST_BYTES,
         pong_s=300.0,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.unit.serve.house import GERMAN, OPTIONS, SHORT, House
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
-from whisper_hailo.serve.access import ApiKeys
-from whisper_hailo.serve.errors import BadKeyError, UnknownModelError
+from whisper_hailo.serve.errors import UnknownModelError
 from whisper_hailo.serve.options import SafetyOptions
 from whisper_hailo.serve.request import Choices, RequestDefaults
 from whisper_hailo.serve.service import ModelRegistry
@@ -83,23 +81,4 @@ def test_long_prompt_is_cut_to_its_end() -> None:
 def test_key_file_comments_are_no_keys(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("# for the kitchen\nsecret\n")
-    keys = ApiKeys(SafetyOptions(api_key_file=file))
-    with pytest.raises(BadKeyError):
-        keys.client("# for the kitchen")
-    assert keys.client("secret")
-
-
-def test_reload_replaces_keys_or_keeps_them(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    file = tmp_path / "keys"
-    file.write_text("old\n")
-    keys = ApiKeys(SafetyOptions(api_key_file=file))
-    file.write_text("new\n")
-    with caplog.at_level(logging.INFO):
-        keys.reload()
-    assert keys.client("new")
-    file.unlink()
-    keys.reload()
-    assert keys.client("new")
-    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
+    assert SafetyOptions(api_key_file=file).keys() == ("secret",)

@@ -22,39 +22,31 @@ def fail(logger: logging.Logger, error: Exception) -> None:
         logger.exception("Exception in %s", "callback")
 
 
-def test_each_kind_passes_once_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_kind_passes_once(caplog: pytest.LogCaptureFixture) -> None:
     one, other = logging.getLogger("asyncio"), logging.getLogger("uvicorn.error")
 
     async def log() -> None:
         with rate_limited_network_log():
             for number in range(3):
-                one.warning("%d connections\n  were cut", number)
+                one.warning("%d connections", number)
                 fail(other, OSError(f"no way to {number}"))
                 fail(one, ValueError("odd"))
                 one.error("ASGI callable returned without completing handshake.")
 
     asyncio.run(log())
-    assert caplog.messages == [
-        "0 connections were cut",
-        "Exception in callback (OSError: no way to 0)",
-        "Exception in callback (ValueError: odd)",
-    ]
-    assert not any(record.exc_info for record in caplog.records)
+    assert caplog.messages == ["0 connections", "Exception in callback", "Exception in callback"]
     one.warning("and %s", "on")
     assert caplog.messages[-1] == "and on", "afterwards they are as they were"
 
 
-def test_next_period_says_how_many_were_dropped() -> None:
+def test_next_period_begins_again() -> None:
     clock = [0.0]
     limit = RateLimit(2, lambda: clock[0])
 
-    def passes() -> str | None:
+    def passes() -> bool:
         record = logging.LogRecord("x", logging.INFO, "", 0, "refused %s", ("it",), None)
-        return record.getMessage() if limit.filter(record) else None
+        return limit.filter(record)
 
-    assert [passes() for _ in range(5)] == ["refused it", "refused it", None, None, None]
-    clock[0] = PERIOD_S
-    later = passes()
-    assert later is not None
-    assert later.startswith("refused it (3 more")
-    assert passes() == "refused it"
+    for _ in range(2):
+        assert [passes() for _ in range(5)] == [True, True, False, False, False]
+        clock[0] += PERIOD_S

@@ -8,7 +8,6 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from tests.unit.serve.house import SHORT, House
-from whisper_hailo.serve.access import ApiKeys
 from whisper_hailo.serve.app import make_app
 from whisper_hailo.serve.options import Address, SafetyOptions
 
@@ -19,7 +18,7 @@ def client(house: House, safety: SafetyOptions | None = None) -> TestClient:
     """Somebody who asks."""
     address = Address("127.0.0.1", 8000)
     safety = safety or SafetyOptions()
-    app = make_app(house.service, address, safety, ApiKeys(safety))
+    app = make_app(house.service, address, safety)
     return TestClient(app, "http://127.0.0.1:8000", raise_server_exceptions=False)
 
 

@@ -9,14 +9,12 @@ from functools import partial
 from typing import Annotated
 
 from whisper_hailo.backends.options import ChipPriority
-from whisper_hailo.cli.messages import log_as
 from whisper_hailo.cli.options import FieldSubset
 from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, tell_engine
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import release_freed_memory, require_extra
 from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
-from whisper_hailo.serve.logs import JsonLines
 from whisper_hailo.serve.options import (
     DEFAULT_HTTP,
     Address,
@@ -56,7 +54,7 @@ def serve(
         listen = replace(listen, http=Address.of(DEFAULT_HTTP))
     release_freed_memory()
     safety.keys()  # refuses wrong keys before a model is looked for
-    safety.tls.context()  # refuses what HTTPS cannot be served with
+    safety.tls()  # refuses what HTTPS cannot be served with
     with bound(listen, tls=safety.tls_cert is not None) as listeners:
         models = []
         for name in listen.model:
@@ -67,15 +65,8 @@ def serve(
             tell_engine(transcriber)
             models.append((transcriber, RequestDefaults(options, long, step)))
         service = make_service(models, listen, limits)
-        server = Server(
-            service,
-            listeners,
-            listen=listen,
-            safety=safety,
-            serving=partial(logger.info, "serving at %s"),
-        )
-        if listen.log_json:
-            log_as(JsonLines())
+        serving = partial(logger.info, "serving at %s")
+        server = Server(service, listeners, listen=listen, safety=safety, serving=serving)
         with service.models:
             asyncio.run(server.run())
     return ExitCode.OK

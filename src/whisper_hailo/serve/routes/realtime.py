@@ -17,7 +17,6 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
-from whisper_hailo.http.connections import Connection
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
 from whisper_hailo.serve.access import CLIENT, body_of, refuse
@@ -47,9 +46,6 @@ _PIECE_BYTES: Final = 256 << 10
 """Sound is heard in pieces of about this size; in between text comes, and clients leave."""
 
 _WAITING_BYTES: Final = 4 << 20  # when so much is not heard yet, the next message is not read
-
-_POLL_S: Final = 1.0
-"""Interval of checks that a client is still there while nothing is read from it."""
 
 IDLE_S: Final = 600.0
 """So long a client may be silent."""
@@ -161,7 +157,6 @@ class RealtimeSession:
 
     async def _read(self) -> bool:
         """Queue messages; return whether the client is still there, and silent."""
-        connection: Connection | None = getattr(self._websocket.state, "connection", None)
         while True:
             try:
                 async with asyncio.timeout(IDLE_S):
@@ -177,13 +172,8 @@ class RealtimeSession:
                 message = ClientMessage("", message.event_id, error=error)
             await self._put(message)
             del received, message
-            while self._stored.n_bytes >= _WAITING_BYTES:
-                # uvicorn reads nothing meanwhile, and does not notice that the client leaves.
-                if connection is not None and connection.is_closed_by_peer:
-                    return False
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_POLL_S), self._changed:
-                        await self._changed.wait_for(lambda: self._stored.n_bytes < _WAITING_BYTES)
+            async with self._changed:
+                await self._changed.wait_for(lambda: self._stored.n_bytes < _WAITING_BYTES)
 
     async def _put(self, message: ClientMessage) -> None:
         """Queue a message; sound joins the sound that waits."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ def test_the_page_is_shown_everything(
     assert sum(audio.size for audio in page.heard) == SOUND.size
     place, named = page.made
     assert (place.host, place.port, place.tls) == ("0.0.0.0", 9, None)  # noqa: S104
-    assert "a.b" in str(place.hosts)
+    assert "a.b" in place.hosts.names
     assert "http://c.example" in place.framed_by
     assert named["browser"] is None
     assert isinstance(named["controls"], Controls)
@@ -70,10 +69,10 @@ def test_the_page_for_others_with_a_token_of_one_s_own(
 def test_the_page_is_encrypted_by_what_is_typed(
     pages: list[Page], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tls = Asked(SimpleNamespace(context=lambda: "encrypted"))
-    monkeypatch.setattr("whisper_hailo.cli.caption_options.Tls", tls)
+    tls = Asked("encrypted")
+    monkeypatch.setattr("whisper_hailo.cli.caption_options.tls_context", tls)
     assert caption("--web | web-cert = 'c.pem'; web-key = 'k.pem'") == 0
-    assert tls.with_ == [(Path("c.pem"), Path("k.pem"), ("--web-cert", "--web-key"))]
+    assert tls.with_ == [(Path("c.pem"), Path("k.pem"), "--web-cert and --web-key")]
     assert pages[0].made[0].tls == "encrypted"
 
 

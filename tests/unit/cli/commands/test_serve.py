@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -167,19 +166,6 @@ def test_doubtful_text_is_tried_again_as_decoder_does_by_default(house: Served) 
     assert defaults.fallback == 0.4
 
 
-@pytest.mark.parametrize("words", ["", "--log-json"])
-def test_log_lines_are_objects_where_that_is_asked_for(
-    house: Served, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["serve", *words.split()]) == 0
-    line = capsys.readouterr().err.splitlines()[-1]
-    if words:
-        assert json.loads(line)["message"] == "serving at http://127.0.0.1:9000"
-    else:
-        assert line == "serving at http://127.0.0.1:9000"
-    assert house.happened[-1] == "closed"
-
-
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -242,7 +228,7 @@ def test_several_models_are_served(
 
 
 def test_https_is_served_with_a_certificate(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.http.addresses.Tls.context", lambda _: None)
+    monkeypatch.setattr("whisper_hailo.serve.options.tls_context", lambda *_: None)
     assert run(["serve", "--tls-cert", "c.pem", "--tls-key", "k.pem"]) == 0
     assert [tls for _, tls in house.bound] == [True]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +12,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from whisper_hailo.http.addresses import Tls
 from whisper_hailo.live.events import CaptionWord, Completed, Partial
 from whisper_hailo.live.statistics import CaptionStatistics
 
@@ -34,7 +34,9 @@ def needs_web() -> None:
 
 
 @contextmanager
-def serve(host: str = "127.0.0.1", tls: Tls | None = None, **options: Any) -> Iterator[Any]:
+def serve(
+    host: str = "127.0.0.1", tls: ssl.SSLContext | None = None, **options: Any
+) -> Iterator[Any]:
     needs_web()
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 

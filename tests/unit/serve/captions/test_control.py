@@ -177,7 +177,7 @@ def test_guessable_or_unfit_token_is_refused(token: str) -> None:
         ({}, "action is 'None'"),
         (letters(4096, id=[1]), "action is 'xxx"),
         ({"action": "language"}, "language is None, expected a text"),
-        ({"action": "marker", "label": "x" * 201}, "200 at most"),
+        ({"action": "marker", "label": "x" * 201}, "200 letters at most"),
         ({"action": "marker", "label": 7}, "expected a text"),
         ({"action": "settings"}, "settings is missing"),
         ({"action": "settings", "settings": {}}, "settings is missing or empty"),

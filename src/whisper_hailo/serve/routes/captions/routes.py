@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 1 << 16
 """Of a message: two seconds of sound."""
 
+_FOLDER: Final = resources.files("whisper_hailo.serve.routes.captions").joinpath("page")
 _TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -39,11 +40,6 @@ _TRUSTED_TYPES: Final = "; require-trusted-types-for 'script'; trusted-types 'no
 _OVERLAY_STYLE: Final = " 'unsafe-inline'"
 """OBS puts a user's own CSS into the page as a style element, older ones by its `innerHTML`."""
 
-_HEADERS: Final = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
 _BUSY: Final = 1013
 _LONGEST_NAME: Final = 64
 
@@ -53,62 +49,54 @@ QUIET_TIMEOUT_S: Final = 10.0
 PROTOCOL: Final = 1
 """Raised when a message changes its meaning; additions leave it as it is."""
 
-MOST_LETTERS: Final = 4096
-"""Of a message of a page."""
-
-NOT_UNDERSTOOD, NOT_ALLOWED, TOO_LONG = 1003, 1008, 1009
-"""Codes with which a socket is closed."""
-
+_MOST_LETTERS: Final = 4096  # of a message of a page
 _LONGEST_LABEL: Final = 200
+_NOT_UNDERSTOOD, _NOT_ALLOWED, _TOO_LONG = 1003, 1008, 1009
+
 STILL_S: Final = 10.0
 """Without an event for so long, a page is sent that the connection lives."""
 
 
 def make_caption_app(view: WebView) -> ASGIApp:
     """Return the application: its routes, with the limits of the server's."""
-    return AccessMiddleware(
-        Starlette(routes=CaptionRoutes(view).routes()),
-        hosts=view.place.hosts,
-        quota=Quota(),
-    )
+
+    async def page(request: Request) -> Response:
+        name = request.scope["path"].removeprefix("/") or "index.html"
+        is_overlay = request.query_params.get("overlay") == "1"
+        policy = _POLICY + (_OVERLAY_STYLE if is_overlay else _TRUSTED_TYPES)
+        headers = {
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cache-Control": "no-cache",
+            "Content-Security-Policy": f"{policy}; frame-ancestors {view.place.framed_by}",
+        }
+        kind = _TYPES[PurePosixPath(name).suffix]
+        return Response(_FOLDER.joinpath(name).read_bytes(), media_type=kind, headers=headers)
+
+    async def events(websocket: WebSocket) -> None:
+        await EventSocket(view, websocket).run()
+
+    names = ["", *sorted(file.name for file in _FOLDER.iterdir())]
+    routes = [
+        *(Route(f"/{name}", page) for name in names),
+        WebSocketRoute("/events", events),
+        WebSocketRoute("/audio", MicrophoneSocket(view).take),
+    ]
+    return AccessMiddleware(Starlette(routes=routes), hosts=view.place.hosts, quota=Quota())
 
 
-class CaptionRoutes:
-    """Answers requests for captions."""
+class MicrophoneSocket:
+    """Takes a browser's microphone; one at a time."""
 
     def __init__(self, view: WebView) -> None:
         self._view = view
         self._is_recording = False
         self._recording = ""  # the page's name of the last one
-        self._folder = resources.files("whisper_hailo.serve.routes.captions").joinpath("page")
 
-    def routes(self) -> list[BaseRoute]:
-        names = sorted(file.name for file in self._folder.iterdir())
-        return [
-            Route("/", self._page),
-            *(Route(f"/{name}", self._page) for name in names),
-            WebSocketRoute("/events", self._events),
-            WebSocketRoute("/audio", self._audio),
-        ]
-
-    async def _page(self, request: Request) -> Response:
-        name = request.scope["path"].removeprefix("/") or "index.html"
-        content = self._folder.joinpath(name).read_bytes()
-        kind = _TYPES[PurePosixPath(name).suffix]
-        is_overlay = request.query_params.get("overlay") == "1"
-        policy = _POLICY + (_OVERLAY_STYLE if is_overlay else _TRUSTED_TYPES)
-        policy += f"; frame-ancestors {self._view.place.framed_by}"
-        headers = {**_HEADERS, "Content-Security-Policy": policy}
-        return Response(content, media_type=kind, headers=headers)
-
-    async def _events(self, websocket: WebSocket) -> None:
-        await EventSocket(self._view, websocket).run()
-
-    async def _audio(self, websocket: WebSocket) -> None:
-        """Take a browser's microphone; one at a time."""
+    async def take(self, websocket: WebSocket) -> None:
         rights = self._view.place.access.rights(websocket.query_params.get("token"))
         if rights is None or "record" not in rights:
-            await websocket.close(NOT_ALLOWED)
+            await websocket.close(_NOT_ALLOWED)
             return
         if self._view.browser is None or self._is_recording:
             await websocket.close(_BUSY)
@@ -141,7 +129,7 @@ class CaptionRoutes:
             except TimeoutError:
                 return _BUSY
             except KeyError:  # text
-                return NOT_UNDERSTOOD
+                return _NOT_UNDERSTOOD
             lost_s = browser.push(raw)
             if lost_s:
                 await asyncio.sleep(lost_s)  # no faster than it is spoken
@@ -150,7 +138,7 @@ class CaptionRoutes:
 class EventSocket:
     """Sends events to a page as long as it is open, and processes its commands.
 
-    docs/captions.md has every message.
+    docs/reference/caption-events.md has every message.
     """
 
     def __init__(self, view: WebView, websocket: WebSocket) -> None:
@@ -165,14 +153,13 @@ class EventSocket:
         sides: set[asyncio.Task[int | None]] = set()
         try:
             if not await self._admit(self._websocket.query_params.get("token")):
-                await self._websocket.close(NOT_ALLOWED, "the token is wrong")
+                await self._websocket.close(_NOT_ALLOWED, "the token is wrong")
                 return
             sides = {asyncio.ensure_future(side()) for side in (self._send_events, self._read)}
             done, _ = await asyncio.wait(sides, return_when=asyncio.FIRST_COMPLETED)
-            for code in (side.result() for side in done):
-                if code is not None:
-                    await self._websocket.close(code)
-                    return
+            code = done.pop().result()
+            if code is not None:
+                await self._websocket.close(code)
         except (WebSocketDisconnect, RuntimeError):
             pass  # it went away while something was sent
         finally:
@@ -221,18 +208,18 @@ class EventSocket:
             if received["type"] == "websocket.disconnect":
                 return None
             text = received.get("text") or ""
-            if len(text) > MOST_LETTERS:
-                return TOO_LONG
+            if len(text) > _MOST_LETTERS:
+                return _TOO_LONG
             try:
                 message = parse_json_object(text.encode(errors="surrogatepass"))
             except ValueError:
-                return NOT_UNDERSTOOD
+                return _NOT_UNDERSTOOD
             if message.get("type") == "control":
                 await self._process(message)
             elif message.get("type") != "token":
-                return NOT_UNDERSTOOD
+                return _NOT_UNDERSTOOD
             elif not await self._admit(str(message.get("token"))):
-                return NOT_ALLOWED
+                return _NOT_ALLOWED
 
     async def _process(self, message: Mapping[str, Any]) -> None:
         answer = {"event": "answer", "id": message.get("id"), "action": message.get("action")}
@@ -254,26 +241,20 @@ def _command(action: str, message: Mapping[str, Any]) -> Command:
     if action == "clear":
         return lambda live: live.clear()
     if action == "marker":
-        label = _text(message, "label") if "label" in message else ""
-        if len(label) > _LONGEST_LABEL:
-            raise OptionError(f"label has {len(label)} letters, expected {_LONGEST_LABEL} at most")
+        label = message.get("label", "")
+        if not isinstance(label, str) or len(label) > _LONGEST_LABEL:
+            raise OptionError(
+                f"label is {str(label)[:40]!r}, expected a text of {_LONGEST_LABEL} letters at most"
+            )
         return lambda live: live.mark(label)
-    if action == "language":
-        settings: Any = {"language": message.get("language")}
-    elif action == "settings":
-        settings = message.get("settings")
-    else:
+    if action not in ("language", "settings"):
         known = "pause, resume, language, settings, marker, clear"
         raise OptionError(f"action is {action!r}, expected one of: {known}")
+    settings: Any = message.get("settings")
+    if action == "language":
+        settings = {"language": message.get("language")}
     if not isinstance(settings, dict) or not settings:
         raise OptionError("settings is missing or empty, expected an object of names and values")
-    if "language" in settings:
-        _text(settings, "language")
+    if not isinstance(language := settings.get("language", ""), str):
+        raise OptionError(f"language is {language!r}, expected a text")
     return lambda live: live.change(settings)
-
-
-def _text(message: Mapping[str, Any], name: str) -> str:
-    value = message.get(name)
-    if not isinstance(value, str):
-        raise OptionError(f"{name} is {value!r}, expected a text")
-    return value

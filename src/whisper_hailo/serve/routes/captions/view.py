@@ -7,7 +7,7 @@ import hmac
 import math
 import re
 import secrets
-import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, Self, TypeAlias
@@ -18,7 +18,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.http.addresses import Hosts, Tls, is_loopback, is_origin, listen, own_address
+from whisper_hailo.http.addresses import Hosts, is_loopback, listen, origin_of, own_address
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.sources.network import BrowserSource
@@ -64,7 +64,7 @@ class Access:
 def frame_ancestors(origins: Sequence[str]) -> str:
     """Return origins as a Content Security Policy takes them; `'none'` without any."""
     for origin in origins:
-        if not is_origin(origin.rstrip("/")):
+        if origin_of(origin.rstrip("/")) is None:
             raise OptionError(
                 f"--web-frame is {origin!r}, expected the origin of a page, such as "
                 "http://homeassistant.local:8123"
@@ -89,6 +89,7 @@ class PageAddress:
         names: further names of the server.
         framed_by: origins whose pages may show it in theirs.
         token: what `Access` needs; `None` has one generated.
+        tls: of HTTPS; `None` serves HTTP.
     """
 
     def __init__(
@@ -99,14 +100,14 @@ class PageAddress:
         names: Iterable[str] = (),
         framed_by: Sequence[str] = (),
         token: str | None = None,
-        tls: Tls | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.host = host
         self.port = port
-        self.hosts = Hosts.of(host, names)
+        self.hosts = Hosts(host, names)
         self.access = Access(token, host)
         self.framed_by = frame_ancestors(framed_by)
-        self.tls = None if tls is None else tls.context()
+        self.tls = tls
 
 
 class WebView(Closing):
@@ -158,38 +159,48 @@ class WebView(Closing):
         return f"{self.address}?token={self.place.access.token}"
 
     def open(self) -> Self:
-        self._server = self._make_server()
-        advice = "give another --web-port, or a --web-host that this machine has"
-        listener = listen(self.place.host, self._port, self._at(self.place.host), advice)
-        self._port = listener.getsockname()[1]
-        ready = threading.Event()
-        self._thread = threading.Thread(
-            target=self._serve, args=(listener, ready), name="caption-web", daemon=True
-        )
-        self._thread.start()
-        ready.wait()
-        return self
-
-    def _make_server(self) -> Any:  # noqa: ANN401 - uvicorn's
         try:
             from whisper_hailo.http.server import HttpServer
-            from whisper_hailo.serve.routes.captions import routes
+            from whisper_hailo.serve.routes.captions.routes import MOST_BYTES, make_caption_app
         except ImportError as error:
             raise OptionError(
                 f"--web needs starlette, uvicorn and websockets ({error}); {install_command('web')}"
             ) from error
-        return HttpServer(
-            routes.make_caption_app(self),
-            ConnectionLimiter(),
-            self.place.tls,
-            message_bytes=routes.MOST_BYTES,
+        app, tls = make_caption_app(self), self.place.tls
+        self._server = HttpServer(app, ConnectionLimiter(), tls, message_bytes=MOST_BYTES)
+        advice = "give another --web-port, or a --web-host that this machine has"
+        listener = listen(self.place.host, self._port, self._at(self.place.host), advice)
+        self._port = listener.getsockname()[1]
+        ready = threading.Event()
+
+        async def serve() -> None:
+            self._loop = asyncio.get_running_loop()
+            ready.set()
+            with listener, rate_limited_network_log():
+                await self._server.serve(sockets=[listener])
+
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(serve()), name="caption-web", daemon=True
         )
+        self._thread.start()
+        ready.wait()
+        return self
 
     def close(self) -> None:
         loop, self._loop = self._loop, None
         if loop is not None and self._thread is not None:
             asyncio.run_coroutine_threadsafe(self._end(), loop)
             self._thread.join(CLOSE_TIMEOUT_S)
+
+    async def _end(self) -> None:
+        """Send the end to pages that read; cut the sockets of others."""
+        self.broadcast.end()
+        for _ in range(END_LOOKS):
+            if not self.broadcast.n_clients:
+                break
+            await asyncio.sleep(0.1)
+        self._server.limiter.close(stuck_only=True)
+        self._server.should_exit = self._server.force_exit = True
 
     def put(self, event: Event) -> None:
         """Hand an event to the server's thread."""
@@ -205,33 +216,12 @@ class WebView(Closing):
 
     def figures(self) -> Message:
         statistics = self._statistics()
-        latencies, figures = statistics.final_latency_s, statistics.as_json()
+        latencies = statistics.final_latency_s
         return {
             "final_latency_s": round(latencies[-1], 4) if latencies else None,
-            "rtfx": figures["rtfx"],
+            "rtfx": statistics.as_json()["rtfx"],
             "behind_s": round(statistics.behind_s, 1),
         }
-
-    def _serve(self, listener: socket.socket, ready: threading.Event) -> None:
-        async def run() -> None:
-            self._loop = asyncio.get_running_loop()
-            ready.set()
-            with rate_limited_network_log():
-                await self._server.serve(sockets=[listener])
-
-        asyncio.run(run())
-        listener.close()
-
-    async def _end(self) -> None:
-        """Send the end to pages that read; cut the sockets of others."""
-        self.broadcast.end()
-        for _ in range(END_LOOKS):
-            if not self.broadcast.n_clients:
-                break
-            await asyncio.sleep(0.1)
-        self._server.limiter.close(stuck_only=True)
-        self._server.should_exit = True
-        self._server.force_exit = True
 
 
 SILENCE_DB: Final = -90.0
