@@ -140,12 +140,6 @@ def configure_logging() -> None:
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
 
 
-def log_as(formatter: logging.Formatter) -> None:
-    """Use a formatter for log records from now on."""
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(formatter)
-
-
 def set_verbosity(verbosity: Verbosity) -> None:
     """Set the log level."""
     logging.getLogger(_OURS).setLevel(verbosity.level)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from itertools import accumulate
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
@@ -22,6 +23,7 @@ MAX_PROMPT_LETTERS: Final = 4096
 MAX_HOTWORDS_LETTERS: Final = 32 << 10
 """A thousand names."""
 
+_MAX_NAMES: Final = 1000
 _LEAST_TEMPERATURE: Final = 1e-3
 _SHORT_S: Final = 30.0  # A command, a message: what Whisper itself hears at once
 
@@ -57,7 +59,6 @@ class Choices:
         language: code, name, or `auto`.
         task: `transcribe` or `translate`.
         prompt: text as if said before the recording.
-        hints: words to expect, as far as the model can make use of them.
         temperature: of the first try; above 0 tokens are sampled.
         speech: transcribe only what a detector takes for speech; settings of `LongOptions`.
     """
@@ -67,11 +68,17 @@ class Choices:
     task: str | None = None
     prompt: str | None = None
     hotwords: str | None = None
-    hints: tuple[str, ...] = ()
     temperature: float | None = None
     max_new_tokens: int | None = None
     words: bool = False
     speech: Mapping[str, float] | None = None
+
+
+def hotwords_of(names: Iterable[str]) -> str:
+    """Return names to expect as hotwords, as many as any model can make use of."""
+    plain = [name.replace(",", " ") for name in names if name.isprintable() and "<|" not in name]
+    total = accumulate(len(name) + len(", ") for name in plain[:_MAX_NAMES])
+    return ", ".join(plain[: sum(letters <= MAX_HOTWORDS_LETTERS for letters in total)])
 
 
 def only_language(languages: Sequence[str]) -> str | None:

@@ -180,7 +180,7 @@ class TranscriptionService:
     def captions(self, choices: Choices, caller: Caller) -> EngineCaptions:
         """Return the engine of a live stream: greedy and bounded, as the command `caption`."""
         model = self.models.find(choices.model)
-        options, _ = model.options(choices)
+        options, _ = model.defaults.with_choices(choices)
         limits = replace(options.limits, max_per_second=TOKENS_PER_SECOND)
         search = SearchOptions()
         options = replace(options, search=search, limits=limits, timestamps=False, words=None)
@@ -195,8 +195,7 @@ class TranscriptionService:
         """Begin with `(n_samples,)` at 16 kHz; behind all else if more may be said (`is_early`)."""
         model = self.models.find(choices.model)
         ticket = Ticket(audio.size / SAMPLE_RATE_HZ, self.limits.deadline_s)
-        options, long = model.options(choices)
-        ticket.job = model.submit(audio, options, long, caller, ticket.emit, is_early=is_early)
+        ticket.job = model.submit(audio, choices, caller, ticket.emit, is_early=is_early)
         ticket.leave = partial(model.leave, ticket.job)
         return ticket
 

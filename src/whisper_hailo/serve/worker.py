@@ -8,9 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import replace
 from enum import Enum
-from itertools import accumulate
 from typing import Final, Self, TypeVar, cast
 
 import numpy as np
@@ -30,14 +28,7 @@ from whisper_hailo.serve.errors import (
 from whisper_hailo.serve.jobs import EventCallback, Job, JobQueue, Outcome, PartialJob
 from whisper_hailo.serve.logs import log_request
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.request import (
-    MAX_HOTWORDS_LETTERS,
-    Caller,
-    Choices,
-    Priority,
-    RequestDefaults,
-)
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.serve.request import Caller, Choices, Priority, RequestDefaults
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -49,7 +40,6 @@ _CHIP: Final = "temperature_c"
 """Attribute of an encoder on a chip."""
 
 _CLOSED_S: Final = 60.0  # an engine that hangs does not keep the program for longer
-_MAX_HINTS: Final = 1000  # more do not fit in any model's prompt
 
 _LOADED_PER_WEIGHT: Final = 1.3
 """Memory of a loaded model per byte of its weights: base takes 167 MiB, its weights 128."""
@@ -134,33 +124,17 @@ class Worker(Closing):
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
-    def options(self, choices: Choices) -> tuple[DecodingOptions, LongOptions]:
-        """Return the options of one request; hints are hotwords, if the decoder supports them."""
-        names = [hint for hint in choices.hints if hint.isprintable() and "<|" not in hint]
-        total = accumulate(len(name) + len(", ") for name in names[:_MAX_HINTS])
-        names = names[: sum(letters <= MAX_HOTWORDS_LETTERS for letters in total)]
-        if names and not choices.hotwords:
-            options, hotwords = self.defaults.options, ", ".join(names)
-            prompts = replace(options.prompts, hotwords=hotwords)
-            try:
-                self.transcriber.check(replace(options, prompts=prompts))
-            except OptionError:
-                pass
-            else:
-                choices = replace(choices, hotwords=hotwords)
-        return self.defaults.with_choices(choices)
-
     def submit(
         self,
         audio: FloatArray,
-        options: DecodingOptions,
-        long: LongOptions,
+        choices: Choices,
         caller: Caller,
         emit: EventCallback,
         *,
         is_early: bool = False,
     ) -> Job:
         """Let a recording wait for its turn; an early one, which may go on, goes behind others."""
+        options, long = self.defaults.with_choices(choices)
         run = TranscriptionRun(self.transcriber, options, long, self._batch_size)
         priority = caller.priority.of_length(audio.size / SAMPLE_RATE_HZ)
         job = run.recording_of(Job, audio, priority=Priority.BATCH if is_early else priority)

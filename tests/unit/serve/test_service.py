@@ -179,8 +179,7 @@ def test_clients_have_equal_shares() -> None:
     with House(batch_size=1) as house:
 
         def ask(client: str, told: Any) -> Job:
-            audio, options = load_audio(DEMO), house.service.models.default.options(Choices())
-            return house.worker.submit(audio, *options, caller(client), told)
+            return house.worker.submit(load_audio(DEMO), Choices(), caller(client), told)
 
         greedy = [ask("greedy", lambda _event: None) for _ in range(16)]
         modest = ask("modest", tell)

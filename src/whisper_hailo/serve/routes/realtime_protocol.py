@@ -15,7 +15,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.serve.access import body_of
 from whisper_hailo.serve.audio import FULL_SCALE, SampleStream
-from whisper_hailo.serve.request import Choices, only_language
+from whisper_hailo.serve.request import Choices, hotwords_of, only_language
 
 MOST_BYTES: Final = 21 << 20
 """Of a message: 15 MiB of sound in base 64, as OpenAI's API takes it, and what is around it."""
@@ -221,7 +221,7 @@ class RealtimeSettings(_Part):
             model=asked.model,
             language=asked.language or only_language(asked.languages or ()),
             prompt=asked.prompt,
-            hints=tuple(asked.keywords or ()),
+            hotwords=hotwords_of(asked.keywords or ()),
         )
 
     @property

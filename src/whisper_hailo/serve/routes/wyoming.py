@@ -28,7 +28,7 @@ from whisper_hailo.serve.errors import (
 )
 from whisper_hailo.serve.logs import log_refusal
 from whisper_hailo.serve.quota import Reservation
-from whisper_hailo.serve.request import Caller, Choices
+from whisper_hailo.serve.request import Caller, Choices, hotwords_of
 from whisper_hailo.serve.routes.wyoming_audio import (
     LINE_BYTES,
     SILENCE_S,
@@ -186,14 +186,15 @@ class WyomingSession:
         self._recording = WyomingRecording(self._service.limits, self._service.quota)
 
     def _chosen(self, event: Event) -> Choices:
-        """Return what a client wants; names and terms are hints, the names first."""
+        """Return what a client wants; names and terms are hotwords, the names first."""
         if not _is_plain(event.data):
             raise MalformedError("transcribe has a value that is no text, or no list of texts")
         asked = Transcribe.from_event(event)
         self._service.models.find(asked.name)  # refused before its recording is sent
         self._silence_s = SILENCE_S.get(event.data.get("vad_sensitivity", ""), SILENCE_S["default"])
         words = [*(asked.transcript_names or ()), *(asked.transcript_terms or ())]
-        return Choices(model=asked.name, language=asked.language or None, hints=tuple(words))
+        language = asked.language or None
+        return Choices(model=asked.name, language=language, hotwords=hotwords_of(words))
 
     async def _transcribe(self) -> None:
         """Send the text of the recording, or of the command in it."""
