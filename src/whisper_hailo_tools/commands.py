@@ -137,14 +137,14 @@ def emulate(
     if as_json:
         emit_json({"path": str(result.path), "record": str(result.record)} | result.to_dict())
     else:
-        emit("\n".join(_emulation_lines(result, options.scales)) + "\n")
+        emit("\n".join(_emulation_lines(result)) + "\n")
 
 
-def _emulation_lines(result: Emulation, scales: str) -> list[str]:
+def _emulation_lines(result: Emulation) -> list[str]:
     n_noise = result.noise.n_windows
     where = f"{n_noise} other windows" if result.held_out else "the same window"
     lines = [
-        f"{result.path}: plan {result.plan.name}, {scales} scales from {result.n_windows} windows; "
+        f"{result.path}: plan {result.plan.name}, scales from {result.n_windows} windows; "
         f"noise measured on {where}"
     ]
     lines += [_noise_line(entry) for entry in result.noise.outputs]

@@ -17,9 +17,6 @@ SCRIPT: Final = "script"
 PLANS: Final = ("all8", "adds16", "norms16", SCRIPT)
 """Bits of an emulation's layers: all at 8, residual adds at 16, layer norms too."""
 
-METHODS: Final = ("minmax", "percentile", "mse")
-"""How an emulation's scales are chosen."""
-
 MAX_LEVEL: Final = 4
 
 
@@ -65,7 +62,6 @@ class EmulateOptions:
     plan: str = flag(SCRIPT, "Bits of its layers; script: as compile has them", choices=PLANS)
     script: Path | None = flag(None, "Model script to follow instead.", metavar="FILE")
     arch: str = flag("hailo8l", "Chip that the script is for", choices=ARCHES)
-    scales: str = flag("mse", "How they are chosen", choices=METHODS)
     calibration: Path | None = flag(
         None, "Set of whisper-hailo calibrate, for --audio.", metavar="FILE"
     )

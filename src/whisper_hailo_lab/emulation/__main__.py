@@ -39,7 +39,6 @@ from whisper_hailo_lab.repository import BUILD, MICRO, PACKAGE
 from whisper_hailo_lab.runs.machine import mark_of
 from whisper_hailo_lab.runs.run_file import StepJournal, key_of
 from whisper_hailo_lab.score import evaluate
-from whisper_hailo_tools.options import METHODS
 
 logger = logging.getLogger(__name__)
 
@@ -75,16 +74,11 @@ class EmulationBench:
         self._journal = StepJournal(JOURNAL, key)
 
     def measure(self, part: Part) -> dict[str, Any]:
-        """Plans with word errors; ways to choose scales, and kinds of layers, without."""
+        """Plans with word errors, and kinds of layers without."""
         rows = [self.row(part, plan) for plan in (EXACT, *PLANS)]
-        scales = {
-            plan: {method: self.snr_db(part, plan, part.script(plan), method) for method in METHODS}
-            for plan in PLANS
-        }
         return {
             "weights": mark_of(MICRO),
             "plans": rows,
-            "scales": scales,
             "kinds": self.kinds(part),
         }
 
@@ -106,10 +100,10 @@ class EmulationBench:
             found[name] = self.snr_db(part, kind, wide + narrow)
         return found
 
-    def snr_db(self, part: Part, name: str, script: str, method: str = "mse") -> float:
+    def snr_db(self, part: Part, name: str, script: str) -> float:
         """Noise of the part's result."""
-        step = f"{part.name}, {name}, scales by {method}"
-        noise = self._journal.step(step, lambda: part.noise(name, script, method))
+        step = f"{part.name}, {name}, noise of the result"
+        noise = self._journal.step(step, lambda: part.noise(name, script))
         found: float = noise["snr_db"]
         return found
 

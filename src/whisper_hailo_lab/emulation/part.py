@@ -72,10 +72,10 @@ class Part:
             return generated_script(self.spec, self.form, "hailo8l", self.network)
         return PRESETS[plan]
 
-    def graph(self, name: str, script: str, scales: str = "mse") -> onnx.ModelProto:
+    def graph(self, name: str, script: str) -> onnx.ModelProto:
         """The graph that rounds as a script says."""
         plan = plan_of_script(name, script, self.network)
-        return emulated(self.model, self.network, plan, self.statistics, scales=scales)
+        return emulated(self.model, self.network, plan, self.statistics)
 
     def write(self, plan: str) -> None:
         """Write the emulated graph of a plan where the emulator looks for it."""
@@ -96,22 +96,19 @@ class Part:
         products = [layer for layer in self.network.layers if layer.kind == "conv"]
         return products[-1].slots[0].origin
 
-    def noise(
-        self, name: str, script: str, scales: str = "mse", *, adds: bool = False
-    ) -> dict[str, Any]:
+    def noise(self, name: str, script: str, *, adds: bool = False) -> dict[str, Any]:
         """What rounding by a script costs: SNR and cosine of the result.
 
         Args:
             name: of the plan.
             script: the model script.
-            scales: how they are chosen.
             adds: also the SNR after every residual add.
         """
         layers = [one for one in self.network.layers if one.name.startswith("ew_add")]
         after_adds = [tensor for layer in layers for tensor in layer.gives] if adds else []
         noise: Noise = measure_noise(
             self.model,
-            self.graph(name, script, scales),
+            self.graph(name, script),
             self.network,
             self._windows("measured"),
             tensors={self.result, *after_adds},

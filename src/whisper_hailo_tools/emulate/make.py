@@ -259,7 +259,7 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
         windows = WindowFile(_calibration(directory, options, folder), form, network.entries)
         n_stats, start = split(windows.n_windows, options.count)
         statistics = collect(model, network, windows.read(0, n_stats), threads=threads)
-        result = emulated(model, network, plan, statistics, scales=options.scales)
+        result = emulated(model, network, plan, statistics)
         others = windows.read(start, start + NOISE_COUNT)
         noise = measure_noise(model, result, network, others, threads=threads)
     write_file(path, result.SerializeToString(deterministic=True))
@@ -267,7 +267,6 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     facts = {
         "version": RECORD_VERSION,
         "part": form.part,
-        "scales": options.scales,
         "arch": options.arch,
         "sha256": sha256(path),
         "graph": form.file,

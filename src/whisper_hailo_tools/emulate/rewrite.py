@@ -14,7 +14,6 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo_tools.emulate.network import (
-    EmulatedLayer,
     EmulatedNetwork,
     LayerSlot,
 )
@@ -139,8 +138,6 @@ def emulated(
     network: EmulatedNetwork,
     plan: PrecisionPlan,
     statistics: Mapping[str, Histogram],
-    *,
-    scales: str = "mse",
 ) -> ModelProto:
     """Return a Hailo-form graph that rounds to 8 or 16 bits where the chip does.
 
@@ -164,11 +161,10 @@ def emulated(
         network: its layers, from `read_network`.
         plan: bits per layer, from `plan_of_script`.
         statistics: of this graph's tensors, from `collect`.
-        scales: how ranges are chosen: `minmax`, `percentile` or `mse`.
     """
     result = ModelProto()
     result.CopyFrom(model)
-    _Rewriter(result, network, plan, statistics, scales).rewrite()
+    _Rewriter(result, network, plan, statistics).rewrite()
     return result
 
 
@@ -194,79 +190,62 @@ class _Rewriter:
         network: EmulatedNetwork,
         plan: PrecisionPlan,
         statistics: Mapping[str, Histogram],
-        method: str,
     ) -> None:
         self._graph = model.graph
         self._network = network
         self._plan = plan
         self._statistics = statistics
-        self._method = method
         self._weights = {item.name: i for i, item in enumerate(model.graph.initializer)}
         self._bits = tensor_bits(network, plan)
         self._section = [i for layer in network.layers for i in layer.nodes] + [*network.moving]
         self._inputs = {value.name for value in model.graph.input}
-        self._before: list[NodeProto] = []
-        self._after: dict[int, list[NodeProto]] = {}
-        self._ahead: dict[int, list[NodeProto]] = {}
-        self._made: set[str] = set()
+        self._added: list[tuple[float, NodeProto]] = []
 
     def rewrite(self) -> None:
         """Round weights, then readers that are narrower than what they read, then all tensors."""
         for layer in self._network.layers:
-            self._round_weights(layer)
+            bits = self._plan.of(layer.name)
+            if layer.weight is not None:
+                exact = self._array(layer.weight)
+                self._replace(layer.weight, rounded_weights(exact, bits.weights, layer.weight_axis))
             for slot in layer.slots:
-                self._round_read(layer, slot)
+                if slot.node >= 0:
+                    self._round_read(slot, bits.reads)
         for name in self._network.tensors:
             self._round_tensor(name)
-        nodes = list(self._before)
-        for i, node in enumerate(self._graph.node):
-            nodes += [*self._ahead.get(i, []), node, *self._after.get(i, [])]
+        nodes = [*enumerate(self._graph.node), *self._added]
+        nodes.sort(key=lambda placed: placed[0])
         del self._graph.node[:]
-        self._graph.node.extend(nodes)
+        self._graph.node.extend(node for _, node in nodes)
         del self._graph.value_info[:]
 
-    def _round_weights(self, layer: EmulatedLayer) -> None:
-        if layer.weight is None:
-            return
-        exact = self._array(layer.weight)
-        rounded = rounded_weights(exact, self._plan.of(layer.name).weights, layer.weight_axis)
-        self._replace(layer.weight, rounded)
-
-    def _round_read(self, layer: EmulatedLayer, slot: LayerSlot) -> None:
-        """Round again what this layer reads with fewer bits than it has."""
-        bits = self._plan.of(layer.name).reads
-        if slot.node < 0:
-            return
+    def _round_read(self, slot: LayerSlot, bits: int) -> None:
+        """Round again what a layer reads with fewer bits than it has."""
         if slot.origin in self._weights:
             exact = self._array(slot.origin)
             scale = scale_of(float(exact.min()), float(exact.max()), bits)
             self._replace(slot.origin, scale.rounded(exact))
-            return
-        if bits >= self._bits[slot.origin]:
-            return
-        value = self._graph.node[slot.node].input[slot.index]
-        name = f"{value}.a{bits}"
-        if name not in self._made:
-            scale = self._scale(slot.origin, bits)
-            self._ahead.setdefault(slot.node, []).extend(self._rounding(value, name, scale))
-            self._made.add(name)
-        self._graph.node[slot.node].input[slot.index] = name
+        elif bits < self._bits[slot.origin]:
+            reader = self._graph.node[slot.node]
+            value = reader.input[slot.index]
+            name = f"{value}.a{bits}"
+            if all(name not in node.output for _, node in self._added):
+                self._add_rounding(slot.node - 0.3, value, name, self._scale(slot.origin, bits))
+            reader.input[slot.index] = name
 
     def _round_tensor(self, name: str) -> None:
         """Round a tensor where it is made; who made it goes on with the exact one."""
         scale = self._scale(name, self._bits[name])
         if name in self._inputs:
-            rounded = name + ROUNDED
-            self._before += self._rounding(name, rounded, scale)
-            again = (node for nodes in self._ahead.values() for node in nodes)
-            _rename(name, rounded, [*(self._graph.node[i] for i in self._section), *again])
+            section = (self._graph.node[i] for i in self._section)
+            _rename(name, name + ROUNDED, [*section, *(node for _, node in self._added)])
+            self._add_rounding(-1, name, name + ROUNDED, scale)
             return
         exact = name + EXACT
         for i, node in enumerate(self._graph.node):
-            for k, value in enumerate(node.output):
-                if value == name:
-                    node.output[k] = exact
-                    self._after.setdefault(i, []).extend(self._rounding(exact, name, scale))
+            if name in node.output:
+                node.output[list(node.output).index(name)] = exact
+                self._add_rounding(i + 0.3, exact, name, scale)
         owner = next(layer for layer in self._network.layers if name in layer.gives)
         _rename(name, exact, [self._graph.node[i] for i in owner.nodes])
 
@@ -277,28 +256,23 @@ class _Rewriter:
                 f"the calibration statistics have no tensor {name!r}; they are of another graph, "
                 "collect them from this one"
             )
-        return choose_scale(histogram, bits, self._method)
+        return choose_scale(histogram, bits)
 
-    def _rounding(self, source: str, target: str, scale: Scale) -> list[NodeProto]:
-        """`clip(round(x / step), low, high) * step`, four nodes."""
-        step = self._constant(f"{target}/step", scale.step)
-        low = self._constant(f"{target}/low", scale.low)
-        high = self._constant(f"{target}/high", scale.high)
-        divided, whole, clipped = (f"{target}/{part}" for part in ("divided", "whole", "clipped"))
-        return [
+    def _add_rounding(self, place: float, source: str, target: str, scale: Scale) -> None:
+        """Add `clip(round(x / step), low, high) * step`, at a place among the nodes."""
+        for part, value in (("step", scale.step), ("low", scale.low), ("high", scale.high)):
+            constant = numpy_helper.from_array(np.array(value, np.float32), f"{target}/{part}")
+            self._graph.initializer.append(constant)
+        step, low, high, divided, whole, clipped = (
+            f"{target}/{part}" for part in ("step", "low", "high", "divided", "whole", "clipped")
+        )
+        nodes = [
             helper.make_node("Div", [source, step], [divided], divided),
             helper.make_node("Round", [divided], [whole], whole),
             helper.make_node("Clip", [whole, low, high], [clipped], clipped),
             helper.make_node("Mul", [clipped, step], [target], f"{target}/rounded"),
         ]
-
-    def _constant(self, name: str, value: float) -> str:
-        if name not in self._made:
-            self._made.add(name)
-            self._graph.initializer.append(
-                numpy_helper.from_array(np.array(value, np.float32), name)
-            )
-        return name
+        self._added += [(place, node) for node in nodes]
 
     def _array(self, name: str) -> np.ndarray[Any, np.dtype[np.float32]]:
         array = numpy_helper.to_array(self._graph.initializer[self._weights[name]])

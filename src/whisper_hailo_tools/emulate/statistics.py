@@ -65,17 +65,6 @@ class Histogram:
         middles = np.clip(-self._span + (used + 0.5) * width, self.low, self.high)
         return middles, self._counts[used]
 
-    def quantiles(self, lower: float, upper: float) -> tuple[float, float]:
-        """Return values that these shares of all values lie below, to the width of a bin."""
-        middles, counts = self.centres()
-        if counts.size == 0:
-            return 0.0, 0.0
-        below = np.cumsum(counts) / counts.sum()
-        first = int(np.searchsorted(below, lower, side="right"))
-        last = int(np.searchsorted(below, upper, side="left"))
-        top = counts.size - 1
-        return float(middles[min(first, top)]), float(middles[min(last, top)])
-
     def _widen(self, largest: float) -> None:
         self._span = self._span or largest
         while self._span < largest:
@@ -86,11 +75,8 @@ class Histogram:
             self._span *= 2
 
 
-PERCENTILE: Final = 99.99
-"""Share of the values, in percent, that `percentile` keeps within the range at each end."""
-
 SHRINKS: Final = np.linspace(0.05, 1.0, 96)
-"""Fractions of the whole range that `mse` tries."""
+"""Fractions of the whole range that are tried for a scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,19 +118,13 @@ def scale_of(low: float, high: float, bits: int) -> Scale:
     return Scale(step, -zero_point, largest - zero_point)
 
 
-def choose_scale(histogram: Histogram, bits: int, method: str) -> Scale:
+def choose_scale(histogram: Histogram, bits: int) -> Scale:
     """Return the scale for a tensor whose values are like this.
 
-    `minmax` spans all values, `percentile` all but the outermost 0.01 % at each end, `mse` the
-    fraction of the range that loses least in the mean square.
+    It spans the fraction of the range that loses least in the mean square.
     """
-    if method == "percentile":
-        return scale_of(*histogram.quantiles(1 - PERCENTILE / 100, PERCENTILE / 100), bits)
-    whole = scale_of(histogram.low, histogram.high, bits)
-    if method == "minmax":
-        return whole
     ranges = [(histogram.low * shrink, histogram.high * shrink) for shrink in SHRINKS]
-    scales = [scale_of(low, high, bits) for low, high in ranges[:-1]] + [whole]
+    scales = [scale_of(low, high, bits) for low, high in ranges]
     values, counts = histogram.centres()
     return min(scales, key=lambda scale: expected_error(values, counts, scale))
 

@@ -215,7 +215,7 @@ EMULATED = Emulation(
 def test_an_emulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The five noisiest layers, the worst first."""
     asked = Asked(EMULATED).patched(monkeypatch, f"{TOOLS}.emulate.make.emulate_part")
-    words = "emulate model --part decoder --plan adds16 --scales minmax --audio talks --count 64"
+    words = "emulate model --part decoder --plan adds16 --audio talks --count 64"
     lines = told(capsys, words).splitlines()
     assert [
         part for part in ("e.onnx", "adds16", "64 windows", "16 ") if part not in lines[0]
@@ -226,7 +226,7 @@ def test_an_emulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     ]
     assert lines[-2].endswith("e.json")
     assert lines[-1].endswith("quant, x")
-    options = EmulateOptions("decoder", "adds16", scales="minmax", audio=Path("talks"))
+    options = EmulateOptions("decoder", "adds16", audio=Path("talks"))
     assert asked.with_ == [(Path("model"), options)]
     facts = json.loads(told(capsys, f"{words} --json"))
     end = {"layer": "end", "tensor": "end-out", "snr_db": None, "cosine": 0.99875}

@@ -22,8 +22,8 @@ from whisper_hailo_tools.emulate.statistics import collect
 from whisper_hailo_tools.options import EmulateOptions
 
 
-def snr_db(micro: Path, sets: dict[str, Path], part: str, plan: str, scales: str = "mse") -> float:
-    options = EmulateOptions(part=part, plan=plan, scales=scales, calibration=sets[part])
+def snr_db(micro: Path, sets: dict[str, Path], part: str, plan: str) -> float:
+    options = EmulateOptions(part=part, plan=plan, calibration=sets[part])
     outputs = emulate_part(micro, options).noise.outputs
     return sum(entry.snr_db for entry in outputs) / len(outputs)
 
@@ -42,12 +42,12 @@ def test_sixteen_bits_everywhere_lose_next_to_nothing(
 ) -> None:
     script = tmp_path / "all16.alls"
     script.write_text("quantization_param({*}, precision_mode=a16_w16)\n")
-    options = EmulateOptions(script=script, scales="minmax", calibration=sets["encoder"])
+    options = EmulateOptions(script=script, calibration=sets["encoder"])
     result = emulate_part(micro, options)
     assert result.plan.name == "all16"
     # A dozen short windows do not span all values that others have: what is cut off is left.
     assert result.noise.outputs[0].snr_db > 30
-    assert result.noise.outputs[0].snr_db > snr_db(micro, sets, "encoder", "all8", "minmax") + 8
+    assert result.noise.outputs[0].snr_db > snr_db(micro, sets, "encoder", "all8") + 8
     assert min(entry.snr_db for entry in result.noise.layers) > 20
 
 
@@ -107,16 +107,6 @@ def test_recordings_do_in_the_place_of_a_set(micro: Path) -> None:
     before = result.path.read_bytes()
     again = emulate_part(micro, EmulateOptions(plan="adds16", audio=SPEECH, count=4))
     assert again.path.read_bytes() == before
-
-
-@pytest.mark.slow
-def test_the_ways_to_choose_scales_differ(micro: Path, sets: dict[str, Path]) -> None:
-    found = {
-        scales: snr_db(micro, sets, "encoder", "all8", scales)
-        for scales in ("minmax", "percentile", "mse")
-    }
-    assert len(set(found.values())) == 3
-    assert found["mse"] > found["minmax"]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +180,6 @@ def test_what_cannot_be_emulated_is_refused(micro: Path, tmp_path: Path) -> None
         ({"part": "middle"}, "--part is 'middle'"),
         ({"plan": "all4"}, "--plan is 'all4'"),
         ({"arch": "hailo15"}, "--arch is 'hailo15'"),
-        ({"scales": "best"}, "--scales is 'best'"),
         ({"count": 0}, "--count is 0"),
         ({"plan": "all8", "script": Path("s.alls")}, "exclude each other"),
         ({"audio": None}, "--audio DIR or --calibration"),

@@ -36,7 +36,7 @@ def test_noise_per_layer_is_that_of_the_rounding() -> None:
     model = graphs.positions()
     network = read_network(model, (), ())
     statistics = graphs.statistics(x=(-4, 4), y=(-6, 6))
-    rounded = emulated(model, network, PrecisionPlan("all8"), statistics, scales="minmax")
+    rounded = emulated(model, network, PrecisionPlan("all8"), statistics)
     noise = measure_noise(model, rounded, network, WINDOWS)
     assert [entry.layer for entry in noise.layers] == ["input_layer1", "ew_add1"]
     assert [entry.layer for entry in noise.outputs] == ["output_layer1"]

@@ -36,8 +36,8 @@ X = np.array([[[0.31, -0.9], [1.7, 0.05]]], np.float32)
 RANGES = {"x": (-1.0, 2.0), "linear": (-1.5, 2.5), "y": (-2.0, 5.0)}
 
 
-def emulated(model: onnx.ModelProto, *given: Any, **more: str) -> onnx.ModelProto:
-    return emulated_network(model, read_network(model), *given, **more)
+def emulated(model: onnx.ModelProto, *given: Any) -> onnx.ModelProto:
+    return emulated_network(model, read_network(model), *given)
 
 
 def by_hand(bits_of_add: int) -> np.ndarray:
@@ -62,7 +62,7 @@ def plan(script: str) -> PrecisionPlan:
 )
 def test_rounding_is_as_worked_out_by_hand(script: str, bits: int, optimize: bool) -> None:
     model = graphs.residual()
-    result = emulated(model, plan(script), graphs.statistics(**RANGES), scales="minmax")
+    result = emulated(model, plan(script), graphs.statistics(**RANGES))
     checker.check_model(result, full_check=True)
     got = graphs.run(result, X, optimize=optimize)
     np.testing.assert_allclose(got, by_hand(bits), rtol=0, atol=1e-6)
@@ -136,7 +136,7 @@ def test_who_made_a_tensor_goes_on_with_the_exact_one() -> None:
     spans = {"x": (-1.0, 2.0), "linear": (-2.0, 9.0), "kept": (0.0, 2.5), "twice": (-3.0, 4.1)}
     spans["y"] = (-4.0, 7.3)
     model = graphs.model_of(nodes, weights)
-    result = emulated(model, PrecisionPlan("all8"), graphs.statistics(**spans), scales="minmax")
+    result = emulated(model, PrecisionPlan("all8"), graphs.statistics(**spans))
     rounded = {name: scale_of(*span, 8).rounded for name, span in spans.items()}
     held = rounded_weights(graphs.WEIGHT, 8, axis=1)
     linear = rounded["x"](X) @ held + graphs.BIAS
@@ -151,9 +151,7 @@ def test_a_constant_that_is_no_bias_is_read_like_an_activation() -> None:
     model = graphs.positions()
     network = read_network(model, (), ())
     assert [layer.kind for layer in network.layers] == ["input_layer", "ew_add", "output_layer"]
-    result = emulated(
-        model, PrecisionPlan("all8"), graphs.statistics(x=(-1, 2), y=(-2, 4)), scales="minmax"
-    )
+    result = emulated(model, PrecisionPlan("all8"), graphs.statistics(x=(-1, 2), y=(-2, 4)))
     places = scale_of(-1.0, 2.0, 8).rounded(graphs.POSITIONS)
     expected = scale_of(-2, 4, 8).rounded(scale_of(-1, 2, 8).rounded(X) + places)
     np.testing.assert_allclose(graphs.run(result, X), expected, atol=1e-6)

@@ -73,16 +73,13 @@ def test_a_histogram_counts_whatever_the_order_of_magnitude() -> None:
     middles, counts = histogram.centres()
     width = 2 * 1.1 * np.abs(values).max() / N_BINS * 2
     assert counts.sum() == values.size
-    low, high = histogram.quantiles(0.01, 0.99)
-    expected = np.quantile(values, [0.01, 0.99])
-    np.testing.assert_allclose([low, high], expected, atol=2 * width)
+    assert np.sum(middles * counts) / values.size == pytest.approx(values.mean(), abs=width)
     assert middles.size <= N_BINS
 
 
 def test_a_histogram_of_nothing_but_zeros_gives_zeros() -> None:
-    scale = choose_scale(histogram_of(np.zeros(10)), 8, "mse")
+    scale = choose_scale(histogram_of(np.zeros(10)), 8)
     np.testing.assert_array_equal(scale.rounded(np.zeros(3, np.float32)), np.zeros(3))
-    assert histogram_of().quantiles(0.1, 0.9) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("clip", [1.0, 0.5, 0.2])
@@ -94,46 +91,31 @@ def test_the_expected_error_is_the_true_one(clip: float) -> None:
     assert expected_error(*histogram.centres(), scale) == pytest.approx(true, rel=0.03)
 
 
-def test_what_each_method_keeps() -> None:
+def test_few_values_far_out_are_cut_off() -> None:
     rng = np.random.default_rng(2)
     values = rng.standard_normal(100_000).astype(np.float32)
     values[:5] = 100.0
     histogram = histogram_of(values)
-    true = {}
-    for method in ("minmax", "percentile", "mse"):
-        scale = choose_scale(histogram, 8, method)
-        true[method] = float(np.mean((values - scale.rounded(values)) ** 2))
-    whole = choose_scale(histogram, 8, "minmax")
-    assert whole.high * whole.step == pytest.approx(100.0, rel=0.01)
-    cut = choose_scale(histogram, 8, "percentile")
-    assert 3 < cut.high * cut.step < 5
-    assert true["mse"] <= min(true.values())
 
+    def error(scale: Scale) -> float:
+        return float(np.mean((values - scale.rounded(values)) ** 2))
 
-def test_each_end_of_range_is_cut_where_its_own_values_are_few() -> None:
-    """A thousandth of the values lies far out: on one side only, they cost the other nothing."""
-    values = np.linspace(-1, 1, 20_001)
-    for far in (-100.0, 100.0):
-        histogram = histogram_of(values, [far])
-        cut = choose_scale(histogram, 8, "percentile")
-        assert -1.1 < cut.low * cut.step < -0.9
-        assert 0.9 < cut.high * cut.step < 1.1
-    both = histogram_of(values.repeat(10), [-30.0, 30.0])
-    best = choose_scale(both, 8, "mse")
+    assert error(choose_scale(histogram, 8)) <= error(scale_of(histogram.low, 100.0, 8))
+    both = histogram_of(np.linspace(-1, 1, 20_001).repeat(10), [-30.0, 30.0])
+    best = choose_scale(both, 8)
     for end in (-best.low * best.step, best.high * best.step):
         assert end < 20, "a fraction of both ends, where a value at each lies far out"
 
 
-@pytest.mark.parametrize("method", ["minmax", "percentile", "mse"])
 @pytest.mark.parametrize("bits", [8, 16])
-def test_every_scale_has_all_of_its_bits(method: str, bits: int) -> None:
+def test_every_scale_has_all_of_its_bits(bits: int) -> None:
     values = np.random.default_rng(3).standard_normal(5000)
     values[:3] = 60.0
-    scale = choose_scale(histogram_of(values), bits, method)
+    scale = choose_scale(histogram_of(values), bits)
     assert scale.high - scale.low == 2**bits - 1
 
 
 def test_a_histogram_reaches_as_far_below_zero_as_above() -> None:
     histogram = histogram_of([0.5], np.linspace(-40, 0, 4001))
-    low, high = histogram.quantiles(0.25, 0.75)
-    assert (low, high) == (pytest.approx(-30, abs=0.05), pytest.approx(-10, abs=0.05))
+    middles, counts = histogram.centres()
+    assert np.sum(middles * counts) / counts.sum() == pytest.approx(-20, abs=0.05)

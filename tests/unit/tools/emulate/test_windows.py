@@ -101,7 +101,6 @@ class Emulated:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.statistics: list[float] = []
         self.noise: list[float] = []
-        self.scales = ""
         monkeypatch.setattr(make, "collect", self._collect)
         monkeypatch.setattr(make, "emulated", self._emulated)
         monkeypatch.setattr(make, "measure_noise", self._measure)
@@ -114,11 +113,8 @@ class Emulated:
         self.statistics = self._first(windows)
         return "statistics"
 
-    def _emulated(
-        self, model: Any, _: Any, plan: Any, statistics: str, *, scales: str = "mse"
-    ) -> Any:
+    def _emulated(self, model: Any, _: Any, __: Any, statistics: str) -> Any:
         assert statistics == "statistics"
-        self.scales = scales
         return model
 
     def _measure(self, _: Any, __: Any, ___: Any, windows: Iterator[Any], *, threads: int) -> Noise:
@@ -138,11 +134,11 @@ def test_noise_is_measured_on_windows_that_chose_no_scale(
 ) -> None:
     seen = Emulated(monkeypatch)
     options = EmulateOptions(
-        plan="adds16", scales="percentile", calibration=_numbered(tmp_path / "set.npy", 10), count=4
+        plan="adds16", calibration=_numbered(tmp_path / "set.npy", 10), count=4
     )
     result = emulate_part(toy, options)
     assert (seen.statistics, seen.noise) == ([0, 1, 2, 3], [4, 5, 6, 7, 8, 9])
-    assert (result.n_windows, result.held_out, seen.scales) == (4, True, "percentile")
+    assert (result.n_windows, result.held_out) == (4, True)
     record, form = json.loads(result.record.read_text()), ModelSpec.load(toy).hailo[0]
     assert record["sha256"] == sha256(result.path)
     assert record["graph_sha256"] == sha256(toy / form.file)
