@@ -21,7 +21,6 @@ from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.spec import ARCHES, PARITY_FILE
 from whisper_hailo_tools.options import (
     CalibrationOptions,
-    CalibrationSet,
     CompileOptions,
     EmulateOptions,
     ValidateOptions,
@@ -69,7 +68,10 @@ def _check_lines(report: Report) -> Iterator[str]:
     sources = list(dict.fromkeys(group[0].source for group in kinds.values()))
     for group in kinds.values():
         head = group[0]
-        named = ", ".join(_where(finding) for finding in group[:MAX_NAMED])
+        named = ", ".join(
+            f"{one.node} ({one.operator})" if one.operator else one.node or "graph"
+            for one in group[:MAX_NAMED]
+        )
         more = f" and {len(group) - MAX_NAMED} more" if len(group) > MAX_NAMED else ""
         number = 1 + sources.index(head.source)
         yield (f"{head.severity} [{head.rule}] {named}{more}: {head.got}; {head.mend} ({number})")
@@ -86,12 +88,6 @@ def _check_lines(report: Report) -> Iterator[str]:
     yield from (f"({number}) {source}" for number, source in enumerate(sources, 1))
 
 
-def _where(finding: Finding) -> str:
-    if not finding.operator:
-        return finding.node or "graph"
-    return f"{finding.node} ({finding.operator})"
-
-
 def calibrate(
     model_dir: Annotated[Path, Argument("Model directory made with convert --hailo.")],
     audio: Annotated[Path, Flag("Folder of recordings of speech.", metavar="DIR")],
@@ -106,11 +102,7 @@ def calibrate(
     if as_json:
         facts = asdict(result) | {"path": str(result.path), "manifest": str(result.manifest)}
         emit_json(facts)
-    else:
-        emit(_describe_set(result) + "\n")
-
-
-def _describe_set(result: CalibrationSet) -> str:
+        return
     text = (
         f"{result.path}: {result.n_windows} windows of {result.n_files} recordings, "
         f"{result.n_speakers} speaker{'s' if result.n_speakers != 1 else ''}"
@@ -119,7 +111,7 @@ def _describe_set(result: CalibrationSet) -> str:
         text += f"; {result.n_wanted} were wanted, give more speech for a better set"
     if result.skipped:
         text += f"; {len(result.skipped)} recordings could not be used"
-    return text
+    emit(text + "\n")
 
 
 N_NOISIEST = 5
@@ -191,14 +183,14 @@ def compile_hef(
     options = given.on()
     if bundle is not None:
         write_bundle(model_dir, options, bundle)
-        size_mib = bundle.stat().st_size / 2**20
+        n_bytes = bundle.stat().st_size
         if as_json:
-            emit_json({"bundle": str(bundle), "bytes": bundle.stat().st_size})
+            emit_json({"bundle": str(bundle), "bytes": n_bytes})
         else:
             emit(
-                f"{bundle}: {size_mib:.1f} MiB. On an x86-64 machine with the Hailo compiler: "
-                f"unzip {bundle.name} -d build && python3 build/build.py; then here, with its "
-                f"folder: whisper-hailo compile {model_dir} --arch {options.arch} "
+                f"{bundle}: {n_bytes / 2**20:.1f} MiB. On an x86-64 machine with the Hailo "
+                f"compiler: unzip {bundle.name} -d build && python3 build/build.py; then here, with "
+                f"its folder: whisper-hailo compile {model_dir} --arch {options.arch} "
                 f"--part {options.part} --built build/out\n"
             )
         return
@@ -208,18 +200,14 @@ def compile_hef(
 def _emit_hef(hef: Hef, as_json: bool) -> None:
     if as_json:
         emit_json({"path": str(hef.path), "recorded": hef.recorded, **asdict(hef.record)})
-    else:
-        emit(_describe_hef(hef) + "\n")
-
-
-def _describe_hef(hef: Hef) -> str:
+        return
     record = hef.record
     snr = "".join(f", {name} SNR {value:g} dB" for name, value in record.snr_db.items())
     contexts = f", {record.contexts} contexts" if record.contexts else ""
     where = "" if hef.recorded else "; it lies outside the model directory, model.json is as it was"
-    return (
+    emit(
         f"{hef.path}: {record.bytes / 2**20:.1f} MiB for {record.arch}, compiler "
-        f"{record.compiler_version}{contexts}{snr}{where}"
+        f"{record.compiler_version}{contexts}{snr}{where}\n"
     )
 
 

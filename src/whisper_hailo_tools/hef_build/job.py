@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -27,13 +30,28 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
-def disk_error(what: object, error: OSError) -> BuildError:
-    """Return the error of a file that cannot be written."""
-    return BuildError(
-        OUTPUT,
-        f"cannot write {what} ({error.strerror or error}); give a writable place with enough free "
-        "space and start again: finished stages are kept",
-    )
+@contextmanager
+def disk_errors(what: object) -> Iterator[None]:
+    """Raise an `OSError` of the block as that of a file that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise BuildError(
+            OUTPUT,
+            f"cannot write {what} ({error.strerror or error}); give a writable place with enough "
+            "free space and start again: finished stages are kept",
+        ) from error
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield a scratch file that replaces `path` at the end of the block, or is removed."""
+    partial = path.with_name(f"writing-{path.name}")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def file_sha256(path: Path) -> str:

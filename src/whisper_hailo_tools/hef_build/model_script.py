@@ -78,17 +78,6 @@ def read_network(hn: dict[str, Any]) -> HefNetwork:
     return HefNetwork(tuple(names), tuple(products[n] for n in sorted(products)), inputs)
 
 
-def renumbered(network: HefNetwork, job: BuildJob) -> bool:
-    """Return whether the compiler numbers the products otherwise than in the vendor's scripts.
-
-    There an encoder's first linear product is conv3, after two true convolutions, a decoder's
-    conv1.
-    """
-    first = 3 if job.part == "encoder" else 1
-    names = [product.name for product in network.products]
-    return names != [f"conv{number}" for number in range(first, first + len(names))]
-
-
 def size_of(d_model: int, *, multilingual: bool) -> str:
     """Return row of a model: tiny up to width 384, base beyond it."""
     return ("tiny" if d_model <= 384 else "base") + ("" if multilingual else ".en")

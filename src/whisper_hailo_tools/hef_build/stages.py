@@ -9,18 +9,26 @@ import contextlib
 import hashlib
 import json
 import logging
-import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .job import DEVICE, MODEL, BuildError, BuildJob, disk_error, file_sha256, one_line
-from .model_script import model_script, read_network, renumbered
+from .job import (
+    DEVICE,
+    MODEL,
+    BuildError,
+    BuildJob,
+    disk_errors,
+    file_sha256,
+    one_line,
+    whole_file,
+)
+from .model_script import model_script, read_network
 
 VERSIONS = {"hailo8": ((3, 31), (4, 0)), "hailo8l": ((3, 31), (4, 0)), "hailo10h": ((5, 0), (6, 0))}
 """First version that compiles for the chip, and the first that no longer does."""
@@ -159,13 +167,8 @@ STATE_SUFFIX = ".build.json"
 STARTED = ": started"
 """Ends the log line that begins a stage."""
 
-PARSED, OPTIMIZED, COMPILED, HEF, SCRIPT = (
-    ".har",
-    "_optimized.har",
-    "_compiled.har",
-    ".hef",
-    ".alls",
-)
+PARSED, OPTIMIZED, COMPILED = ".har", "_optimized.har", "_compiled.har"
+HEF, SCRIPT = ".hef", ".alls"
 
 
 class Build:
@@ -192,10 +195,8 @@ class Build:
         self._state_path = job.result(STATE_SUFFIX)
         self._runner: Any = None
         self._runner_at = ""
-        try:
+        with disk_errors(job.out):
             Path(job.out).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise disk_error(job.out, error) from error
         self._state: dict[str, Any] = {}
         with contextlib.suppress(OSError, ValueError):  # missing or broken: nothing was done
             state = json.loads(self._state_path.read_text(encoding="utf-8"))
@@ -232,16 +233,8 @@ class Build:
             logger.info("%s: done before, kept", name)
             return str(record["results"][suffixes[0]])
         logger.info("%s%s", name, STARTED)
-        try:
+        with _compiler_errors(name), disk_errors(self._job.out):
             work()
-        except BuildError:
-            raise
-        except OSError as error:
-            raise disk_error(self._job.out, error) from error
-        except Exception as error:  # the compiler has dozens of exception classes
-            raise BuildError(
-                MODEL, f"the Hailo compiler failed to {name} ({one_line(error)}); see the log"
-            ) from error
         results = {suffix: file_sha256(self._job.result(suffix)) for suffix in suffixes}
         self._state[name] = {"inputs": key, "results": results}
         self._save_state()
@@ -276,21 +269,9 @@ class Build:
         """Write the user's script, or one for the parsed network; returns its SHA-256."""
         text = self._own_script
         if text is None:
-            try:
-                description = network_description(self._opened(PARSED))
-            except BuildError:
-                raise
-            except Exception as error:
-                raise BuildError(
-                    MODEL, f"{self._job.result(PARSED)} cannot be read ({one_line(error)})"
-                ) from error
-            network = read_network(description)
+            with _compiler_errors(f"read {self._job.result(PARSED)}"):
+                network = read_network(network_description(self._opened(PARSED)))
             text = model_script(self._job, network, self._n_windows)
-            if renumbered(network, self._job):
-                logger.warning(
-                    "this compiler numbers the layers otherwise than the one of the vendor's "
-                    "scripts; they were picked by their place in the network"
-                )
         write_whole(self._job.result(SCRIPT), text.encode())
         return file_sha256(self._job.result(SCRIPT))
 
@@ -303,14 +284,9 @@ class Build:
 
     def _save_har(self, suffix: str) -> None:
         """Save under a name of its own first: a HAR is either whole or not there."""
-        path = self._job.result(suffix)
-        partial = path.with_name(f"writing-{path.name}")
-        try:
+        with whole_file(self._job.result(suffix)) as partial:
             self._runner.save_har(str(partial))
-            os.replace(partial, path)
-            self._runner_at = suffix
-        finally:
-            partial.unlink(missing_ok=True)
+        self._runner_at = suffix
 
     def _whole(self, record: dict[str, Any]) -> bool:
         results = record.get("results")
@@ -326,11 +302,18 @@ class Build:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file that is either whole or as before."""
-    partial = path.with_name(f"writing-{path.name}")
-    try:
+    with disk_errors(path), whole_file(path) as partial:
         partial.write_bytes(data)
-        os.replace(partial, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        raise disk_error(path, error) from error
+
+
+@contextlib.contextmanager
+def _compiler_errors(action: str) -> Iterator[None]:
+    """Raise an error of the compiler, which has dozens of classes, as one line."""
+    try:
+        yield
+    except BuildError:
+        raise
+    except Exception as error:
+        raise BuildError(
+            MODEL, f"the Hailo compiler failed to {action} ({one_line(error)}); see the log"
+        ) from error

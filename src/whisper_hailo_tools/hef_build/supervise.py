@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from .job import DEVICE, INTERRUPTED, MARK, MODEL, BuildError, BuildJob, disk_error
+from .job import DEVICE, INTERRUPTED, MARK, MODEL, BuildError, BuildJob, disk_errors
 from .stages import HEF, STARTED, STATE_SUFFIX, Build, write_whole
 
 RECORD_SUFFIX = ".hef.json"
@@ -42,12 +42,10 @@ def supervise(job_path: Path, say: Callable[[str], None], python: str | None = N
         the record, as written to `<stem>.hef.json`.
     """
     job = BuildJob.load(job_path)
-    try:
+    with disk_errors(job.out):
         Path(job.out).mkdir(parents=True, exist_ok=True)
         with job.result(LOG_SUFFIX).open("a", encoding="utf-8") as log:
             code, failure = _run(job_path, say, python, log)
-    except OSError as error:
-        raise disk_error(job.out, error) from error
     if code < 0:
         name = signal.Signals(-code).name
         raise BuildError(
