@@ -189,8 +189,8 @@ def compile_hef(
         else:
             emit(
                 f"{bundle}: {n_bytes / 2**20:.1f} MiB. On an x86-64 machine with the Hailo "
-                f"compiler: unzip {bundle.name} -d build && python3 build/build.py; then here, with "
-                f"its folder: whisper-hailo compile {model_dir} --arch {options.arch} "
+                f"compiler: unzip {bundle.name} -d build && python3 build/build.py; then here, "
+                f"with its folder: whisper-hailo compile {model_dir} --arch {options.arch} "
                 f"--part {options.part} --built build/out\n"
             )
         return
