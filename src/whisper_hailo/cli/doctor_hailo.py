@@ -19,7 +19,6 @@ from whisper_hailo.backends.hailo.binding import (
     library_versions,
     load_binding,
     major,
-    missing_wheel,
     system_binding,
 )
 from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS, RELEASES
@@ -99,8 +98,7 @@ def _binding() -> tuple[Check, str]:
     except NoBindingError:
         if system_binding() is not None:
             return Check(name, NOTE, "installed but invisible to this environment", MAKE_VENV), ""
-        advice = missing_wheel() or _INSTALL
-        return Check(name, NOTE, "not installed", f"the CPU is used; {advice}"), ""
+        return Check(name, NOTE, "not installed", f"the CPU is used; {_INSTALL}"), ""
     except DeviceError as error:
         return _failed(name, error), ""
     return Check(name, OK, f"hailo_platform {version}"), version

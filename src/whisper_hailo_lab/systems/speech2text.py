@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.backends.hailo.binding import load_binding
-from whisper_hailo.backends.hailo.chip import ChipLease
+from whisper_hailo.backends.hailo.chip import Lease
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
 from whisper_hailo.backends.options import ALONE, ChipOptions
@@ -40,7 +40,7 @@ class Speech2Text(WholeModel):
         super().__init__(loading)
         self._hef = read_hef(Path(loading.path), verify=False)
         self._options = options
-        self._lease = ChipLease(options)
+        self._lease = Lease(self._hef, "", options)
 
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Open the chip and load the network."""

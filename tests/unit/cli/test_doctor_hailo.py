@@ -164,15 +164,6 @@ def test_buffers_that_do_not_reach_the_chip(root: Root, monkeypatch: pytest.Monk
     assert check.advice == "pip install 'numpy<2'"
 
 
-def test_throttle_counters_of_other_machines(root: Root) -> None:
-    assert not probe.throttling().known
-    place = "sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"
-    root.put(place, "0")
-    assert probe.throttling() == probe.Throttling((), (), None, known=True)
-    root.put(place, "17")
-    assert probe.throttling().before == ("throttled",)
-
-
 def test_firmware_is_asked_by_its_command_on_this_machine_only(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,15 +50,7 @@ def load_binding() -> Any:  # noqa: ANN401 - a package without types
 
 def binding_version(binding: Any) -> str:  # noqa: ANN401
     """Return the binding's version, or `unknown`."""
-    version = getattr(binding, "__version__", None)
-    if version is None:
-        from importlib import metadata  # fifty milliseconds, which only its users should pay
-
-        try:
-            version = metadata.version("hailort")
-        except metadata.PackageNotFoundError:
-            return "unknown"
-    return str(version)
+    return str(getattr(binding, "__version__", "unknown"))
 
 
 def major(version: str) -> int | None:
@@ -79,22 +71,6 @@ def installed_version() -> str:
     text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
     match = re.search(r"^__version__ = .([\d.]+)", text, re.MULTILINE)
     return match.group(1) if match else ""
-
-
-_LAST_PYTHON: Final = (3, 13)
-"""The newest with wheels, of 5.x; 4.24 has them up to 3.12, Raspberry Pi OS a package of 4.x."""
-
-
-def missing_wheel() -> str:
-    """Return what to type where no HailoRT is made for this Python; empty if one is."""
-    python = sys.version_info.major, sys.version_info.minor
-    if python <= _LAST_PYTHON:
-        return ""
-    last = ".".join(map(str, _LAST_PYTHON))
-    return (
-        f"no HailoRT has a wheel for Python {python[0]}.{python[1]}, the newest is for {last}: "
-        f"python{last} -m venv --clear --system-site-packages .venv"
-    )
 
 
 def why_no_binding() -> str | None:
@@ -134,8 +110,6 @@ def missing_binding_error() -> NoBindingError:
             f"Hailo's Python binding is installed ({display_path(place)}) but invisible to this "
             f"environment ({sys.prefix}); {MAKE_VENV}"
         )
-    if wheel := missing_wheel():
-        return NoBindingError(f"Hailo's Python binding (hailo_platform) is not installed; {wheel}")
     return NoBindingError(
         f"Hailo's Python binding (hailo_platform) is not installed for {sys.executable}; on a "
         "Raspberry Pi: sudo apt install hailo-all (AI HAT, AI HAT+) or hailo-h10-all (AI HAT+ 2), "

@@ -19,7 +19,6 @@ from whisper_hailo.backends.hailo.network import AsyncRun, ConfiguredNetwork
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
 from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.errors import (
-    BindingMismatchError,
     DeviceBusyError,
     DeviceError,
     DeviceLostError,
@@ -35,9 +34,6 @@ _LOG = logging.getLogger(__name__)
 UNKNOWN = "unknown"
 _GROUP = "SHARED"
 """Processes that name the same group share a chip; the vendor's examples use this name."""
-
-_LEGACY = frozenset({"hailo8", "hailo8l"})
-"""Chips of HailoRT 4, shared through its service; on later ones that flag is an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +101,14 @@ class Chip:
                 _LOG.warning("%s", error)
 
     def _open(self, options: ChipOptions) -> Any:  # noqa: ANN401
-        if not hasattr(self._binding.VDevice, "create_infer_model"):
-            raise BindingMismatchError(
-                f"HailoRT {binding_version(self._binding)} is too old: it lacks "
-                "create_infer_model; install 4.20 or newer: sudo apt full-upgrade"
-            )
         with self.faults.during("opening the chip"):
             params = self._binding.VDevice.create_params()
             params.scheduling_algorithm = self._binding.HailoSchedulingAlgorithm.ROUND_ROBIN
             if options.share:
                 params.group_id = _GROUP
-                legacy = self.facts.arch in _LEGACY
-                if self.facts.arch == UNKNOWN:
-                    legacy = major(binding_version(self._binding)) == 4
-                if legacy:
+                if major(binding_version(self._binding)) == 4:
+                    # Chips of HailoRT 4 are shared through its service; on later ones that flag is
+                    # an error.
                     params.multi_process_service = True
             return self._binding.VDevice(params)
 
@@ -155,7 +145,8 @@ class HeldChip:
         chip: the open chip; `None` when it is lost.
         generation: goes up whenever the chip is given up, so that of several streams that fail at
             once only one gives up the chip that they all ran on.
-        awaited_until: until when a chip that went away is waited for, in monotonic seconds.
+        awaited_until: until when a chip that went away is waited for, in monotonic seconds; 0 when
+            it has come back.
     """
 
     users: int = 0
@@ -165,23 +156,23 @@ class HeldChip:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
+AWAY: Final = (NoDeviceError, DeviceBusyError, DeviceLostError)
+"""Errors of a chip that may come back."""
+
 HELD_CHIPS: Final[dict[bool, HeldChip]] = {False: HeldChip(), True: HeldChip()}
 """By whether the chip is shared with other processes."""
 
 
-class _AwayError(DeviceLostError):
-    """No chip is there; one that another stream lost is waited for, `until` monotonic seconds."""
+class Lease(Closing):
+    """The right to use the chip of this process and run a network on it, from `open` to `close`.
 
-    def __init__(self, message: str, until: float) -> None:
-        super().__init__(message)
-        self.until = until
+    The file was checked before; without the name of a network the chip alone is opened.
+    """
 
-
-class ChipLease(Closing):
-    """The right to use the chip of this process, from `open` to `close`."""
-
-    def __init__(self, options: ChipOptions) -> None:
+    def __init__(self, hef: HefFile, group: str, options: ChipOptions) -> None:
         self._options = options
+        self._hef = hef
+        self._group = group
         self.held = HELD_CHIPS[options.share]
         self._open = False
 
@@ -202,7 +193,7 @@ class ChipLease(Closing):
             self.held.users += 1
         self._open = True
         try:
-            self._acquire()
+            _ = self._network() if self._group else self.chip
         except BaseException:
             self.close()
             raise
@@ -217,26 +208,6 @@ class ChipLease(Closing):
             self.held.users -= 1
             if self.held.users == 0:
                 _give_up(self.held)
-
-    def _acquire(self) -> None:
-        """Open the chip; a subclass acquires what runs on it, too."""
-        _ = self.chip
-
-    def _drop(self, generation: int, recovery_s: float = 0.0) -> None:
-        """Give up the chip that failed, unless somebody did; it is waited for so long."""
-        with self.held.lock:
-            if self.held.generation == generation:
-                self.held.awaited_until = time.monotonic() + recovery_s
-                _give_up(self.held)
-
-
-class Lease(ChipLease):
-    """The right to run one network of a file that was checked before."""
-
-    def __init__(self, hef: HefFile, group: str, options: ChipOptions) -> None:
-        super().__init__(options)
-        self._hef = hef
-        self._group = group
 
     def run(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> dict[str, FloatArray]:
         """Run the network and wait; see `run_async` and `LeasedRun.result`."""
@@ -253,34 +224,30 @@ class Lease(ChipLease):
 
         `lost` says what happened to a chip that is now waited for; `None` does not wait.
         """
-        network, generation = self._network() if lost is None else self._again(lost)
+        network, generation = self._network() if lost is None else self._await_network(lost)
         with self.guarded(generation):
             return network.run_async(inputs, wanted), generation
 
     @contextlib.contextmanager
     def guarded(self, generation: int) -> Iterator[None]:
-        """Whatever happens in a run, a chip in an unknown state is given up."""
+        """Give up a chip in an unknown state, whatever happens in a run, unless somebody did.
+
+        A lost one is waited for.
+        """
         try:
             yield
-        except DeviceLostError:
-            self._drop(generation, self._options.recovery_s)
+        except BaseException as error:
+            until = time.monotonic() + self._options.recovery_s
+            with self.held.lock:
+                if self.held.generation == generation:
+                    is_lost = isinstance(error, DeviceLostError)
+                    self.held.awaited_until = until if is_lost else 0.0
+                    _give_up(self.held)
             raise
-        except BaseException:
-            self._drop(generation)
-            raise
-
-    def _acquire(self) -> None:
-        self._network()
 
     def _network(self) -> tuple[ConfiguredNetwork, int]:
         with self.held.lock:
-            try:
-                chip = self.chip
-            except (NoDeviceError, DeviceBusyError, DeviceLostError) as error:
-                until = self.held.awaited_until
-                if time.monotonic() < until:  # another stream may end the wait
-                    raise _AwayError(str(error), until) from error
-                raise
+            chip = self.chip
             try:
                 network = chip.network(self._hef, self._group, self._options)
             except (DeviceLostError, DeviceTimeoutError):
@@ -288,17 +255,13 @@ class Lease(ChipLease):
                 raise
             return network, self.held.generation
 
-    def _again(self, lost: DeviceError) -> tuple[ConfiguredNetwork, int]:
+    def _await_network(self, lost: DeviceError) -> tuple[ConfiguredNetwork, int]:
         """Wait for the chip to come back, all streams until the same time."""
-        now, until = time.monotonic(), self.held.awaited_until
-        if isinstance(lost, _AwayError):
-            until = lost.until
-        elif until <= now:
-            until = now + self._options.recovery_s
+        until = self.held.awaited_until or time.monotonic() + self._options.recovery_s
         while True:
             try:
                 found = self._network()
-            except (NoDeviceError, DeviceBusyError, DeviceLostError) as error:
+            except AWAY as error:
                 if time.monotonic() >= until:
                     raise DeviceLostError(
                         f"{lost}; it did not come back within {self._options.recovery_s:g} s "
@@ -315,8 +278,7 @@ class LeasedRun:
 
     A chip that goes away is waited for and opened again, once; then the run is tried again. One
     that is away already when the run is handed over is waited for as long as by the stream that
-    lost it; the run may lose it again when it is back, and wait for that.
-    A chip that does not answer in time is not waited for: that would only double the wait.
+    lost it. A chip that does not answer in time is not waited for: that would only double the wait.
     """
 
     def __init__(
@@ -329,16 +291,16 @@ class LeasedRun:
             self._begun = lease.begin(inputs, wanted, None)
         except WhisperHailoError as error:  # who hands runs over has others to see to first
             self._begun = error
+        self._was_lost = time.monotonic() < lease.held.awaited_until
         self.took_ms = 0.0
 
     def result(self) -> dict[str, FloatArray]:
         """Wait for the outputs; see `AsyncRun.result`. To be called once."""
-        begun = self._begun
-        if isinstance(begun, _AwayError):
-            begun = self._lease.begin(*self._arguments, begun)  # as another stream does already
         try:
-            return self._finish(begun)
-        except DeviceLostError as lost:
+            return self._finish(self._begun)
+        except AWAY as lost:
+            if not (self._was_lost or isinstance(lost, DeviceLostError)):
+                raise
             _LOG.warning("%s; opening it again", lost)
             return self._finish(self._lease.begin(*self._arguments, lost))
 

@@ -7,16 +7,14 @@ which chips there are, or tries one, does so apart, and goes on without when no 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
 import numpy as np
@@ -25,22 +23,24 @@ from whisper_hailo.backends.hailo.binding import load_binding
 from whisper_hailo.backends.hailo.chip import ChipFacts, Lease, chip_facts
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.hef_file import read_hef
-from whisper_hailo.backends.hailo.watchdog import ANSWER_S, hangs
+from whisper_hailo.backends.hailo.watchdog import LIBC, hangs
 from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core import errors
 from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError, WhisperHailoError
 
 _MODULE: Final = "whisper_hailo.backends.hailo.isolated_probe"
-_RUN_S: Final = 60.0
-_LOOK_S: Final = 0.5
-"""So often one sees whether a process still works, and whether its starter still waits."""
+_LOOK_S: Final = 20.0
+"""A busy machine takes seconds to start a process."""
 
+_RUN_S: Final = 60.0
 _TIDY_S: Final = 5.0
 _DIE_S: Final = 1.0
 """What hangs in a driver does not even die at once."""
 
+_PR_SET_PDEATHSIG: Final = 1
 
-def chips(timeout_s: float = ANSWER_S) -> list[ChipFacts]:
+
+def chips(timeout_s: float = _LOOK_S) -> list[ChipFacts]:
     """Return every chip that the binding sees, without opening one for inference."""
     found = run_isolated(["look"], timeout_s, "looking for chips")
     return [ChipFacts(**facts) for facts in found]
@@ -54,14 +54,16 @@ def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
 def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
     """Run a task in a process of its own; return its result, or raise its error."""
     command = [sys.executable, "-P", "-m", _MODULE, *words]
-    with _in_memory("answer") as out, _in_memory("log") as log:
+    # In files, which never fill up as an unread pipe would.
+    with TemporaryFile() as out, TemporaryFile() as log:
         # Ctrl-C reaches this process alone, which then ends the other.
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=log, process_group=0
         )
         try:
-            if not ends_within(process, timeout_s):
-                raise DeviceTimeoutError(hangs(what, timeout_s))
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise DeviceTimeoutError(hangs(what, timeout_s)) from error
         finally:
             _end(process)
         said, last_words = _last_line(out), _last_line(log)
@@ -75,32 +77,6 @@ def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa:
     if "kind" in answered:
         raise getattr(errors, answered["kind"])(answered["message"])
     return answered["result"]
-
-
-def _in_memory(name: str) -> IO[bytes]:
-    """Return a file that never fills up before the machine does, as an unread pipe would."""
-    return open(os.memfd_create(name), "w+b")
-
-
-def ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """Wait for the end of a process; False if it did not come in time.
-
-    The time that it waits for a processor on a busy machine is no time in which it hangs.
-    """
-    until_s = time.monotonic() + timeout_s
-    while time.monotonic() < until_s + queued_s(process.pid):
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_LOOK_S)
-            return True
-    return False
-
-
-def queued_s(pid: int) -> float:
-    """Return how long a process waited for a processor; 0 where the system does not count it."""
-    try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return 0.0
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -120,20 +96,13 @@ def _last_line(file: IO[bytes]) -> str:
 
 
 def run_task(task: str, *words: str) -> None:
-    """Run a task in the other process and print its result."""
-    threading.Thread(target=exit_with, args=(os.getppid(),), daemon=True).start()
+    """Run a task in the other process, which ends with its parent, and print its result."""
+    LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     try:
         said = {"result": TASKS[task](*words)}
     except WhisperHailoError as error:
         said = {"kind": type(error).__name__, "message": str(error)}
     sys.stdout.write("\n" + json.dumps(said))
-
-
-def exit_with(starter: int) -> None:
-    """End this process when its parent has gone."""
-    while os.getppid() == starter:
-        time.sleep(_LOOK_S)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _look() -> list[dict[str, Any]]:

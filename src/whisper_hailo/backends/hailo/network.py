@@ -6,6 +6,7 @@ import contextlib
 import math
 import threading
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import numpy as np
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.hef_file import HefFile
 from whisper_hailo.backends.options import ChipOptions
-from whisper_hailo.core.errors import DeviceLostError, DeviceTimeoutError, display_path
+from whisper_hailo.core.errors import DeviceLostError, DeviceTimeoutError
 from whisper_hailo.core.types import FloatArray
 
 _GRACE_S: Final = 0.2
@@ -43,28 +44,24 @@ class AsyncRun:
     the time-out. After a failure, or when the result is not asked for, the buffers are not used
     again.
 
-    `wanted` are the outputs to give back, `timeout_s` is for the answer, from `begin` on.
+    `wanted` are the outputs to give back, `timeout_s` is for the answer.
     """
 
     def __init__(
         self,
         network: ConfiguredNetwork,
+        configured: Any,  # noqa: ANN401 - the binding's own object
         slot: BufferSlot,
         wanted: tuple[str, ...],
         timeout_s: float,
     ) -> None:
-        self._network, self.slot = network, slot
+        self._network, self._slot = network, slot
         self._wanted, self._timeout_s = wanted, timeout_s
-        self.finished = threading.Event()
+        self._finished = threading.Event()
         self._error: BaseException | None = None
-        self._job: Any = None
-        self._began_s: float  # of `begin`
         self._ended_s = -math.inf  # not yet
-
-    def begin(self, configured: Any) -> None:  # noqa: ANN401 - the binding's own object
-        """Hand it over; there is room in the queue."""
         self._began_s = time.monotonic()
-        self._job = configured.run_async([self.slot.bindings], self.on_finished)
+        self._job: Any = configured.run_async([slot.bindings], self._on_finished)
 
     @property
     def took_ms(self) -> float:
@@ -75,24 +72,22 @@ class AsyncRun:
         """Wait for copies of the outputs by name. To be called once."""
         job, self._job = self._job, None  # which refers to this run again
         left_s = self._began_s + self._timeout_s - time.monotonic()
-        if not self.finished.wait(max(0.0, left_s)) and not self.finished.wait(_GRACE_S):
+        if not self._finished.wait(max(0.0, left_s)) and not self._finished.wait(_GRACE_S):
             raise self._network.silent()
-        if self._error is not None:
-            raise self._network.failed(self._error) from self._error
-        try:
+        with self._network.guarded():
+            if self._error is not None:
+                raise self._error
             job.wait(SOON_MS)  # HailoRT's thread has left the callback
-        except Exception as error:
-            raise self._network.failed(error) from error
-        results = {name: self.slot.outputs[name].copy() for name in self._wanted}
-        self._network.give_back(self.slot)
+        results = {name: self._slot.outputs[name].copy() for name in self._wanted}
+        self._network.give_back(self._slot)
         return results
 
-    def on_finished(self, completion_info: Any) -> None:  # noqa: ANN401 - HailoRT's
+    def _on_finished(self, completion_info: Any) -> None:  # noqa: ANN401 - HailoRT's
         """HailoRT's callback, in its own thread: short, and nothing of the binding is called."""
         self._ended_s = time.monotonic()
         self._error = completion_info.exception
-        self._network.leave()
-        self.finished.set()
+        self._network.places.release()  # in the queue
+        self._finished.set()
 
 
 _DRAIN_S = 1.0
@@ -116,6 +111,7 @@ class ConfiguredNetwork:
     ) -> None:
         hef, group = source
         self._hef = hef
+        self._what = f"running {hef.path.name}"
         self._faults = faults
         self._options = options
         self._hangs = False
@@ -154,25 +150,21 @@ class ConfiguredNetwork:
                 f"the Hailo chip took no more work for {self._options.timeout_s:g} s; it is "
                 "overloaded or hangs: see whisper-hailo doctor"
             )
-        handed_over = False
         try:
             slot = self._take()
             for name, array in inputs.items():
                 slot.inputs[name][...] = array.reshape(slot.inputs[name].shape)
-            run = AsyncRun(self, slot, wanted, self._options.timeout_s)
-            with self._lock, self._faults.during(self._what, self._hef, running=True):
+            with self._lock, self.guarded():
                 configured = self._still()
                 configured.wait_for_async_ready(timeout_ms=SOON_MS)  # there is room: we count
-                run.begin(configured)
-            handed_over = True
-            return run
-        finally:
-            if not handed_over:
-                self.places.release()
+                return AsyncRun(self, configured, slot, wanted, self._options.timeout_s)
+        except BaseException:
+            self.places.release()
+            raise
 
-    def leave(self) -> None:
-        """A run's callback came: its place in the queue is free. Called in HailoRT's thread."""
-        self.places.release()
+    def guarded(self) -> AbstractContextManager[None]:
+        """Turn what the binding raises while it runs the network into errors of ours."""
+        return self._faults.during(self._what, self._hef, running=True)
 
     def give_back(self, slot: BufferSlot) -> None:
         """Buffers of a run that went well, to be used again."""
@@ -180,10 +172,6 @@ class ConfiguredNetwork:
         with self._lock:
             if self.configured is not None:
                 self.free_slots.append(slot)
-
-    def failed(self, error: BaseException) -> Exception:
-        """Return a run's failure as one of ours."""
-        return self._faults.translated(error, self._what, self._hef, running=True)
 
     def silent(self) -> DeviceTimeoutError:
         """Note that a run timed out; closing the network does not wait for its callback."""
@@ -213,20 +201,14 @@ class ConfiguredNetwork:
         for _ in range(self._queue_size):
             self.places.release()  # waiting threads see that it is over
 
-    @property
-    def _what(self) -> str:
-        return f"running {self._hef.path.name}"
-
     def _still(self) -> Any:  # noqa: ANN401
         """Return the configured model; the lock is held, so that it does not end meanwhile."""
         if self.configured is None:
-            raise DeviceLostError(
-                f"the Hailo chip was given up while running {display_path(self._hef.path.name)}"
-            )
+            raise DeviceLostError(f"the Hailo chip was given up while {self._what}")
         return self.configured
 
     def _take(self) -> BufferSlot:
-        with self._lock, self._faults.during("binding buffers", self._hef, running=True):
+        with self._lock, self.guarded():
             configured = self._still()
             if self.free_slots:
                 return self.free_slots.pop()

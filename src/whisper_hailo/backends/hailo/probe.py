@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,7 +127,7 @@ def _has_device(process: Path) -> bool:
 
 
 def throttling(root: Path = ROOT) -> Throttling:
-    """Read what the Raspberry Pi's firmware or the kernel's counters say."""
+    """Read what the Raspberry Pi's firmware says."""
     cpu_c = _cpu_temperature(root)
     bits = _throttled_bits(root)
     if bits is not None:
@@ -137,10 +136,7 @@ def throttling(root: Path = ROOT) -> Throttling:
             for shifted in (bits, bits >> _SINCE_BOOT)
         )
         return Throttling(now, before, cpu_c, known=True)
-    counts = root.glob("sys/devices/system/cpu/cpu*/thermal_throttle/package_throttle_count")
-    numbers = [int(text) for path in counts if (text := _text(path)).isdigit()]
-    before = ("throttled",) if any(numbers) else ()
-    return Throttling((), before, cpu_c, known=bool(numbers))
+    return Throttling((), (), cpu_c, known=False)
 
 
 def service_state() -> str:
@@ -182,8 +178,6 @@ def _text(path: Path) -> str:
 
 def run_command(*words: str) -> str:
     """Return first line that a program prints; empty when it is not there or hangs."""
-    if shutil.which(words[0]) is None:
-        return ""
     try:
         done = subprocess.run(
             words, capture_output=True, text=True, timeout=_COMMAND_S, check=False

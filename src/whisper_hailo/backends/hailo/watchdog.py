@@ -1,18 +1,15 @@
 """Calls into Hailo's library that may never return, given an end.
 
 Nearly all of them keep Python's lock (only handing a run over and waiting for it do not): no thread
-of ours can look at a clock meanwhile, and no handler sees Ctrl-C. So it is the C library that ends
-the program, by timers of its own and by the signals' default actions, which need nobody's lock.
+of ours can look at a clock meanwhile. So the C library ends the program, by timers of its own.
 """
 
 from __future__ import annotations
 
 import ctypes
-import signal
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Final
 
 from whisper_hailo.core.errors import ExitCode
@@ -24,7 +21,6 @@ _PROGRAM: Final = b"whisper-hailo"
 _LAST_WORDS_S: Final = 0.1
 """From the message to the end of the program."""
 
-_FATAL: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _NEW_THREAD: Final = 2
 """`SIGEV_THREAD`: a timer calls a function in a thread of the C library's."""
 
@@ -46,56 +42,21 @@ def bounded(timeout_s: float, what: str) -> Iterator[None]:
     """Do what is in the block, or end the program when it does not end in time.
 
     The end is a message on standard error and exit code 6, without unwinding, which a call that
-    hangs does not allow. Nor does it allow to handle Ctrl-C, SIGTERM and SIGHUP: they end the
-    program at once, but for those that it ignores.
+    hangs does not allow. Ctrl-C, SIGTERM and SIGHUP are handled when the call ends.
     """
     line = " ".join(hangs(what, timeout_s).split()).replace("%", "%%")  # which names may hold
     message = ctypes.create_string_buffer(line.encode(errors="backslashreplace"))
     ctypes.c_char_p.in_dll(LIBC, "program_invocation_short_name").value = _PROGRAM
-    with _DEADLY, ExitStack() as timers:
-        timers.enter_context(start_timer(timeout_s, LIBC.warnx, ctypes.addressof(message)))
-        timers.enter_context(start_timer(timeout_s + _LAST_WORDS_S, LIBC._exit, ExitCode.DEVICE))
+    with (
+        start_timer(timeout_s, LIBC.warnx, ctypes.addressof(message)),
+        start_timer(timeout_s + _LAST_WORDS_S, LIBC._exit, ExitCode.DEVICE),
+    ):
         until_s = time.monotonic() + timeout_s
         try:
             yield
         finally:
             if time.monotonic() >= until_s:  # the message is out: no way back
                 time.sleep(10 * _LAST_WORDS_S)
-
-
-class _DeadlySignals:
-    """While any thread is inside, signals that Python handles have their default action."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._before: dict[int, ctypes.Array[ctypes.c_char]] = {}
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                self._before = {n: _action(n) for n in _FATAL if callable(signal.getsignal(n))}
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                for number, before in self._before.items():
-                    LIBC.sigaction(number, before, None)
-
-
-_DEADLY: Final = _DeadlySignals()
-
-
-def _action(number: int) -> ctypes.Array[ctypes.c_char]:
-    """Give a signal its default action; what it had, as the C library has it.
-
-    Python's own `signal` may be called in the main thread only.
-    """
-    default, before = (ctypes.create_string_buffer(256) for _ in range(2))  # zeros: the default
-    LIBC.sigaction(number, default, before)
-    return before
 
 
 class _Event(ctypes.Structure):

@@ -41,17 +41,6 @@ def test_first_numbers_of_versions(version: str, number: int | None) -> None:
     assert binding.major(version) == number
 
 
-def test_unknown_binding_version_is_that_of_its_package(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from importlib import metadata
-
-    assert binding.binding_version(SimpleNamespace(__version__="4.23.0")) == "4.23.0"
-    assert binding.binding_version(SimpleNamespace()) == "unknown"
-    monkeypatch.setattr(metadata, "version", lambda name: {"hailort": "5.1.1"}[name])
-    assert binding.binding_version(SimpleNamespace()) == "5.1.1"
-
-
 @pytest.fixture
 def reversed_glob(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order in which a disk names its files is its own."""

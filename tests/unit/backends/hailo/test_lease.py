@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.hailo.conftest import Hefs, mel_of
-from whisper_hailo.backends.hailo.chip import Chip, ChipLease
+from whisper_hailo.backends.hailo.chip import Chip, Lease
 from whisper_hailo.backends.hailo.hef_file import HefFile
 from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
 from whisper_hailo.backends.hailo.network import ConfiguredNetwork
@@ -21,8 +21,12 @@ from whisper_hailo.core.errors import (
 from whisper_hailo.core.spec import ModelSpec
 
 
+def chip_lease() -> Lease:
+    return Lease(None, "", ALONE)  # type: ignore[arg-type]
+
+
 def test_the_chip_stays_open_until_its_last_user_is_done(machine: Any) -> None:
-    first, second, third = (ChipLease(ALONE).open() for _ in range(3))
+    first, second, third = (chip_lease().open() for _ in range(3))
     chip = first.chip
     first.close()
     assert second.chip is chip
@@ -36,7 +40,7 @@ def test_the_chip_stays_open_until_its_last_user_is_done(machine: Any) -> None:
 
 
 def test_closing_twice_takes_nothing_from_others(machine: Any) -> None:
-    first, second = ChipLease(ALONE).open(), ChipLease(ALONE).open()
+    first, second = chip_lease().open(), chip_lease().open()
     chip = second.chip
     first.close()
     first.close()
@@ -47,7 +51,7 @@ def test_closing_twice_takes_nothing_from_others(machine: Any) -> None:
 
 
 def test_opening_twice_is_one_use(machine: Any) -> None:
-    lease = ChipLease(ALONE).open().open()
+    lease = chip_lease().open().open()
     chip = lease.chip
     lease.close()
     assert chip.vdevice is None
@@ -57,11 +61,11 @@ def test_opening_twice_is_one_use(machine: Any) -> None:
 
 def test_one_that_could_not_open_holds_nothing(machine: Any) -> None:
     machine.set(devices=0)
-    failed = ChipLease(ALONE)
+    failed = chip_lease()
     with pytest.raises(NoDeviceError):
         failed.open()
     machine.set()
-    with ChipLease(ALONE) as lease:
+    with chip_lease() as lease:
         chip = lease.chip
         failed.close()
         assert lease.chip is chip

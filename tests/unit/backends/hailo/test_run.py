@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,15 +21,17 @@ class Network:
 
     def __init__(self) -> None:
         self.told: list[str] = []
-
-    def leave(self) -> None:
-        self.told.append("left")
+        self.places = SimpleNamespace(release=lambda: self.told.append("left"))
 
     def give_back(self, slot: BufferSlot) -> None:
         self.told.append("given back")
 
-    def failed(self, error: BaseException) -> Exception:
-        return OSError(str(error))
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            raise OSError(str(error)) from error
 
     def silent(self) -> DeviceTimeoutError:
         return DeviceTimeoutError("silent")
@@ -46,14 +50,13 @@ class Job:
 
 def begun(network: Network, job: Job, *, timeout_s: float = 60.0) -> AsyncRun:
     slot = BufferSlot(None, {}, {"out": np.arange(3, dtype=np.float32)})
-    run = AsyncRun(network, slot, ("out",), timeout_s)
     configured: Any = SimpleNamespace(run_async=lambda _bindings, _callback: job)
-    run.begin(configured)
-    return run
+    scripted: Any = network
+    return AsyncRun(scripted, configured, slot, ("out",), timeout_s)
 
 
 def ended(run: AsyncRun, error: Exception | None = None) -> None:
-    run.on_finished(SimpleNamespace(exception=error))
+    run._on_finished(SimpleNamespace(exception=error))
 
 
 def test_outputs_are_copies_and_buffers_are_used_again() -> None:
@@ -63,7 +66,7 @@ def test_outputs_are_copies_and_buffers_are_used_again() -> None:
     ended(run)
     out = run.result()["out"]
     assert out.tolist() == [0, 1, 2]
-    assert out is not run.slot.outputs["out"]
+    assert out is not run._slot.outputs["out"]
     assert run.took_ms > 0
     assert network.told == ["left", "given back"]
 
@@ -76,7 +79,7 @@ def test_times_are_those_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
         now.s = 100.0
         run = begun(Network(), Job())
         waits: list[float] = []
-        run.finished = SimpleNamespace(  # type: ignore[assignment]
+        run._finished = SimpleNamespace(  # type: ignore[assignment]
             wait=lambda s, waits=waits: not waits.append(s), set=lambda: None
         )
         now.s = 100.25
@@ -104,7 +107,7 @@ def test_a_callback_that_is_a_moment_late_counts(waits: list[bool], is_told: boo
     """After the whole process was stopped, the time may be over before the callback could run."""
     run = begun(Network(), Job(), timeout_s=0.0)
     left = iter(waits)
-    run.finished = SimpleNamespace(wait=lambda _: next(left))  # type: ignore[assignment]
+    run._finished = SimpleNamespace(wait=lambda _: next(left))  # type: ignore[assignment]
     if is_told:
         assert run.result()["out"].size == 3
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,21 +83,3 @@ def test_a_timer_rings_once_after_seconds_and_their_parts(
     with watchdog_module.start_timer(3.25, None, 0):
         assert asked == [time.CLOCK_MONOTONIC, 0, [0, 0, 3, 250_000_000], None]
     assert asked[-1] == "deleted"
-
-
-def test_signals_that_are_ignored_stay_ignored_within(request: pytest.FixtureRequest) -> None:
-    def handler_of(number: int) -> int:
-        """As the C library has it: 0 ends the program, 1 is ignored."""
-        action = ctypes.create_string_buffer(256)
-        watchdog_module.LIBC.sigaction(number, None, action)
-        return int.from_bytes(action.raw[:8], "little")
-
-    for number, handler in ((signal.SIGHUP, signal.SIG_IGN), (signal.SIGTERM, lambda *_: None)):
-        before = signal.signal(number, handler)
-        request.addfinalizer(lambda number=number, before=before: signal.signal(number, before))
-    own = handler_of(signal.SIGTERM)
-    with bounded(300, "x"):
-        assert handler_of(signal.SIGHUP) == signal.SIG_IGN
-        assert handler_of(signal.SIGTERM) == signal.SIG_DFL
-    assert handler_of(signal.SIGHUP) == signal.SIG_IGN
-    assert handler_of(signal.SIGTERM) == own

@@ -70,27 +70,6 @@ def test_a_block_that_ends_in_time_is_like_any_other(request: pytest.FixtureRequ
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def _python_handles(number: int) -> bool:
-    """Whether the C library has a handler for a signal: `SIG_DFL` is 0."""
-    action = ctypes.create_string_buffer(256)
-    watchdog_module.LIBC.sigaction(number, None, action)
-    return any(action.raw[:8])
-
-
-def test_signals_keep_default_action_until_outermost_block_ends(
-    request: pytest.FixtureRequest,
-) -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
-    assert _python_handles(signal.SIGINT)
-    with bounded(PATIENCE_S, "outer"):
-        assert not _python_handles(signal.SIGINT)
-        with bounded(PATIENCE_S, "inner"):
-            assert not _python_handles(signal.SIGINT)
-        assert not _python_handles(signal.SIGINT)
-    assert _python_handles(signal.SIGINT)
-
-
 def test_a_timer_calls_in_time_unless_its_block_has_ended() -> None:
     called: list[int] = []
     rung = threading.Event()
@@ -139,40 +118,6 @@ def test_a_call_that_comes_back_after_the_message_does_not_go_on() -> None:
     done = _run(HANG + "with bounded(0.5, 'sleeping'): time.sleep(0.55)\nprint('went on')")
     assert (done.returncode, done.stdout) == (6, "")
     assert "sleeping did not end" in done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "block"),
-    [
-        (signal.SIGINT, "with bounded(3600, 'x'): hang()"),
-        (signal.SIGTERM, "with bounded(3600, 'x'):\n    with bounded(3600, 'y'): pass\n    hang()"),
-        (
-            signal.SIGHUP,
-            "def work():\n    with bounded(3600, 'x'): hang()\n"
-            "thread = threading.Thread(target=work)\nthread.start()\nthread.join()",
-        ),
-    ],
-)
-def test_signals_end_it_at_once(number: signal.Signals, block: str) -> None:
-    handle = "for n in (1, 2, 15): signal.signal(n, lambda *_: sys.exit(7))\n"
-    command = [sys.executable, "-c", HANG + handle + block]
-    env = {**os.environ, "PYTHONPATH": str(FOLDER)}
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "here\n"
-        process.send_signal(number)
-        try:
-            assert process.wait(PATIENCE_S) == -number
-        finally:
-            process.kill()
-
-
-@pytest.mark.slow
-def test_signals_that_are_ignored_stay_ignored() -> None:
-    ignore = "signal.signal(1, signal.SIG_IGN)\n"
-    hangs = "import os\nwith bounded(0.5, 'x'): os.kill(os.getpid(), 1); hang()"
-    assert _run(HANG + ignore + hangs).returncode == 6
 
 
 @pytest.mark.slow
