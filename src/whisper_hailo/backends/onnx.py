@@ -119,8 +119,7 @@ class CachedDecoder(Closing):
     @cached_property
     def silence_keys(self) -> SilenceKeys:
         """What the model's own encoder makes of silence."""
-        encoder = OnnxEncoder(self._directory, self.spec, self._threads)
-        return load_silence_keys(self._directory, self.spec, encoder)
+        return load_silence_keys(self._directory, self.spec)
 
     def open(self) -> Self:
         """Load both graphs."""

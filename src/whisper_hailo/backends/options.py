@@ -65,9 +65,6 @@ ALONE: Final = ChipOptions()
 AUTO: Final = "auto"
 ENCODER_BACKENDS: Final = (AUTO, "onnx", "hailo", "emulator")
 DECODER_BACKENDS: Final = (AUTO, "cached", "optimum", "fixed", "hailo", "emulator")
-HOST_CONTRACTS: Final = (AUTO, "8", "10h")
-"""Who adds the position rows to a HEF decoder's embeddings: on 8 and 8L the host, on 10H the chip.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +86,6 @@ class EngineOptions:
         None, "A tokenizer.json in place of the model's.", ENGINE, metavar="FILE"
     )
     hailo: ChipOptions = option_group(ChipOptions)
-    host_contract: str = flag(
-        AUTO,
-        "Who adds a HEF decoder's position rows; 8: the host, 10h: the chip",
-        ENGINE,
-        choices=HOST_CONTRACTS,
-        rare=True,
-    )
 
     def __post_init__(self) -> None:
         require_choices(self)

@@ -89,14 +89,12 @@ def _make_decoder(request: BackendRequest, backend: str, path: Path | None) -> A
 
 def _hef_runner(request: BackendRequest, path: Path | None) -> HefRunner:
     from whisper_hailo.backends.hailo.hef_catalog import needed_hef
-    from whisper_hailo.backends.hailo.hef_contract import CHIP, HOST
     from whisper_hailo.backends.hailo.hef_parts import HefRunner
 
     options = request.options
     path = path or needed_hef(request.directory, request.spec, "decoder")
     assets = options.decoder_assets or request.directory
-    positions = {"8": HOST, "10h": CHIP}.get(options.host_contract)
-    return HefRunner(path, request.spec, assets, options.hailo, positions=positions)
+    return HefRunner(path, request.spec, assets, options.hailo)
 
 
 @dataclass(frozen=True, slots=True)

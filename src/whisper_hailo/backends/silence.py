@@ -7,8 +7,6 @@ repeats itself and takes German for Welsh (docs/accuracy.md).
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -30,8 +28,6 @@ from whisper_hailo.core.types import (
     IntArray,
 )
 
-logger = logging.getLogger(__name__)
-
 N_KEYS: Final = 16
 CLIPS: Final = Path(__file__).parent.parent / "assets" / "silence"
 """Two people, an English and a German sentence; their licences are beside them."""
@@ -43,15 +39,8 @@ _BEHIND_S: Final = 1.0
 _N_ITERATIONS: Final = 20
 
 
-def load_silence_keys(directory: Path, spec: ModelSpec, encoder: Encoder) -> SilenceKeys:
-    """Read the silence keys of a model directory.
-
-    One of an earlier version has none; they are measured with its `encoder`, which is closed.
-    """
-    if SILENCE_FILE not in spec.files:
-        logger.info("%s has no silence keys yet; measuring them with its encoder", spec.name)
-        with encoder:
-            return measure_silence_keys(encoder)
+def load_silence_keys(directory: Path, spec: ModelSpec) -> SilenceKeys:
+    """Read the silence keys of a model directory."""
     path = model_file(directory, spec, SILENCE_FILE)
     try:
         arrays = load_file(path)
@@ -73,29 +62,26 @@ def save_silence_keys(keys: SilenceKeys, path: Path) -> None:
     save_file({"features": keys.features, "shares": keys.shares}, path)
 
 
-def measure_silence_keys(
-    encoder: Encoder, clips: Iterable[FloatArray] | None = None, n_keys: int = N_KEYS
-) -> SilenceKeys:
-    """Encode clips padded to the full context and cluster the positions behind their speech.
+def measure_silence_keys(encoder: Encoder) -> SilenceKeys:
+    """Encode the bundled clips padded to the full context; cluster positions behind their speech.
 
-    The encoder is open and takes windows of the full context. Clips are `(n_samples,)` float32
-    16 kHz mono, and cut to half the context; `None` takes the bundled ones.
+    The encoder is open and takes windows of the full context. Clips are cut to half of it.
     """
     dims = encoder.spec.dims
     n_samples = round(dims.max_window_s * SAMPLE_RATE_HZ)
     behind_s = min(_BEHIND_S, dims.max_window_s / 4)
     silent = []
-    for clip in bundled_clips() if clips is None else clips:
+    for clip in bundled_clips():
         speech = clip[: n_samples // 2]
         mel = log_mel(pad_or_trim(speech, n_samples), dims.n_mels)
         features = encoder.encode(mel[np.newaxis])[0]
         speech_s = speech.size / SAMPLE_RATE_HZ
         silent.append(features[round((speech_s + behind_s) * _POSITIONS_PER_SECOND) :])
-    return cluster_positions(np.concatenate(silent), n_keys)
+    return cluster_positions(np.concatenate(silent), N_KEYS)
 
 
 def bundled_clips() -> list[FloatArray]:
-    """Load the clips of speech that every conversion measures with."""
+    """Load the clips that conversions measure with, `(n_samples,)` float32 16 kHz mono."""
     return [load_audio(path) for path in sorted(CLIPS.glob("*.flac"))]
 
 

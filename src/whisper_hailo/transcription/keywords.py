@@ -41,7 +41,6 @@ class ModelKwargs(TypedDict, total=False):
     decoder_backend: str
     decoder_assets: Path | str | None
     tokenizer: Path | str | None
-    host_contract: str
     hailo: ChipOptions
     share: bool
     priority: ChipPriority

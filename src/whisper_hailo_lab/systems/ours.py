@@ -23,7 +23,7 @@ WATCHED: Final = ("open", "encode", "encode_async", "start", "step")
 """Calls of the two halves in which memory may grow."""
 
 ENGINE_PATHS: Final = ("encoder", "decoder", "decoder_assets", "tokenizer")
-ENGINE_BACKENDS: Final = ("encoder_backend", "decoder_backend", "host_contract")
+ENGINE_BACKENDS: Final = ("encoder_backend", "decoder_backend")
 
 
 class Ours:
@@ -31,8 +31,8 @@ class Ours:
 
     Settings: `window_s`, `quantize`, `encoder_quantize`, `half`, `preset`, `pad_to`,
     `repetition_penalty`, `eot_boost`; `hailo_window_s` and `hailo_length` also convert the fixed
-    forms; `encoder`, `decoder`, `encoder_backend`, `decoder_backend`, `decoder_assets` and
-    `host_contract` as in `transcribe`.
+    forms; `encoder`, `decoder`, `encoder_backend`, `decoder_backend` and `decoder_assets`
+    as in `transcribe`.
     """
 
     packages = ("whisper-hailo", "onnxruntime", "numpy", "tokenizers")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -193,13 +192,13 @@ def test_measured_positions_lie_behind_speech(
     found: list[FloatArray] = []
 
     def cluster(features: FloatArray, n_keys: int) -> SilenceKeys:
-        assert n_keys == 5
         found.append(features)
         return cluster_positions(features, n_keys)
 
     monkeypatch.setattr("whisper_hailo.backends.silence.cluster_positions", cluster)
     clips = [0.1 * features_of(n) for n in (n_samples // 4, n_samples)]
-    measure_silence_keys(encoder, clips, 5)
+    monkeypatch.setattr("whisper_hailo.backends.silence.bundled_clips", lambda: clips)
+    measure_silence_keys(encoder)
     behind_s = min(1.0, dims.max_window_s / 4)
     seconds = [dims.max_window_s * part - behind_s for part in (0.75, 0.5)]
     assert len(found[0]) == pytest.approx(50 * sum(seconds), abs=2)
@@ -221,7 +220,7 @@ def test_saved_keys_are_loaded_without_encoder(tmp_path: Path, spec: ModelSpec) 
     keys = keys_of(0.75, 0.25)
     save_silence_keys(keys, tmp_path / SILENCE_FILE)
     own = recorded(tmp_path / SILENCE_FILE, spec)
-    loaded = load_silence_keys(tmp_path, own, None)  # type: ignore[arg-type]
+    loaded = load_silence_keys(tmp_path, own)
     np.testing.assert_array_equal(loaded.features, keys.features)
     np.testing.assert_array_equal(loaded.shares, keys.shares)
 
@@ -241,7 +240,7 @@ def test_keys_of_other_models_are_refused(
 ) -> None:
     own = saved(tmp_path, spec, arrays)
     with pytest.raises(ModelError, match=message) as caught:
-        load_silence_keys(tmp_path, own, None)  # type: ignore[arg-type]
+        load_silence_keys(tmp_path, own)
     assert str(caught.value).endswith("convert the checkpoint again")
 
 
@@ -253,12 +252,12 @@ def test_damaged_keys_are_refused(tmp_path: Path, spec: ModelSpec) -> None:
     for damaged in (b"\xff" * 9 + whole[9:], whole[:-5]):
         path.write_bytes(damaged)
         with pytest.raises(ModelError, match=r"silence\.safetensors is damaged|bytes"):
-            load_silence_keys(tmp_path, own, None)  # type: ignore[arg-type]
+            load_silence_keys(tmp_path, own)
         with pytest.raises(ModelError, match=r"silence\.safetensors holds no silence keys"):
-            load_silence_keys(tmp_path, recorded(path, spec), None)  # type: ignore[arg-type]
+            load_silence_keys(tmp_path, recorded(path, spec))
     path.unlink()
     with pytest.raises(ModelError, match=r"silence\.safetensors"):
-        load_silence_keys(tmp_path, own, None)  # type: ignore[arg-type]
+        load_silence_keys(tmp_path, own)
 
 
 def test_converted_model_has_keys_of_its_encoder(
@@ -269,18 +268,3 @@ def test_converted_model_has_keys_of_its_encoder(
     np.testing.assert_allclose(decoder.silence_keys.features, measured.features, atol=1e-4)
     np.testing.assert_allclose(decoder.silence_keys.shares, measured.shares, atol=1e-2)
     assert decoder.silence_keys is decoder.silence_keys
-
-
-def test_directory_without_keys_measures_them(
-    model_directory: Path, tmp_path: Path, decoder: CachedDecoder
-) -> None:
-    """As directories of earlier versions have none."""
-    older = shutil.copytree(model_directory, tmp_path / "older")
-    (older / SILENCE_FILE).unlink()
-    spec = ModelSpec.load(older)
-    spec = replace(spec, files={k: v for k, v in spec.files.items() if k != SILENCE_FILE})
-    with CachedDecoder(older, spec, threads=1) as own:
-        measured = own.silence_keys
-        assert own.silence_keys is measured, "once"
-        np.testing.assert_allclose(measured.features, decoder.silence_keys.features, atol=1e-4)
-    assert not (older / SILENCE_FILE).exists()

@@ -111,31 +111,18 @@ PAIRS: Final = tuple(
 """A file for each half."""
 
 TWO_PART: Final = tuple(
-    KnownHefs("hailo10h", variant, both, both, release=release)
-    for release, variants in (
-        ("5.4.0", ("tiny", "base", "small")),
-        ("5.3.0", ("tiny", "base", "small")),
-        ("5.2.0", ("base",)),
-        ("5.1.1", ("base",)),
-    )
-    for variant in variants
-    for both in [f"Whisper-{variant.title()}.hef"]
+    KnownHefs("hailo10h", "small", "Whisper-Small.hef", "Whisper-Small.hef", release=release)
+    for release in ("5.4.0", "5.3.0")
 )
 """A file of both halves, the newest release first; HailoRT's `Speech2Text` runs them, too."""
 
 KNOWN: Final = (*PAIRS, *TWO_PART)
 
 
-def find_known(arch: str, variant: str, release: str = "", hailort: str = "") -> KnownHefs | None:
-    """Return what is published for a chip and a model: a pair, else a file of both halves.
-
-    A `release` asks for its file of both halves, even where there is a pair; of releases newer than
-    the installed `hailort` the oldest comes first, and last.
-    """
+def find_known(arch: str, variant: str, hailort: str = "") -> KnownHefs | None:
+    """Return what is published for a chip and a model, for the installed `hailort` if it can be."""
     found = [known for known in KNOWN if (known.arch, known.variant) == (arch, variant)]
-    if release:
-        found = [known for known in found if known.release == release]
-    return next(iter(_by_use(found, hailort)), None)
+    return next(_by_use(found, hailort), None)
 
 
 def _by_use(found: list[KnownHefs], hailort: str) -> Iterator[KnownHefs]:

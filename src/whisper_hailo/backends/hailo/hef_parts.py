@@ -190,33 +190,25 @@ def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
 
 
 class HefRunner(_HefPart):
-    """The decoder of a HEF on a Hailo chip; the host looks tokens up and joins the logits.
-
-    `positions`: `host` or `chip`, who adds the position rows; `None` goes by the file.
-    """
+    """The decoder of a HEF on a Hailo chip; the host looks tokens up and joins the logits."""
 
     def __init__(
-        self,
-        path: Path,
-        spec: ModelSpec,
-        assets: Path,
-        options: ChipOptions = ALONE,
-        *,
-        positions: str | None = None,
+        self, path: Path, spec: ModelSpec, assets: Path, options: ChipOptions = ALONE
     ) -> None:
         hef, self.shape = check_decoder(path, spec)
         super().__init__(hef, self.shape.group, options)
         dims = spec.dims
         self._outputs = self.shape.logits(dims.n_vocab)
         self._sizes = (dims.n_vocab, dims.d_model, self.shape.length)
-        self._on_host = (positions or self.shape.positions) == HOST
         self._folder = assets
         self._assets: DecoderAssets | None = None
         self.length, self.n_positions = self.shape.length, self.shape.n_positions
 
     def open(self) -> Self:
         """Map the arrays, open the chip and load the network."""
-        self._assets = load_assets(self._folder, self._sizes, positions=self._on_host)
+        self._assets = load_assets(
+            self._folder, self._sizes, positions=self.shape.positions == HOST
+        )
         return super().open()
 
     def close(self) -> None:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from whisper_hailo.backends.hailo.hef_catalog import (
     KNOWN,
-    PAIRS,
-    TWO_PART,
     fetch,
     find_known,
     is_newer,
@@ -140,20 +138,11 @@ def _lines() -> Iterator[str]:
 
 _ARCHES = tuple(dict.fromkeys(known.arch for known in KNOWN))
 _VARIANTS = tuple(dict.fromkeys(known.variant for known in KNOWN))
-_RELEASES = tuple(dict.fromkeys(known.release for known in TWO_PART))
 
 
 def fetch_hef(
     arch: Annotated[str, Flag(f"Chip: {', '.join(_ARCHES)}.")],
     variant: Annotated[str, Argument(f"Model: {', '.join(_VARIANTS)}.", "[MODEL]")] = "tiny",
-    release: Annotated[
-        str,
-        Flag(
-            f"On a 10H the one file of both halves for this HailoRT: {', '.join(_RELEASES)}. "
-            "[default: for small the installed HailoRT's]",
-            metavar="V",
-        ),
-    ] = "",
     place: Annotated[
         str | None, Flag("A mirror of the vendor's files.", name="--from", metavar="URL")
     ] = None,
@@ -163,19 +152,17 @@ def fetch_hef(
     from whisper_hailo.backends.hailo.binding import installed_version
 
     installed = installed_version()
-    known = find_known(arch, variant, release, installed)
+    known = find_known(arch, variant, installed)
     if known is None:
-        there = ", ".join(f"{known.variant} for {known.arch}" for known in PAIRS)
-        both = ", ".join(f"{known.variant} {known.release}" for known in TWO_PART)
-        asked = f" --release {release}" if release else ""
+        there = ", ".join(dict.fromkeys(f"{known.variant} for {known.arch}" for known in KNOWN))
         raise OptionError(
-            f"nothing is published for {variant} --arch {arch}{asked}; there are {there}, with "
-            f"both halves in one file for hailo10h {both}, or compile your own"
+            f"nothing is published for {variant} --arch {arch}; there are {there}, or compile your "
+            "own"
         )
     if is_newer(known.release, installed):
         note(
             f"this file is for HailoRT {known.release}, installed is {installed}, which may refuse "
-            "it; update HailoRT, or name another file with --release"
+            "it; update HailoRT"
         )
     address = known.place if place is None else place
     files = [str(path) for path in fetch(known, f"{address.removesuffix('/')}/")]

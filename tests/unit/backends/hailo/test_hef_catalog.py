@@ -19,7 +19,6 @@ from whisper_hailo.backends.options import ChipOptions, EngineOptions
 from whisper_hailo.backends.select import select
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import HefRecord, ModelSpec
-from whisper_hailo.core.types import FloatArray
 
 
 @pytest.fixture
@@ -104,48 +103,6 @@ def test_unfit_or_missing_hef_is_left(
     both = replace(spec, hefs=(own, replace(own, arch="hailo8", file="larger.hef")))
     assert matching_hef(directory, both, "hailo8", "encoder") == directory / "larger.hef"
     assert matching_hef(directory, both, "hailo8l", "encoder") == directory / own.file
-
-
-@pytest.mark.parametrize(
-    ("arch", "version", "positions", "contract"),
-    [("hailo8l", "4.23.0", "chip", "10h"), ("hailo10h", "5.1.1", "host", "8")],
-)
-def test_a_contract_that_the_file_does_not_tell_is_given(
-    *,
-    machine: Any,
-    hailo_directory: Path,
-    tmp_path: Path,
-    arch: str,
-    version: str,
-    positions: str,
-    contract: str,
-) -> None:
-    """A decoder built the other way round than its chip lets one think."""
-    machine.set(chip=arch, version=version)
-    spec = ModelSpec.load(hailo_directory)
-    path = tmp_path / "odd.hef"
-    path.write_bytes(hef(arch, [decoder_network(hailo_directory, positions)]))
-    rng = np.random.default_rng(0)
-    tokens, features = rng.integers(0, 200, (1, 16)), rng.standard_normal((1, 100, 64))
-    features = features.astype(np.float32)
-
-    def logits(**asked: str) -> FloatArray:
-        options = EngineOptions(decoder=path, encoder_backend="onnx", **asked)  # type: ignore[arg-type]
-        decoder: Any = select(hailo_directory, spec, options).decoder
-        with decoder:
-            found: FloatArray = decoder.runner.run(tokens, features)
-            return found
-
-    form = next(form for form in spec.hailo if form.part == "decoder")
-    with OnnxFixedRunner(hailo_directory / form.file, spec) as cpu:
-        expected = cpu.run(tokens, features)
-    assert np.abs(logits() - expected).max() > 0.1, "rows added twice, or not at all"
-    assert np.abs(logits(host_contract=contract) - expected).max() < 1e-5
-
-
-def test_contracts_that_do_not_exist() -> None:
-    with pytest.raises(OptionError, match="host-contract is '9', expected one of: auto, 8, 10h"):
-        EngineOptions(host_contract="9")
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), 4000])
