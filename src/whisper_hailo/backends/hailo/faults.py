@@ -46,9 +46,6 @@ _NAMES: Final = {
     "HailoRTPCIeDriverException": "HAILO_DRIVER_OPERATION_FAILED",
     "HailoCommunicationClosedException": "HAILO_COMMUNICATION_CLOSED",
     "HailoRTInvalidOperationException": "HAILO_INVALID_OPERATION",
-    "HailoRTInvalidArgumentException": "HAILO_INVALID_ARGUMENT",
-    "HailoRTNotFoundException": "HAILO_NOT_FOUND",
-    "HailoRTFirmwareControlFailedException": "HAILO_FW_CONTROL_FAILURE",
     "InvalidProtocolVersionException": "HAILO_UNSUPPORTED_CONTROL_PROTOCOL_VERSION",
 }
 """Exception class to status; others say `error: NUMBER (NAME)`, or nothing but the number."""
@@ -78,22 +75,23 @@ STATUS_NAMES: Final = {
 }
 """Statuses of HailoRT by their numbers."""
 
-_AWAY: Final = {"HAILO_DEVICE_NOT_CONNECTED", "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE"}
-"""Statuses of HailoRT 5, at any time: it may come back."""
-
-_DID: Final = {
+_LOST: Final = {
     "HAILO_STREAM_ABORT": "gave up",
     "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE": "was not ready",
+    "HAILO_DEVICE_NOT_CONNECTED": "went away",
 }
-_LOST: Final = {
+"""What became of a chip that may come back; the last two are of HailoRT 5."""
+
+_LOST_RUNNING: Final = {
     "HAILO_COMMUNICATION_CLOSED",
     "HAILO_DRIVER_OPERATION_FAILED",
-    "HAILO_STREAM_ABORT",
     "HAILO_INTERRUPTED_BY_SIGNAL",
     "HAILO_SHUTDOWN_EVENT_SIGNALED",
     "HAILO_STREAM_NOT_ACTIVATED",
     "HAILO_NETWORK_GROUP_NOT_ACTIVATED",
 }
+"""They say so of a chip only while a network runs on it."""
+
 _VERSIONS: Final = {
     "HAILO_INVALID_DRIVER_VERSION",
     "HAILO_UNSUPPORTED_FW_VERSION",
@@ -108,9 +106,8 @@ def status_of(error: BaseException) -> str:
     for kind in type(error).__mro__:
         if kind.__name__ in _NAMES:
             return _NAMES[kind.__name__]
-    match = re.search(r"(?:error:? )?\b(\d+)\s*\((HAILO_\w+)\)", str(error))
-    if match is not None:
-        return match.group(2)
+    if match := re.search(r"\b\d+\s*\((HAILO_\w+)\)", str(error)):
+        return match.group(1)
     bare = r"(\d+)" if type(error).__name__ == _BARE else r"error:? (\d+)"
     match = re.search(bare, str(error))
     return STATUS_NAMES.get(int(match.group(1)), "") if match else ""
@@ -127,15 +124,15 @@ class Faults:
 
     def __init__(self, binding: Any) -> None:  # noqa: ANN401
         self.binding = binding
+        self._version = binding_version(binding)
 
     @contextmanager
     def during(
         self, what: str, hef: HefFile | None = None, *, running: bool = False
     ) -> Iterator[None]:
-        """Turn the binding's exceptions inside a `with` block into ours.
+        """Turn the binding's exceptions into ours.
 
-        `hef` is the file that is being loaded or run; `running`: it ran before, so that what fails
-        is a loss.
+        `hef` is being loaded or run; `running`: it ran before, so that what fails is a loss.
         """
         try:
             yield
@@ -154,17 +151,17 @@ class Faults:
         if hef is not None and status == "HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE":
             return wrong_chip(hef, None)
         if hef is not None and status in _BROKEN_HEF:
-            return _broken_hef(hef, status, self._version())
-        if status in _AWAY or (status in _LOST and (running or status == "HAILO_STREAM_ABORT")):
+            return _broken_hef(hef, status, self._version)
+        if status in _LOST or (running and status in _LOST_RUNNING):
             again = "" if running else "try again, "
             return DeviceLostError(
-                f"the Hailo chip {_DID.get(status, 'went away')} while {what} ({status}); {again}"
+                f"the Hailo chip {_LOST.get(status, 'went away')} while {what} ({status}); {again}"
                 "check its power and cooling, and `dmesg | grep -i hailo`"
             )
-        knows = self.has_run or np.__version__.startswith("1.") or knows_numpy_2(self._version())
+        knows = self.has_run or np.__version__.startswith("1.") or knows_numpy_2(self._version)
         if running and status == "HAILO_INVALID_OPERATION" and not knows:
             return BindingMismatchError(
-                f"HailoRT {self._version()} takes arrays of NumPy {np.__version__} for empty; "
+                f"HailoRT {self._version} takes arrays of NumPy {np.__version__} for empty; "
                 f"{OLDER_NUMPY}"
             )
         return self._other(error, status, what)
@@ -174,7 +171,7 @@ class Faults:
             return DeviceTimeoutError(f"the Hailo chip did not answer in time while {what}")
         if status in _VERSIONS:
             return BindingMismatchError(
-                f"HailoRT {self._version()} does not fit the driver, firmware or service on this "
+                f"HailoRT {self._version} does not fit the driver, firmware or service on this "
                 f"machine ({status}); install all of one release and reboot: see doctor"
             )
         if status == "HAILO_RPC_FAILED":
@@ -190,7 +187,7 @@ class Faults:
         said = one_line(error)
         said = status or (f"status {said}" if said.isdecimal() else said)
         return DeviceError(
-            f"HailoRT {self._version()} failed while {what} ({said}); "
+            f"HailoRT {self._version} failed while {what} ({said}); "
             "see hailort.log in this folder, and whisper-hailo doctor"
         )
 
@@ -208,9 +205,6 @@ class Faults:
             f"another program holds the Hailo chip{f' ({named})' if named else ''}; end it (see: "
             "sudo lsof /dev/hailo* /dev/h1x-*), or run both with --share"
         )
-
-    def _version(self) -> str:
-        return binding_version(self.binding)
 
 
 def wrong_chip(hef: HefFile, chip: str | None) -> WrongChipError:

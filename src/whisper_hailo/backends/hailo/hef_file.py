@@ -1,8 +1,14 @@
-"""What a HEF holds: chip, compiler, networks, their inputs and outputs."""
+"""What a HEF holds: chip, compiler, networks, their inputs and outputs.
+
+Its description is a protobuf message. Protobuf's own parser would copy what it does not know, in
+old files all weights; here nothing is copied, and all is counted.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import mmap
+import os
 import re
 import struct
 import zlib
@@ -13,7 +19,6 @@ from typing import Final
 
 import xxhash
 
-from whisper_hailo.backends.wire import Message, WireError, mapped
 from whisper_hailo.core.errors import HefError, display_path
 
 MAGIC: Final = 0x01484546
@@ -149,7 +154,7 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
     `verify` compares its checksum: a hundred megabytes take about a second.
     """
     try:
-        data = mapped(path)
+        data = _mapped(path)
         header = read_header(data)
         hef = _parse(path, data, header)
         if verify and not check_sum(data, header):
@@ -158,11 +163,21 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
         raise HefError(
             f"{display_path(path)} cannot be read ({error.strerror or error})"
         ) from error
-    except (HefError, WireError) as error:
+    except HefError as error:
         raise HefError(
             f"{display_path(path)} is broken or no HEF: {error}; fetch or compile it again"
         ) from error
     return hef
+
+
+def _mapped(path: Path) -> memoryview:
+    """A file's bytes, read only where they are looked at."""
+    if path.is_fifo():
+        raise HefError("it is a pipe, which would be waited for")
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise HefError("it is empty")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def is_hef(path: Path) -> bool:
@@ -282,3 +297,100 @@ def _stream(layer: Message, transposed: bool) -> HefStream:
     if not all(1 <= axis <= _LARGEST_AXIS for axis in shape):
         raise HefError(f"{name} has the shape {shape}")
     return HefStream(name, shape)
+
+
+_VARINT, _BYTES = 0, 2
+_FIXED: Final = {1: 8, 5: 4}
+"""Wire types; of fixed ones their bytes: https://protobuf.dev/programming-guides/encoding/"""
+
+_LONGEST_VARINT: Final = 10
+_LONGEST_TEXT: Final = 4096
+
+
+class Message:
+    """One protobuf message, the fields of one level.
+
+    All messages of a file take their fields from one `budget`: small fields in a large file would
+    take for ever. A field that is not there is 0, or empty, as protobuf has it.
+    """
+
+    def __init__(self, data: memoryview, budget: Iterator[int]) -> None:
+        self._budget = budget
+        self._fields: dict[int, list[int | memoryview]] = {}
+        at = 0
+        while at < len(data):
+            if next(budget, None) is None:
+                raise HefError("it has more fields than any such file needs")
+            tag, at = _varint(data, at)
+            number, kind = divmod(tag, 8)
+            value: int | memoryview
+            if kind == _VARINT:
+                value, at = _varint(data, at)
+            elif kind == _BYTES or kind in _FIXED:
+                length, at = _varint(data, at) if kind == _BYTES else (_FIXED[kind], at)
+                if length > len(data) - at:
+                    raise HefError("a field goes on beyond its message's end")
+                value, at = data[at : at + length], at + length
+            else:
+                raise HefError(f"it has a field of the unknown kind {kind}")
+            if number == 0:
+                raise HefError("it has a field without a number")
+            self._fields.setdefault(number, []).append(value)
+
+    def count(self, field: int) -> int:
+        """Return how often a field occurs."""
+        return len(self._fields.get(field, []))
+
+    def number(self, field: int) -> int:
+        """The last value of a whole-number field."""
+        value = self._fields.get(field, [0])[-1]
+        if not isinstance(value, int):
+            raise HefError("it has bytes where a number belongs")
+        return value
+
+    def text(self, field: int) -> str:
+        """The last value of a text field."""
+        return "".join(self.texts(field)[-1:])
+
+    def texts(self, field: int) -> list[str]:
+        """All values of a repeated text field."""
+        return [_text(piece) for piece in self._pieces(field)]
+
+    def message(self, field: int) -> Message:
+        """The last value of a message field."""
+        return Message((self._pieces(field) or [memoryview(b"")])[-1], self._budget)
+
+    def messages(self, field: int) -> list[Message]:
+        """All values of a repeated message field."""
+        return [Message(piece, self._budget) for piece in self._pieces(field)]
+
+    def _pieces(self, field: int) -> list[memoryview]:
+        values = self._fields.get(field, [])
+        if any(isinstance(value, int) for value in values):
+            raise HefError("it has a number where a message belongs")
+        return [value for value in values if isinstance(value, memoryview)]
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """The number that begins at `at`, and where it ends."""
+    result = 0
+    for i in range(_LONGEST_VARINT):
+        if at + i >= len(data):
+            raise HefError("it ends in the middle of a number")
+        byte = data[at + i]
+        result |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return result, at + i + 1
+    raise HefError("it has a number that never ends")
+
+
+def _text(piece: memoryview) -> str:
+    if len(piece) > _LONGEST_TEXT:
+        raise HefError(f"it has a name of {len(piece)} bytes")
+    try:
+        text = bytes(piece).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise HefError("it has a name that is no text") from error
+    if not text.isprintable():
+        raise HefError("it has a name with unprintable characters")
+    return text

@@ -138,9 +138,8 @@ def load_assets(directory: Path, sizes: tuple[int, int, int], *, positions: bool
 
 def _find(directory: Path) -> Path:
     """Return the folder with the arrays, at or below the one that was named."""
-    for pattern in ("", _FOLDER, f"*/{_FOLDER}", f"decoder_assets/*/{_FOLDER}"):
-        folders = sorted(directory.glob(pattern)) if pattern else [directory]
-        found = [folder for folder in folders if any(folder.glob(f"{_EMBEDDING}*.npy"))]
+    for below in ("", f"{_FOLDER}/", f"*/{_FOLDER}/", f"decoder_assets/*/{_FOLDER}/"):
+        found = sorted({path.parent for path in directory.glob(f"{below}{_EMBEDDING}*.npy")})
         if len(found) > 1:
             names = ", ".join(str(path.relative_to(directory)) for path in found)
             raise ModelError(
@@ -178,10 +177,10 @@ def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
         ) from error
     if array.ndim > 2:
         array = array.reshape(-1, array.shape[-1])
-    rows_fit = array.ndim == 2 and array.shape[0] >= shape[0]
-    if _EMBEDDING in path.name:
-        rows_fit = rows_fit and array.shape[0] == shape[0]
-    if not rows_fit or array.shape[1] != shape[1] or array.dtype.kind != "f":
+    got = array.shape
+    if _POSITIONS in path.name:  # there may be more than the decoder has
+        got = (*(min(shape[0], n_rows) for n_rows in got[:1]), *got[1:])
+    if got != shape or array.dtype.kind != "f":
         raise ModelError(
             f"{display_path(path)} is {array.dtype} {array.shape}, the decoder needs float32 "
             f"{shape}; assets and decoder must be of one model"
@@ -197,18 +196,16 @@ class HefRunner(_HefPart):
     ) -> None:
         hef, self.shape = check_decoder(path, spec)
         super().__init__(hef, self.shape.group, options)
-        dims = spec.dims
-        self._outputs = self.shape.logits(dims.n_vocab)
-        self._sizes = (dims.n_vocab, dims.d_model, self.shape.length)
+        self._outputs = self.shape.logits(spec.dims.n_vocab)
+        self._sizes = (spec.dims.n_vocab, spec.dims.d_model, self.shape.length)
         self._folder = assets
         self._assets: DecoderAssets | None = None
         self.length, self.n_positions = self.shape.length, self.shape.n_positions
 
     def open(self) -> Self:
         """Map the arrays, open the chip and load the network."""
-        self._assets = load_assets(
-            self._folder, self._sizes, positions=self.shape.positions == HOST
-        )
+        on_host = self.shape.positions == HOST
+        self._assets = load_assets(self._folder, self._sizes, positions=on_host)
         return super().open()
 
     def close(self) -> None:
@@ -219,12 +216,11 @@ class HefRunner(_HefPart):
         """Run all positions, row by row; see `FixedRunner`."""
         if self._assets is None:
             raise ModelError(f"{self.name} is not loaded; use the transcriber in a with block")
-        rows = zip(tokens, audio_features, strict=True)
-        return np.stack([self._run(self._assets, ids, features) for ids, features in rows])
-
-    def _run(self, assets: DecoderAssets, tokens: IntArray, features: FloatArray) -> FloatArray:
-        """`(length,)` ids and `(n_positions, d_model)` features to `(length, n_vocab)`."""
-        inputs = {self.shape.features: features, self.shape.embeddings: assets.embed(tokens)}
-        chunks = self.lease.run(inputs, self._outputs)
-        rows = [chunks[name].reshape(self.shape.length, -1) for name in self._outputs]
-        return np.concatenate(rows, axis=1)
+        logits = []
+        for ids, features in zip(tokens, audio_features, strict=True):
+            embeddings = self._assets.embed(ids)
+            inputs = {self.shape.features: features, self.shape.embeddings: embeddings}
+            chunks = self.lease.run(inputs, self._outputs)
+            parts = [chunks[name].reshape(self.length, -1) for name in self._outputs]
+            logits.append(np.concatenate(parts, axis=1))
+        return np.stack(logits)

@@ -9,8 +9,7 @@ import pytest
 
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes, with_header
 from tests.unit.backends.hailo.nets import ENCODER
-from whisper_hailo.backends.hailo.hef_file import read_hef
-from whisper_hailo.backends.wire import Message, WireError
+from whisper_hailo.backends.hailo.hef_file import Message, read_hef
 from whisper_hailo.core.errors import HefError
 
 
@@ -91,7 +90,7 @@ def test_hostile_descriptions(tmp_path: Path, proto: bytes, expected: str) -> No
 
 def test_too_many_fields_end_early() -> None:
     many = memoryview(b"\x08\x01" * 1000)
-    with pytest.raises(WireError, match="more fields than any such file needs"):
+    with pytest.raises(HefError, match="more fields than any such file needs"):
         Message(many, iter(range(999)))
     assert Message(many, iter(range(1000))).count(1) == 1000
 
