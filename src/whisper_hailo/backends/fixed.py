@@ -1,8 +1,6 @@
-"""A decoder without a cache behind the `Decoder` protocol: the whole sequence at every step.
+"""A decoder without a cache: the whole sequence at every step, by a graph or on a chip.
 
-The graph, an ONNX file or a compiled network, is a `FixedRunner`; everything that is the same for
-all of them is here: the token history, zero rows, positions, log-sum-exp. So are the graphs that
-compute as the chip will, of both halves.
+So are the graphs that compute as the chip will, of both halves.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from whisper_hailo.backends.model_files import has_content
 from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
 from whisper_hailo.backends.session import OneGraph
 from whisper_hailo.backends.silence import cut_to, logsumexp
-from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
+from whisper_hailo.core.errors import ModelError, ShapeError, display_path
 from whisper_hailo.core.files import resolve_within
 from whisper_hailo.core.protocols import Closeable, Closing, Limits, Padding, StepOutput
 from whisper_hailo.core.spec import HailoForm, ModelSpec
@@ -31,9 +29,7 @@ class FixedRunner(Closeable, Protocol):
     """One graph of fixed sizes that maps a whole token sequence to logits at every position."""
 
     @property
-    def name(self) -> str:
-        """Short name for results, such as `fixed-fp32` or `hef-hailo8l`."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def length(self) -> int: ...
@@ -81,19 +77,17 @@ class FixedDecoder(Closing):
     silence_keys: None = None  # the graph has no positions beyond its window
 
     def __init__(self, runner: FixedRunner, spec: ModelSpec) -> None:
-        dims = spec.dims
-        if not (
-            1 < runner.length <= dims.n_text_ctx and 0 < runner.n_positions <= dims.n_audio_ctx
-        ):
+        dims, length, n_positions = spec.dims, runner.length, runner.n_positions
+        if not (1 < length <= dims.n_text_ctx and 0 < n_positions <= dims.n_audio_ctx):
             raise ShapeError(
-                f"{runner.name} has {runner.length} text and {runner.n_positions} encoder "
-                f"positions, {spec.name} has {dims.n_text_ctx} and {dims.n_audio_ctx}; "
-                "decoder and --model must be of one model"
+                f"{runner.name} has {length} text and {n_positions} encoder positions, {spec.name} "
+                f"has {dims.n_text_ctx} and {dims.n_audio_ctx}; decoder and --model must be of one "
+                "model"
             )
         self.runner = runner
         self.name = runner.name
-        self.limits = Limits(n_positions=runner.n_positions, free_padding=False, aligns=False)
-        narrowed = replace(dims, n_text_ctx=runner.length, n_audio_ctx=runner.n_positions)
+        self.limits = Limits(n_positions=n_positions, free_padding=False, aligns=False)
+        narrowed = replace(dims, n_text_ctx=length, n_audio_ctx=n_positions)
         self.spec = replace(spec, dims=narrowed)
 
     def open(self) -> Self:
@@ -132,11 +126,7 @@ class FixedDecoder(Closing):
         first: IntArray | None = None,
         alignment: bool = False,
     ) -> tuple[StepOutput, FixedState]:
-        """Run the history and the new tokens; see `core.protocols.Decoder`."""
-        if alignment:
-            raise OptionError(
-                f"{self.name} gives no cross-attention weights; use --decoder-backend cached"
-            )
+        """Run the history and the new tokens, without alignment; see `core.protocols.Decoder`."""
         first = check_step(tokens, state, positions, first, self.spec)
         history = np.concatenate([state.tokens, tokens], axis=1)
         state = FixedState(state.audio_features, history, first)
@@ -240,26 +230,22 @@ def find_emulated(
 
 def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
     """Name of the plan of an emulated graph, from the record beside it."""
-    advice = f"make it with: whisper-hailo emulate MODEL_DIR --audio DIR --part {form.part}"
-    record_path = path.with_suffix(".json")
+
+    def refused(problem: str) -> ModelError:
+        again = f"whisper-hailo emulate MODEL_DIR --audio DIR --part {form.part}"
+        return ModelError(f"{problem}; make it with: {again}")
+
+    shown, record_path = display_path(path), path.with_suffix(".json")
     if not path.is_file() or not record_path.is_file():
-        raise ModelError(
-            f"there is no emulated graph {display_path(path)} with its .json; {advice}"
-        )
+        raise refused(f"there is no emulated graph {shown} with its .json")
     try:
         record = decode(_Record, read_json_object(record_path))
     except MismatchError as error:
-        raise ModelError(f"{display_path(record_path)}: {error}; {advice}") from error
+        raise refused(f"{display_path(record_path)}: {error}") from error
     if record.graph_sha256 != spec.record(form.file).sha256:
-        raise ModelError(
-            f"{display_path(path)} was made from another graph than {display_path(form.file)}; "
-            f"{advice}"
-        )
+        raise refused(f"{shown} was made from another graph than {display_path(form.file)}")
     if not has_content(path, record.sha256):
-        raise ModelError(
-            f"{display_path(path)} is damaged: not what {display_path(record_path.name)} says; "
-            f"{advice}"
-        )
+        raise refused(f"{shown} is damaged: not what {display_path(record_path.name)} says")
     return record.plan
 
 

@@ -28,7 +28,7 @@ from whisper_hailo.backends.session import (
     saturates,
 )
 from whisper_hailo.backends.silence import logsumexp, measure_silence_keys, pad_features
-from whisper_hailo.core.errors import ModelError, OptionError, ShapeError, display_path
+from whisper_hailo.core.errors import ModelError, ShapeError, display_path
 from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -235,11 +235,7 @@ class OptimumDecoder(Closing):
         first: IntArray | None = None,
         alignment: bool = False,
     ) -> tuple[StepOutput, OptimumState]:
-        """Append tokens to the cache and look at some positions; see `core.protocols.Decoder`."""
-        if alignment:
-            raise OptionError(
-                f"{self.name} gives no cross-attention weights; use --decoder-backend cached"
-            )
+        """Append tokens to the cache, without alignment; see `core.protocols.Decoder`."""
         if np.any(check_step(tokens, state, positions, first, self.spec)):
             raise ShapeError(
                 f"{self.name} cannot skip left padding; prompts of one batch must be equally long"

@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BackendRequest:
-    """What a backend is made of.
-
-    Attributes:
-        options: all that the user asked for.
-        threads: threads per operator; 0 lets the runtime choose.
-    """
+    """What a backend is made of; `options` are all that the user asked for."""
 
     directory: Path
     spec: ModelSpec
@@ -99,11 +94,7 @@ def _hef_runner(request: BackendRequest, path: Path | None) -> HefRunner:
 
 @dataclass(frozen=True, slots=True)
 class SelectedEngine:
-    """Both halves, not yet opened, and why they are what they are.
-
-    Attributes:
-        reasons: one line per half, such as `encoder onnx-fp32 on the CPU: no Hailo binding`.
-    """
+    """Both halves, not yet opened, and a line for each that says why it was taken."""
 
     encoder: Encoder
     decoder: AnyDecoder
@@ -228,22 +219,12 @@ def _graph_path(
     return path.parent if path.name == file and is_model_directory(path.parent) else path
 
 
-CTRANSLATE2_FILE = "model.bin"
-
-
 def decoder_backend(path: Path) -> str:
     """Return the name of the backend that runs a decoder path."""
     if path.suffix == ".hef":
         return "hailo"
     if path.is_dir():
-        if is_model_directory(path):
-            return "cached"
-        if (path / CTRANSLATE2_FILE).is_file():
-            raise ModelError(
-                f"{display_path(path)} is a CTranslate2 directory, which no decoder back-end runs; "
-                "give it to --model"
-            )
-        return "optimum"
+        return "cached" if is_model_directory(path) else "optimum"
     from whisper_hailo.backends.fixed import is_fixed_decoder
     from whisper_hailo.backends.onnx_file import read_signature
 

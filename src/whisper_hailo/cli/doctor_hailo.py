@@ -21,7 +21,7 @@ from whisper_hailo.backends.hailo.binding import (
     major,
     system_binding,
 )
-from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS, RELEASES
+from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS
 from whisper_hailo.backends.hailo.hef_contract import RUNS_ON
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.isolated_probe import chips, try_hef
@@ -335,10 +335,9 @@ def check_hefs() -> list[Check]:
         return found
     known = ", ".join(f"{k.variant} {k.window_s} s for {k.arch}" for k in PAIRS)
     advice = (
-        "fetch one with: whisper-hailo fetch-hef tiny|base|small --arch CHIP, or compile your own "
+        "fetch one with: whisper-hailo fetch-hef tiny|base --arch CHIP, or compile your own "
         "model's; it has to be for this chip and of the model's width and mel bins. The vendor "
-        f"publishes {known} below {EXAMPLES}, and small for hailo10h below {RELEASES} (not "
-        "verified from here)"
+        f"publishes {known} below {EXAMPLES} (not verified from here)"
     )
     return [Check("HEF files", NOTE, f"none in {folder}", advice)]
 

@@ -14,7 +14,7 @@ from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.backends.onnx_file import load_message
 from whisper_hailo.backends.silence import logsumexp
-from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
+from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.protocols import Limits, Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -120,8 +120,6 @@ def test_its_limits(fixed: FixedDecoder) -> None:
         with pytest.raises(ShapeError, match="cannot be padded to 150"):
             fixed.start(_features(2, 100), paddings)
     state = fixed.start(_features(1, 100), (FULL,))
-    with pytest.raises(OptionError, match="no cross-attention weights"):
-        fixed.step(_ids(1, 1), state, np.array([0]), alignment=True)
     with pytest.raises(ShapeError, match="17 tokens, this decoder's text context holds 16"):
         fixed.step(_ids(1, 17), state, np.array([0]))
 

@@ -18,7 +18,7 @@ from whisper_hailo.backends import optimum, session
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.optimum import OptimumDecoder
-from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
+from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.protocols import Decoder, Limits, Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -215,8 +215,6 @@ def test_what_it_cannot_do_is_refused(exports: Path, spec: ModelSpec) -> None:
         assert decoder.limits == Limits(n_positions=None, free_padding=False, aligns=False)
         state = decoder.start(_features(2, 30), (SOME, SOME))
         tokens = _ids(2, 4)
-        with pytest.raises(OptionError, match="no cross-attention weights"):
-            decoder.step(tokens, state, np.array([3]), alignment=True)
         with pytest.raises(ShapeError, match="must be equally long"):
             decoder.step(tokens, state, np.array([3]), first=np.array([0, 1]))
         with pytest.raises(ShapeError, match=r"\[20, 30\] positions with their padding"):

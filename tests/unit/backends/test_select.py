@@ -65,8 +65,6 @@ def test_a_path_is_told_by_its_content(
 ) -> None:
     with zipfile.ZipFile(GOLDENS / "optimum-onnx-0.1.0.zip") as packed:
         packed.extractall(tmp_path)
-    (tmp_path / "ct2").mkdir()
-    (tmp_path / "ct2" / "model.bin").touch()
     kinds = {
         hailo_directory / "hailo" / "decoder-2s-16.onnx": "fixed",
         model_directory: "cached",
@@ -75,8 +73,6 @@ def test_a_path_is_told_by_its_content(
         Path("any.hef"): "hailo",
     }
     assert {path: decoder_backend(path) for path in kinds} == kinds
-    with pytest.raises(ModelError, match="CTranslate2 directory"):
-        decoder_backend(tmp_path / "ct2")
     graph = hailo_directory / "hailo" / "decoder-2s-16.onnx"
     engine = _select(model_directory, decoder=graph)
     assert engine.reasons[1] == f"decoder fixed-fp32: {graph} is given"

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from tests.unit.cli.machine import Root, found_checks, root, with_binding
-from whisper_hailo.backends.hailo import binding as binding_module
 from whisper_hailo.backends.hailo import faults, probe
 from whisper_hailo.backends.hailo.chip import ChipFacts
-from whisper_hailo.cli import doctor_hailo
 from whisper_hailo.cli.doctor_hailo import NOTE, OK
-from whisper_hailo.core.errors import NoBindingError
 
 __all__ = ["root"]
 
@@ -50,26 +46,6 @@ def test_firmware_of_the_driver_s_release_has_no_line(
     with_binding(monkeypatch, "4.23.0", ChipFacts("0000:01:00.0", "hailo8", firmware))
     root.put("sys/module/hailo_pci/version", "4.23.0")
     assert "Hailo firmware" not in found_checks()
-
-
-@pytest.mark.parametrize(("minor", "is_made"), [(11, True), (13, True), (14, False)])
-def test_a_python_that_no_binding_is_made_for(
-    root: Root, monkeypatch: pytest.MonkeyPatch, minor: int, is_made: bool
-) -> None:
-    del root
-    monkeypatch.setattr(
-        binding_module,
-        "sys",
-        SimpleNamespace(version_info=SimpleNamespace(major=3, minor=minor), executable="python"),
-    )
-    monkeypatch.setattr(binding_module, "system_binding", lambda: None)
-    monkeypatch.setattr(doctor_hailo, "system_binding", lambda: None)
-    error = binding_module.missing_binding_error()
-    monkeypatch.setattr(doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error))
-    assert isinstance(error, NoBindingError)
-    for text in (str(error), found_checks()["Hailo binding"].advice):
-        assert ("python3.13 -m venv" in text) is not is_made
-        assert ("sudo apt install" in text) is is_made
 
 
 def test_packages_of_one_release(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:

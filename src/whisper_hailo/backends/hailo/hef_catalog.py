@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from typing import Final
 
 import numpy as np
 
-from whisper_hailo.backends.hailo.binding import installed_version
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
 from whisper_hailo.backends.hailo.hef_contract import (
     RUNS_ON,
@@ -46,45 +44,27 @@ logger = logging.getLogger(__name__)
 EXAMPLES: Final = "https://hailo-csdata.s3.eu-west-2.amazonaws.com/resources/"
 """Where the vendor's speech recognition example has its pairs."""
 
-RELEASES: Final = "https://dev-public.hailo.ai/"
-"""Where each release of HailoRT 5 has its files of both halves."""
-
 _HEFS, _ASSETS = "whisper", "npy%20files/whisper/decoder_assets"
 _FOLDERS: Final = {"hailo8": "h8", "hailo8l": "h8l", "hailo10h": "h10h"}
 
 
 @dataclass(frozen=True, slots=True)
 class KnownHefs:
-    """A published encoder and decoder.
-
-    Attributes:
-        decoder: file name of the decoder; the same where one file holds both halves.
-        window_s: seconds of the encoder's window; `None`: the file says it.
-        release: of HailoRT, for which a file of both halves was made, such as `5.4.0`.
-    """
+    """A published encoder and decoder, by their file names; the encoder's window in seconds."""
 
     arch: str
     variant: str
+    window_s: int
     encoder: str
     decoder: str
-    window_s: int | None = None
-    release: str = ""
 
     @property
     def folder(self) -> Path:
         """Folder of the fetched files."""
-        name = f"{self.variant}-{self.release}" if self.release else self.variant
-        return cache_root() / "hefs" / self.arch / name
-
-    @property
-    def place(self) -> str:
-        """Web address that `files` are below."""
-        return RELEASES if self.release else EXAMPLES
+        return cache_root() / "hefs" / self.arch / self.variant
 
     def files(self) -> dict[str, str]:
-        """Return path below `folder` to path below `place`."""
-        if self.release:
-            return {self.encoder: f"v{self.release}/blob/{self.encoder}"}
+        """Return path below `folder` to path below `EXAMPLES`."""
         hefs = f"{_HEFS}/{_FOLDERS[self.arch]}"
         files = {name: f"{hefs}/{name}" for name in (self.encoder, self.decoder)}
         for kind in ("token_embedding_weight", "onnx_add_input"):
@@ -97,7 +77,7 @@ _DECODER: Final = "whisper-decoder-fixed-sequence"
 _SPLIT: Final = f"{_DECODER}-matmul-split"
 
 PAIRS: Final = tuple(
-    KnownHefs(arch, variant, f"{encoder}.hef", f"{decoder}.hef", window_s)
+    KnownHefs(arch, variant, window_s, f"{encoder}.hef", f"{decoder}.hef")
     for arch, variant, window_s, encoder, decoder in (
         ("hailo8", "tiny", 10, "tiny-whisper-encoder-10s_15dB", f"tiny-{_SPLIT}"),
         ("hailo8", "base", 5, "base-whisper-encoder-5s", f"base-{_SPLIT}"),
@@ -108,36 +88,11 @@ PAIRS: Final = tuple(
         ("hailo10h", "base", 10, "base-whisper-encoder-10s", "base-whisper-decoder-10s-out-seq-64"),
     )
 )
-"""A file for each half."""
-
-TWO_PART: Final = tuple(
-    KnownHefs("hailo10h", "small", "Whisper-Small.hef", "Whisper-Small.hef", release=release)
-    for release in ("5.4.0", "5.3.0")
-)
-"""A file of both halves, the newest release first; HailoRT's `Speech2Text` runs them, too."""
-
-KNOWN: Final = (*PAIRS, *TWO_PART)
 
 
-def find_known(arch: str, variant: str, hailort: str = "") -> KnownHefs | None:
-    """Return what is published for a chip and a model, for the installed `hailort` if it can be."""
-    found = [known for known in KNOWN if (known.arch, known.variant) == (arch, variant)]
-    return next(_by_use(found, hailort), None)
-
-
-def _by_use(found: list[KnownHefs], hailort: str) -> Iterator[KnownHefs]:
-    """Yield pairs, then releases up to this HailoRT, then newer ones, which it may refuse."""
-    yield from (known for known in found if not is_newer(known.release, hailort))
-    yield from (known for known in reversed(found) if is_newer(known.release, hailort))
-
-
-def is_newer(release: str, hailort: str) -> bool:
-    """Return whether a file's release is newer than an installed HailoRT; `""`: none is there."""
-    return bool(hailort) and _numbers(release) > _numbers(hailort)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version))
+def find_known(arch: str, variant: str) -> KnownHefs | None:
+    """Return what is published for a chip and a model."""
+    return next((k for k in PAIRS if (k.arch, k.variant) == (arch, variant)), None)
 
 
 def fitting_encoder(
@@ -184,10 +139,10 @@ def _hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Pa
         if record.part == part and record.arch in takes and path.is_file():
             yield path
     # The vendor's are of OpenAI's checkpoints: a fine-tuned model of the same size is another one.
-    named = [known for known in KNOWN if spec.source.name == f"openai/whisper-{known.variant}"]
-    for known in _by_use([known for known in named if known.arch == arch], installed_version()):
+    for known in PAIRS:
         path = known.folder / (known.encoder if part == "encoder" else known.decoder)
-        if path.is_file():
+        is_own = known.arch == arch and spec.source.name == f"openai/whisper-{known.variant}"
+        if is_own and path.is_file():
             yield path
 
 
@@ -202,7 +157,7 @@ def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
         raise ModelError(
             f"{display_path(directory)} has no {part} HEF of {spec.name} for a {arch}; give one "
             f"with --{part}, compile it, or for OpenAI's models: whisper-hailo fetch-hef "
-            f"tiny|base|small --arch {arch}"
+            f"tiny|base --arch {arch}"
         )
     return path
 
@@ -246,7 +201,7 @@ def _check_file(path: Path, known: KnownHefs, name: str) -> None:
 
 
 LARGEST_DOWNLOAD: Final = 512 << 20
-"""Small's file of both halves, the largest that is published, has 388 MB."""
+"""The largest that is published has 388 MB."""
 
 DOWNLOAD_TIMEOUT_S: Final = 10.0
 """For a connection, and for each piece that is waited for."""

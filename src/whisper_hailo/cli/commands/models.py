@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from whisper_hailo.backends.hailo.hef_catalog import (
-    KNOWN,
+    EXAMPLES,
+    PAIRS,
     fetch,
     find_known,
-    is_newer,
 )
 from whisper_hailo.cli.messages import note
 from whisper_hailo.cli.options import Argument, FieldSubset
@@ -136,8 +136,8 @@ def _lines() -> Iterator[str]:
         yield f"  {name.ljust(width)}  {package_versions(SHORT_NAMES[name])}"
 
 
-_ARCHES = tuple(dict.fromkeys(known.arch for known in KNOWN))
-_VARIANTS = tuple(dict.fromkeys(known.variant for known in KNOWN))
+_ARCHES = tuple(dict.fromkeys(known.arch for known in PAIRS))
+_VARIANTS = tuple(dict.fromkeys(known.variant for known in PAIRS))
 
 
 def fetch_hef(
@@ -148,23 +148,15 @@ def fetch_hef(
     ] = None,
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
-    """Fetch the vendor's HEFs of tiny, tiny.en, base or small and what the decoder's host needs."""
-    from whisper_hailo.backends.hailo.binding import installed_version
-
-    installed = installed_version()
-    known = find_known(arch, variant, installed)
+    """Fetch the vendor's HEFs of tiny, tiny.en or base and what the decoder's host needs."""
+    known = find_known(arch, variant)
     if known is None:
-        there = ", ".join(dict.fromkeys(f"{known.variant} for {known.arch}" for known in KNOWN))
+        there = ", ".join(f"{known.variant} for {known.arch}" for known in PAIRS)
         raise OptionError(
             f"nothing is published for {variant} --arch {arch}; there are {there}, or compile your "
             "own"
         )
-    if is_newer(known.release, installed):
-        note(
-            f"this file is for HailoRT {known.release}, installed is {installed}, which may refuse "
-            "it; update HailoRT"
-        )
-    address = known.place if place is None else place
+    address = EXAMPLES if place is None else place
     files = [str(path) for path in fetch(known, f"{address.removesuffix('/')}/")]
     if as_json:
         hashes = {path: sha256(Path(path)) for path in files}

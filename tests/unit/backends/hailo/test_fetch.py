@@ -17,7 +17,6 @@ from tests.unit.backends.hailo.publisher import Server, serving
 from whisper_hailo.backends.hailo import hef_catalog as downloading
 from whisper_hailo.backends.hailo.hef_catalog import (
     PAIRS,
-    TWO_PART,
     KnownHefs,
     fetch,
     find_known,
@@ -209,29 +208,8 @@ def test_fetched_files_are_for_openais_own_models_only(
     assert matching_hef(tmp_path, mine, "hailo8l", "encoder") is None
 
 
-def _two_part() -> bytes:
-    return hef_bytes(Wish([DECODER, ENCODER], "hailo10h", version=3))
-
-
-def test_one_file_of_both_halves_is_fetched_and_checked(
-    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
-    known = find_known("hailo10h", "small", "5.3.0")
-    assert known is not None
-    server.files = {"/v5.3.0/blob/Whisper-Small.hef": _two_part()}
-    (path,) = fetch(known, server.address)
-    assert path == tmp_path / "cache/hefs/hailo10h/small-5.3.0/Whisper-Small.hef"
-    path.unlink()
-    server.files = {"/v5.3.0/blob/Whisper-Small.hef": hef_bytes(Wish([ENCODER], "hailo10h"))}
-    with pytest.raises(HefError, match="holds no Whisper decoder"):
-        fetch(known, server.address)
-    assert not path.exists()
-
-
 def test_every_pair_has_four_files() -> None:
     assert {len(known.files()) for known in PAIRS} == {4}
-    assert {len(known.files()) for known in TWO_PART} == {1}
     assert find_known("hailo15h", "tiny") is None
     assert find_known("hailo8", "tiny.en") is None
     english = find_known("hailo10h", "tiny.en")

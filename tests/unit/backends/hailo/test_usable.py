@@ -12,9 +12,8 @@ from tests.unit.backends.hailo.test_contract import SPEC, encoder, written
 from whisper_hailo.backends.hailo import binding, hef_catalog, isolated_probe
 from whisper_hailo.backends.hailo.chip import ChipFacts
 from whisper_hailo.backends.hailo.hef_catalog import (
-    KNOWN,
+    PAIRS,
     KnownHefs,
-    find_known,
     fitting_encoder,
     matching_hef,
     needed_hef,
@@ -117,9 +116,7 @@ def _of(name: str) -> ModelSpec:
     return replace(SPEC, source=replace(SPEC.source, name=name))
 
 
-@pytest.mark.parametrize(
-    "known", KNOWN, ids=lambda known: f"{known.arch} {known.variant} {known.release}"
-)
+@pytest.mark.parametrize("known", PAIRS, ids=lambda known: f"{known.arch} {known.variant}")
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
 def test_what_was_fetched_is_found_by_its_chip_and_model(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: KnownHefs, part: str
@@ -135,23 +132,3 @@ def test_what_was_fetched_is_found_by_its_chip_and_model(
     assert matching_hef(tmp_path, spec, known.arch, part) == path
     assert matching_hef(tmp_path, _of("openai/whisper-medium"), known.arch, part) is None
     assert matching_hef(tmp_path, spec, "hailo15h", part) is None
-
-
-def test_of_fetched_releases_the_installed_hailort_s_is_taken(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path))
-    small = _of("openai/whisper-small")
-    paths = {}
-    for release in ("5.3.0", "5.4.0"):
-        known = find_known("hailo10h", "small", release)
-        assert known is not None
-        paths[release] = known.folder / known.encoder
-        paths[release].parent.mkdir(parents=True)
-        paths[release].touch()
-    for installed, release in (("5.3.2", "5.3.0"), ("5.4.0", "5.4.0"), ("", "5.4.0")):
-        monkeypatch.setattr(hef_catalog, "installed_version", lambda found=installed: found)
-        assert matching_hef(tmp_path, small, "hailo10h", "encoder") == paths[release]
-    monkeypatch.setattr(hef_catalog, "installed_version", lambda: "5.3.0")
-    paths["5.3.0"].unlink()
-    assert matching_hef(tmp_path, small, "hailo10h", "encoder") == paths["5.4.0"]
