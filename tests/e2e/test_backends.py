@@ -102,4 +102,4 @@ def test_ctranslate2_directory_as_decoder_is_refused(
     (tmp_path / "model.bin").touch()
     result = whisper_hailo("transcribe", "--model", model, "--decoder", tmp_path, DEMO)
     assert result.returncode == 4
-    assert "--model" in one_line(result)
+    assert "holds no decoder_model_merged.onnx" in one_line(result)
