@@ -2,131 +2,94 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.core.process import keep_private
-from whisper_hailo.core.version import __version__
+from whisper_hailo.core.version import __version__ as __version__
 
 keep_private()  # first: every program of ours comes through here before it imports a library
 
 if TYPE_CHECKING:
-    from whisper_hailo.backends.options import ChipOptions, EngineOptions
-    from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+    from whisper_hailo.backends.options import (
+        ChipOptions as ChipOptions,
+        EngineOptions as EngineOptions,
+    )
+    from whisper_hailo.convert.options import (
+        ConvertOptions as ConvertOptions,
+        HailoOptions as HailoOptions,
+    )
     from whisper_hailo.core.errors import (
-        AudioError,
-        DeviceError,
-        HubError,
-        ModelError,
-        OptionError,
-        OutputError,
-        WhisperHailoError,
+        AudioError as AudioError,
+        DeviceError as DeviceError,
+        HubError as HubError,
+        ModelError as ModelError,
+        OptionError as OptionError,
+        OutputError as OutputError,
+        WhisperHailoError as WhisperHailoError,
     )
-    from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
+    from whisper_hailo.core.types import (
+        Segment as Segment,
+        Settings as Settings,
+        Timings as Timings,
+        Transcript as Transcript,
+        Word as Word,
+    )
     from whisper_hailo.decoding.options import (
-        AntiRepetition,
-        DecodingOptions,
-        PromptOptions,
-        SearchOptions,
-        Thresholds,
-        TokenLimits,
-        WordOptions,
+        AntiRepetition as AntiRepetition,
+        DecodingOptions as DecodingOptions,
+        PromptOptions as PromptOptions,
+        SearchOptions as SearchOptions,
+        Thresholds as Thresholds,
+        TokenLimits as TokenLimits,
+        WordOptions as WordOptions,
     )
-    from whisper_hailo.live.options import CaptionOptions
-    from whisper_hailo.live.stream import BlockCaptions, stream, stream_async
-    from whisper_hailo.text.outputs import as_json, json_schema, render
-    from whisper_hailo.text.subtitles import Layout
-    from whisper_hailo.transcription.longform.plan import LongOptions
-    from whisper_hailo.transcription.run import Segments
-    from whisper_hailo.transcription.transcriber import Transcriber
-    from whisper_hailo.transcription.window_cache import Journal
+    from whisper_hailo.live.options import CaptionOptions as CaptionOptions
+    from whisper_hailo.live.stream import (
+        BlockCaptions as BlockCaptions,
+        stream as stream,
+        stream_async as stream_async,
+    )
+    from whisper_hailo.text.outputs import (
+        as_json as as_json,
+        json_schema as json_schema,
+        render as render,
+    )
+    from whisper_hailo.text.subtitles import Layout as Layout
+    from whisper_hailo.transcription.longform.plan import LongOptions as LongOptions
+    from whisper_hailo.transcription.run import Segments as Segments
+    from whisper_hailo.transcription.transcriber import Transcriber as Transcriber
+    from whisper_hailo.transcription.window_cache import Journal as Journal
 
-__all__ = [
-    "AntiRepetition",
-    "AudioError",
-    "BlockCaptions",
-    "CaptionOptions",
-    "ChipOptions",
-    "ConvertOptions",
-    "DecodingOptions",
-    "DeviceError",
-    "EngineOptions",
-    "HailoOptions",
-    "HubError",
-    "Journal",
-    "Layout",
-    "LongOptions",
-    "ModelError",
-    "OptionError",
-    "OutputError",
-    "PromptOptions",
-    "SearchOptions",
-    "Segment",
-    "Segments",
-    "Settings",
-    "Thresholds",
-    "Timings",
-    "TokenLimits",
-    "Transcriber",
-    "Transcript",
+_NAMES: Final = {
+    "backends.options": "ChipOptions EngineOptions",
+    "convert.options": "ConvertOptions HailoOptions",
+    "core.errors": "AudioError DeviceError HubError ModelError OptionError OutputError "
     "WhisperHailoError",
-    "Word",
-    "WordOptions",
-    "__version__",
-    "as_json",
-    "json_schema",
-    "render",
-    "stream",
-    "stream_async",
-]
-
-_HOMES = {
-    "AntiRepetition": "whisper_hailo.decoding.options",
-    "AudioError": "whisper_hailo.core.errors",
-    "BlockCaptions": "whisper_hailo.live.stream",
-    "CaptionOptions": "whisper_hailo.live.options",
-    "ChipOptions": "whisper_hailo.backends.options",
-    "ConvertOptions": "whisper_hailo.convert.options",
-    "DecodingOptions": "whisper_hailo.decoding.options",
-    "DeviceError": "whisper_hailo.core.errors",
-    "EngineOptions": "whisper_hailo.backends.options",
-    "HailoOptions": "whisper_hailo.convert.options",
-    "HubError": "whisper_hailo.core.errors",
-    "Journal": "whisper_hailo.transcription.window_cache",
-    "Layout": "whisper_hailo.text.subtitles",
-    "LongOptions": "whisper_hailo.transcription.longform.plan",
-    "ModelError": "whisper_hailo.core.errors",
-    "OptionError": "whisper_hailo.core.errors",
-    "OutputError": "whisper_hailo.core.errors",
-    "PromptOptions": "whisper_hailo.decoding.options",
-    "SearchOptions": "whisper_hailo.decoding.options",
-    "Segment": "whisper_hailo.core.types",
-    "Segments": "whisper_hailo.transcription.run",
-    "Settings": "whisper_hailo.core.types",
-    "Thresholds": "whisper_hailo.decoding.options",
-    "Timings": "whisper_hailo.core.types",
-    "TokenLimits": "whisper_hailo.decoding.options",
-    "Transcriber": "whisper_hailo.transcription.transcriber",
-    "Transcript": "whisper_hailo.core.types",
-    "WhisperHailoError": "whisper_hailo.core.errors",
-    "Word": "whisper_hailo.core.types",
-    "WordOptions": "whisper_hailo.decoding.options",
-    "as_json": "whisper_hailo.text.outputs",
-    "json_schema": "whisper_hailo.text.outputs",
-    "render": "whisper_hailo.text.outputs",
-    "stream": "whisper_hailo.live.stream",
-    "stream_async": "whisper_hailo.live.stream",
+    "core.types": "Segment Settings Timings Transcript Word",
+    "decoding.options": "AntiRepetition DecodingOptions PromptOptions SearchOptions Thresholds "
+    "TokenLimits WordOptions",
+    "live.options": "CaptionOptions",
+    "live.stream": "BlockCaptions stream stream_async",
+    "text.outputs": "as_json json_schema render",
+    "text.subtitles": "Layout",
+    "transcription.longform.plan": "LongOptions",
+    "transcription.run": "Segments",
+    "transcription.transcriber": "Transcriber",
+    "transcription.window_cache": "Journal",
 }
+"""The interface, what is documented and stays, by module."""
+
+_HOMES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = [*_HOMES, "__version__"]
 
 
 def __dir__() -> list[str]:
-    """The interface: what is documented and stays."""
-    return list(__all__)
+    return __all__
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
     """Import the public names when they are first used: `--help` must not wait for the runtime."""
-    from importlib import import_module
-
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(f"whisper_hailo.{_HOMES[name]}"), name)

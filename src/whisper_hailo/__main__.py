@@ -21,7 +21,9 @@ RETRY_S = 0.05
 def main() -> None:
     """Run the command line and leave with a documented exit code (`docs/errors.md`)."""
     prepare_streams()
-    rest_when_idle()
+    # OpenBLAS keeps its threads spinning for some hundredths of a second after each product: two
+    # thirds of the processor time of live captions. It reads this when NumPy is imported.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", OPENBLAS_PATIENCE)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
@@ -33,35 +35,18 @@ def main() -> None:
         sys.exit(SIGNAL_EXIT + signal.SIGINT)
 
 
-def rest_when_idle() -> None:
-    """Have NumPy's threads sleep when they have nothing to do; it must not be imported before.
-
-    OpenBLAS keeps them spinning for some hundredths of a second after each product. In live
-    captions, which make one for every look at the audio, that was two thirds of the processor time.
-    """
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", OPENBLAS_PATIENCE)
-
-
 def _leave(number: int, frame: FrameType | None) -> None:
     """Unwind, so that nothing half-written stays behind; not out of an import, but soon after.
 
     Extensions that are left half-way through their start may crash the process instead.
     """
-    if _importing(frame):
-        again = threading.Timer(RETRY_S, os.kill, (os.getpid(), number))
-        again.daemon = True
-        again.start()
-        return
-    sys.exit(SIGNAL_EXIT + number)
-
-
-def _importing(frame: FrameType | None) -> bool:
-    """Whether a module is being loaded anywhere below `frame`."""
-    while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
         frame = frame.f_back
-    return False
+    if frame is None:
+        sys.exit(SIGNAL_EXIT + number)
+    again = threading.Timer(RETRY_S, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 if __name__ == "__main__":

@@ -8,19 +8,24 @@ import sys
 
 import pytest
 
-from whisper_hailo.__main__ import OPENBLAS_PATIENCE, rest_when_idle
+from whisper_hailo.__main__ import OPENBLAS_PATIENCE
+
+CODE = """
+import os, sys
+import whisper_hailo.__main__ as program, whisper_hailo.cli.app as app
+print("numpy" in sys.modules)
+app.run = lambda _: print(os.environ["OPENBLAS_THREAD_TIMEOUT"])
+program.main()
+"""
 
 
-def test_the_user_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
-    rest_when_idle()
-    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == OPENBLAS_PATIENCE
-    monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", "20")
-    rest_when_idle()
-    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "20"
-
-
-def test_it_is_said_before_numpy_is_there() -> None:
-    code = "import sys, whisper_hailo.__main__; print('numpy' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "False"
+@pytest.mark.parametrize("chosen", ["", "20"])
+def test_numpy_threads_rest_before_numpy_is_imported(chosen: str) -> None:
+    """The user has the last word."""
+    chosen_by_user = {"OPENBLAS_THREAD_TIMEOUT": chosen} if chosen else {}
+    inherited = {name: value for name, value in os.environ.items() if "OPENBLAS" not in name}
+    found = subprocess.run(
+        [sys.executable, "-c", CODE], env=inherited | chosen_by_user, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    assert found.stdout.split() == ["False", chosen or OPENBLAS_PATIENCE]

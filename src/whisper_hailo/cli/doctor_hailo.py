@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -48,9 +49,20 @@ class Check:
     advice: str = ""
 
 
+def finding(name: str, found: str, advice: str = "") -> Check:
+    """Return a finding, a note if it has an advice."""
+    return Check(name, NOTE if advice else OK, found, advice)
+
+
+def _failed(name: str, error: Exception) -> Check:
+    found, _, advice = str(error).rpartition("; ")
+    return Check(name, NOTE, found or str(error), advice)
+
+
 _GEN3_GTS = 8.0
 _LEGACY, _LATER = 4, 5
-"""HailoRT 4 drives Hailo-8 and 8L by the module hailo_pci, 5 later chips by hailo1x_pci."""
+_DRIVERS: Final = {_LEGACY: "hailo_pci", _LATER: "hailo1x_pci"}
+"""HailoRT 4 drives Hailo-8 and 8L, 5 later chips."""
 
 _10H = "Hailo-10H"
 _FIRMWARE = "hailofw"
@@ -66,6 +78,14 @@ _GENAI = "hailo-gen-ai-model-zoo"
 """The package of hailo-ollama."""
 
 _INSTALL = "on a Pi: sudo apt install dkms hailo-all (AI HAT, AI HAT+) or hailo-h10-all (AI HAT+ 2)"
+_SHARE_SERVICE = "sudo systemctl enable --now hailort.service"
+_USERS: Final = {
+    "hailo-ollama": "it takes the chip for itself: sudo pkill hailo-ollama",
+    "Frigate": "it takes the chip for itself: docker stop frigate",
+    "hailo-apps": "it shares by the group SHARED: add --share here; on a Hailo-8 or 8L that needs "
+    + _SHARE_SERVICE,
+}
+"""How to run beside programs that are known."""
 
 
 def hailo_checks() -> list[Check]:
@@ -97,17 +117,17 @@ def _binding() -> tuple[Check, str]:
         version = binding_version(load_binding())
     except NoBindingError:
         if system_binding() is not None:
-            return Check(name, NOTE, "installed but invisible to this environment", MAKE_VENV), ""
-        return Check(name, NOTE, "not installed", f"the CPU is used; {_INSTALL}"), ""
+            return finding(name, "installed but invisible to this environment", MAKE_VENV), ""
+        return finding(name, "not installed", f"the CPU is used; {_INSTALL}"), ""
     except DeviceError as error:
         return _failed(name, error), ""
-    return Check(name, OK, f"hailo_platform {version}"), version
+    return finding(name, f"hailo_platform {version}"), version
 
 
 def _family() -> int:
     """Return the HailoRT major version that this machine's chip needs, by its bus or driver."""
     later = any(device.kind == _10H for device in probe.pci_devices())
-    return _LATER if later or "hailo1x_pci" in probe.drivers() else _LEGACY
+    return _LATER if later or _DRIVERS[_LATER] in probe.drivers() else _LEGACY
 
 
 def _same_release(family: int) -> str:
@@ -121,57 +141,46 @@ def _home_assistant(binding: str) -> list[Check]:
     """Check Home Assistant OS, whose driver cannot be replaced."""
     if not probe.is_home_assistant_os():
         return []
-    name, driver = "Home Assistant OS", probe.drivers().get("hailo_pci", "")
+    driver = probe.drivers().get(_DRIVERS[_LEGACY], "")
+    found, advice = f"driver {driver or 'not loaded'}", ""
     if _family() == _LATER:
+        found = "it has no driver for a Hailo-10H"
         advice = "use Raspberry Pi OS with this board, or --encoder-backend onnx"
-        return [Check(name, NOTE, "it has no driver for a Hailo-10H", advice)]
-    if driver and binding and driver != binding:
+    elif driver and binding and driver != binding:
         found = f"its driver is {driver}, the HailoRT here {binding}"
         advice = f"install the driver's release here: pip install hailort-{driver}-*.whl"
-        return [Check(name, NOTE, found, advice)]
-    return [Check(name, OK, f"driver {driver or 'not loaded'}")]
+    return [finding("Home Assistant OS", found, advice)]
 
 
 def _packages() -> list[Check]:
     """Check that packages are of one release and of one family."""
     found = probe.packages()
     here = {family: [n for n in names if n in found] for family, names in _FAMILIES.items()}
-    name = "Hailo packages"
+    names = [*here[_LEGACY], *here[_LATER]]
+    if not names:
+        return []
+    family = _LATER if here[_LATER] else _LEGACY
+    text, advice = ", ".join(f"{name} {found[name]}" for name in names), ""
+    versions = {found[name] for name in names}
     if here[_LEGACY] and here[_LATER]:
         other = _LEGACY if _family() == _LATER else _LATER
-        text = ", ".join(f"{n} {found[n]}" for n in (*here[_LEGACY], *here[_LATER]))
-        return [Check(name, NOTE, text, f"keep one family: sudo apt purge {' '.join(here[other])}")]
-    for family, names in here.items():
-        versions = {found[n] for n in names}
-        text = ", ".join(f"{n} {found[n]}" for n in names)
-        if len(versions) > 1:
-            return [Check(name, NOTE, text, _same_release(family))]
-        if family == _LATER and names and found.get(_GENAI, found[names[0]]) not in versions:
-            release = found[names[0]]
-            text += f", {_GENAI} {found[_GENAI]}, which needs libhailort {found[_GENAI]}"
-            advice = f"sudo apt install '{_GENAI}={release}*' && sudo apt-mark hold {_GENAI}"
-            return [Check(name, NOTE, text, advice)]
-        if names:
-            return [Check(name, OK, text)]
-    return []
+        advice = f"keep one family: sudo apt purge {' '.join(here[other])}"
+    elif len(versions) > 1:
+        advice = _same_release(family)
+    elif family == _LATER and found.get(_GENAI, found[names[0]]) not in versions:
+        text += f", {_GENAI} {found[_GENAI]}, which needs libhailort {found[_GENAI]}"
+        release = found[names[0]]
+        advice = f"sudo apt install '{_GENAI}={release}*' && sudo apt-mark hold {_GENAI}"
+    return [finding("Hailo packages", text, advice)]
 
 
 def _users() -> list[Check]:
     """Check for other programs on the chip, and how to run beside them."""
-    ways = {
-        "hailo-ollama": "it takes the chip for itself: sudo pkill hailo-ollama",
-        "Frigate": "it takes the chip for itself: docker stop frigate",
-        "hailo-apps": (
-            "it shares by the group SHARED: add --share here; on a Hailo-8 or 8L that needs sudo "
-            "systemctl enable --now hailort.service"
-        ),
-    }
     return [
-        Check(
+        finding(
             "Hailo in use",
-            NOTE,
             f"{user.name} (process {user.pid})",
-            ways.get(user.name, f"add --share to both programs, or end it: sudo kill {user.pid}"),
+            _USERS.get(user.name, f"add --share to both programs, or end it: sudo kill {user.pid}"),
         )
         for user in probe.chip_users()
     ]
@@ -179,62 +188,52 @@ def _users() -> list[Check]:
 
 def _library(binding: str) -> Check:
     versions = library_versions()
-    found = ", ".join(versions) or "none"
+    found, advice = ", ".join(versions) or "none", ""
     if binding and versions and binding not in versions:
-        advice = _same_release(_family())
-        return Check("HailoRT library", NOTE, f"{found}, binding {binding}", advice)
-    if len(versions) > 1:
+        found, advice = f"{found}, binding {binding}", _same_release(_family())
+    elif len(versions) > 1:
         advice = "several libraries are a tangle: keep the one of the driver's release"
-        return Check("HailoRT library", NOTE, found, advice)
-    if not versions:
-        return Check("HailoRT library", NOTE, found, f"it comes with the binding: {_INSTALL}")
-    return Check("HailoRT library", OK, found)
+    elif not versions:
+        advice = f"it comes with the binding: {_INSTALL}"
+    return finding("HailoRT library", found, advice)
 
 
 def _driver(binding: str) -> Check:
     loaded = probe.drivers()
-    name, found = "Hailo driver", ", ".join(f"{n} {v}" for n, v in loaded.items()) or "not loaded"
+    found, advice = ", ".join(f"{n} {v}" for n, v in loaded.items()) or "not loaded", ""
+    version = next(iter(loaded.values()), "")
+    wanted = _DRIVERS.get(major(binding) or 0)
     if not loaded:
         advice = f"without a chip nothing is missing; {_INSTALL}, then reboot"
-        return Check(name, NOTE, found, advice)
-    if len(loaded) > 1:
+    elif len(loaded) > 1:
         advice = "two drivers fight for one chip: blacklist the other one (docs/hailo.md)"
-        return Check(name, NOTE, found, advice)
-    version = next(iter(loaded.values()))
-    wanted = {_LEGACY: "hailo_pci", _LATER: "hailo1x_pci"}.get(major(binding) or 0)
-    if wanted is not None and wanted not in loaded:
+    elif wanted is not None and wanted not in loaded:
         advice = f"HailoRT {binding} wants the driver {wanted}: {_same_release(_family())}"
-        return Check(name, NOTE, found, advice)
-    if binding and major(version) is not None and version != binding:
-        return Check(name, NOTE, f"{found}, binding {binding}", _same_release(_family()))
-    return Check(name, OK, found)
+    elif binding and major(version) is not None and version != binding:
+        found, advice = f"{found}, binding {binding}", _same_release(_family())
+    return finding("Hailo driver", found, advice)
 
 
 def _nodes() -> Check:
     nodes = probe.device_nodes()
-    found = ", ".join(map(str, nodes))
+    found, advice = ", ".join(map(str, nodes)) or "none", ""
     if not nodes:
         advice = "the CPU is used; with a HAT fitted, check its cable and `lspci | grep Hailo`"
-        return Check("Hailo device", NOTE, "none", advice)
-    if not all(os.access(node, os.R_OK | os.W_OK) for node in nodes):
+    elif not all(os.access(node, os.R_OK | os.W_OK) for node in nodes):
+        found += ", not for this user"
         advice = "reinstall the driver's package for its udev rule and reboot (docs/hailo.md)"
-        return Check("Hailo device", NOTE, f"{found}, not for this user", advice)
-    return Check("Hailo device", OK, found)
+    return finding("Hailo device", found, advice)
 
 
-def _links() -> list[Check]:
+def _links() -> Iterator[Check]:
     """Check each chip on the bus: a slow link costs time at runs of several contexts."""
-    found = []
     for device in probe.pci_devices():
         speed = "unknown speed" if device.speed_gts is None else f"{device.speed_gts:g} GT/s"
-        text = f"{device.kind} at {device.address}, {speed}, {device.width or '?'} lanes"
         slow = device.speed_gts is not None and device.speed_gts < _GEN3_GTS
-        if slow and (device.best_gts or _GEN3_GTS) >= _GEN3_GTS:
-            advice = "for PCIe Gen 3 add dtparam=pciex1_gen=3 to /boot/firmware/config.txt, reboot"
-            found.append(Check("PCIe link", NOTE, text, advice))
-        else:
-            found.append(Check("PCIe link", OK, text))
-    return found
+        can_more = slow and (device.best_gts or _GEN3_GTS) >= _GEN3_GTS
+        advice = "for PCIe Gen 3 add dtparam=pciex1_gen=3 to /boot/firmware/config.txt, reboot"
+        found = f"{device.kind} at {device.address}, {speed}, {device.width or '?'} lanes"
+        yield finding("PCIe link", found, advice if can_more else "")
 
 
 def _chips(version: str) -> list[Check]:
@@ -245,15 +244,14 @@ def _chips(version: str) -> list[Check]:
         return [_failed("Hailo chip", error), _buffers(version, None)]
     if not found:
         advice = "the CPU is used; with a HAT fitted, check its cable, power and driver"
-        return [Check("Hailo chip", NOTE, "none", advice), _buffers(version, None)]
+        return [finding("Hailo chip", "none", advice), _buffers(version, None)]
     checks = []
     for chip in found:
         degrees = "" if chip.temperature_c is None else f", {chip.temperature_c:.1f} °C"
         firmware = f", firmware {chip.firmware}" if chip.firmware else ""
         takes = " and ".join(sorted(RUNS_ON.get(chip.arch, {"unknown"})))
         text = f"{chip.arch} at {chip.device}{firmware}{degrees}; it takes HEFs for {takes}"
-        checks.append(Check("Hailo chip", OK, text))
-        checks += _firmware(chip.firmware)
+        checks += [finding("Hailo chip", text), *_firmware(chip.firmware)]
     return [*checks, _buffers(version, _smallest_hef(found[0].arch))]
 
 
@@ -263,29 +261,29 @@ def _firmware(stated: str) -> list[Check]:
     firmware = re.match(r"\d+\.\d+\.\d+", stated)
     if firmware is None or firmware.group() in drivers.values() or not drivers:
         return []
-    text = f"{firmware.group()}, driver {', '.join(drivers.values())}"
     package = _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_family()][1]
     advice = (
         "reinstall the firmware, which the driver loads at start: "
         f"sudo apt install --reinstall {package} && sudo reboot"
     )
-    return [Check("Hailo firmware", NOTE, text, advice)]
+    text = f"{firmware.group()}, driver {', '.join(drivers.values())}"
+    return [finding("Hailo firmware", text, advice)]
 
 
 def _buffers(version: str, hef: Path | None) -> Check:
     """Check that the binding takes NumPy's arrays, which only a running network proves."""
-    numpy = f"NumPy {metadata.version('numpy')}"
+    name, numpy = "Hailo buffers", f"NumPy {metadata.version('numpy')}"
     if hef is not None:
         try:
             try_hef(hef)
         except (DeviceError, HefError) as error:
-            return _failed("Hailo buffers", error)
-        return Check("Hailo buffers", OK, f"{hef.name} ran on arrays of {numpy}")
+            return _failed(name, error)
+        return finding(name, f"{hef.name} ran on arrays of {numpy}")
+    untried = "not tried: no chip with a fetched HEF"
     if knows_numpy_2(version) or (major(metadata.version("numpy")) or 0) < 2:
-        return Check("Hailo buffers", OK, f"{numpy}, not tried: no chip with a fetched HEF")
-    text = f"{numpy} with HailoRT {version}, not tried: no chip with a fetched HEF"
+        return finding(name, f"{numpy}, {untried}")
     advice = f"it most likely takes such arrays for empty: {OLDER_NUMPY}"
-    return Check("Hailo buffers", NOTE, text, advice)
+    return finding(name, f"{numpy} with HailoRT {version}, {untried}", advice)
 
 
 def _smallest_hef(arch: str) -> Path | None:
@@ -298,48 +296,37 @@ def _smallest_hef(arch: str) -> Path | None:
     return min(found, key=lambda path: path.stat().st_size, default=None)
 
 
-def _failed(name: str, error: Exception) -> Check:
-    found, _, advice = str(error).rpartition("; ")
-    return Check(name, NOTE, found or str(error), advice)
-
-
 def check_service() -> Check:
     """Check whether HailoRT's service runs."""
     state = probe.service_state()
-    if state == "active":
-        return Check("Hailo service", OK, "active")
-    advice = "only --share on a Hailo-8 or 8L needs it: sudo systemctl enable --now hailort.service"
-    return Check("Hailo service", NOTE, state or "not to be asked here", advice)
+    advice = (
+        "" if state == "active" else f"only --share on a Hailo-8 or 8L needs it: {_SHARE_SERVICE}"
+    )
+    return finding("Hailo service", state or "not to be asked here", advice)
 
 
 def check_throttling() -> Check:
     """Check whether the board was throttled."""
     seen = probe.throttling()
-    degrees = "" if seen.cpu_c is None else f", processor at {seen.cpu_c:.1f} °C"
-    name = "throttling"
-    if not seen.known:
-        return Check(name, OK, f"this machine does not tell{degrees}")
-    if seen.now or seen.before:
-        now = ", ".join(seen.now) or "none now"
-        text = f"{now}; since the start: {', '.join(seen.before) or 'none'}{degrees}"
+    text, advice = "none" if seen.known else "this machine does not tell", ""
+    if seen.known and (seen.now or seen.before):
+        now, before = (", ".join(seen.now) or "none now", ", ".join(seen.before) or "none")
+        text = f"{now}; since the start: {before}"
         advice = "under-voltage: a 27 W supply; heat: a fan for board and HAT. Times are no measure"
-        return Check(name, NOTE, text, advice)
-    return Check(name, OK, f"none{degrees}")
+    text += "" if seen.cpu_c is None else f", processor at {seen.cpu_c:.1f} °C"
+    return finding("throttling", text, advice)
 
 
 def check_hefs() -> list[Check]:
     """Check the fetched HEFs, where there are some."""
-    folder = _folder()
-    found = [_hef(path, folder) for path in _fetched()]
-    if found:
-        return found
     known = ", ".join(f"{k.variant} {k.window_s} s for {k.arch}" for k in PAIRS)
     advice = (
         "fetch one with: whisper-hailo fetch-hef tiny|base --arch CHIP, or compile your own "
         "model's; it has to be for this chip and of the model's width and mel bins. The vendor "
         f"publishes {known} below {EXAMPLES} (not verified from here)"
     )
-    return [Check("HEF files", NOTE, f"none in {folder}", advice)]
+    none = finding("HEF files", f"none in {_folder()}", advice)
+    return [_hef(path) for path in _fetched()] or [none]
 
 
 def _folder() -> Path:
@@ -350,11 +337,11 @@ def _fetched() -> list[Path]:
     return sorted(_folder().glob("*/*/*.hef"))
 
 
-def _hef(path: Path, folder: Path) -> Check:
-    name = str(path.relative_to(folder))
+def _hef(path: Path) -> Check:
+    name = path.relative_to(_folder())
     try:
         hef = read_hef(path, verify=False)
     except HefError as error:
-        return Check("HEF files", NOTE, f"{name} is broken", f"fetch it again: {error}")
+        return finding("HEF files", f"{name} is broken", f"fetch it again: {error}")
     nets = ", ".join(f"{g.name} ({g.contexts} contexts)" for g in hef.groups)
-    return Check("HEF files", OK, f"{name}: {hef.arch}, compiler {hef.compiler_version}, {nets}")
+    return finding("HEF files", f"{name}: {hef.arch}, compiler {hef.compiler_version}, {nets}")

@@ -68,24 +68,6 @@ class ResultStream(io.FileIO):
             select.select([], [self], [])
         return n_bytes
 
-    @contextmanager
-    def patient(self, *, alone: bool) -> Iterator[None]:
-        """Queue and retry failed writes within the block; see `patient_results`."""
-        from whisper_hailo.core.timing import Backoff
-
-        self.patience = patience = _Patience(self, Backoff(), alone=alone)
-        try:
-            yield
-        finally:
-            self.patience = None
-            while patience.waiting:
-                del patience.waiting[: self.write(bytes(patience.waiting))]
-        if patience.n_lost:
-            raise OutputError(
-                f"standard output did not take {patience.n_lost} bytes for too long; they are "
-                "missing there, read it or free some space"
-            )
-
 
 class _Patience:
     """Queue of output that could not be written, and its back-off."""
@@ -110,7 +92,7 @@ class _Patience:
         if not self.backoff.is_over:
             return n_bytes
         try:
-            while self.waiting and (self._alone or _has_room(self._out.fileno())):
+            while self.waiting and (self._alone or select.select([], [self._out], [], 0)[1]):
                 del self.waiting[: self._out.write_some(bytes(self.waiting[: select.PIPE_BUF]))]
         except BrokenPipeError:
             if self._alone:
@@ -130,22 +112,30 @@ class _Patience:
         return n_bytes
 
 
-def _has_room(descriptor: int) -> bool:
-    """Return whether `PIPE_BUF` bytes can be written at once; a pipe without a reader is full."""
-    writable = select.poll()
-    writable.register(descriptor, select.POLLOUT)
-    return bool(writable.poll(0))
-
-
 @contextmanager
 def patient_results(*, alone: bool) -> Iterator[None]:
-    """Retry failed writes to standard output within the block."""
+    """Queue and retry failed writes to standard output within the block.
+
+    Unless it is `alone`, a reader that is slow or gone holds nothing up.
+    """
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if not isinstance(raw, ResultStream):
         yield
         return
-    with raw.patient(alone=alone):
+    from whisper_hailo.core.timing import Backoff
+
+    raw.patience = patience = _Patience(raw, Backoff(), alone=alone)
+    try:
         yield
+    finally:
+        raw.patience = None
+        while patience.waiting:
+            del patience.waiting[: raw.write(bytes(patience.waiting))]
+    if patience.n_lost:
+        raise OutputError(
+            f"standard output did not take {patience.n_lost} bytes for too long; they are "
+            "missing there, read it or free some space"
+        )
 
 
 class NoteStream(io.FileIO):
@@ -160,19 +150,17 @@ class NoteStream(io.FileIO):
 
 
 def prepare_streams() -> None:
-    """Replace the standard streams; characters that a terminal lacks are escaped."""
-    _fill_descriptors()
-    sys.stdout = open_text_stream(ResultStream, 1, sys.stdout)
-    sys.stderr = open_text_stream(NoteStream, 2, sys.stderr)
+    """Replace the standard streams; characters that a terminal lacks are escaped.
 
-
-def _fill_descriptors() -> None:
-    """Open closed descriptors, or the next file to be opened would take their place."""
+    Closed descriptors are opened, or the next file to be opened would take their place.
+    """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # gets the least that is free
+    sys.stdout = open_text_stream(ResultStream, 1, sys.stdout)
+    sys.stderr = open_text_stream(NoteStream, 2, sys.stderr)
 
 
 def open_text_stream(
