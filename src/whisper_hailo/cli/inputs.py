@@ -49,34 +49,23 @@ class Input:
 
 
 def find_inputs(words: Sequence[str]) -> list[Input]:
-    """Return files as named, and all recordings below folders, sorted by name."""
-    return _told_apart([found for word in words for found in _expand(word)])
+    """Return files as named, and all recordings below folders, sorted by name.
 
-
-def _told_apart(found: list[tuple[Path, Input]]) -> list[Input]:
-    """Give recordings of one name distinct outputs, and keep those of earlier runs.
-
-    In one folder the recording that came first has the plain name (`demo.txt`), and others keep
-    their suffix (`demo.mp3.txt`). Of two folders the first named has it, and recordings of others
-    have their folder before it (`more/demo.txt`).
+    Recordings of one name get distinct outputs, and keep those of earlier runs. In one folder the
+    recording that came first has the plain name (`demo.txt`), and others keep their suffix
+    (`demo.mp3.txt`). Of two folders the first named has it, and recordings of others have their
+    folder before it (`more/demo.txt`).
     """
+    found = [one for word in words for one in _expand(word)]
     places = {root: place for place, root in enumerate(dict.fromkeys(root for root, _ in found))}
-    order = sorted(
-        range(len(found)), key=lambda i: (places[found[i][0]], _age_key(found[i][1].path))
-    )
     taken: dict[Path, tuple[Path, Path | None]] = {}
-    stems: dict[int, Path] = {}
-    for index in order:
-        root, entry = found[index]
-        if entry.fault is not None:
-            continue
-        own = (root, entry.path)
-        stems[index] = next(
-            stem for stem in _stems(root, entry, taken) if taken.setdefault(stem, own) == own
-        )
-    return [
-        replace(entry, stem=stems.get(index, entry.stem)) for index, (_, entry) in enumerate(found)
-    ]
+    stems: dict[tuple[Path, Path | None], Path] = {}
+    for root, entry in sorted(found, key=lambda one: (places[one[0]], _age_key(one[1].path))):
+        if entry.fault is None:
+            own = (root, entry.path)
+            names = _stems(root, entry, taken)
+            stems[own] = next(stem for stem in names if taken.setdefault(stem, own) == own)
+    return [replace(entry, stem=stems.get((root, entry.path), entry.stem)) for root, entry in found]
 
 
 def _stems(
@@ -84,8 +73,7 @@ def _stems(
 ) -> Iterator[Path]:
     """Yield candidate names of a recording's outputs, best first."""
     plain = entry.stem
-    suffix = "" if entry.path is None else entry.path.suffix
-    whole = plain.with_name(plain.name + suffix)
+    whole = plain.with_name(plain.name + ("" if entry.path is None else entry.path.suffix))
     yield plain
     if taken[plain][0] == root:
         yield whole
@@ -109,56 +97,51 @@ def _age_key(path: Path | None) -> tuple[int, int]:
 def _expand(word: str) -> Iterator[tuple[Path, Input]]:
     """Yield the inputs of an argument, with the folder that each was found in."""
     word = expand_user(word)
+    path = Path(word)
     if word == STDIN:
         closed = AudioError("standard input is closed; pipe a recording into it, or name a file")
-        fault = closed if sys.stdin is None else None
-        yield Path(), Input("stdin", None, Path("stdin"), fault)
+        yield Path(), Input("stdin", None, Path("stdin"), closed if sys.stdin is None else None)
     elif os.path.isdir(word):  # a `Path` fails on names that are too long
-        yield from ((Path(word), entry) for entry in _recordings(Path(word)))
+        yield from ((path, entry) for entry in _recordings(path))
     else:
-        path = Path(word)
-        fault = None if word else _fault("", "is no file name")
+        fault = None if word else _fault(word, "is no file name")
         yield path.parent, Input(word, path, Path(path.stem), fault)
+
+
+def _recordings(folder: Path) -> Iterator[Input]:
+    """Yield the folders that cannot be read, and all recordings below a folder."""
+    faults: list[Input] = []
+
+    def note(path: Path, why: str) -> None:
+        what = f"{why}, expected a folder of recordings"
+        faults.append(Input(str(path), path, Path(path.stem), _fault(str(path), what)))
+
+    found = list_files(folder, lambda path, why: note(path, f"cannot be looked into ({why})"))
+    paths = [path for path in found if path.suffix.lower() in AUDIO_SUFFIXES]
+    if not paths and not faults:
+        note(folder, "holds no audio files")
+    yield from faults
+    for path in paths:
+        yield Input(str(path), path, path.relative_to(folder).with_suffix(""))
 
 
 def looked_at(entry: Input) -> Input:
     """Return an input with its fault, as far as it is found without a model."""
     if entry.fault is not None or entry.path is None:
         return entry
-    return replace(entry, fault=_fault_of(entry.name))
-
-
-def _fault_of(word: str) -> WhisperHailoError | None:
-    if _ADDRESS.match(word) and not os.path.exists(word):
-        return OptionError(
-            f"{display_path(word)} is an address, expected a file; fetch it first (curl -LO "
-            f"{display_path(word)}), or caption it as it comes: whisper-hailo caption "
-            f"{display_path(word)}"
+    name = display_path(entry.name)
+    fault: WhisperHailoError | None
+    if _ADDRESS.match(entry.name) and not os.path.exists(entry.name):
+        fault = OptionError(
+            f"{name} is an address, expected a file; fetch it first (curl -LO {name}), or caption "
+            f"it as it comes: whisper-hailo caption {name}"
         )
-    path = Path(word)
-    if path.suffix.lower() in MEDIA_SUFFIXES and find_spec("av") is None:
-        return AudioError(
-            f"{display_path(word)} needs PyAV to be read, which is not installed: "
-            f"{install_command('media')}"
-        )
-    return find_fault(path, display_path(word))
-
-
-def _recordings(folder: Path) -> Iterator[Input]:
-    """Return all files below a folder, and the folders that cannot be read."""
-    faults: list[Input] = []
-
-    def note(path: Path, why: str) -> None:
-        what = f"cannot be looked into ({why}), expected a folder of recordings"
-        faults.append(Input(str(path), path, Path(path.stem), _fault(str(path), what)))
-
-    paths = [path for path in list_files(folder, note) if path.suffix.lower() in AUDIO_SUFFIXES]
-    if not paths and not faults:
-        what = "holds no audio files, expected a folder of recordings"
-        yield Input(str(folder), folder, Path(folder.stem), _fault(str(folder), what))
-    yield from faults
-    for path in paths:
-        yield Input(str(path), path, path.relative_to(folder).with_suffix(""))
+    elif entry.path.suffix.lower() in MEDIA_SUFFIXES and find_spec("av") is None:
+        needed = f"needs PyAV to be read, which is not installed: {install_command('media')}"
+        fault = AudioError(f"{name} {needed}")
+    else:
+        fault = find_fault(entry.path, name)
+    return replace(entry, fault=fault)
 
 
 def _fault(name: str, what: str) -> AudioError:

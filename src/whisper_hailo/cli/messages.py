@@ -8,7 +8,6 @@ import os
 import sys
 import traceback
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import ExitCode, OptionError, WhisperHailoError, display_path
@@ -21,7 +20,7 @@ LONGEST_LINE: Final = 500
 
 _LEFT_OUT: Final = " ... "
 _PROGRAM: Final = "whisper-hailo: "
-
+_OURS: Final = "whisper_hailo"
 
 _OF_A_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EILSEQ)
 """What the system has against a path, in whichever command it was given."""
@@ -29,18 +28,33 @@ _OF_A_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM,
 
 def report(error: BaseException) -> ExitCode:
     """Print an error, unexpected ones with advice; return its exit code."""
-    error = _foreseen(error)
-    complain(_described(error))
-    if isinstance(error, WhisperHailoError):
-        return error.exit_code
-    if os.environ.get(DEBUG_VARIABLE):
+    message, code = _explained(error)
+    complain(message)
+    if code == ExitCode.INTERNAL and os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
-    return ExitCode.INTERNAL
+    return code
 
 
 def describe(error: BaseException) -> str:
     """Return the line that `report` prints."""
-    return one_line(_described(_foreseen(error)))
+    return one_line(_explained(error)[0])
+
+
+def _explained(error: BaseException) -> tuple[str, ExitCode]:
+    """Return the message and the exit code of an error; any file name can cause some of them."""
+    if isinstance(error, OSError) and error.filename is not None and error.errno in _OF_A_PATH:
+        name = display_path(os.fsdecode(error.filename))
+        error = OptionError(f"{name} cannot be used ({error.strerror}); check the path")
+    elif isinstance(error, FileNotFoundError) and error.filename is None:
+        error = OptionError(
+            "the working directory was deleted, expected one that relative names are looked up "
+            "in; change to another"
+        )
+    if isinstance(error, WhisperHailoError):
+        return _visible(str(error).strip()), error.exit_code  # one line: others are of a name
+    what = one_line(f"{type(error).__name__}: {error}", LONGEST_LINE // 2)
+    advice = f"set {DEBUG_VARIABLE}=1 for the details and report it"
+    return f"internal error ({what}); {advice}", ExitCode.INTERNAL
 
 
 def was_interrupted(error: BaseException) -> bool:
@@ -49,37 +63,6 @@ def was_interrupted(error: BaseException) -> bool:
     while chain is not None and not isinstance(chain, KeyboardInterrupt):
         chain = chain.__cause__ or chain.__context__
     return chain is not None
-
-
-def _foreseen(error: BaseException) -> BaseException:
-    """Return an error of ours for one that any file name can cause."""
-    if not isinstance(error, OSError):
-        return error
-    if error.filename is not None and error.errno in _OF_A_PATH:
-        name = display_path(os.fsdecode(error.filename))
-        return OptionError(f"{name} cannot be used ({error.strerror}); check the path")
-    if error.filename is None and isinstance(error, FileNotFoundError) and not _has_directory():
-        return OptionError(
-            "the working directory was deleted, expected one that relative names are looked up "
-            "in; change to another"
-        )
-    return error
-
-
-def _has_directory() -> bool:
-    """Return whether there is a working directory."""
-    try:
-        Path.cwd()
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _described(error: BaseException) -> str:
-    if isinstance(error, WhisperHailoError):
-        return _visible(str(error).strip())  # ours are one line: another is of a name
-    what = one_line(f"{type(error).__name__}: {error}", LONGEST_LINE // 2)
-    return f"internal error ({what}); set {DEBUG_VARIABLE}=1 for the details and report it"
 
 
 def complain(message: str) -> None:
@@ -92,14 +75,17 @@ def tell(message: str) -> None:
     print(one_line(message), file=sys.stderr)
 
 
+def note(message: str) -> None:
+    """Print a line on standard error, unless quiet."""
+    if not is_quiet():
+        tell(message)
+
+
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
     """Sanitize a text: no line ends, no terminal escapes, no invisible characters."""
-    line = " ".join(filter(None, (part.strip() for part in text.splitlines())))
-    line = _visible(line)
-    if len(line) <= longest:
-        return line
+    line = _visible(" ".join(filter(None, (part.strip() for part in text.splitlines()))))
     half = (longest - len(_LEFT_OUT)) // 2
-    return line[:half] + _LEFT_OUT + line[-half:]
+    return line if len(line) <= longest else line[:half] + _LEFT_OUT + line[-half:]
 
 
 def _visible(text: str) -> str:
@@ -114,9 +100,6 @@ class OneLine(logging.Formatter):
         return one_line(super().format(record))
 
 
-_OURS: Final = "whisper_hailo"
-
-
 @dataclass(frozen=True, slots=True)
 class Verbosity:
     """How much goes to standard error."""
@@ -128,10 +111,6 @@ class Verbosity:
         if self.verbose and self.quiet:
             raise OptionError("--verbose and --quiet contradict each other; give one")
 
-    @property
-    def level(self) -> int:
-        return logging.DEBUG if self.verbose else logging.WARNING if self.quiet else logging.INFO
-
 
 def configure_logging() -> None:
     """Log to standard error, each record one line."""
@@ -142,7 +121,8 @@ def configure_logging() -> None:
 
 def set_verbosity(verbosity: Verbosity) -> None:
     """Set the log level."""
-    logging.getLogger(_OURS).setLevel(verbosity.level)
+    usual = logging.WARNING if verbosity.quiet else logging.INFO
+    logging.getLogger(_OURS).setLevel(logging.DEBUG if verbosity.verbose else usual)
 
 
 def log_package(package: str) -> None:
@@ -158,9 +138,3 @@ def is_verbose() -> bool:
 def is_quiet() -> bool:
     """Return whether only warnings and errors are logged."""
     return logging.getLogger(_OURS).level >= logging.WARNING
-
-
-def note(message: str) -> None:
-    """Print a line on standard error, unless quiet."""
-    if not is_quiet():
-        tell(message)
