@@ -31,7 +31,7 @@ from whisper_hailo.cli.messages import (
 )
 from whisper_hailo.cli.options import Argument, Option, options_of
 from whisper_hailo.cli.streams import ReaderGoneError, emit
-from whisper_hailo.core.errors import ExitCode, OptionError, display_path
+from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.partial_options import from_typed
 from whisper_hailo.core.process import tools_to_add
 from whisper_hailo.core.version import __version__
@@ -94,20 +94,20 @@ class Program(click.Group):
 
 
 @cache
+def find_added_commands() -> dict[str, tuple[str, str]]:
+    """Return modules and functions of the commands that other packages add."""
+    from importlib.metadata import entry_points  # a third of the start of a quick command
+
+    return {entry.name: (entry.module, entry.attr) for entry in entry_points(group=ADDED)}
+
+
+@cache
 def load_command(name: str) -> Command | None:
     """Return the command of a name, if there is one."""
     if (place := _place(name)) is None:
         return None
     module, function = place
     return command_of(name, getattr(import_module(module), function))
-
-
-@cache
-def find_added_commands() -> dict[str, tuple[str, str]]:
-    """Return modules and functions of the commands that other packages add."""
-    from importlib.metadata import entry_points  # a third of the start of a quick command
-
-    return {entry.name: (entry.module, entry.attr) for entry in entry_points(group=ADDED)}
 
 
 def _place(name: str) -> tuple[str, str] | None:
@@ -126,12 +126,9 @@ def _place(name: str) -> tuple[str, str] | None:
 def _summary(module: str, function: str) -> str:
     """Return the first paragraph of a command's docstring; its source is read, not imported."""
     spec = find_spec(module)
-    loader: Any = None if spec is None else spec.loader
-    source = loader and loader.get_source(module)
-    if not source:
-        return (getattr(import_module(module), function).__doc__ or "").partition("\n\n")[0]
+    loader: Any = spec and spec.loader
     pattern = rf'^def {function}\(.*?"""(.+?)(?:\n\n|""")'
-    found = re.search(pattern, source, re.DOTALL | re.MULTILINE)
+    found = re.search(pattern, loader.get_source(module), re.DOTALL | re.MULTILINE)
     return "" if found is None else found[1]
 
 
@@ -202,17 +199,12 @@ def run(arguments: list[str]) -> int:
 def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
     """Return Click's own wording, such as `No such option: --windw`, or a better one."""
     text = error.format_message()
-    if isinstance(error, click.exceptions.NoSuchCommand):
-        named = next((word for word in arguments if word[:1] != "-"), error.command_name)
-        if os.path.exists(named):
-            typed = shlex.join([PROGRAM, "transcribe", *arguments])
-            return f"{display_path(named)} is no command; to make text of it, type: {typed}"
-        similar = get_close_matches(named, [*OWN, *find_added_commands()], 1)
-        hint = f" Did you mean {similar[0]!r}?" if similar else ""
-        return f"No such command {named!r}.{hint}"
-    of_group = error.ctx is not None and error.ctx.parent is None
-    if of_group and any(os.path.isfile(word) for word in arguments):
+    of_program = error.ctx is not None and error.ctx.parent is None
+    if of_program and any(map(os.path.exists, arguments)):
         return f"no command is named; type: {shlex.join([PROGRAM, 'transcribe', *arguments])}"
+    if isinstance(error, click.exceptions.NoSuchCommand):
+        similar = get_close_matches(error.command_name, [*OWN, *find_added_commands()], 1)
+        return text + (f" Did you mean {similar[0]!r}?" if similar else "")
     if isinstance(error, click.MissingParameter) and getattr(error.param, "name", "") == "audio":
         text = "no recording is named, expected files, folders, or - for a pipe"
     if any(word.startswith("-") and os.path.exists(word) for word in arguments):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -98,20 +98,28 @@ class Sink:
         folder = self.output.output_dir
         return folder and folder / f"{entry.stem}.part.jsonl"
 
-    @property
-    def prints_parts(self) -> bool:
-        """Return whether a result is streamed to standard output."""
-        output = self.output
-        return output.output_dir is None and not output.as_json and output.formats[0] != JSON
+    def printer(self, entry: Input) -> Callable[[Segment | None], None] | None:
+        """Return what prints the segments of an input, then the rest (`None`), as they come.
 
-    def printer(self, entry: Input) -> Printer:
-        """Return what prints the segments of an input on standard output as they come."""
-        several = len(self.inputs) > 1 and self.output.formats[0] == "txt"
-        return Printer(
-            TextWriter(self.output.formats[0], self.output.layout, timed=self.timed),
-            f"{display_path(entry.name)}: " if several else "",
-            is_shaded=self.output.colour and sys.stdout.isatty(),
-        )
+        It is `None` where a result does not come in parts on standard output.
+        """
+        output, fmt = self.output, self.output.formats[0]
+        if output.output_dir is not None or output.as_json or fmt == JSON:
+            return None
+        writer = TextWriter(fmt, output.layout, timed=self.timed)
+        several = len(self.inputs) > 1 and fmt == "txt"
+        prefix = f"{display_path(entry.name)}: " if several else ""
+        is_shaded = output.colour and sys.stdout.isatty()
+
+        def show(segment: Segment | None) -> None:
+            if segment is None:
+                parts = writer.finish()
+            else:
+                parts = writer.write(in_shades(segment) if is_shaded else segment)
+            if whole := "".join(prefix + part for part in parts):
+                emit(whole)
+
+        return show
 
     def has(self, entry: Input) -> bool:
         """Return whether all results of an input exist; writes are atomic."""
@@ -129,13 +137,12 @@ class Sink:
         if self.output.as_json:
             # A stream has no name of its own, or the number of a temporary file.
             emit_json(as_json(replace(transcript, audio=entry.name)) | timings_json(transcript))
-        elif self.prints_parts and not printed:
-            printer = self.printer(entry)
-            for segment in transcript.segments:
-                printer.write(segment)
-            printer.finish()
         elif self.output.output_dir is None and not printed:
-            emit(render(transcript, JSON))
+            if (show := self.printer(entry)) is None:
+                emit(render(transcript, JSON))
+            else:
+                for segment in (*transcript.segments, None):
+                    show(segment)
 
     def put_error(self, entry: Input, error: Exception) -> ExitCode:
         """Report a failed input; return its exit code."""
@@ -145,31 +152,6 @@ class Sink:
         if self.output.as_json:
             emit_json(failure_json(entry.name, describe(error), int(code)))
         return code
-
-
-@dataclass(slots=True)
-class Printer:
-    """Prints the segments of one input.
-
-    Attributes:
-        prefix: of each part: the name of the input, where there are several.
-    """
-
-    text: TextWriter
-    prefix: str
-    is_shaded: bool
-
-    def write(self, segment: Segment) -> None:
-        """Print what is complete with this segment."""
-        self._emit(self.text.write(in_shades(segment) if self.is_shaded else segment))
-
-    def finish(self) -> None:
-        """Print the rest."""
-        self._emit(self.text.finish())
-
-    def _emit(self, parts: Iterable[str]) -> None:
-        if whole := "".join(self.prefix + part for part in parts):
-            emit(whole)
 
 
 class RecordingWriter(Closing):
@@ -183,7 +165,7 @@ class RecordingWriter(Closing):
         self._entry = entry
         self._name = display_path(entry.name)
         self._sink = sink
-        self._printer = sink.printer(entry) if sink.prints_parts else None
+        self._show = sink.printer(entry)
         self._language_told = False
         kept = sink.journal(entry)
         go_on = sink.output.skip_existing
@@ -203,14 +185,14 @@ class RecordingWriter(Closing):
         """Take all segments, write the whole result, and remove the journal."""
         for segment in segments:
             self._tell_language(segments)
-            if self._printer is not None:
+            if self._show is not None:
                 self.progress.close()
-                self._printer.write(segment)
+                self._show(segment)
         self._tell_language(segments)
         self.progress.close()
-        if self._printer is not None:
-            self._printer.finish()
-        self._sink.put(self._entry, segments.transcript, printed=self._printer is not None)
+        if self._show is not None:
+            self._show(None)
+        self._sink.put(self._entry, segments.transcript, printed=self._show is not None)
         if self.journal is not None:
             self.journal.remove()
 

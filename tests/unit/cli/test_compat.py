@@ -261,7 +261,7 @@ def test_a_recording_in_the_place_of_a_command_is_told(
     assert run([str(tmp_path), "-f", "srt"]) == 2
     told = capsys.readouterr().err
     typed = shlex.join(["whisper-hailo", "transcribe", str(tmp_path), "-f", "srt"])
-    assert f"is no command; to make text of it, type: {typed}" in told
+    assert f"no command is named; type: {typed}" in told
 
 
 @pytest.mark.parametrize("name", ["-dash.flac", "-xylophone.flac"])

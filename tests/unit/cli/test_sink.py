@@ -188,7 +188,7 @@ def test_a_format_that_does_not_come_in_parts_is_printed_whole(
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
     results = sink(entries, None, "json")
-    assert not results.prints_parts
+    assert results.printer(entries[0]) is None
     results.put(entries[0], transcript())
     assert json.loads(capsys.readouterr().out)["text"] == "Grüße. All the rest."
     sink(entries, None).put(entries[0], transcript(), printed=True)
