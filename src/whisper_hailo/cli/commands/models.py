@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.backends.hailo.hef_catalog import (
     EXAMPLES,
@@ -40,46 +39,38 @@ def models(
     if (action == "list") is bool(names):
         which = "takes no names" if names else "needs the name of a model"
         raise OptionError(f"models {action} {which}; see models --help")
+    from whisper_hailo.convert.model_cache import cached_as, resolve_model
+
     if action == "list":
-        emit_json(_facts()) if as_json else emit("\n".join(_lines()) + "\n")
+        _list(as_json=as_json)
         return ExitCode.OK
     if action == "fetch":
-        return _fetch(names or [], options)
-    return _verify(names or []) if action == "verify" else _remove(names or [])
-
-
-def _fetch(names: list[str], options: ConvertOptions) -> int:
-    from whisper_hailo.convert.model_cache import resolve_model
-
-    for name in names:
-        emit(f"{name}: {resolve_model(name, options)}\n")
-    return ExitCode.OK
-
-
-def _verify(names: list[str]) -> int:
-    from whisper_hailo.convert.model_cache import cached_as
-
+        for name in names or []:
+            emit(f"{name}: {resolve_model(name, options)}\n")
+        return ExitCode.OK
     code = ExitCode.OK
-    for model in [model for name in names for model in cached_as(name)]:
-        faults = model.faults()
-        emit(f"{_described(model)}: {', '.join(faults) or 'whole'}\n")
-        if faults:
+    for model in [model for name in names or [] for model in cached_as(name)]:
+        if action == "remove":
+            _remove(model)
+        elif faults := model.faults():
+            emit(f"{_described(model)}: {', '.join(faults)}\n")
             code = ExitCode.MODEL
+        else:
+            emit(f"{_described(model)}: whole\n")
     return code
 
 
-def _remove(names: list[str]) -> int:
-    from whisper_hailo.convert.model_cache import cached_as, hub_folder, remove_unused_checkpoint
+def _remove(model: CachedModel) -> None:
+    from whisper_hailo.convert.model_cache import hub_folder, remove_unused_checkpoint
 
-    for model in [model for name in names for model in cached_as(name)]:
-        model.remove()
-        emit(f"{_described(model)}: removed\n")
-        if model.spec.source.package is not None:
-            remove_unused_checkpoint(model.spec.source.name)
-        checkpoint = hub_folder(model.spec.source.name)
-        if checkpoint is not None:
-            note(f"its checkpoint stays at {checkpoint}, where other programs may use it, too")
-    return ExitCode.OK
+    model.remove()
+    emit(f"{_described(model)}: removed\n")
+    source = model.spec.source
+    if source.package is not None:
+        remove_unused_checkpoint(source.name)
+    checkpoint = hub_folder(source.name)
+    if checkpoint is not None:
+        note(f"its checkpoint stays at {checkpoint}, where other programs may use it, too")
 
 
 def _described(model: CachedModel) -> str:
@@ -91,14 +82,15 @@ def _described(model: CachedModel) -> str:
     )
 
 
-def _facts() -> dict[str, Any]:
+def _list(*, as_json: bool) -> None:
     from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES, packaged_names
-    from whisper_hailo.checkpoint.package_registry import package_versions
-    from whisper_hailo.convert.model_cache import cached_models
+    from whisper_hailo.checkpoint.package_registry import REGISTRY, package_versions
+    from whisper_hailo.convert.model_cache import cached_models, models_folder
 
-    return {
-        "bundled": [BUNDLED],
-        "cached": [
+    cached = cached_models()
+    packaged = {name: package_versions(SHORT_NAMES[name]) for name in packaged_names()}
+    if as_json:
+        facts = [
             {
                 "name": model.spec.name,
                 "source": model.spec.source.name,
@@ -108,32 +100,27 @@ def _facts() -> dict[str, Any]:
                 "bytes": model.n_bytes,
                 "directory": str(model.directory),
             }
-            for model in cached_models()
-        ],
-        "known": SHORT_NAMES,
-        "packaged": {name: package_versions(SHORT_NAMES[name]) for name in packaged_names()},
-    }
-
-
-def _lines() -> Iterator[str]:
-    from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES, packaged_names
-    from whisper_hailo.checkpoint.package_registry import REGISTRY, package_versions
-    from whisper_hailo.convert.model_cache import cached_models, models_folder
-
-    yield f"Bundled:\n  {BUNDLED}  for trying things out: everyday English and German"
-    cached = cached_models()
-    yield f"Cached in {models_folder()}:"
+            for model in cached
+        ]
+        known = {"known": SHORT_NAMES, "packaged": packaged}
+        emit_json({"bundled": [BUNDLED], "cached": facts, **known})
+        return
     rows = [_described(model) for model in cached]
-    for row, model in zip(rows, cached, strict=True):
-        yield f"  {row}" + f", folder {model.directory.name}" * (rows.count(row) > 1)
-    if not cached:
-        yield "  none"
-    yield "Known, fetched when they are first used; any hub id is taken, too:"
     width = max(map(len, SHORT_NAMES))
-    yield from (f"  {name.ljust(width)}  {hub_id}" for name, hub_id in SHORT_NAMES.items())
-    yield f"Fetched from {REGISTRY} where the model hub does not answer:"
-    for name in packaged_names():
-        yield f"  {name.ljust(width)}  {package_versions(SHORT_NAMES[name])}"
+    lines = [
+        f"Bundled:\n  {BUNDLED}  for trying things out: everyday English and German",
+        f"Cached in {models_folder()}:",
+        *(
+            f"  {row}" + f", folder {model.directory.name}" * (rows.count(row) > 1)
+            for row, model in zip(rows, cached, strict=True)
+        ),
+        *([] if cached else ["  none"]),
+        "Known, fetched when they are first used; any hub id is taken, too:",
+        *(f"  {name.ljust(width)}  {hub_id}" for name, hub_id in SHORT_NAMES.items()),
+        f"Fetched from {REGISTRY} where the model hub does not answer:",
+        *(f"  {name.ljust(width)}  {versions}" for name, versions in packaged.items()),
+    ]
+    emit("\n".join(lines) + "\n")
 
 
 _ARCHES = tuple(dict.fromkeys(known.arch for known in PAIRS))
