@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from whisper_hailo.backends.options import ChipPriority
-from whisper_hailo.cli.transcribe_options import ModelOptions, tell_reasons
+from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.files import FileId, file_id
 from whisper_hailo.core.flags import (
@@ -306,7 +306,8 @@ def caption_engine(
             except OptionError as error:
                 logger.warning("what --replace shows is not expected: %s", error)
         engine = TranscriberEngine(transcriber, decoding, trim_window=options.trim_window)
-        tell_reasons(transcriber)
+        for reason in transcriber.reasons:
+            logger.debug(reason)
         stack.enter_context(transcriber)
     else:
         longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from whisper_hailo.cli.messages import is_verbose, note, one_line
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.cli.transcribe_options import shaded
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, as_json
@@ -23,6 +22,9 @@ from whisper_hailo.text.subtitles import speaker_label
 
 _ERASE: Final = "\r\x1b[K"
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
+
+_SHADES: Final = ((0.5, "\x1b[31m"), (0.8, "\x1b[33m"), (1.01, "\x1b[32m"))
+"""Red, yellow and green: the probability up to which a word has the colour."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _ELLIPSIS: Final = "…"
@@ -98,7 +100,14 @@ def _text(words: Iterable[CaptionWord]) -> str:
 
 
 def _in_colour(words: Iterable[CaptionWord]) -> str:
-    return "".join(shaded(word.text, word.probability) for word in words)
+    """Colour words by their probability; without one a word counts as certain."""
+    text = ""
+    for word in words:
+        sure = 1.0 if word.probability is None else word.probability
+        colour = next(code for limit, code in _SHADES if sure < limit)
+        bare = word.text.lstrip()
+        text += f"{word.text[: len(word.text) - len(bare)]}{colour}{bare}{_RESET}"
+    return text
 
 
 def _shown(words: Iterable[CaptionWord], speaker: int | None = None) -> list[CaptionWord]:

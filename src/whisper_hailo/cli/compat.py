@@ -31,7 +31,7 @@ class CompatOption:
     """An option of another program.
 
     Attributes:
-        names: as typed, the long one first.
+        names: as typed.
         advice: what to type for values that are not among `values`.
         values: our arguments for each value, or for any (`*`), which follows them if they end
             with an option of ours.
@@ -113,44 +113,33 @@ COMPAT_OPTIONS: Final = (
     _switch("--tinydiarize -tdrz", None, _SPEAKERS),
     _switch("--detect-language -dl", None, "give --language auto"),
     _switch("--no-gpu -ng", "--encoder-backend onnx"),
-    _switch("--flash-attn -fa", ""),
-    _switch("--print-progress -pp", ""),
+    _switch("--flash-attn -fa --print-progress -pp --print-colors -pc", ""),
+    _switch("--split-on-word -sow --suppress-nst -sns", ""),
     _switch("--print-special -ps", None, "special tokens are not shown; leave it out"),
-    _switch("--print-colors -pc", "--colour"),
-    _switch("--split-on-word -sow", ""),
-    _switch("--suppress-nst -sns", ""),
     _switch("--output-txt -otxt", "--output-dir . --format txt"),
     _switch("--output-srt -osrt", "--output-dir . --format srt"),
     _switch("--output-vtt -ovtt", "--output-dir . --format vtt"),
     _switch("--output-json -oj", "--output-dir . --format json"),
     _switch("--output-json-full -ojf", None, "give --format json --word-timestamps -o DIR"),
-    _switch("--output-csv -ocsv", None, _FILES),
-    _switch("--output-lrc -olrc", None, _FILES),
+    _switch("--output-csv -ocsv --output-lrc -olrc", None, _FILES),
     _switch("--output-words -owts", None, "give --format srt --word-timestamps --highlight-words"),
     _valued("--output-file -of", "give --output-dir DIR: files are named after their recordings"),
-    _valued("--offset-t -ot", "give --clip-timestamps START,END, in s"),
-    _valued("--duration -d", "give --clip-timestamps START,END, in s"),
-    _valued("--offset-n -on", "give --clip-timestamps START,END, in s"),
+    _valued("--offset-t -ot --duration -d --offset-n -on", "give --clip-timestamps START,END"),
     _valued("--max-context -mc", f"give {_CONTEXT}", **{"0": "", "-1": _CONTEXT}),
     _valued("--processors -p", "give --batch-size N", **{"1": ""}),
     _valued("--entropy-thold -et", "give --compression-ratio-threshold X, above which text loops"),
-    _same("", "--word-thold -wt"),
+    _same("", "--word-thold -wt --freq-thold -fth --font-path -fp --vad-model -vm"),
+    _same("", "--vad-min-speech-duration-ms -vspd --vad-max-speech-duration-s -vmsd"),
+    _same("", "--vad-samples-overlap -vo"),
     _valued("--audio-ctx -ac", "give --window S, the encoder's window in seconds"),
     _valued("--dtw -dtw", "give --word-timestamps"),
-    _same("", "--vad-model -vm"),
-    _same("", "--vad-min-speech-duration-ms -vspd"),
-    _same("", "--vad-max-speech-duration-s -vmsd"),
-    _same("", "--vad-samples-overlap -vo"),
-    _same("", "--freq-thold -fth"),
-    _same("", "--font-path -fp"),
     _valued("--grammar", "give --hotwords for words to expect"),
     _switch("--log-score -ls", None, "give --format json: it has the probabilities"),
     _valued("--ov-e-device -oved", "give --encoder-backend"),
     _valued("--device-id -dev", "leave it out: the chip that is free is taken"),
     # servers: wyoming-faster-whisper, whisper.cpp
     _same("--wyoming", "--uri"),
-    _valued("--host", "give --http HOST:PORT"),
-    _valued("--port", "give --http HOST:PORT"),
+    _valued("--host --port", "give --http HOST:PORT"),
 )  # fmt: skip
 
 _BY_NAME: Final = {name: option for option in COMPAT_OPTIONS for name in option.names}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from whisper_hailo.cli.inputs import Input
 from whisper_hailo.cli.messages import describe, note, report, tell, was_interrupted
 from whisper_hailo.cli.progress import Progress, clock
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.cli.transcribe_options import OutputOptions, in_shades
+from whisper_hailo.cli.transcribe_options import OutputOptions
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError, display_path
 from whisper_hailo.core.files import (
     file_id,
@@ -54,7 +53,6 @@ class Sink:
                 )
             return
         files = {entry.id for entry in self.inputs} - {None}
-        targets: set[str] = set()
         for entry in self.inputs:
             for _, target in [] if entry.fault else self.written(entry):
                 if file_id(target) in files:
@@ -62,12 +60,6 @@ class Sink:
                         f"the text of {display_path(entry.name)} would replace the input "
                         f"{display_path(target)}; give another --output-dir"
                     )
-                if (real := os.path.realpath(target)) in targets:
-                    raise OptionError(
-                        f"several inputs are called {str(entry.stem)!r} and would overwrite each "
-                        "other in --output-dir; transcribe them in separate runs"
-                    )
-                targets.add(real)
 
     def checked(self) -> list[Input]:
         """Return the inputs, with a fault where a result would overwrite a foreign file.
@@ -109,13 +101,9 @@ class Sink:
         writer = TextWriter(fmt, output.layout, timed=self.timed)
         several = len(self.inputs) > 1 and fmt == "txt"
         prefix = f"{display_path(entry.name)}: " if several else ""
-        is_shaded = output.colour and sys.stdout.isatty()
 
         def show(segment: Segment | None) -> None:
-            if segment is None:
-                parts = writer.finish()
-            else:
-                parts = writer.write(in_shades(segment) if is_shaded else segment)
+            parts = writer.finish() if segment is None else writer.write(segment)
             if whole := "".join(prefix + part for part in parts):
                 emit(whole)
 

@@ -16,13 +16,12 @@ from whisper_hailo.core.flags import (
     flag,
     number_or_none,
     option_group,
-    refuse_unused,
     require_valid,
 )
 from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import MOST_THREADS
-from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, Segment
+from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 from whisper_hailo.decoding.options import (
     HOTTEST,
     SEARCH,
@@ -152,18 +151,8 @@ def tell_engine(transcriber: Transcriber) -> None:
     """Log encoder and decoder in one line, or why they were chosen."""
     if transcriber.reasons and not is_verbose():
         logger.info(", ".join(reason.partition(":")[0] for reason in transcriber.reasons))
-    tell_reasons(transcriber)
-
-
-def tell_reasons(transcriber: Transcriber) -> None:
-    """Log why this encoder and this decoder were chosen, for `--verbose`."""
     for reason in transcriber.reasons:
         logger.debug(reason)
-
-
-_RESET: Final = "\x1b[0m"
-_SHADES: Final = ((0.5, "\x1b[31m"), (0.8, "\x1b[33m"), (1.01, "\x1b[32m"))
-"""Red, yellow and green: the probability up to which a word has the colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +170,6 @@ class OutputOptions:
         False, "Skip finished, resume interrupted recordings.", also=("--resume",)
     )
     as_json: bool = flag(False, "Print one JSON object per input.", name="--json")
-    colour: bool = flag(False, "Shade words by confidence.", also=("--color",))
     layout: Layout = option_group(Layout)
 
     def __post_init__(self) -> None:
@@ -198,8 +186,6 @@ class OutputOptions:
             raise OptionError(f"--format {several} writes several files; give --output-dir")
         if self.output_dir is None and self.skip_existing:
             raise OptionError("--skip-existing needs --output-dir; give both")
-        as_text = self.output_dir is None and not self.as_json and self.formats == ("txt",)
-        refuse_unused(self, as_text, "text on a terminal", "colour")
 
     @property
     def _named(self) -> list[str]:
@@ -211,17 +197,3 @@ class OutputOptions:
     def formats(self) -> tuple[str, ...]:
         """Return the formats to write, without duplicates."""
         return FORMATS if ALL_FORMATS in self._named else tuple(dict.fromkeys(self._named))
-
-
-def shaded(text: str, probability: float | None) -> str:
-    """Colour a word for a terminal by its probability; without one it counts as certain."""
-    sure = 1.0 if probability is None else probability
-    colour = next(code for limit, code in _SHADES if sure < limit)
-    word = text.lstrip()
-    return f"{text[: len(text) - len(word)]}{colour}{word}{_RESET}"
-
-
-def in_shades(segment: Segment) -> Segment:
-    """Colour the words of a segment, where it has word timestamps."""
-    text = "".join(shaded(word.text, word.probability) for word in segment.words).lstrip()
-    return replace(segment, text=text or segment.text)

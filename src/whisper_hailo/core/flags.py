@@ -127,17 +127,6 @@ def require_choice(one: Field[Any], value: object) -> None:
         raise OptionError(f"{typed_name(one)} is {value!r}, expected one of: {known}")
 
 
-def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers within bounds, for `Flag.parse`."""
-
-    def parse(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise ValueError(f"a whole number, {least} to {most}")
-        return int(text)
-
-    return parse
-
-
 def number_or_none(text: str) -> float | None:
     """Parse a number, or `none`, which switches a threshold off."""
     try:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from whisper_hailo.cli.options import Argument
 from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.streams import emit, emit_json
-from whisper_hailo.core.flags import Flag, whole_number
+from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.languages import language_code
+from whisper_hailo_lab.cli import whole_number
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.captions.engines import CommonSetup

@@ -13,9 +13,10 @@ from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.files import refuse_foreign
-from whisper_hailo.core.flags import Flag, whole_number
+from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.process import require_extra
+from whisper_hailo_lab.cli import whole_number
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.cures.run import CureRow

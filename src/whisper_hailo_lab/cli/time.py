@@ -11,9 +11,10 @@ from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import ModelOptions, tell_engine
 from whisper_hailo.core.errors import ExitCode
-from whisper_hailo.core.flags import Flag, whole_number
+from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo_lab.cli import whole_number
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.timing.one_file import FileTiming

@@ -211,8 +211,6 @@ def test_command_that_is_left_out_is_named(capsys: pytest.CaptureFixture[str]) -
         ("--output_file x", "give --output-dir DIR"),
         ("-f mp3", "--format is 'mp3', expected one of: txt, srt, vtt, tsv, json, all"),
         ("-ot 5000", "-ot 5000 is an option of another program; give --clip-timestamps START,END"),
-        ("--colour -o out", "--colour goes with text on a terminal and has no effect here"),
-        ("-pc -f srt", "--colour goes with text on a terminal and has no effect here"),
     ],
 )
 def test_what_we_lack_is_answered_with_what_to_type(

@@ -71,14 +71,6 @@ def test_without_a_folder_nothing_is_there_already(tmp_path: Path) -> None:
     assert not sink([entry], None).has(entry)
 
 
-def test_two_inputs_of_one_name_would_overwrite_each_other(tmp_path: Path) -> None:
-    (tmp_path / "x").mkdir()
-    entries = [*inputs(tmp_path, "a.wav"), *inputs(tmp_path / "x", "a.flac")]
-    with pytest.raises(OptionError, match="several inputs are called 'a'"):
-        sink(entries, tmp_path / "out")
-    sink(entries, None)  # on standard output they follow each other
-
-
 def test_a_result_never_replaces_an_input(tmp_path: Path) -> None:
     entries = inputs(tmp_path, "a.txt")
     with pytest.raises(OptionError, match="would replace the input"):
@@ -213,12 +205,3 @@ def test_two_names_of_one_recording_and_links_replace_nothing(tmp_path: Path) ->
     (tmp_path / "a.txt").symlink_to(tmp_path / "b.wav")
     with pytest.raises(OptionError, match="would replace the input"):
         sink(entries, tmp_path)
-    with pytest.raises(OptionError, match="several inputs are called 'a'"):
-        sink([entries[0], entries[0]], tmp_path / "out")
-    for folder in ("in/a", "in/b", "out/b"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "out" / "a").symlink_to("b")
-    inputs(tmp_path / "in", "a/c.wav", "b/c.wav")
-    below = find_inputs([str(tmp_path / "in")])
-    with pytest.raises(OptionError, match="would overwrite each other"):
-        sink(below, tmp_path / "out")

@@ -17,7 +17,7 @@ from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputO
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.flags import CHANNELS, flag, require_choices
 from whisper_hailo.core.partial_options import PartialOptions
-from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions, WordOptions
+from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
 from whisper_hailo.transcription.pipeline import USUAL_OPTIONS, check_batch_size
 
@@ -105,8 +105,6 @@ def decoding_options(
     options = fallback.on(given, default, step)
     if output.layout.highlight_words and options.words is None:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
-    if output.colour and options.words is None:
-        options = replace(options, words=WordOptions())
     drops = options.words is not None and options.words.hallucination_silence_s is not None
     if drops and "timestamps" not in given.typed:
         return replace(options, timestamps=True)

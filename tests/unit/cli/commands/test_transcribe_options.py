@@ -169,7 +169,6 @@ PRINTED: list[tuple[str, str]] = [
     ("--format srt --max-line-width 12 --max-line-count 1", "Good morning\n\n2\n"),
     ("--format srt --max-words-per-line 2", "Good morning\n\n2\n"),
     ("--format vtt --word-timestamps --highlight-words", "<u>Good</u> morning to all of you."),
-    ("--colour", "Good morning to all of you.\n"),
 ]
 
 ELSEWHERE = {"audio", "output_dir", "skip_existing", "batch_size", "channels"}

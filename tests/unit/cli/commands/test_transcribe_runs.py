@@ -190,26 +190,3 @@ def test_lines_have_times_where_that_is_asked_for(
 ) -> None:
     assert run(["transcribe", "a.wav", "b.wav", *words.split()]) == 0
     assert capsys.readouterr().out == f"a.wav: {out}b.wav: {out}"
-
-
-@pytest.mark.usefixtures("many")
-def test_words_in_colours_are_for_terminals(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for terminal in (False, True):
-        monkeypatch.setattr(sys.stdout, "isatty", lambda terminal=terminal: terminal)
-        assert run(["transcribe", "a.wav", "--colour"]) == 0
-        assert ("\x1b[32mmorning\x1b[0m" in capsys.readouterr().out) == terminal
-    for words in ("--json", "--format srt", "-o out", "--format json"):
-        assert run(["transcribe", "a.wav", "--colour", *words.split()]) == 2
-        assert "--colour goes with text on a terminal" in capsys.readouterr().err
-
-
-def test_words_in_colours_have_their_times(many: Many, tmp_path: Path) -> None:
-    assert run(["transcribe", "a.wav", "--colour"]) == 0
-    words = given("--colour --word-timestamps | prepend-punctuations = '<'", tmp_path)
-    assert run(["transcribe", "a.wav", *words]) == 0
-    without, chosen = (asked[0].words for asked in many.asked)
-    assert without is not None
-    assert chosen is not None
-    assert chosen.prepended == "<"
