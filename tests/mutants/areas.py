@@ -70,10 +70,7 @@ AREAS: Final = {
     "live": Area(("live", "http"), ("live", "http")),
     "subtitles": Area(("text",), ("text",)),
     "files of sound": Area(
-        tuple(
-            f"audio/{name}.py"
-            for name in ("copies", "decode", "files", "flac", "foreign", "readers", "stream")
-        ),
+        tuple(f"audio/{name}.py" for name in ("decode", "files", "flac", "readers", "stream")),
         ("audio",),
     ),
     "converter": Area(

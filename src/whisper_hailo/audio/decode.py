@@ -1,6 +1,6 @@
 """A program that decodes one recording, by FFmpeg or libsndfile, which bad files may crash.
 
-`ForeignReader` runs it. The argument is the processor time in seconds after which a decoder without
+`readers` runs it. The argument is the processor time in seconds after which a decoder without
 output is ended. Standard input is the recording, standard output messages: a letter, the size of
 the payload in 4 bytes (little-endian) and the payload.
 
@@ -27,7 +27,8 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import IO, Any, Final, TypeAlias
 
 Header: TypeAlias = tuple[int, int, int | None]
@@ -61,7 +62,6 @@ _BROADCAST: Final = ("mpegts", "mpeg")
 _MOST_BROADCAST_GAP_S: Final = 10.0
 """A larger gap is another clock in these formats, as in FFmpeg's program."""
 
-_TRUNCATED_S: Final = 0.5
 _SILENT_FRAMES: Final = 8192
 
 
@@ -125,67 +125,41 @@ def _samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - classes wi
     import av
 
     rate_hz, layout, n_channels = track.rate, track.layout, track.channels
-    timeline, before_s = _Timeline(container), 0.0
-    for (silence_s, _), alike in itertools.groupby(_decoded(container, track), timeline.place):
-        yield from _silence(round((silence_s - before_s) * rate_hz), n_channels)
+    silence = memoryview(bytes(4 * n_channels * _SILENT_FRAMES))
+    before_s = 0.0
+    for (silence_s, *_), alike in itertools.groupby(_placed(container, track), itemgetter(0)):
+        for left in range(round((silence_s - before_s) * rate_hz), 0, -_SILENT_FRAMES):
+            yield silence[: 4 * n_channels * left]
         before_s = silence_s
         resampler = av.AudioResampler(format="flt", layout=layout, rate=rate_hz)
-        for frame in itertools.chain(alike, [None]):  # at last, what it holds back
+        for _, frame in itertools.chain(alike, [(None, None)]):  # at last, what it holds back
             for packed in resampler.resample(frame):
                 if packed is not None:  # it has nothing to do, and gives back what it gets
                     n_bytes = 4 * n_channels * packed.samples  # padding comes behind
                     yield memoryview(packed.planes[0])[:n_bytes]
 
 
-def _decoded(container: Any, track: Any) -> Iterator[Any]:  # noqa: ANN401 - classes without types
-    if container.format.name != _MATROSKA or _length_s(container, track) is not None:
-        yield from container.decode(track)
-        return
-    end_s = 0.0
-    for packet in container.demux():
-        if packet.stream.index == track.index:
-            yield from packet.decode()
-        if packet.pts is not None:
-            end_s = max(end_s, float((packet.pts + (packet.duration or 0)) * packet.time_base))
-    if end_s < _seconds(container.duration, 0.0) - _TRUNCATED_S:
-        raise ValueError("truncated")
+def _placed(container: Any, track: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
+    """Place frames by their timestamps.
 
-
-def _silence(n_frames: int, n_channels: int) -> Blocks:
-    block = memoryview(bytes(4 * n_channels * _SILENT_FRAMES))
-    while n_frames > 0:
-        yield block[: 4 * n_channels * n_frames]
-        n_frames -= _SILENT_FRAMES
-
-
-class _Timeline:
-    """Places frames by their timestamps."""
-
-    def __init__(self, container: Any) -> None:  # noqa: ANN401 - a class without types
-        start, whole_s = container.start_time, _seconds(container.duration, _MOST_GAP_OF_UNKNOWN_S)
-        self._end_s = None if start is None else start / 1e6
-        self._most_s = min(whole_s, _MOST_GAP_S)
-        self._is_broadcast = container.format.name in _BROADCAST
-        self._silence_s = 0.0
-
-    def place(self, frame: Any) -> tuple[float, tuple[str, str, int]]:  # noqa: ANN401
-        """Take the next frame.
-
-        Returns:
-            seconds of silence up to it, of all gaps together, and the resampler's key: joined
-            streams change it in the middle.
-        """
-        if self._end_s is not None:
-            start_s = self._end_s if frame.time is None else frame.time
-            gap_s = start_s - self._end_s
-            if abs(gap_s) > self._most_s:
-                self._end_s = start_s
+    Yields seconds of silence up to each, of all gaps together, with the resampler's key (joined
+    streams change it in the middle), and the frame.
+    """
+    whole_s = _seconds(container.duration, _MOST_GAP_OF_UNKNOWN_S)
+    end_s = None if container.start_time is None else container.start_time / 1e6
+    most_s, gaps_s = min(whole_s, _MOST_GAP_S), 0.0
+    for frame in container.decode(track):
+        if end_s is not None:
+            start_s = end_s if frame.time is None else frame.time
+            gap_s = start_s - end_s
+            if abs(gap_s) > most_s:
+                end_s = start_s
             elif gap_s > _LEAST_GAP_S:
-                self._end_s, self._silence_s = start_s, self._silence_s + gap_s
-            self._end_s += frame.samples / frame.sample_rate
-        if self._is_broadcast:  # only the first may be later
-            self._most_s = _MOST_BROADCAST_GAP_S
-        return self._silence_s, (frame.format.name, frame.layout.name, frame.sample_rate)
+                end_s, gaps_s = start_s, gaps_s + gap_s
+            end_s += frame.samples / frame.sample_rate
+        if container.format.name in _BROADCAST:  # only the first may be later
+            most_s = _MOST_BROADCAST_GAP_S
+        yield (gaps_s, frame.format.name, frame.layout.name, frame.sample_rate), frame
 
 
 HEADER, AUDIO, END, REFUSED = b"H", b"A", b"E", b"R"
@@ -202,7 +176,7 @@ UNKNOWN_LENGTH: Final = 2**62
 
 
 class SharedFile(io.RawIOBase):
-    """A view of a file with its own read position; seeking cannot fail."""
+    """A view of a file of the system with its own read position; seeking cannot fail."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -222,20 +196,14 @@ class SharedFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move; positions before the start, as broken headers ask for, are the start."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
-        self._at = max(0, offset + (self._end() if base is None else base))
+        base = (0, self._at, os.fstat(self.fileno()).st_size)[whence]
+        self._at = max(0, offset + base)
         return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # so it is called
-        n_read = self._read(buffer)
+        n_read = os.preadv(self.fileno(), [buffer], self._at)
         self._at += n_read
         return n_read
-
-    def _end(self) -> int:
-        return os.fstat(self.fileno()).st_size
-
-    def _read(self, buffer: memoryview) -> int:
-        return os.preadv(self.fileno(), [buffer], self._at)
 
 
 def _by_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
@@ -263,25 +231,7 @@ def _reason(error: Exception) -> str:
     return str(said).strip().rstrip(".") or type(error).__name__
 
 
-class _Sender:
-    """Sends messages, and ends the program when there is none for too long."""
-
-    def __init__(self, out: IO[bytes], patience_s: float) -> None:
-        self._out = out
-        self._patience_s = patience_s
-        self._wait()
-
-    def __call__(self, kind: bytes, payload: bytes | memoryview) -> None:
-        self._out.write(kind + len(payload).to_bytes(4, "little"))
-        self._out.write(payload)
-        self._out.flush()  # what was decoded is not lost with the decoder
-        self._wait()
-
-    def _wait(self) -> None:
-        signal.setitimer(signal.ITIMER_PROF, self._patience_s)  # SIGPROF, which has no handler
-
-
-def _decode(file: SharedFile, send: _Sender) -> None:
+def _decode(file: SharedFile, send: Callable[[bytes, bytes], None]) -> None:
     """Open the file with the first library that can, and send its samples.
 
     Any error that these libraries raise is about the file.
@@ -297,46 +247,48 @@ def _decode(file: SharedFile, send: _Sender) -> None:
             file.seek(0)
         else:
             send(HEADER, json.dumps(header).encode())
-            send(END, _send_all(blocks, send).encode(errors="replace"))
+            _send_all(blocks, send)
             return
     refusal = {"why": "; ".join(whys), "lacks_ffmpeg": lacks_ffmpeg}
     send(REFUSED, json.dumps(refusal).encode())
 
 
-def _send_all(blocks: Blocks, send: _Sender) -> str:
-    """Send the samples; return why not all of them, or an empty text."""
-    pieces: list[bytes] = []
-    size, why = 0, ""
+def _send_all(blocks: Blocks, send: Callable[[bytes, bytes], None]) -> None:
+    """Send the samples, and why not all of them, or an empty text."""
+    waiting, why = b"", ""
     try:
         for block in blocks:
-            pieces.append(bytes(block))
-            size += len(block)
-            if size >= _MESSAGE_BYTES:
-                send(AUDIO, b"".join(pieces))
-                pieces, size = [], 0
+            waiting += block
+            if len(waiting) >= _MESSAGE_BYTES:
+                send(AUDIO, waiting)
+                waiting = b""
     except Exception as error:
         why = _reason(error)
-    if size:
-        send(AUDIO, b"".join(pieces))
-    return why
-
-
-def _limit(kind: int, most: int) -> None:
-    """Lower a resource limit."""
-    hard = resource.getrlimit(kind)[1]
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(kind, (most, most))
+    if waiting:
+        send(AUDIO, waiting)
+    send(END, why.encode(errors="replace"))
 
 
 def main() -> None:
     """Decode standard input to standard output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reader decides when it is over
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader went away
-    _limit(resource.RLIMIT_DATA, _MOST_MEMORY)
-    _limit(resource.RLIMIT_CORE, 0)
+    for kind, most in ((resource.RLIMIT_DATA, _MOST_MEMORY), (resource.RLIMIT_CORE, 0)):
+        hard = resource.getrlimit(kind)[1]
+        limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (limit, limit))
+    # No message for too long ends the program: SIGPROF has no handler.
+    patience = (signal.ITIMER_PROF, float(sys.argv[1]))
     with open(os.dup(sys.stdout.fileno()), "wb") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libsndfile prints there
-        _decode(SharedFile(sys.stdin.buffer), _Sender(out, float(sys.argv[1])))
+
+        def send(kind: bytes, payload: bytes) -> None:
+            out.write(kind + len(payload).to_bytes(4, "little") + payload)
+            out.flush()  # what was decoded is not lost with the decoder
+            signal.setitimer(*patience)
+
+        signal.setitimer(*patience)
+        _decode(SharedFile(sys.stdin.buffer), send)
 
 
 if __name__ == "__main__":

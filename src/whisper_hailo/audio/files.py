@@ -1,71 +1,63 @@
-"""Opens paths, pipes and file objects as seekable files at their start."""
+"""Opens paths, pipes and file objects as seekable files of the system, at their start.
+
+Another process can read these too. Pipes, and objects that are no files, such as `BytesIO`, are
+copied to nameless temporary files.
+"""
 
 from __future__ import annotations
 
 import io
 import os
 import select
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from whisper_hailo.audio.copies import PIECE_BYTES, append, new_copy, pieces
 from whisper_hailo.audio.decode import SharedFile
-from whisper_hailo.audio.readers import open_reader
 from whisper_hailo.core.errors import AudioError, display_path
 
 PIPE_PATIENCE_S: Final = 10.0
 """Time-out of a named pipe without data."""
 
-LOOK_BYTES: Final = 64 << 20
-"""After this much of a pipe, check that it starts a recording; some have pictures first."""
+MOST_BYTES: Final = 16 << 30
+"""Of one copy: a day of CD sound has 14.2 GiB."""
 
-_INDEX_LAST: Final = (b"FORM", b"caff", b"ftyp", b"free", b"mdat", b"moov", b"skip", b"wide")
-"""First bytes, or those after a length, of AIFF, CAF and MP4, whose start cannot be opened
-alone."""
+SPARED_SHARE: Final = 0.05
+SPARED_BYTES: Final = 1 << 30
+"""This much of the temporary folder's file system, or that share if it is less, stays free."""
 
+SMALL_BYTES: Final = 64 << 20
+"""Smaller input may take all the space there is."""
 
-class _PlaceInObject(SharedFile):
-    """The same for objects that are not system files, such as `BytesIO` or an open archive."""
-
-    def fileno(self) -> int:
-        raise io.UnsupportedOperation("fileno")
-
-    def _end(self) -> int:
-        return self._file.seek(0, os.SEEK_END)
-
-    def _read(self, buffer: memoryview) -> int:
-        self._file.seek(self._at)
-        piece = self._file.read(len(buffer))
-        buffer[: len(piece)] = piece
-        return len(piece)
+PIECE_BYTES: Final = 1 << 20
+"""Copied at a time."""
 
 
 def open_file(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
     """Open a path, or wrap an open binary file, which stays the caller's.
 
-    Args:
-        source: a path, or an open binary file.
-        label: for messages.
-        resources: close what is opened here.
-
-    Returns:
-        a raw file at its start, not empty, with its own read position.
+    Returns a raw file at its start, not empty, with its own read position; `label` is for messages.
     """
     file = open_seekable(source, label, resources)
     if file is source:
-        on_disk = isinstance(getattr(file, "raw", file), io.FileIO)
-        place = SharedFile(file) if on_disk else _PlaceInObject(file)
-        file = cast(BinaryIO, resources.enter_context(place))
+        file = cast(BinaryIO, resources.enter_context(SharedFile(file)))
     _expect_content(file, label)
     return file
 
 
-def _expect_content(file: BinaryIO | io.FileIO, label: str) -> None:
-    if file.seek(0, os.SEEK_END) == 0:
-        raise AudioError(f"{label} is empty (0 bytes), expected an audio file; record it again")
-    file.seek(0)
+def open_seekable(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
+    """Return a file that can be read several times: the opened one, or a copy."""
+    if isinstance(source, str | Path):
+        file = resources.enter_context(_open_path(source, label))
+        return file if file.seekable() else new_copy(_named_pipe(file, label), label, resources)
+    if source.seekable():
+        if isinstance(getattr(source, "raw", source), io.FileIO):
+            return source
+        source.seek(0)
+    return new_copy(pieces(source), label, resources)
 
 
 def find_fault(path: Path, label: str) -> AudioError | None:
@@ -80,29 +72,55 @@ def find_fault(path: Path, label: str) -> AudioError | None:
     return None
 
 
-def open_seekable(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
-    """Return a file that can be read several times: the opened one, or a copy of a pipe."""
-    if not isinstance(source, str | Path):
-        return source if source.seekable() else _copy_of_pipe(pieces(source), label, resources)
-    file = resources.enter_context(_open_path(source, label))
-    return file if file.seekable() else _copy_of_pipe(_named_pipe(file, label), label, resources)
-
-
-def _copy_of_pipe(content: Iterator[bytes], label: str, resources: ExitStack) -> io.FileIO:
-    """Copy a pipe to a temporary file; refuse early what is not a recording."""
-    copy = new_copy(label, resources)
-    append(copy, content, label, LOOK_BYTES)
-    if copy.tell() >= LOOK_BYTES:
-        with SharedFile(copy) as begin:
-            head = begin.read(8)
-            begin.seek(0)
-            if head[:4] not in _INDEX_LAST and head[4:] not in _INDEX_LAST:
-                open_reader(cast(BinaryIO, begin), label).close()
-        append(copy, content, label)
+def new_copy(content: Iterator[bytes], label: str, resources: ExitStack) -> io.FileIO:
+    """Write content, which may have no end, to a temporary file."""
+    try:
+        copy = resources.enter_context(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 - of them
+        for piece in content:
+            _check_size(copy, copy.tell() + len(piece), label)
+            left = memoryview(piece)
+            while left:
+                left = left[copy.write(left) :]
+    except OSError as error:
+        raise AudioError(
+            f"{label} cannot be buffered ({error.strerror}); {_more_space()}"
+        ) from error
     return copy
 
 
-def _named_pipe(file: BinaryIO, label: str) -> Iterator[bytes]:
+def pieces(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the rest of a file."""
+    return iter(partial(file.read, PIECE_BYTES), b"")
+
+
+def _check_size(copy: io.FileIO, size: int, label: str) -> None:
+    """Refuse input without an end, or that would leave no space to other programs."""
+    if size > MOST_BYTES:
+        raise AudioError(
+            f"{label} has more than {MOST_BYTES / (1 << 30):g} GiB, expected a recording that "
+            "ends; give a longer one as a file, and live sound to whisper-hailo caption"
+        )
+    disk = os.fstatvfs(copy.fileno())
+    free, spared = disk.f_bavail * disk.f_frsize, SPARED_SHARE * disk.f_blocks * disk.f_frsize
+    if size > SMALL_BYTES and free < min(SPARED_BYTES, spared):
+        raise AudioError(
+            f"{label} does not fit the temporary folder: {size >> 20} MiB have come, and "
+            f"{free >> 20} MiB are left; {_more_space()}"
+        )
+
+
+def _more_space() -> str:
+    place = tempfile.tempdir or "the temporary folder"  # it is unknown where none can be written
+    return f"free some space in {place}, set TMPDIR to a folder with more, or give a file"
+
+
+def _expect_content(file: BinaryIO | io.FileIO, label: str) -> None:
+    if file.seek(0, os.SEEK_END) == 0:
+        raise AudioError(f"{label} is empty (0 bytes), expected an audio file; record it again")
+    file.seek(0)
+
+
+def _named_pipe(file: io.FileIO, label: str) -> Iterator[bytes]:
     """Yield what is written to a named pipe, until its writer closes it."""
     coming = select.poll()
     coming.register(file, select.POLLIN)
@@ -119,21 +137,14 @@ def _named_pipe(file: BinaryIO, label: str) -> Iterator[bytes]:
 
 def _open_path(path: str | Path, label: str) -> io.FileIO:
     """Open a path without waiting for a named pipe's writer."""
-    cause: OSError
     try:
-        return io.FileIO(path, opener=_at_once)
-    except FileNotFoundError as error:
-        reason, cause = "does not exist, expected an audio file; check the path", error
-    except IsADirectoryError as error:
-        reason, cause = "is a directory, expected a file; name the files in it", error
-    except PermissionError as error:
-        reason, cause = "may not be read by this user; change its permissions", error
+        return io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
     except ValueError:
         raise AudioError(f"{display_path(str(path))} is no file name; check the path") from None
     except OSError as error:
-        reason, cause = f"cannot be opened ({error.strerror}); check the path", error
-    raise AudioError(f"{label} {reason}") from cause
-
-
-def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
+        reason = {
+            FileNotFoundError: "does not exist, expected an audio file; check the path",
+            IsADirectoryError: "is a directory, expected a file; name the files in it",
+            PermissionError: "may not be read by this user; change its permissions",
+        }.get(type(error), f"cannot be opened ({error.strerror}); check the path")
+        raise AudioError(f"{label} {reason}") from error

@@ -1,4 +1,4 @@
-"""Readers of one audio file each: libsndfile, samples in memory, or `foreign`.
+"""Decoders of one audio file each: libsndfile, or FFmpeg in another process, which may crash.
 
 They give the file's own rate and channels; `stream` makes 16 kHz mono of it.
 """
@@ -7,122 +7,28 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
+import signal
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
-from typing import BinaryIO, Final, Protocol, cast
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import BinaryIO, Final, cast
 
 import numpy as np
 
-from whisper_hailo.audio.decode import READ_FRAMES, UNKNOWN_LENGTH
-from whisper_hailo.audio.foreign import BrokenOffError, ForeignReader
+from whisper_hailo.audio import decode
+from whisper_hailo.audio.decode import READ_FRAMES, UNKNOWN_LENGTH, SharedFile
 from whisper_hailo.core.errors import AudioError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.process import install_command
+from whisper_hailo.core.types import FloatArray
 
-_CHUNK: Final = struct.Struct("<4sI")
-_FIRST_CHUNK: Final = 12
-_UNKNOWN: Final = 0xFF
-"""In all four bytes, the length of streamed files: libsndfile reads to the end."""
-
-_UNKNOWN_SIZE: Final = 0xFFFFFFFF
-
-_STREAMED_BYTES: Final = 0x7F000000
-"""Programs that write to a pipe promise this or more: 0x7FFFF000, 0x80000000, 0xFFFFFFFF."""
-
-_RATE_AT: Final = 16
-"""Offset of the bytes per second in the format chunk."""
-
-_SIZE_AT: Final = 16
-"""Offset of the true length in RF64's chunk `ds64`."""
-
-_MOST_HEADER: Final = 1 << 16
-"""Limit of chunks before the samples; broken files have endless ones."""
-
-
-def complete_header(file: BinaryIO) -> BinaryIO:
-    """Return a WAV file at its start, corrected if its header was never completed."""
-    end = file.seek(0, os.SEEK_END)
-    at, size = _find_chunks(file).get(b"data", (0, -1))
-    is_unclosed = size == 0 and _is_sound(file, at + _CHUNK.size, end)
-    file.seek(0)
-    return cast(BinaryIO, _Closed(file, at + 4)) if is_unclosed else file
-
-
-def promised_duration_s(file: BinaryIO) -> float | None:
-    """Return the seconds that a truncated WAV file's header promises.
-
-    `None` for a complete file, or where the header of a stream promises nothing.
-    """
-    end = file.seek(0, os.SEEK_END)
-    chunks = _find_chunks(file)
-    at, size = chunks.get(b"data", (end, 0))
-    if size == _UNKNOWN_SIZE and b"ds64" in chunks:
-        size = _number(file, chunks[b"ds64"][0] + _SIZE_AT, 8)
-    elif size >= _STREAMED_BYTES:
-        size = 0
-    bytes_a_second = _number(file, chunks[b"fmt "][0] + _RATE_AT, 4) if b"fmt " in chunks else 0
-    file.seek(0)
-    is_short = size > end - at - _CHUNK.size
-    return size / bytes_a_second if is_short and size and bytes_a_second else None
-
-
-def _find_chunks(file: BinaryIO) -> dict[bytes, tuple[int, int]]:
-    """Return position and length of each kind of chunk, up to the samples."""
-    chunks: dict[bytes, tuple[int, int]] = {}
-    at = _FIRST_CHUNK
-    while at < _MOST_HEADER and b"data" not in chunks:
-        kind, size = _chunk(file, at)
-        chunks[kind] = (at, size)
-        at += _CHUNK.size + size + size % 2
-    return chunks
-
-
-def _number(file: BinaryIO, at: int, n_bytes: int) -> int:
-    file.seek(at)
-    return int.from_bytes(file.read(n_bytes), "little")
-
-
-def _is_sound(file: BinaryIO, at: int, end: int) -> bool:
-    """Return whether more than a last chunk of tags follows the header."""
-    _, size = _chunk(file, at)
-    return at + _CHUNK.size + size not in (end, end - 1)
-
-
-def _chunk(file: BinaryIO, at: int) -> tuple[bytes, int]:
-    """Return the name and length of a chunk; empty, and far, at the end of the file."""
-    file.seek(at)
-    head = file.read(_CHUNK.size)
-    return _CHUNK.unpack(head) if len(head) == _CHUNK.size else (b"", _MOST_HEADER)
-
-
-class _Closed(io.RawIOBase):
-    """A file with another length in its header."""
-
-    def __init__(self, file: BinaryIO, place: int) -> None:
-        self._file = cast(io.RawIOBase, file)
-        self._place = place
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        return self._file.seek(offset, whence)
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # so it is called
-        begin = self._file.tell()
-        n_read = self._file.readinto(buffer) or 0
-        read = memoryview(buffer).cast("B")  # soundfile's own kind takes no numbers
-        for at in range(max(self._place, begin), min(self._place + 4, begin + n_read)):
-            read[at - begin] = _UNKNOWN
-        return n_read
-
+PATIENCE_S: Final = 10.0
+"""Processor time after which a decoder without output is ended."""
 
 _PLAIN: Final = (b"RIFF", b"RIFX", b"RF64", b"riff", b"fLaC", b"OggS", b".snd")
 """First bytes of WAV, Wave64, FLAC, OGG and AU files."""
@@ -131,99 +37,228 @@ _MPEG: Final = (b"ID3", *(bytes([0xFF, second]) for second in range(0xE0, 0x100)
 """First bytes of MP3 files: of tags, or of a frame, whose first eleven bits are ones."""
 
 
-class Reader(Protocol):
-    """A decoder of one file: native rate, native channels."""
+class BrokenOffError(Exception):
+    """The decoder cannot go on; what came before is good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Audio as its file has it, read once.
+
+    Attributes:
+        n_frames: by the header, `None` if unknown.
+        blocks: `(n, n_channels)` float32; raise `BrokenOffError` where the file breaks off.
+    """
 
     sample_rate_hz: int
     n_channels: int
     n_frames: int | None
-
-    def blocks(self) -> Iterator[FloatArray]:
-        """Yield `(n, n_channels)` float32; raises `BrokenOffError` where the file breaks off."""
-
-    def close(self) -> None:
-        """Release the decoder; the file stays the caller's."""
+    blocks: Iterator[FloatArray]
 
 
-def open_reader(file: BinaryIO, label: str) -> Reader:
-    """Return libsndfile's reader for the plain formats, else that of another process.
+def open_reader(file: BinaryIO, label: str, resources: ExitStack) -> Decoded:
+    """Decode plain formats by libsndfile here, and all others in another process.
 
     Broken files of these formats do libsndfile no harm (`docs/errors.md`). For some others it
-    prints on standard output, and FFmpeg knows so many that one will crash it.
+    prints on standard output, and FFmpeg knows so many that one will crash it. `resources` close
+    the decoder; the file stays the caller's.
     """
     import soundfile
 
     head = file.read(12)
     file.seek(0)
-    mpeg = head.startswith(_MPEG)
+    mpeg, promised_s = head.startswith(_MPEG), None
     aiff = head[:4] == b"FORM" and head[8:] in {b"AIFF", b"AIFC"}
-    wav_s = promised_duration_s(file) if head.startswith((b"RIFF", b"RF64")) else None
-    if head.startswith(b"RIFF"):
-        file = complete_header(file)
+    if head.startswith((b"RIFF", b"RF64")):
+        file, promised_s = complete_header(file)
     if mpeg or aiff or head.startswith(_PLAIN):
         with contextlib.suppress(soundfile.SoundFileError):
-            return _SoundfileReader(file, mpeg=mpeg, promised_s=wav_s)
-    return ForeignReader(file, label)
+            return _open_plain(file, resources, mpeg=mpeg, promised_s=promised_s)
+    return open_foreign(file, label, resources)
 
 
-class _SoundfileReader:
-    """libsndfile, through its file descriptor or Python's file methods."""
+_CHUNK: Final = struct.Struct("<4sI")
+_FIRST_CHUNK: Final = 12
+_MOST_HEADER: Final = 1 << 16
+"""Limit of chunks before the samples; broken files have endless ones."""
 
-    def __init__(self, file: BinaryIO, *, mpeg: bool, promised_s: float | None) -> None:
-        import soundfile
+_UNKNOWN_SIZE: Final = b"\xff" * 4
+"""Length of streamed files, which libsndfile reads to the end, and of RF64, where `ds64` has it."""
 
-        self._quiet = mute_mpg123 if mpeg else contextlib.nullcontext
-        self._error = soundfile.SoundFileError
-        # A descriptor keeps soundfile from judging by the extension, and is faster.
-        target = file.fileno() if isinstance(file, io.FileIO) else file
-        with self._quiet():
-            self._file = soundfile.SoundFile(target, closefd=False)
-        # Else soundfile seeks after every read, which in MP3 and broken FLAC files lands elsewhere.
-        self._file.seekable = lambda: False
-        self.sample_rate_hz: int = self._file.samplerate
-        self.n_channels: int = self._file.channels
-        self.n_frames = self._file.frames if self._file.frames < UNKNOWN_LENGTH else None
-        if promised_s is not None:
-            self.n_frames = round(promised_s * self.sample_rate_hz)
+_STREAMED_BYTES: Final = 0x7F000000
+"""Programs that write to a pipe promise this or more: 0x7FFFF000, 0x80000000, 0xFFFFFFFF."""
 
-    def blocks(self) -> Iterator[FloatArray]:
+_RATE_AT, _SIZE_AT = slice(8, 12), slice(8, 16)
+"""Place of the bytes per second in the chunk `fmt `, and of the true length in RF64's `ds64`."""
+
+
+def complete_header(file: BinaryIO) -> tuple[BinaryIO, float | None]:
+    """Return a WAV file at its start, corrected if its header was never completed.
+
+    Also return the seconds that a truncated file's header promises: `None` for a complete file, or
+    where the header of a stream promises nothing.
+    """
+    end = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    head = file.read(_MOST_HEADER + 2 * _CHUNK.size)
+    file.seek(0)
+    chunks: dict[bytes, tuple[int, int]] = {}
+    at = _FIRST_CHUNK
+    while at < min(_MOST_HEADER, len(head) - _CHUNK.size + 1) and b"data" not in chunks:
+        kind, size = _CHUNK.unpack_from(head, at)
+        at += _CHUNK.size
+        chunks[kind] = (at, size)
+        at += size + size % 2
+    if b"data" not in chunks:
+        return file, None
+    at, size = chunks[b"data"]
+    if size == 0 and head.startswith(b"RIFF"):
+        behind = head[at : at + _CHUNK.size]
+        tags = int.from_bytes(behind[4:], "little") if len(behind) == _CHUNK.size else end
+        if at + _CHUNK.size + tags not in (end, end - 1):  # more than a last chunk of tags follows
+            return cast(BinaryIO, _Closed(file, at - len(_UNKNOWN_SIZE))), None
+    if size == int.from_bytes(_UNKNOWN_SIZE, "little") and b"ds64" in chunks:
+        size = int.from_bytes(head[chunks[b"ds64"][0] :][_SIZE_AT], "little")
+    elif size >= _STREAMED_BYTES:
+        size = 0
+    rate = (
+        int.from_bytes(head[chunks[b"fmt "][0] :][_RATE_AT], "little") if b"fmt " in chunks else 0
+    )
+    return file, size / rate if size > end - at and rate else None
+
+
+class _Closed(SharedFile):
+    """A file with another length in its header."""
+
+    def __init__(self, file: BinaryIO, place: int) -> None:
+        super().__init__(file)
+        self._place = place
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # so it is called
+        begin = self.tell()
+        n_read = super().readinto(buffer)
+        read = memoryview(buffer).cast("B")  # soundfile's own kind takes no numbers
+        for at in range(max(self._place, begin), min(self._place + 4, begin + n_read)):
+            read[at - begin] = _UNKNOWN_SIZE[0]
+        return n_read
+
+
+def _open_plain(
+    file: BinaryIO, resources: ExitStack, *, mpeg: bool, promised_s: float | None
+) -> Decoded:
+    """Open a file by libsndfile, through its descriptor or Python's file methods."""
+    import soundfile
+
+    quiet = mute_mpg123 if mpeg else contextlib.nullcontext
+    # A descriptor keeps soundfile from judging by the extension, and is faster.
+    target = file.fileno() if isinstance(file, io.FileIO) else file
+    with quiet():
+        opened = resources.enter_context(soundfile.SoundFile(target, closefd=False))
+    # Else soundfile seeks after every read, which in MP3 and broken FLAC files lands elsewhere.
+    opened.seekable = lambda: False
+
+    def blocks() -> Iterator[FloatArray]:
         while True:
             try:
-                with self._quiet():
-                    block = self._file.read(READ_FRAMES, dtype="float32", always_2d=True)
-            except self._error as error:
+                with quiet():
+                    block = opened.read(READ_FRAMES, dtype="float32", always_2d=True)
+            except soundfile.SoundFileError as error:
                 raise BrokenOffError(getattr(error, "error_string", str(error))) from error
             if block.shape[0] == 0:
                 return
             yield block
 
-    def close(self) -> None:
-        self._file.close()
+    n_frames = opened.frames if opened.frames < UNKNOWN_LENGTH else None
+    if promised_s is not None:
+        n_frames = round(promised_s * opened.samplerate)
+    return Decoded(opened.samplerate, opened.channels, n_frames, blocks())
 
 
-class ArrayReader:
-    """Samples in memory, so that they pass the same checks."""
+def read_samples(samples: FloatArray, label: str, sample_rate_hz: int) -> Decoded:
+    """Take samples `(n,)` in memory, so that they pass the same checks; they are not copied."""
+    if samples.ndim != 1 or not np.issubdtype(samples.dtype, np.floating):
+        raise AudioError(
+            f"{label} has shape {samples.shape} and dtype {samples.dtype}, expected (n,) "
+            "float32 in [-1, 1]; average the channels, divide 16-bit by 32768"
+        )
+    columns = samples.astype(np.float32, copy=False)[:, np.newaxis]
+    starts = range(0, samples.size, READ_FRAMES)
+    blocks = (columns[start : start + READ_FRAMES] for start in starts)
+    return Decoded(sample_rate_hz, 1, samples.size, blocks)
 
-    n_channels = 1
 
-    def __init__(
-        self, samples: FloatArray, label: str, sample_rate_hz: int = SAMPLE_RATE_HZ
-    ) -> None:
-        if samples.ndim != 1 or not np.issubdtype(samples.dtype, np.floating):
-            raise AudioError(
-                f"{label} has shape {samples.shape} and dtype {samples.dtype}, expected (n,) "
-                "float32 in [-1, 1]; average the channels, divide 16-bit by 32768"
+def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> Decoded:
+    """Read formats that are not safe in this process, or need FFmpeg, through `decode`.
+
+    That process has limits of memory, and of processor time without a sample. If it crashes, the
+    file breaks off. It ends with the resources.
+    """
+    # The file of the program, not its name: importing our packages would import NumPy.
+    command = [sys.executable, "-P", decode.__file__, str(PATIENCE_S)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with ExitStack() as opened:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
             )
-        self.sample_rate_hz = sample_rate_hz
-        self._samples = samples.astype(np.float32, copy=False)
-        self.n_frames: int | None = samples.shape[0]
+        except OSError as error:
+            raise AudioError(
+                f"{label} needs a process to be decoded in, and none can be had "
+                f"({error.strerror}); free some memory, or end other programs"
+            ) from error
+        opened.enter_context(process)  # closes the pipe and waits
+        opened.callback(process.kill)
+        try:
+            kind, payload = _read_message(process)
+        except BrokenOffError as error:
+            raise AudioError(
+                f"{label} cannot be opened ({error}), expected sound; export the file again"
+            ) from error
+        if kind == decode.REFUSED:
+            raise _refusal(label, **json.loads(payload))
+        resources.push(opened.pop_all())
+    rate_hz, n_channels, n_frames = json.loads(payload)
+    return Decoded(rate_hz, n_channels, n_frames, _foreign_blocks(process, n_channels))
 
-    def blocks(self) -> Iterator[FloatArray]:
-        """Yield `(n, 1)` float32, views of the array."""
-        for start in range(0, self._samples.shape[0], READ_FRAMES):
-            yield self._samples[start : start + READ_FRAMES, None]
 
-    def close(self) -> None: ...
+def _foreign_blocks(process: subprocess.Popen[bytes], n_channels: int) -> Iterator[FloatArray]:
+    while True:
+        kind, payload = _read_message(process)
+        if kind == decode.AUDIO:
+            yield np.frombuffer(payload, "<f4").reshape(-1, n_channels)
+        elif payload:
+            raise BrokenOffError(payload.decode(errors="replace"))
+        else:
+            return
+
+
+def _read_message(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """Read the kind and payload of the next message."""
+    pipe = cast(BinaryIO, process.stdout)
+    head = pipe.read(5)
+    size = int.from_bytes(head[1:], "little")
+    payload = pipe.read(size)
+    if len(head) == 5 and len(payload) == size:
+        return head[:1], payload
+    code = process.wait()
+    if code == -signal.SIGPROF:
+        raise BrokenOffError(f"the decoder gave nothing for {PATIENCE_S:g} s")
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    raise BrokenOffError(f"the decoder crashed, {how}")
+
+
+def _refusal(label: str, why: str, *, lacks_ffmpeg: bool) -> AudioError:
+    expected = "a whole audio or video file; try it in a player, or export it again"
+    if lacks_ffmpeg:
+        expected = (
+            "a whole WAV, FLAC, OGG or MP3 file; for m4a, mp4, webm and the like: "
+            + install_command("media")
+        )
+    return AudioError(f"{label} is not readable audio ({why}), expected {expected}")
 
 
 _mpg123_lock = threading.Lock()
@@ -247,11 +282,9 @@ def mute_mpg123() -> Iterator[None]:
         finally:
             os.dup2(stderr, 2)
             caught.seek(0)
+            noise = (b"[src/libmpg123", b"Note: ", b"Warning: ")
             for line in caught:
-                if not line.strip() or line.startswith(
-                    (b"[src/libmpg123", b"Note: ", b"Warning: ")
-                ):
-                    continue
-                with contextlib.suppress(OSError):  # it is full
-                    os.write(stderr, line)
+                if line.strip() and not line.startswith(noise):
+                    with contextlib.suppress(OSError):  # it is full
+                        os.write(stderr, line)
             os.close(stderr)

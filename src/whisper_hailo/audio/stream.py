@@ -11,7 +11,6 @@ shorter ones and cannot warn.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,8 +21,7 @@ from typing import BinaryIO, Final, TypeAlias
 import numpy as np
 
 from whisper_hailo.audio.files import open_file, open_seekable
-from whisper_hailo.audio.foreign import BrokenOffError
-from whisper_hailo.audio.readers import ArrayReader, Reader, open_reader
+from whisper_hailo.audio.readers import BrokenOffError, Decoded, open_reader, read_samples
 from whisper_hailo.core.errors import AudioError, OptionError, display_path
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Timings, Transcript
@@ -48,19 +46,16 @@ class Resampler:
                 rate_hz, SAMPLE_RATE_HZ, 1, dtype="float32", quality="HQ"
             )
 
-    def push(self, audio: FloatArray) -> FloatArray:
+    def push(self, audio: FloatArray, *, last: bool = False) -> FloatArray:
         """Take `(n,)` samples and return those that are ready."""
         if self._stream is None:
             return audio
-        resampled: FloatArray = self._stream.resample_chunk(audio)
+        resampled: FloatArray = self._stream.resample_chunk(audio, last=last)
         return resampled
 
     def finish(self) -> FloatArray:
         """Return the rest at the end."""
-        if self._stream is None:
-            return np.empty(0, np.float32)
-        rest: FloatArray = self._stream.resample_chunk(np.empty(0, np.float32), last=True)
-        return rest
+        return self.push(np.empty(0, np.float32), last=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,28 +95,42 @@ class AudioStream(Closing):
 
     Attributes:
         name: of the input.
+        n_channels: of the file.
         duration_s: length in seconds by the file's header, `None` if unknown.
     """
 
     def __init__(
         self,
-        reader: Reader,
+        decoded: Decoded,
         name: str,
-        resources: contextlib.ExitStack,
+        resources: ExitStack,
         max_duration_s: float | None,
         channel: int | None = None,
     ) -> None:
-        self.name = name
+        self.name, self.n_channels = name, decoded.n_channels
         self._label = display_path(name)
-        self._reader = reader
+        self._rate_hz = rate_hz = decoded.sample_rate_hz
+        self._decoded = decoded.blocks
         self._max_duration_s = max_duration_s
         self._channel = channel
         self._started = False
-        self._check_header()
-        n_frames = reader.n_frames
-        self.duration_s = None if n_frames is None else n_frames / reader.sample_rate_hz
-        if self.duration_s is not None:
-            self._check_duration(self.duration_s)
+        if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
+            raise AudioError(
+                f"{self._label} has a sample rate of {rate_hz} Hz, expected {MIN_RATE_HZ} to "
+                f"{MAX_RATE_HZ} Hz; its header may be broken, export it again"
+            )
+        if not 1 <= self.n_channels <= _MAX_CHANNELS:
+            raise AudioError(
+                f"{self._label} has {self.n_channels} channels, expected 1 to {_MAX_CHANNELS}; its "
+                "header may be broken, or mix it down first"
+            )
+        if channel is not None and channel >= self.n_channels:
+            raise AudioError(
+                f"{self._label} has {self.n_channels} channel(s), channel {channel + 1} was asked "
+                "for; leave out --channels split"
+            )
+        self.duration_s = None if decoded.n_frames is None else decoded.n_frames / rate_hz
+        self._check_duration(self.duration_s or 0.0)
         self._resources = resources.pop_all()
 
     def blocks(self, n_samples: int) -> Iterator[FloatArray]:
@@ -149,7 +158,7 @@ class AudioStream(Closing):
 
     def _resampled(self) -> Iterator[FloatArray]:
         """Yield mono pieces of any size at 16 kHz."""
-        resampler = Resampler(self._reader.sample_rate_hz)
+        resampler = Resampler(self._rate_hz)
         any_came, piece = False, np.empty(0, dtype=np.float32)
         for piece in self._mono():
             resampled = resampler.push(piece)
@@ -161,14 +170,16 @@ class AudioStream(Closing):
 
     def _mono(self) -> Iterator[FloatArray]:
         """Yield checked mono pieces at the file's own rate."""
-        rate_hz, n_frames = self._reader.sample_rate_hz, 0
-        broken: str | None = None
+        n_frames, broken = 0, ""
         try:
-            for block in self._reader.blocks():
+            for block in self._decoded:
                 self._check_samples(block, n_frames)
                 n_frames += block.shape[0]
-                self._check_duration(n_frames / rate_hz)
-                yield self._one_channel(block)
+                self._check_duration(n_frames / self._rate_hz)
+                if self._channel is None:
+                    yield block.mean(axis=1, dtype=np.float32)
+                else:
+                    yield np.ascontiguousarray(block[:, self._channel])
         except BrokenOffError as error:
             broken = str(error)
         if n_frames == 0:
@@ -176,20 +187,13 @@ class AudioStream(Closing):
             raise AudioError(
                 f"{self._label} {why}, expected sound; record or export the file again"
             )
-        read_s = n_frames / rate_hz
+        read_s = n_frames / self._rate_hz
         expected = "" if self.duration_s is None else f" of {self.duration_s:.1f} s"
         if broken or (self.duration_s is not None and read_s < self.duration_s - _TRUNCATED_S):
             logger.warning(
                 "%s breaks off after %.1f s%s (%s); what came before is used",
                 *(self._label, read_s, expected, broken or "truncated"),
             )
-
-    def _one_channel(self, block: FloatArray) -> FloatArray:
-        """Return the channel asked for, or the mean of all."""
-        if self._channel is None:
-            mean: FloatArray = block.mean(axis=1, dtype=np.float32)
-            return mean
-        return np.ascontiguousarray(block[:, self._channel], dtype=np.float32)
 
     def _check_samples(self, block: FloatArray, n_before: int) -> None:
         is_bad = ~(np.abs(block) <= _MAX_AMPLITUDE)  # NaN is neither more nor less
@@ -198,7 +202,7 @@ class AudioStream(Closing):
         frame, channel = np.argwhere(is_bad)[0]
         raise AudioError(
             f"{self._label} has a sample of value {block[frame, channel]} at "
-            f"{(n_before + frame) / self._reader.sample_rate_hz:.3f} s (channel {channel + 1}), "
+            f"{(n_before + frame) / self._rate_hz:.3f} s (channel {channel + 1}), "
             "expected numbers around [-1, 1]; repair the program that wrote it, "
             "or set such samples to zero"
         )
@@ -209,27 +213,6 @@ class AudioStream(Closing):
                 f"{self._label} lasts {duration_s:.1f} s or more, expected at most "
                 f"{self._max_duration_s:g} s; split the file"
             )
-
-    def _check_header(self) -> None:
-        if not MIN_RATE_HZ <= self._reader.sample_rate_hz <= MAX_RATE_HZ:
-            raise AudioError(
-                f"{self._label} has a sample rate of {self._reader.sample_rate_hz} Hz, expected "
-                f"{MIN_RATE_HZ} to {MAX_RATE_HZ} Hz; its header may be broken, export it again"
-            )
-        if not 1 <= self._reader.n_channels <= _MAX_CHANNELS:
-            raise AudioError(
-                f"{self._label} has {self._reader.n_channels} channels, expected 1 to "
-                f"{_MAX_CHANNELS}; its header may be broken, or mix it down first"
-            )
-        if self._channel is not None and self._channel >= self._reader.n_channels:
-            raise AudioError(
-                f"{self._label} has {self._reader.n_channels} channel(s), channel "
-                f"{self._channel + 1} was asked for; leave out --channels split"
-            )
-
-    @property
-    def n_channels(self) -> int:
-        return self._reader.n_channels
 
     def close(self) -> None:
         self._resources.close()
@@ -262,24 +245,22 @@ def open_audio(
     if isinstance(source, ChannelOf):
         channel, name = source.channel, name or source.name
         source = source.file
-    with contextlib.ExitStack() as resources:
-        if isinstance(source, np.ndarray):
-            source = Samples(source, SAMPLE_RATE_HZ)
+    if isinstance(source, np.ndarray):
+        source = Samples(source, SAMPLE_RATE_HZ)
+    with ExitStack() as resources:
         if isinstance(source, Samples):
             name = name or "array"
-            reader: Reader = ArrayReader(source.samples, display_path(name), source.sample_rate_hz)
+            decoded = read_samples(source.samples, display_path(name), source.sample_rate_hz)
         elif isinstance(source, str | Path) or hasattr(source, "read"):
             name = name or audio_name(source)
-            reader = open_reader(
-                open_file(source, display_path(name), resources), display_path(name)
-            )
+            label = display_path(name)
+            decoded = open_reader(open_file(source, label, resources), label, resources)
         else:
             raise AudioError(
                 f"audio is a {type(source).__name__}, expected a path, an open binary file or a "
                 "float32 array; several recordings go to transcribe_many"
             )
-        resources.callback(reader.close)
-        return AudioStream(reader, name, resources, max_duration_s, channel)
+        return AudioStream(decoded, name, resources, max_duration_s, channel)
 
 
 def load_audio(source: AudioSource) -> FloatArray:

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final, cast
 import numpy as np
 
 from whisper_hailo.audio import open_audio
-from whisper_hailo.audio.copies import append, new_copy, pieces
+from whisper_hailo.audio.files import new_copy, pieces
 from whisper_hailo.audio.stream import MAX_RATE_HZ, MIN_RATE_HZ, Resampler
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
@@ -148,8 +148,8 @@ def _decode(
             return first[: round(heard_s * SAMPLE_RATE_HZ)]
         if first.size < _BLOCK_SAMPLES:
             return first
-        copy = new_copy(name, resources)
-        append(copy, (block.tobytes() for block in chain([first], blocks)), name)
+        content = (block.tobytes() for block in chain([first], blocks))
+        copy = new_copy(content, name, resources)
         return np.memmap(copy, np.float32, "r")
 
 
@@ -179,7 +179,6 @@ def _wave_file(data: BinaryIO, form: PcmForm, resources: ExitStack) -> BinaryIO:
         header_bytes = head.getvalue()
     if n_frames * frame <= _SMALL_BYTES:
         return io.BytesIO(header_bytes + data.read(n_frames * frame))
-    copy = new_copy("the samples", resources)
-    append(copy, chain([header_bytes], pieces(data)), "the samples")
+    copy = new_copy(chain([header_bytes], pieces(data)), "the samples", resources)
     copy.seek(0)
     return cast(BinaryIO, copy)

@@ -424,11 +424,9 @@ def test_longer_second_track_is_no_truncation(
     assert not caplog.text
 
 
-@pytest.mark.parametrize("tag", [b"DURATION", b"NO_TAG__"])
-def test_half_a_film_warns(tmp_path: Path, tag: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_half_a_film_warns(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write_film(tmp_path / "a.mkv", "pcm_s16le", "mpeg4", [[(0.0, 8.0)]])
-    content = path.read_bytes().replace(b"DURATION", tag)
-    path.write_bytes(content)
+    content = path.read_bytes()
     load_audio(path)
     assert not caplog.text
     path.write_bytes(content[: len(content) // 2])

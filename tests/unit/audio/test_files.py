@@ -9,14 +9,13 @@ import tempfile
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace as Made
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import numpy as np
 import pytest
 
 from tests.unit.sounds import refusal, tone, write, write_media
-from whisper_hailo.audio import copies, files, load_audio
+from whisper_hailo.audio import files, load_audio
 from whisper_hailo.audio.files import find_fault, open_file
 from whisper_hailo.audio.stream import split_channels
 from whisper_hailo.core.errors import AudioError
@@ -99,18 +98,10 @@ def endless_wav(tmp_path: Path) -> BinaryIO:
     return cast(BinaryIO, Endless(content))
 
 
-def test_what_has_no_end_and_is_no_recording_is_soon_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(files, "LOOK_BYTES", 3 << 20)
-    assert "audio is not readable audio" in refusal(cast(BinaryIO, Endless()))
-
-
 def test_a_recording_that_has_no_end_is_given_up(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(files, "LOOK_BYTES", 1 << 20)
-    monkeypatch.setattr(copies, "MOST_BYTES", 4 << 20)
+    monkeypatch.setattr(files, "MOST_BYTES", 4 << 20)
     told = refusal(endless_wav(tmp_path))
     assert told.startswith("audio has more than 0.00390625 GiB")
 
@@ -120,9 +111,9 @@ def test_what_comes_leaves_space_in_the_temporary_folder(
 ) -> None:
     disk = os.statvfs(tempfile.gettempdir())
     free_bytes = disk.f_bavail * disk.f_frsize
-    monkeypatch.setattr(copies, "SPARED_SHARE", 1.0)
-    monkeypatch.setattr(copies, "SPARED_BYTES", free_bytes - (8 << 20))
-    monkeypatch.setattr(copies, "SMALL_BYTES", 1 << 20)
+    monkeypatch.setattr(files, "SPARED_SHARE", 1.0)
+    monkeypatch.setattr(files, "SPARED_BYTES", free_bytes - (8 << 20))
+    monkeypatch.setattr(files, "SMALL_BYTES", 1 << 20)
     told = refusal(endless_wav(tmp_path))
     assert "audio does not fit the temporary folder: " in told
     assert f"free some space in {tempfile.gettempdir()}, set TMPDIR" in told
@@ -131,8 +122,8 @@ def test_what_comes_leaves_space_in_the_temporary_folder(
 def test_a_short_recording_may_have_all_the_space_there_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pipe: Path
 ) -> None:
-    monkeypatch.setattr(copies, "SPARED_SHARE", 1.0)
-    monkeypatch.setattr(copies, "SPARED_BYTES", 1 << 60)
+    monkeypatch.setattr(files, "SPARED_SHARE", 1.0)
+    monkeypatch.setattr(files, "SPARED_BYTES", 1 << 60)
     whole = write(tmp_path / "a.wav", tone(16_000))
     thread = feed(pipe, whole.read_bytes())
     np.testing.assert_array_equal(load_audio(pipe), load_audio(whole))
@@ -148,7 +139,7 @@ def test_no_temporary_folder_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_full_temporary_folder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: io.FileIO("/dev/full", "r+b"))
-    monkeypatch.setattr(copies, "SPARED_BYTES", 0)
+    monkeypatch.setattr(files, "SPARED_BYTES", 0)
     told = refusal(cast(BinaryIO, Endless()))
     assert "(No space left on device)" in told
 
@@ -159,15 +150,14 @@ def test_long_recordings_come_whole_whatever_stands_at_their_end(
     kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The index of some formats does, so that nothing can be told from their beginning."""
-    monkeypatch.setattr(files, "LOOK_BYTES", 1 << 13)
-    monkeypatch.setattr(copies, "PIECE_BYTES", 1 << 12)
+    monkeypatch.setattr(files, "PIECE_BYTES", 1 << 12)
     noise = np.random.default_rng(1).uniform(-0.5, 0.5, 32_000).astype(np.float32)
     whole = tmp_path / f"a.{kind}"
     if kind in {"mp4", "mkv"}:
         write_media(whole, "aac", 16_000)
     else:
         write(whole, noise)
-    assert whole.stat().st_size > files.LOOK_BYTES
+    assert whole.stat().st_size > files.PIECE_BYTES
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as piped:
         thread = threading.Thread(target=_write_to, args=(writer, whole.read_bytes()))
@@ -210,98 +200,19 @@ def test_a_file_whose_descriptor_is_that_of_what_it_unpacks() -> None:
 
     with ExitStack() as resources:
         file = files.open_file(Unpacked(b"whole"), "a", resources)
-        copy = copies.with_descriptor(file, "a", resources)
-        copy.seek(0)
-        assert copy.read() == b"whole"
+        assert os.pread(file.fileno(), 100, 0) == file.read() == b"whole"
 
 
-def test_a_place_before_the_start_is_the_start() -> None:
+def test_a_place_before_the_start_is_the_start(tmp_path: Path) -> None:
     """Broken headers ask for it, and an error in what C calls back is printed, not raised."""
-    with ExitStack() as resources:
-        file = files.open_file(io.BytesIO(b"abcdef"), "a", resources)
+    (tmp_path / "a").write_bytes(b"abcdef")
+    with (tmp_path / "a").open("rb") as source, ExitStack() as resources:
+        file = files.open_file(source, "a", resources)
         assert file.seek(-100, os.SEEK_END) == 0
         assert file.read(2) == b"ab"
         assert file.seek(2, os.SEEK_CUR) == 4
         assert file.seek(-1, os.SEEK_END) == 5
         assert file.read() == b"f"
-
-
-class Coming(io.RawIOBase):
-    """Zeros without an end, or up to one; counted."""
-
-    def __init__(self, begin: bytes, n_bytes: int = 1 << 60) -> None:
-        self.n_taken, self._begin, self._n_bytes = 0, begin, n_bytes
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1, /) -> bytes:
-        size = min(size, self._n_bytes - self.n_taken)
-        piece = self._begin[self.n_taken : self.n_taken + size].ljust(size, b"\0")
-        self.n_taken += size
-        return piece
-
-
-def taken(source: Coming) -> bytes:
-    """What a pipe gave, as a file."""
-    with ExitStack() as resources:
-        return open_file(cast(BinaryIO, source), "a", resources).read()
-
-
-@pytest.fixture
-def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bytes]]:
-    """Where, and at what, it is looked whether a recording begins; it is always one."""
-    seen: list[tuple[int, bytes]] = []
-
-    def look(file: BinaryIO, _: str) -> Any:
-        seen.append((file.tell(), file.read(12)))
-        return Made(close=lambda: None)
-
-    monkeypatch.setattr(files, "open_reader", look)
-    return seen
-
-
-def test_after_64_mib_it_is_seen_whether_they_begin_a_recording(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def almost(label: str, resources: ExitStack) -> io.FileIO:
-        copy = copies.new_copy(label, resources)
-        copy.seek(62 << 20)  # as if so many had come: they take no space
-        return copy
-
-    def refuse(_: BinaryIO, label: str) -> None:
-        raise AudioError(f"{label} is not readable audio")
-
-    monkeypatch.setattr(files, "new_copy", almost)
-    monkeypatch.setattr(files, "open_reader", refuse)
-    source = Coming(b"")
-    assert "is not readable audio" in refusal(source)
-    assert source.n_taken == 2 << 20
-
-
-@pytest.mark.parametrize(("n_bytes", "n_looks"), [(31, 0), (32, 1), (33, 1), (90, 1)])
-def test_what_is_shorter_is_looked_at_when_it_is_whole(
-    monkeypatch: pytest.MonkeyPatch, looked: list[object], n_bytes: int, n_looks: int
-) -> None:
-    monkeypatch.setattr(files, "LOOK_BYTES", 32)
-    whole = taken(Coming(b"words without an end", n_bytes))
-    assert whole == b"words without an end".ljust(n_bytes, b"\0")
-    assert looked == [(0, b"words withou")] * n_looks
-
-
-def test_formats_whose_index_may_come_last_are_taken_unseen(
-    monkeypatch: pytest.MonkeyPatch, looked: list[object]
-) -> None:
-    monkeypatch.setattr(files, "LOOK_BYTES", 16)
-    for start in (b"FORM\0\1\2\3AIFF", b"caff\0\1\0\0desc"):
-        assert taken(Coming(start, 40)) == start.ljust(40, b"\0")
-    for kind in (b"ftyp", b"free", b"mdat", b"moov", b"skip", b"wide"):
-        start = b"\0\0\0\x18" + kind + b"M4A "
-        assert taken(Coming(start, 40)) == start.ljust(40, b"\0")
-    assert looked == []
-    for start in (b"RIFF\0\1\2\3WAVE", b"\0ftyp\0\0\0M4A ", b"\0FORM\0\0\0AIFF", b"for one all."):
-        taken(Coming(start, 40))
-        assert looked.pop() == (0, start)
 
 
 def test_a_named_pipe_may_give_nothing_for_ten_seconds(

@@ -22,9 +22,9 @@ import pytest
 import soundfile
 
 from tests.unit.sounds import refusal, tone, write, write_media
-from whisper_hailo.audio import ChannelOf, decode, foreign, load_audio, open_audio
+from whisper_hailo.audio import ChannelOf, decode, load_audio, open_audio, readers
 from whisper_hailo.audio.files import open_file
-from whisper_hailo.audio.foreign import BrokenOffError, ForeignReader
+from whisper_hailo.audio.readers import BrokenOffError, Decoded, open_foreign
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import FloatArray
 
@@ -214,7 +214,7 @@ def with_stand_in(
     """A file for which PyAV does something."""
     (folder / "av.py").write_text(STAND_IN.format(happens=happens, early=early))
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setattr(foreign, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(readers, "PATIENCE_S", 0.1)
     (folder / "a.m4a").write_bytes(b"\0\0\0\x18ftypM4A " + bytes(100))
     return folder / "a.m4a"
 
@@ -350,27 +350,27 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     (tmp_path / "a.m4a").write_bytes(b"content")
     with (tmp_path / "a.m4a").open("rb", buffering=0) as file:
 
-        def start(said: bytes, code: int = 0) -> tuple[ForeignReader, Process]:
-            process = Process(said, code)
+        def start(said: bytes, code: int = 0) -> tuple[Decoded, Process, ExitStack]:
+            process, resources = Process(said, code), ExitStack()
             monkeypatch.setattr(subprocess, "Popen", process)
-            return ForeignReader(cast(BinaryIO, file), "a.m4a"), process
+            return open_foreign(cast(BinaryIO, file), "a.m4a", resources), process, resources
 
         yield start
 
 
 def test_header_and_samples(opened: Any) -> None:
-    reader, process = opened(HEADER + b"".join(AUDIO) + message(b"E", b""))
+    reader, process, resources = opened(HEADER + b"".join(AUDIO) + message(b"E", b""))
     assert (reader.sample_rate_hz, reader.n_channels, reader.n_frames) == (44_100, 2, None)
-    blocks = list(reader.blocks())
+    blocks = list(reader.blocks)
     assert [block.shape for block in blocks] == [(20, 2), (30, 2)]
     np.testing.assert_array_equal(np.concatenate(blocks), SAMPLES)
     assert process.events == []
-    reader.close()
+    resources.close()
     assert process.events == ["killed", "waited for"], "one that is not done would go on else"
 
 
 def test_decoder_program_has_ten_seconds_for_a_sample(opened: Any) -> None:
-    _, process = opened(HEADER)
+    process = opened(HEADER)[1]
     assert process.command == [sys.executable, "-P", decode.__file__, "10.0"]
     assert process.kwargs["stdin"].read() == b"content"
     assert process.kwargs["stderr"] == subprocess.DEVNULL
@@ -379,8 +379,8 @@ def test_decoder_program_has_ten_seconds_for_a_sample(opened: Any) -> None:
 
 
 def test_why_a_file_breaks_off_is_told(opened: Any) -> None:
-    reader, _ = opened(HEADER + AUDIO[0] + message(b"E", b"no \xff plane"))
-    blocks = reader.blocks()
+    reader, *_ = opened(HEADER + AUDIO[0] + message(b"E", b"no \xff plane"))
+    blocks = reader.blocks
     assert next(blocks).shape == (20, 2)
     with pytest.raises(BrokenOffError, match=re.escape("no \ufffd plane")):
         next(blocks)
@@ -407,7 +407,7 @@ def test_a_decoder_that_ends_anywhere_breaks_the_file_off_there(
                 opened(said[:cut], code)
             assert str(refused.value).startswith(f"a.m4a cannot be opened ({told})")
             continue
-        blocks = opened(said[:cut], code)[0].blocks()
+        blocks = opened(said[:cut], code)[0].blocks
         for n_frames in [n for n, end in zip((20, 30), ends[1:], strict=True) if end <= cut]:
             assert len(next(blocks)) == n_frames
         with pytest.raises(BrokenOffError) as broken:
@@ -424,7 +424,7 @@ def test_a_refusal_ends_the_process(
     monkeypatch.setattr(subprocess, "Popen", process)
     (tmp_path / "a.m4a").write_bytes(b"content")
     with pytest.raises(AudioError) as refused, (tmp_path / "a.m4a").open("rb") as file:
-        ForeignReader(file, "a.m4a")
+        open_foreign(file, "a.m4a", ExitStack())
     assert process.events == ["killed", "waited for"]
     told = str(refused.value)
     assert told.startswith("a.m4a is not readable audio (libsndfile: no)")
@@ -439,5 +439,5 @@ def test_a_file_on_the_disk_is_given_to_the_process_as_it_is(
     process = Process(HEADER, 0)
     monkeypatch.setattr(subprocess, "Popen", process)
     with (tmp_path / "a.m4a").open("rb") as source, ExitStack() as resources:
-        ForeignReader(open_file(source, "a", resources), "a").close()
+        open_foreign(open_file(source, "a", resources), "a", resources)
         assert process.kwargs["stdin"].fileno() == source.fileno()

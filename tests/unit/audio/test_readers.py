@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import wave
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -20,8 +21,7 @@ import soundfile
 from tests.unit.sounds import noisy_speech, refusal, similarity, tone, write
 from whisper_hailo.audio import load_audio, open_audio, readers
 from whisper_hailo.audio.files import open_file
-from whisper_hailo.audio.foreign import BrokenOffError
-from whisper_hailo.audio.readers import complete_header, promised_duration_s
+from whisper_hailo.audio.readers import complete_header
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.process import install_command
 
@@ -46,7 +46,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
         raise soundfile.LibsndfileError(1)
 
     monkeypatch.setattr(soundfile, "SoundFile", open_it)
-    monkeypatch.setattr(readers, "ForeignReader", lambda file, label: (file.tell(), label))
+    monkeypatch.setattr(readers, "open_foreign", lambda file, label, _: (file.tell(), label))
     return calls
 
 
@@ -62,7 +62,7 @@ def test_the_first_bytes_say_who_reads_a_file(
     for start in starts:
         asked.clear()
         file = io.BytesIO(start.ljust(12, b"*") + b"what follows")
-        assert cast(Any, readers.open_reader(file, "a")) == (0, "a")
+        assert cast(Any, readers.open_reader(file, "a", ExitStack())) == (0, "a")
         assert asked == calls, start
 
 
@@ -84,7 +84,7 @@ def test_plain_formats_need_no_other_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, kwargs: dict[str, str]
 ) -> None:
     path = write(tmp_path / f"a.{suffix}", tone(16_000, 0.5), **kwargs)
-    monkeypatch.setattr(readers, "ForeignReader", None)
+    monkeypatch.setattr(readers, "open_foreign", None)
     for source in (path, io.BytesIO(path.read_bytes())):
         heard = load_audio(source)
         assert heard.shape == (8_000,)
@@ -117,11 +117,9 @@ def test_a_reader_that_is_closed_leaves_the_file_open(tmp_path: Path) -> None:
         file = open_file(path, "a", resources)
         for _ in range(2):
             file.seek(0)
-            reader = readers.open_reader(file, "a")
-            assert sum(len(block) for block in reader.blocks()) == 8_000
-            reader.close()
-            with pytest.raises(BrokenOffError, match="closed"):
-                next(reader.blocks())
+            with ExitStack() as opened:
+                read = readers.open_reader(file, "a", opened)
+                assert sum(len(block) for block in read.blocks) == 8_000
 
 
 @pytest.mark.parametrize(("suffix", "cut"), [("flac", 0.5), ("flac", 0.9), ("mp3", 0.5)])
@@ -186,7 +184,7 @@ def test_samples_in_memory_come_as_they_are(kind: type[np.floating[Any]]) -> Non
 
 def test_samples_in_memory_are_not_copied() -> None:
     samples = np.zeros(20_000, np.float32)
-    blocks = list(readers.ArrayReader(samples, "a").blocks())
+    blocks = list(readers.read_samples(samples, "a", RATE_HZ).blocks)
     assert [block.shape for block in blocks] == [(8_192, 1), (8_192, 1), (3_616, 1)]
     assert all(np.shares_memory(block, samples) for block in blocks)
 
@@ -217,9 +215,14 @@ def content(length: int | None, *, riff: int | None = None, before: bytes = b"")
 WHOLE = content(None)
 
 
-def place_of(raw: bytes) -> BinaryIO:
-    """A raw file, at its start."""
-    return open_file(io.BytesIO(raw), "a", ExitStack())
+PlaceOf = Callable[[bytes], BinaryIO]
+
+
+@pytest.fixture
+def place_of() -> Iterator[PlaceOf]:
+    """Makes a raw file, at its start, of what it holds."""
+    with ExitStack() as resources:
+        yield lambda raw: open_file(io.BytesIO(raw), "a", resources)
 
 
 @pytest.mark.parametrize("riff", [0, 8, 36, None])
@@ -266,14 +269,14 @@ def test_lengths_of_streams_promise_nothing(length: int, caplog: pytest.LogCaptu
     assert not caplog.text
 
 
-def test_broken_headers_promise_nothing() -> None:
+def test_broken_headers_promise_nothing(place_of: PlaceOf) -> None:
     at = WHOLE.index(b"fmt ")
     broken = bytearray(content(1 << 20))
     broken[at + 16 : at + 20] = bytes(4)
-    assert promised_duration_s(place_of(bytes(broken))) is None
+    assert complete_header(place_of(bytes(broken)))[1] is None
     for n_bytes in range(at + 12, WHOLE.index(b"data") + 8):
-        assert promised_duration_s(place_of(WHOLE[:n_bytes])) is None
-    assert promised_duration_s(place_of(WHOLE.replace(b"fmt ", b"FMT "))) is None
+        assert complete_header(place_of(WHOLE[:n_bytes]))[1] is None
+    assert complete_header(place_of(WHOLE.replace(b"fmt ", b"FMT ")))[1] is None
 
 
 @pytest.mark.parametrize("behind", [b"", TAGS, TAGS + b"\0", b"\0"])
@@ -302,11 +305,11 @@ def test_64_kib_of_chunks_before_the_samples_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("n_bytes", [1, 2, 3, 5, 7, 64])
-def test_the_length_is_another_however_it_is_read(n_bytes: int) -> None:
+def test_the_length_is_another_however_it_is_read(place_of: PlaceOf, n_bytes: int) -> None:
     """And all other bytes are those of the file."""
     at = WHOLE.index(b"data") + 4
     wanted = WHOLE[:at] + b"\xff" * 4 + WHOLE[at + 4 :]
-    file = complete_header(place_of(content(0)))
+    file, _ = complete_header(place_of(content(0)))
     read = b"".join(iter(lambda: file.read(n_bytes), b""))
     assert read == wanted
     for begin in range(at - 8, at + 8):
@@ -318,10 +321,10 @@ def test_the_length_is_another_however_it_is_read(n_bytes: int) -> None:
     assert buffered.read() == wanted
 
 
-def test_a_file_whose_length_is_right_is_left_as_it_is() -> None:
+def test_a_file_whose_length_is_right_is_left_as_it_is(place_of: PlaceOf) -> None:
     for raw in (WHOLE, WHOLE[:20], b"RIFF"):
         file = place_of(raw)
-        assert complete_header(file) is file
+        assert complete_header(file)[0] is file
         assert file.read() == raw
 
 

@@ -19,7 +19,7 @@ import soxr
 
 from tests.unit.sounds import noisy_speech, refusal, similarity, tone, write
 from whisper_hailo.audio import ChannelOf, Samples, load_audio, open_audio
-from whisper_hailo.audio.foreign import BrokenOffError
+from whisper_hailo.audio.readers import BrokenOffError, Decoded
 from whisper_hailo.audio.stream import AudioStream, Resampler, merge_channels, split_channels
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import FloatArray, Segment, Settings, Timings, Transcript
@@ -167,26 +167,20 @@ def test_a_stream_is_read_once(tmp_path: Path) -> None:
             next(stream.blocks(16_000))
 
 
-class Reader:
+def decoded(*blocks: FloatArray, broken: str = "", **kwargs: Any) -> Decoded:
     """Blocks as they are, then perhaps a reason why there are no more."""
 
-    def __init__(self, *blocks: FloatArray, broken: str = "", **kwargs: Any) -> None:
-        self.sample_rate_hz = kwargs.get("rate_hz", 16_000)
-        self.n_channels = kwargs.get("n_channels", 1)
-        self.n_frames: int | None = kwargs.get("n_frames")
-        self._blocks, self._broken = blocks, broken
+    def all_blocks() -> Iterator[FloatArray]:
+        yield from blocks
+        if broken:
+            raise BrokenOffError(broken)
 
-    def blocks(self) -> Iterator[FloatArray]:
-        yield from self._blocks
-        if self._broken:
-            raise BrokenOffError(self._broken)
-
-    def close(self) -> None:
-        """Nothing is open."""
+    header = {"sample_rate_hz": 16_000, "n_channels": 1, "n_frames": None, **kwargs}
+    return Decoded(**header, blocks=all_blocks())
 
 
 def stream(*blocks: FloatArray, most_s: float | None = None, **kwargs: Any) -> AudioStream:
-    return AudioStream(Reader(*blocks, **kwargs), "a.wav", ExitStack(), most_s)
+    return AudioStream(decoded(*blocks, **kwargs), "a.wav", ExitStack(), most_s)
 
 
 def heard(*blocks: FloatArray, **kwargs: Any) -> FloatArray:
@@ -205,12 +199,12 @@ def zeros(n_frames: int, n_channels: int = 1) -> FloatArray:
 
 @pytest.mark.parametrize("rate_hz", [1_000, 768_000])
 def test_the_lowest_and_the_highest_rate(rate_hz: int) -> None:
-    assert abs(heard(zeros(rate_hz // 10), rate_hz=rate_hz).size - 1_600) <= 16
+    assert abs(heard(zeros(rate_hz // 10), sample_rate_hz=rate_hz).size - 1_600) <= 16
 
 
 @pytest.mark.parametrize("rate_hz", [-1, 0, 999, 768_001])
 def test_rates_that_no_sound_has(rate_hz: int) -> None:
-    told = refused(zeros(10), rate_hz=rate_hz, n_frames=10)
+    told = refused(zeros(10), sample_rate_hz=rate_hz, n_frames=10)
     assert told.startswith(f"a.wav has a sample rate of {rate_hz} Hz")
 
 
@@ -229,7 +223,7 @@ def test_the_loudest_samples_are_32_bit_numbers() -> None:
     for value in (louder, -louder, np.float32(np.nan)):
         block[5] = [2.0**31, value]
         block[6:] = np.inf
-        told = refused(zeros(8_000, 2), block, n_channels=2, rate_hz=8_000)
+        told = refused(zeros(8_000, 2), block, n_channels=2, sample_rate_hz=8_000)
         assert f"a.wav has a sample of value {value} at 1.001 s (channel 2)" in told
 
 
@@ -279,15 +273,15 @@ def test_what_is_too_long_by_its_header_is_not_read() -> None:
 
 def test_less_than_a_sample_of_ours_is_one() -> None:
     """Five at 768 kHz last a tenth of one."""
-    np.testing.assert_array_equal(heard(np.full((5, 1), 0.25), rate_hz=768_000), [0.25])
+    np.testing.assert_array_equal(heard(np.full((5, 1), 0.25), sample_rate_hz=768_000), [0.25])
     np.testing.assert_array_equal(heard(np.full((1, 1), 0.25)), [0.25])
 
 
 @pytest.mark.parametrize("rate_hz", [8_000, 44_100])
 def test_nothing_is_heard_of_where_a_block_ends(rate_hz: int) -> None:
     sound = tone(rate_hz, 0.5).astype(np.float32)[:, None]
-    whole = heard(sound, rate_hz=rate_hz)
-    cut = heard(*np.array_split(sound, 7), rate_hz=rate_hz)
+    whole = heard(sound, sample_rate_hz=rate_hz)
+    cut = heard(*np.array_split(sound, 7), sample_rate_hz=rate_hz)
     np.testing.assert_allclose(cut, whole, atol=1e-6)
     np.testing.assert_allclose(whole[1_000:7_000], tone(16_000, 0.5)[1_000:7_000], atol=1e-4)
 
