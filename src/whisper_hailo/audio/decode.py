@@ -68,12 +68,8 @@ _SILENT_FRAMES: Final = 8192
 def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
     """Open any container with sound.
 
-    Returns:
-        rate, channels and frames (`None` if unknown) of the first readable track, and its float32
-        samples.
-
-    Raises:
-        ValueError: no readable track; PyAV has more kinds of errors.
+    Returns rate, channels and frames (`None` if unknown) of the first readable track, and its
+    float32 samples. Errors are `ValueError`, and PyAV's many kinds.
     """
     import av
 

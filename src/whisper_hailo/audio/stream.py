@@ -60,12 +60,9 @@ class Resampler:
 
 @dataclass(frozen=True, slots=True)
 class ChannelOf:
-    """One channel of a file, in place of the mean of all.
+    """One channel of a file, from 0, in place of the mean of all.
 
-    Attributes:
-        file: see `AudioSource`.
-        channel: from 0.
-        name: `None` is the file's own name.
+    `name` replaces the file's own.
     """
 
     file: str | Path | BinaryIO
@@ -100,23 +97,14 @@ class AudioStream(Closing):
     """
 
     def __init__(
-        self,
-        decoded: Decoded,
-        name: str,
-        resources: ExitStack,
-        max_duration_s: float | None,
-        channel: int | None = None,
+        self, decoded: Decoded, name: str, resources: ExitStack, channel: int | None = None
     ) -> None:
         self.name, self.n_channels = name, decoded.n_channels
-        self._label = display_path(name)
-        self._rate_hz = rate_hz = decoded.sample_rate_hz
-        self._decoded = decoded.blocks
-        self._max_duration_s = max_duration_s
-        self._channel = channel
-        self._started = False
-        if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
+        self._label, self._rate_hz = display_path(name), decoded.sample_rate_hz
+        self._decoded, self._channel, self._started = decoded.blocks, channel, False
+        if not MIN_RATE_HZ <= self._rate_hz <= MAX_RATE_HZ:
             raise AudioError(
-                f"{self._label} has a sample rate of {rate_hz} Hz, expected {MIN_RATE_HZ} to "
+                f"{self._label} has a sample rate of {self._rate_hz} Hz, expected {MIN_RATE_HZ} to "
                 f"{MAX_RATE_HZ} Hz; its header may be broken, export it again"
             )
         if not 1 <= self.n_channels <= _MAX_CHANNELS:
@@ -129,27 +117,25 @@ class AudioStream(Closing):
                 f"{self._label} has {self.n_channels} channel(s), channel {channel + 1} was asked "
                 "for; leave out --channels split"
             )
-        self.duration_s = None if decoded.n_frames is None else decoded.n_frames / rate_hz
-        self._check_duration(self.duration_s or 0.0)
+        n_frames = decoded.n_frames
+        self.duration_s = None if n_frames is None else n_frames / self._rate_hz
         self._resources = resources.pop_all()
 
     def blocks(self, n_samples: int) -> Iterator[FloatArray]:
         """Yield `(n_samples,)` float32 mono at 16 kHz once, in order; the last one may be shorter.
 
         Raises:
-            AudioError: no samples, a sample that is not a number or absurdly large, longer than
-                `max_duration_s`, or read before.
+            AudioError: no samples, a sample that is not a number or absurdly large, or read before.
         """
         if self._started:
             raise AudioError(f"{self._label} was read already; open it again to read it again")
         self._started = True
         block, filled = np.empty(n_samples, dtype=np.float32), 0
-        for piece in self._resampled():
-            rest = piece
+        for rest in self._resampled():
             while rest.size:
                 taken = min(n_samples - filled, rest.size)
                 block[filled : filled + taken] = rest[:taken]
-                filled, rest = filled + taken, rest[taken:]
+                filled, rest = filled + taken, rest[taken:]  # noqa: PLW2901 - what is left of it
                 if filled == n_samples:
                     yield block
                     block, filled = np.empty(n_samples, dtype=np.float32), 0
@@ -175,7 +161,6 @@ class AudioStream(Closing):
             for block in self._decoded:
                 self._check_samples(block, n_frames)
                 n_frames += block.shape[0]
-                self._check_duration(n_frames / self._rate_hz)
                 if self._channel is None:
                     yield block.mean(axis=1, dtype=np.float32)
                 else:
@@ -207,13 +192,6 @@ class AudioStream(Closing):
             "or set such samples to zero"
         )
 
-    def _check_duration(self, duration_s: float) -> None:
-        if self._max_duration_s is not None and duration_s > self._max_duration_s:
-            raise AudioError(
-                f"{self._label} lasts {duration_s:.1f} s or more, expected at most "
-                f"{self._max_duration_s:g} s; split the file"
-            )
-
     def close(self) -> None:
         self._resources.close()
 
@@ -226,20 +204,17 @@ def audio_name(file: str | Path | BinaryIO) -> str:
     return name.strip("<>") if isinstance(name, str) else "audio"
 
 
-def open_audio(
-    source: AudioSource, name: str | None = None, *, max_duration_s: float | None = None
-) -> AudioStream:
+def open_audio(source: AudioSource, name: str | None = None) -> AudioStream:
     """Open an audio file and read its header.
 
     Args:
         source: a path; a binary file, which stays the caller's and is read from its start (a pipe
             is copied to a temporary file); one channel of these; or samples.
         name: for messages; by default the path, or the file's own name.
-        max_duration_s: refuse longer input; `None` takes any.
 
     Raises:
         AudioError: missing, a directory, not permitted, empty, not audio, a broken header, sample
-            rate or channel count out of bounds, samples of another shape, or too long.
+            rate or channel count out of bounds, or samples of another shape.
     """
     channel = None
     if isinstance(source, ChannelOf):
@@ -260,7 +235,7 @@ def open_audio(
                 f"audio is a {type(source).__name__}, expected a path, an open binary file or a "
                 "float32 array; several recordings go to transcribe_many"
             )
-        return AudioStream(decoded, name, resources, max_duration_s, channel)
+        return AudioStream(decoded, name, resources, channel)
 
 
 def load_audio(source: AudioSource) -> FloatArray:
@@ -271,11 +246,7 @@ def load_audio(source: AudioSource) -> FloatArray:
 
 @contextmanager
 def split_channels(file: str | Path | BinaryIO) -> Iterator[list[ChannelOf]]:
-    """Yield the channels of a file, which is open in the block.
-
-    Raises:
-        AudioError: it cannot be opened, or has only one channel.
-    """
+    """Yield the channels of a file, two or more, which is open in the block."""
     name = audio_name(file)
     with ExitStack() as resources:
         opened = open_seekable(file, display_path(name), resources)

@@ -99,8 +99,7 @@ def quiet_gain(audio: FloatArray) -> float:
 class Speech:
     """A stretch of speech in frames, `end` exclusive.
 
-    Attributes:
-        continues: it was cut for its length; the next stretch starts where it ends.
+    One that `continues` was cut for its length; the next starts where it ends.
     """
 
     start: int
@@ -135,26 +134,23 @@ def speech_stretches(
 ) -> Iterator[Speech]:
     """Yield stretches of speech; clicks of less than a tenth of a second are left out.
 
-    Args:
-        probabilities: one per frame.
-        threshold: speech starts at it.
-        min_silence: frames below it that end a stretch.
-        longest: frames after which a stretch is cut, where speech is least likely in its second
-            half.
+    `probabilities` are one per frame; speech starts at the threshold, and `min_silence` frames
+    below it end a stretch. After `longest` frames one is cut, where speech is least likely in its
+    second half.
     """
     start: int | None = None
-    last_speech, continued = 0, False
+    last_speech, fewest = 0, _MIN_SPEECH_FRAMES
     history: list[float] = []
     for index, probability in enumerate(probabilities):
         if start is None:
             if probability < threshold:
                 continue
-            start, continued, history = index, False, []
+            start, fewest, history = index, _MIN_SPEECH_FRAMES, []
         history.append(probability)
         if probability >= threshold - _HYSTERESIS:
             last_speech = index
         if index - last_speech >= max(1, min_silence):
-            if _is_long_enough(start, last_speech, continued=continued):
+            if last_speech + 1 - start >= fewest:
                 yield Speech(start, last_speech + 1)
             start = None
         elif len(history) >= longest:
@@ -162,14 +158,10 @@ def speech_stretches(
             quietest = half + min(range(len(history) - half), key=lambda i: history[half + i])
             cut = start + quietest + 1
             yield Speech(start, cut, continues=True)
-            history, start, continued = history[quietest + 1 :], cut, True
-    if start is not None and _is_long_enough(start, last_speech, continued=continued):
+            # the rest of a cut stretch is speech, however short
+            history, start, fewest = history[quietest + 1 :], cut, 1
+    if start is not None and last_speech + 1 - start >= fewest:
         yield Speech(start, last_speech + 1)
-
-
-def _is_long_enough(start: int, last_speech: int, *, continued: bool) -> bool:
-    """Return whether it is speech; the rest of a cut stretch always is."""
-    return last_speech + 1 - start >= (1 if continued else _MIN_SPEECH_FRAMES)
 
 
 def frames_to_seconds(frames: int) -> float:

@@ -48,21 +48,14 @@ class WindowPlan:
     ) -> WindowPlan:
         """Fill in the defaults and check them against the model.
 
-        Args:
-            dims: the model's sizes.
-            window_s: `None` is 20 s, or the model's context when shorter.
-            margin_s: `None` is 1 s, or none for the full context.
-
-        Raises:
-            OptionError: the window is not a whole number of positions within the context, or the
-                margin leaves no room for audio.
+        A window is 20 s, or the model's context when shorter; its margin is 1 s, or none for the
+        full context.
         """
         longest_s = dims.max_window_s
         window_s = min(DEFAULT_WINDOW_S, longest_s) if window_s is None else float(window_s)
         step_s = FRAMES_PER_POSITION / FRAMES_PER_SECOND
         positions = window_s / step_s
-        fits = step_s <= window_s <= longest_s
-        if not fits or abs(positions - round(positions)) > 1e-6:
+        if not step_s <= window_s <= longest_s or abs(positions - round(positions)) > 1e-6:
             raise OptionError(
                 f"--window is {window_s:g} s, this model takes {step_s:g} s to {longest_s:g} s in "
                 f"steps of {step_s:g} s"
@@ -100,13 +93,7 @@ class WindowPlan:
 
 @dataclass(frozen=True, slots=True)
 class PackedPiece:
-    """A stretch of the recording within a packed window, in seconds.
-
-    Attributes:
-        at_s: position in the window.
-        start_s: position in the recording.
-        duration_s: its length.
-    """
+    """A stretch of the recording, from `start_s` on, at `at_s` within a packed window."""
 
     at_s: float
     start_s: float

@@ -179,8 +179,8 @@ def decoded(*blocks: FloatArray, broken: str = "", **kwargs: Any) -> Decoded:
     return Decoded(**header, blocks=all_blocks())
 
 
-def stream(*blocks: FloatArray, most_s: float | None = None, **kwargs: Any) -> AudioStream:
-    return AudioStream(decoded(*blocks, **kwargs), "a.wav", ExitStack(), most_s)
+def stream(*blocks: FloatArray, **kwargs: Any) -> AudioStream:
+    return AudioStream(decoded(*blocks, **kwargs), "a.wav", ExitStack())
 
 
 def heard(*blocks: FloatArray, **kwargs: Any) -> FloatArray:
@@ -254,21 +254,6 @@ def test_a_single_sample_before_a_break_is_used(caplog: pytest.LogCaptureFixture
 def test_nothing_that_can_be_decoded_is_told_with_its_reason() -> None:
     assert "a.wav cannot be decoded (no plane)" in refused(broken="no plane")
     assert "a.wav holds no samples" in refused()
-
-
-@pytest.mark.parametrize("n_said", [None, 4_000])
-def test_the_longest_that_is_asked_for_may_come(n_said: int | None) -> None:
-    """What has no length in its header is refused when it comes."""
-    assert heard(zeros(4_000), zeros(4_000), n_frames=n_said, most_s=0.5).size == 8_000
-    told = refused(zeros(4_000), zeros(4_001), n_frames=n_said, most_s=0.5)
-    assert "lasts 0.5 s" in told
-
-
-def test_what_is_too_long_by_its_header_is_not_read() -> None:
-    with pytest.raises(AudioError, match=r"1\.25 s"):
-        stream(n_frames=24_000, most_s=1.25)
-    assert stream(n_frames=20_000, most_s=1.25).duration_s == 1.25
-    assert stream(n_frames=0, most_s=0.0).duration_s == 0.0
 
 
 def test_less_than_a_sample_of_ours_is_one() -> None:
