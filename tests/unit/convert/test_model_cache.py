@@ -26,7 +26,6 @@ from whisper_hailo.convert.model_cache import (
     cached_models,
     describe,
     find_model,
-    hub_folder,
     is_described,
 )
 from whisper_hailo.convert.options import ConvertOptions
@@ -368,35 +367,6 @@ def test_an_empty_cache_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         cached_as("tiny")
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"whole", []),
-        (b"whale", ["b is damaged"]),
-        (b"whole and more", ["b is damaged"]),
-        (None, ["b is missing"]),
-    ],
-)
-def test_every_byte_of_every_file_is_looked_at(
-    models: Path, content: bytes | None, expected: list[str]
-) -> None:
-    (model,) = cached_as("mine")
-    (models / "mine-int8-3" / "b").unlink()
-    if content is not None:
-        (models / "mine-int8-3" / "b").write_bytes(content)
-    assert model.faults() == expected
-
-
-def test_a_size_that_is_not_the_file_s_is_told(models: Path) -> None:
-    """The engines look at it first, and would refuse the file."""
-    (model,) = cached_as("mine")
-    record = replace(model.spec.files["a"], bytes=6)
-    spec = replace(model.spec, files={**model.spec.files, "a": record})
-    (models / "mine-int8-3" / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
-    (model,) = cached_as("mine")
-    assert model.faults() == ["a is damaged"]
-
-
 def test_what_is_removed_takes_its_stamp_and_lock_along(models: Path) -> None:
     (models / "mine-int8-3.stamp").write_text("made of what")
     (model,) = cached_as("mine")
@@ -419,17 +389,6 @@ def test_a_cache_that_is_emptied_by_hand_meanwhile_is_no_error(
     monkeypatch.setattr(shutil, "rmtree", lambda _: real(models))
     model.remove()
     assert not models.exists()
-
-
-def test_where_the_hub_keeps_what_a_model_was_made_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    for name in ("models--openai--whisper-tiny", "models--gpt2"):
-        (tmp_path / name).mkdir()
-    assert hub_folder("openai/whisper-tiny") == tmp_path / "models--openai--whisper-tiny"
-    assert hub_folder("openai/whisper-base") is None
-    assert hub_folder("gpt2") is None, "the name of a directory, not of a hub's model"
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:

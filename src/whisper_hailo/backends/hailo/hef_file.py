@@ -180,15 +180,6 @@ def _mapped(path: Path) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def is_hef(path: Path) -> bool:
-    """Return whether a file begins as a HEF does."""
-    try:
-        with path.open("rb") as file:
-            return file.read(4) == MAGIC.to_bytes(4, "big")
-    except OSError:
-        return False
-
-
 _MOST_GROUPS: Final = 64
 _MOST_FIELDS: Final = 1_000_000
 """Some seconds of reading; a base decoder has a few ten thousand in the messages that are read."""

@@ -60,7 +60,7 @@ def _describe(spec: ModelSpec) -> str:
 
 
 def inspect(
-    path: Annotated[Path, Argument("Model directory, ONNX file or HEF.")],
+    path: Annotated[Path, Argument("Model directory or HEF.")],
     as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
     """Show dimensions, windows, quantisation, sizes and hashes."""

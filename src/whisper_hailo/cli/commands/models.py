@@ -15,14 +15,14 @@ from whisper_hailo.cli.messages import note
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.flags import Flag
 
 if TYPE_CHECKING:
     from whisper_hailo.convert.model_cache import CachedModel
 
-ACTIONS: Final = ("list", "fetch", "verify", "remove")
+ACTIONS: Final = ("list", "fetch", "remove")
 _FORM: Final = ("quantize", "encoder_quantize")
 _MIB: Final = 2**20
 
@@ -32,8 +32,8 @@ def models(
     action: Annotated[str, Argument(f"{', '.join(ACTIONS)}.")] = "list",
     names: Annotated[list[str] | None, Argument("Names of models.")] = None,
     as_json: Annotated[bool, Flag("Print the list as JSON.", name="--json")] = False,
-) -> int:
-    """List models; fetch some before they are needed, verify or remove what is cached."""
+) -> None:
+    """List models; fetch some before they are needed, or remove what is cached."""
     if action not in ACTIONS:
         raise OptionError(f"models {action} is unknown, expected one of: {', '.join(ACTIONS)}")
     if (action == "list") is bool(names):
@@ -43,34 +43,13 @@ def models(
 
     if action == "list":
         _list(as_json=as_json)
-        return ExitCode.OK
-    if action == "fetch":
+    elif action == "fetch":
         for name in names or []:
             emit(f"{name}: {resolve_model(name, options)}\n")
-        return ExitCode.OK
-    code = ExitCode.OK
-    for model in [model for name in names or [] for model in cached_as(name)]:
-        if action == "remove":
-            _remove(model)
-        elif faults := model.faults():
-            emit(f"{_described(model)}: {', '.join(faults)}\n")
-            code = ExitCode.MODEL
-        else:
-            emit(f"{_described(model)}: whole\n")
-    return code
-
-
-def _remove(model: CachedModel) -> None:
-    from whisper_hailo.convert.model_cache import hub_folder, remove_unused_checkpoint
-
-    model.remove()
-    emit(f"{_described(model)}: removed\n")
-    source = model.spec.source
-    if source.package is not None:
-        remove_unused_checkpoint(source.name)
-    checkpoint = hub_folder(source.name)
-    if checkpoint is not None:
-        note(f"its checkpoint stays at {checkpoint}, where other programs may use it, too")
+    else:
+        for model in [model for name in names or [] for model in cached_as(name)]:
+            model.remove()
+            emit(f"{_described(model)}: removed\n")
 
 
 def _described(model: CachedModel) -> str:

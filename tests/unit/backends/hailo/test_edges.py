@@ -12,7 +12,7 @@ from xxhash import xxh3_64_intdigest
 
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes
 from tests.unit.backends.hailo.nets import DECODER, ENCODER, changed
-from whisper_hailo.backends.hailo.hef_file import HefFile, check_sum, is_hef, read_header, read_hef
+from whisper_hailo.backends.hailo.hef_file import HefFile, check_sum, read_header, read_hef
 from whisper_hailo.core.errors import HefError
 
 TURNED = [*list(DECODER.outputs)[1:], *list(DECODER.outputs)[:1]]
@@ -248,10 +248,3 @@ def test_a_file_holds_up_to_sixty_four_networks(
     else:
         with pytest.raises(HefError, match="it has 65 networks, expected 1 to 64"):
             read(tmp_path, wish)
-
-
-def test_a_file_that_is_as_short_as_its_first_bytes_is_no_hef(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    for content, is_one in ((MAGIC.to_bytes(4, "big"), True), (b"\x01HE", False), (b"", False)):
-        path.write_bytes(content)
-        assert is_hef(path) is is_one

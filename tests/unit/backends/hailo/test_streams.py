@@ -8,7 +8,7 @@ from typing import Any
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.backends.hailo.nets import DECODER, ENCODER, changed
 from whisper_hailo.backends.hailo.hef_contract import recognise
-from whisper_hailo.backends.hailo.hef_file import is_hef, read_hef
+from whisper_hailo.backends.hailo.hef_file import read_hef
 
 
 def test_outputs_are_ordered_by_the_last_context(
@@ -24,15 +24,6 @@ def test_outputs_are_ordered_by_the_last_context(
 
     path = changed(tmp_path / "x.hef", Wish([DECODER], arch="hailo8"), move)
     assert [s.name for s in read_hef(path).groups[0].outputs] == list(DECODER.outputs)
-
-
-def test_a_hef_is_known_by_its_first_bytes(tmp_path: Path) -> None:
-    hef, other = tmp_path / "model.bin", tmp_path / "model.hef"
-    hef.write_bytes(hef_bytes(Wish([ENCODER])))
-    other.write_text("no HEF")
-    assert is_hef(hef)
-    assert not is_hef(other)
-    assert not is_hef(tmp_path / "none")
 
 
 def test_an_input_of_several_rows_is_no_mel(tmp_path: Path) -> None:
