@@ -11,7 +11,6 @@ from whisper_hailo.backends.hailo.hef_catalog import (
     fetch,
     find_known,
 )
-from whisper_hailo.cli.messages import note
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.convert.options import ConvertOptions
