@@ -19,14 +19,12 @@ from whisper_hailo.http.addresses import Network, address_of
 
 logger = logging.getLogger(__name__)
 
-MOST: Final = 256
-"""Default limit of all connections; fewer where the system gives few descriptors."""
+MOST: Final = 256  # Default limit of all connections; fewer where the system gives few descriptors
 
 IDLE_S: Final = 10.0
 """From the beginning of a connection, or of a request, to the end of the request's head."""
 
-STUCK_S: Final = 30.0
-"""For a client to read what it was sent."""
+STUCK_S: Final = 30.0  # For a client to read what it was sent
 
 LINGER_S: Final = 5.0
 """For a client to read the rest of what it was sent when the connection is closed."""

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
     from whisper_hailo.serve.metrics import Metrics
 
-CLIENT: Final = "whisper_hailo.client"
-"""Key of the client's name in a request's scope."""
+CLIENT: Final = "whisper_hailo.client"  # Key of the client's name in a request's scope
 
 SUBMITTED: Final = "whisper_hailo.submitted"
 """Key in the scope of a request that the engine has taken."""

@@ -114,8 +114,7 @@ _HEADERS: Final = {
 _SAVED_AS: Final = ("txt", "srt", "vtt", "json")
 _BYTES_PER_SECOND: Final = 2 * SAMPLE_RATE_HZ  # of the page's recordings
 
-OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})
-"""Where a user types an API key."""
+OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})  # Where a user types an API key
 
 
 def page_router(service: TranscriptionService, *, needs_key: bool) -> APIRouter:

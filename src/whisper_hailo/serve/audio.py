@@ -25,9 +25,7 @@ from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.quota import Reservation
 from whisper_hailo.serve.service import on_thread
 
-FULL_SCALE: Final = np.float32(32_768)
-"""Of samples of 16 bits."""
-
+FULL_SCALE: Final = np.float32(32_768)  # Of samples of 16 bits
 _BLOCK_SAMPLES: Final = 30 * SAMPLE_RATE_HZ
 _SMALL_BYTES: Final = 4 << 20  # so much needs no disk, which may be full
 _DECODERS: Final = 2  # recordings decoded at once; each may need a process

@@ -15,12 +15,9 @@ from whisper_hailo.core.flags import flag, require_valid
 from whisper_hailo.http.addresses import Network, origin_of, tls_context
 
 LIMITS: Final = "Limits"
-SAFETY: Final = "Safety"
-"""Topics of help."""
+SAFETY: Final = "Safety"  # Topics of help
 
-RELEASE_AFTER_S: Final = 300.0
-"""Of models other than the first; loading one takes a second or so."""
-
+RELEASE_AFTER_S: Final = 300.0  # Of models other than the first; loading one takes a second or so
 DEFAULT_HTTP: Final = "127.0.0.1:8000"
 
 

@@ -17,12 +17,9 @@ from whisper_hailo.decoding.options import (
 )
 from whisper_hailo.transcription.longform.plan import LongOptions
 
-MAX_PROMPT_LETTERS: Final = 4096
-"""Several times what the longest prompt of any model holds."""
+MAX_PROMPT_LETTERS: Final = 4096  # Several times what the longest prompt of any model holds
 
-MAX_HOTWORDS_LETTERS: Final = 32 << 10
-"""A thousand names."""
-
+MAX_HOTWORDS_LETTERS: Final = 32 << 10  # A thousand names
 _MAX_NAMES: Final = 1000
 _LEAST_TEMPERATURE: Final = 1e-3
 _SHORT_S: Final = 30.0  # A command, a message: what Whisper itself hears at once

@@ -36,9 +36,7 @@ from whisper_hailo.transcription.transcriber import Transcriber
 logger = logging.getLogger(__name__)
 
 _WARM_UPS: Final = 3
-_CHIP: Final = "temperature_c"
-"""Attribute of an encoder on a chip."""
-
+_CHIP: Final = "temperature_c"  # Attribute of an encoder on a chip
 _CLOSED_S: Final = 60.0  # an engine that hangs does not keep the program for longer
 
 _LOADED_PER_WEIGHT: Final = 1.3

@@ -47,9 +47,7 @@ _PIECE_BYTES: Final = 256 << 10
 
 _WAITING_BYTES: Final = 4 << 20  # when so much is not heard yet, the next message is not read
 
-IDLE_S: Final = 600.0
-"""So long a client may be silent."""
-
+IDLE_S: Final = 600.0  # So long a client may be silent
 _WRITE_S: Final = 30.0  # how long it may leave messages unread
 
 _MOST_THREADS: Final = 1 << 10

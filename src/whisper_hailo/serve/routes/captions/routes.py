@@ -27,9 +27,7 @@ from whisper_hailo.serve.routes.captions.feeds import STILL
 if TYPE_CHECKING:
     from whisper_hailo.serve.routes.captions.view import Right, WebView
 
-MOST_BYTES: Final = 1 << 16
-"""Of a message: two seconds of sound."""
-
+MOST_BYTES: Final = 1 << 16  # Of a message: two seconds of sound
 _FOLDER: Final = resources.files("whisper_hailo.serve.routes.captions").joinpath("page")
 _TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _POLICY: Final = (
@@ -43,18 +41,14 @@ _OVERLAY_STYLE: Final = " 'unsafe-inline'"
 _BUSY: Final = 1013
 _LONGEST_NAME: Final = 64
 
-QUIET_TIMEOUT_S: Final = 10.0
-"""A page that sends no sound for so long makes room for another."""
+QUIET_TIMEOUT_S: Final = 10.0  # A page that sends no sound for so long makes room for another
 
-PROTOCOL: Final = 1
-"""Raised when a message changes its meaning; additions leave it as it is."""
-
+PROTOCOL: Final = 1  # Raised when a message changes its meaning; additions leave it as it is
 _MOST_LETTERS: Final = 4096  # of a message of a page
 _LONGEST_LABEL: Final = 200
 _NOT_UNDERSTOOD, _NOT_ALLOWED, _TOO_LONG = 1003, 1008, 1009
 
-STILL_S: Final = 10.0
-"""Without an event for so long, a page is sent that the connection lives."""
+STILL_S: Final = 10.0  # Without an event for so long, a page is sent that the connection lives
 
 
 def make_caption_app(view: WebView) -> ASGIApp:

@@ -75,11 +75,9 @@ def frame_ancestors(origins: Sequence[str]) -> str:
 _HERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what users type
 """The wildcard address cannot be opened in a browser."""
 
-END_LOOKS: Final = 20
-"""Tenths of a second that pages have to read that the stream is over."""
+END_LOOKS: Final = 20  # Tenths of a second that pages have to read that the stream is over
 
-CLOSE_TIMEOUT_S: Final = 60.0
-"""No wait is so long; a server that hangs does not keep the program."""
+CLOSE_TIMEOUT_S: Final = 60.0  # No wait is so long; a server that hangs does not keep the program
 
 
 class PageAddress:
@@ -224,9 +222,7 @@ class WebView(Closing):
         }
 
 
-SILENCE_DB: Final = -90.0
-"""The lowest level reported: one step of 16 bits."""
-
+SILENCE_DB: Final = -90.0  # The lowest level reported: one step of 16 bits
 _EACH: Final = SAMPLE_RATE_HZ // 8  # samples of one reading
 
 
