@@ -23,7 +23,7 @@ from whisper_hailo.serve.options import Address, SafetyOptions
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.routes import realtime, recordings
 from whisper_hailo.serve.service import Ticket, TranscriptionService
-from whisper_hailo.serve.uploads import TEXT, UploadHandler, UploadRoute, answers, sse
+from whisper_hailo.serve.uploads import TEXT, EventStream, UploadHandler, UploadRoute, answers, sse
 from whisper_hailo.serve.worker import State
 from whisper_hailo.text.outputs import render
 
@@ -152,7 +152,8 @@ def page_router(service: TranscriptionService, *, needs_key: bool) -> APIRouter:
         task: Annotated[Literal["transcribe", "translate"], Form()] = "transcribe",
     ) -> Response:
         choices = Choices(model=model, language=language or None, task=task)
-        return await uploads.stream(request, file, choices, _page_events)
+        ticket = await uploads.begin(request, file, choices)
+        return EventStream(_page_events(ticket), ticket)
 
     return routes
 

@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Self, TypeVar
@@ -101,14 +100,17 @@ class ModelRegistry(Closing):
         return sum(model.queue.n_unfinished for model in self.models)
 
 
-class Ticket:
-    """A request that was taken up: its segments as they are final, then its transcript."""
+class Ticket(Closing):
+    """A request that was taken up: its segments as they are final, then its transcript.
+
+    What is not done when it is closed is given up.
+    """
 
     transcript: Transcript
     job: Job
-    leave: Callable[[], None]  # cancels the job
 
-    def __init__(self, duration_s: float, deadline_s: float) -> None:
+    def __init__(self, model: Worker, duration_s: float, deadline_s: float) -> None:
+        self._model = model
         self.duration_s = duration_s
         self._loop = asyncio.get_running_loop()
         self._deadline_s = deadline_s
@@ -155,6 +157,9 @@ class Ticket:
             pass
         return self.transcript
 
+    def close(self) -> None:
+        self._model.leave(self.job)
+
 
 class TranscriptionService:
     """The models of a server, for the routes of one event loop."""
@@ -192,23 +197,11 @@ class TranscriptionService:
     def begin(
         self, audio: FloatArray, choices: Choices, caller: Caller, *, is_early: bool = False
     ) -> Ticket:
-        """Begin with `(n_samples,)` at 16 kHz; behind all else if more may be said (`is_early`)."""
+        """Transcribe `(n_samples,)` at 16 kHz; behind all else if more may be said (`is_early`)."""
         model = self.models.find(choices.model)
-        ticket = Ticket(audio.size / SAMPLE_RATE_HZ, self.limits.deadline_s)
+        ticket = Ticket(model, audio.size / SAMPLE_RATE_HZ, self.limits.deadline_s)
         ticket.job = model.submit(audio, choices, caller, ticket.emit, is_early=is_early)
-        ticket.leave = partial(model.leave, ticket.job)
         return ticket
-
-    @asynccontextmanager
-    async def submit(
-        self, audio: FloatArray, choices: Choices, caller: Caller
-    ) -> AsyncIterator[Ticket]:
-        """Transcribe a recording; what is not done when the block ends is given up."""
-        ticket = self.begin(audio, choices, caller)
-        try:
-            yield ticket
-        finally:
-            ticket.leave()
 
 
 def make_service(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 from fastapi import Request, Response, UploadFile
@@ -56,8 +55,7 @@ class UploadHandler:
         self._api = api
         self._decoders = Decoders(service.limits)
 
-    @asynccontextmanager
-    async def ticket(
+    async def begin(
         self,
         request: Request,
         file: UploadFile,
@@ -66,36 +64,25 @@ class UploadHandler:
         priority: Priority = Priority.INTERACTIVE,
         *,
         heard_s: float | None = None,
-    ) -> AsyncIterator[Ticket]:
+    ) -> Ticket:
         """Transcribe an upload, or its first `heard_s`; bare samples have a `form`."""
         self._service.models.find(choices.model)  # refused before its recording is decoded
         caller = Caller(request.scope[CLIENT], self._api, priority)
         stored = request.scope[STORED]
         decoding = self._decoders.decode(file.file, file.filename, stored, form, heard_s)
         audio = await _run_until_disconnect(request, decoding)
-        async with self._service.submit(audio, choices, caller) as ticket:
-            request.scope[SUBMITTED] = True
-            yield ticket
-
-    async def stream(
-        self,
-        request: Request,
-        file: UploadFile,
-        choices: Choices,
-        events: Callable[[Ticket], AsyncIterator[str]],
-    ) -> Response:
-        stack = AsyncExitStack()
-        ticket = await stack.enter_async_context(self.ticket(request, file, choices))
-        return _Events(events(ticket), stack)
+        ticket = self._service.begin(audio, choices, caller)
+        request.scope[SUBMITTED] = True
+        return ticket
 
     async def transcript(
         self,
         request: Request,
         file: UploadFile,
         choices: Choices,
-        **how: Any,  # noqa: ANN401 - see `ticket`
+        **how: Any,  # noqa: ANN401 - see `begin`
     ) -> Transcript:
-        async with self.ticket(request, file, choices, **how) as ticket:
+        with await self.begin(request, file, choices, **how) as ticket:
             return await _run_until_disconnect(request, ticket.result())
 
 
@@ -109,16 +96,16 @@ async def _run_until_disconnect(request: Request, work: Awaitable[T]) -> T:
     return await run_until(disconnect(), work)
 
 
-class _Events(StreamingResponse):
-    """Sends events as they come until the client stops reading, then closes the stack."""
+class EventStream(StreamingResponse):
+    """Sends events of a request as they come until the client stops reading, then closes it."""
 
-    def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack) -> None:
+    def __init__(self, events: AsyncIterator[str], ticket: Ticket) -> None:
         unbuffered = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         super().__init__(events, media_type=EVENTS, headers=unbuffered)
-        self._stack = stack
+        self._ticket = ticket
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._stack:
+        with self._ticket:
             await super().__call__(scope, receive, send)
 
 

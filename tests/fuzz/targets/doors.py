@@ -9,8 +9,7 @@ import json
 import socket
 import threading
 import wave
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -108,8 +107,7 @@ class Deaf:
         self.state = State.READY
         self._defaults = RequestDefaults(DecodingOptions())
 
-    @asynccontextmanager
-    async def submit(self, audio: Any, choices: Any, caller: Any) -> AsyncIterator[Any]:
+    def begin(self, audio: Any, choices: Any, caller: Any) -> Any:
         from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
         from whisper_hailo.serve.service import Ticket
 
@@ -118,12 +116,13 @@ class Deaf:
         segment = Segment(0.0, 1.0, "Nothing.", (1,), 0.0, 0.0, language="en")
         settings = Settings("toy", "-", "-", 10.0, 1.0, 0, 1.0, 0.0, "none", 0)
         seconds = audio.size / 16_000
-        ticket = Ticket(seconds, PATIENCE_S)
+        ticket = Ticket(self.models.default, seconds, PATIENCE_S)
+        ticket.job = None
         ticket.emit(segment)
         ticket.emit(
             Transcript("audio", seconds, "en", "transcribe", (segment,), Timings(), settings)
         )
-        yield ticket
+        return ticket
 
     def is_idle(self) -> bool:
         """There is always other work."""
@@ -150,6 +149,9 @@ class DeafWorker:
 
     def record_item(self, *item: Any) -> None:
         """Nobody counts."""
+
+    def leave(self, job: Any) -> None:
+        """Nothing is under way."""
 
 
 class DeafCaptions:

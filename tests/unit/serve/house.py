@@ -62,7 +62,7 @@ class House(Closing):
     async def text(self, audio: FloatArray, client: str = "me", **choices: Any) -> str:
         """What the service makes of audio."""
         chosen = Choices(**choices)
-        async with self.service.submit(audio, chosen, caller(client)) as ticket:
+        with self.service.begin(audio, chosen, caller(client)) as ticket:
             return (await ticket.result()).text
 
 

@@ -54,7 +54,7 @@ def test_segments_come_before_the_end(house: House, transcriber: Transcriber) ->
     audio = load_audio(LONG[0])
 
     async def ask() -> list[str]:
-        async with house.service.submit(audio, Choices(), caller()) as ticket:
+        with house.service.begin(audio, Choices(), caller()) as ticket:
             texts = []
             async for segment in ticket.segments():
                 assert not texts or not hasattr(ticket, "transcript")
@@ -72,7 +72,7 @@ def test_who_leaves_frees_the_place_and_stops_the_work() -> None:
     endless = np.tile(load_audio(DEMO), 200)
 
     async def ask(house: House) -> None:
-        async with house.service.submit(endless, Choices(), caller()) as ticket:
+        with house.service.begin(endless, Choices(), caller()) as ticket:
             async for _ in ticket.segments():
                 (job,) = house.worker.queue.unfinished
                 break
@@ -91,7 +91,7 @@ def test_a_request_that_is_late_is_given_up(house: House) -> None:
     async def ask() -> None:
         limits = LimitOptions(deadline_s=0.2)
         late = TranscriptionService(house.service.models, house.metrics, limits)
-        async with late.submit(endless, Choices(), caller()) as ticket:
+        with late.begin(endless, Choices(), caller()) as ticket:
             await ticket.result()
 
     with pytest.raises(DeadlineExceededError, match=r"0\.2 s deadline"):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
@@ -24,7 +23,15 @@ from whisper_hailo.serve.access import body_of
 from whisper_hailo.serve.audio import PcmForm
 from whisper_hailo.serve.request import Choices, Priority, only_language
 from whisper_hailo.serve.service import Ticket, TranscriptionService
-from whisper_hailo.serve.uploads import EVENTS, TEXT, UploadHandler, UploadRoute, answers, sse
+from whisper_hailo.serve.uploads import (
+    EVENTS,
+    TEXT,
+    EventStream,
+    UploadHandler,
+    UploadRoute,
+    answers,
+    sse,
+)
 from whisper_hailo.serve.worker import Worker
 from whisper_hailo.text.outputs import openai_json, render, verbose_json
 
@@ -79,8 +86,8 @@ def openai_router(service: TranscriptionService) -> APIRouter:
             speech=_speech(chunking_strategy, await request.form()),
         )
         if stream:
-            events = partial(_events, logprobs=logprobs)
-            return await uploads.stream(request, file, choices, events)
+            ticket = await uploads.begin(request, file, choices)
+            return EventStream(_events(ticket, logprobs=logprobs), ticket)
         transcript = await uploads.transcript(request, file, choices)
         return _answer(transcript, response_format, granularities, logprobs=logprobs)
 

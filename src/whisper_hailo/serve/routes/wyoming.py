@@ -162,7 +162,7 @@ class WyomingSession:
     def _drop_early(self) -> None:
         """Give up an early text: more was said, or the client has left."""
         if self._early is not None:
-            self._early[1].leave()
+            self._early[1].close()
         self._early = None
 
     async def _answer(self) -> None:
@@ -214,7 +214,7 @@ class WyomingSession:
             await self._write(TranscriptChunk(text))
         elif audio.size:
             self._drop_early()
-            async with self._service.submit(audio, choices, caller) as ticket:
+            with self._service.begin(audio, choices, caller) as ticket:
                 await self._write(TranscriptStart(language=choices.language))
                 async for delta, _ in ticket.deltas():
                     await self._write(TranscriptChunk(delta))
