@@ -17,7 +17,6 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
-from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
 from whisper_hailo.serve.access import CLIENT, body_of, refuse
 from whisper_hailo.serve.audio import expect_seconds
@@ -350,7 +349,7 @@ class Items:
             raise ClientDisconnectedError
         settings = self.settings
         self._sound = sample_stream(settings.input.format.type)
-        self._captioner = Captioner(self._captions, settings.detector(), settings.captions)
+        self._captioner = settings.captioner(self._captions)
         self._begin_s = self._sound_s
         self._item = None
 
@@ -424,7 +423,7 @@ class Items:
         self._note(item)
         usage = {"type": "duration", "seconds": round(item.seconds, 3)}
         told: dict[str, Any] = {"content_index": 0, "transcript": item.told, "usage": usage}
-        if self.settings.logprobs:
+        if self.settings.include:
             told["logprobs"] = word_logprobs(item.words)
         return item.event(_TRANSCRIPTION + "completed", **told)
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from whisper_hailo.audio.vad import SileroDetector, SpeechDetector
+from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.serve.access import body_of
 from whisper_hailo.serve.audio import FULL_SCALE, SampleStream
@@ -132,7 +134,7 @@ _MIN_PARTIAL_S: Final = 0.5
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid")
 
 
 class Format(_Part):
@@ -173,6 +175,14 @@ class AudioInput(_Part):
     transcription: Transcription
     turn_detection: TurnDetection | None = TurnDetection(type="server_vad")
 
+    @model_validator(mode="after")
+    def _as_it_is_heard(self) -> Self:
+        """Note that noise is not reduced, and that PCM has its rate."""
+        self.noise_reduction = None
+        if self.format.type == PCM:
+            self.format = Format(rate=24_000)
+        return self
+
 
 class _Audio(_Part):
     input: AudioInput
@@ -193,13 +203,9 @@ class RealtimeSettings(_Part):
     def updated(self, changes: Mapping[str, Any]) -> Self:
         """Return the settings with a client's changes; what is not among them stays."""
         try:
-            new = type(self).model_validate(_merged(self.model_dump(), changes))
+            return type(self).model_validate(_merged(self.model_dump(), changes))
         except ValidationError as error:
             raise SessionError.of(error, "session") from None
-        # Noise is not reduced, and PCM has its rate.
-        form = Format(rate=24_000) if new.input.format.type == PCM else new.input.format
-        effective = new.input.model_copy(update={"noise_reduction": None, "format": form})
-        return new.model_copy(update={"audio": _Audio(input=effective)})
 
     @property
     def input(self) -> AudioInput:
@@ -211,10 +217,6 @@ class RealtimeSettings(_Part):
         return self.input.turn_detection is not None
 
     @property
-    def logprobs(self) -> bool:
-        return bool(self.include)
-
-    @property
     def choices(self) -> Choices:
         asked = self.input.transcription
         return Choices(
@@ -224,26 +226,22 @@ class RealtimeSettings(_Part):
             hotwords=hotwords_of(asked.keywords or ()),
         )
 
-    @property
-    def captions(self) -> CaptionOptions:
+    def captioner(self, engine: CaptionEngine) -> Captioner:
+        """Return a new captioner; without turns all is speech, until the client ends it."""
         turns = self.input.turn_detection
         if turns is None:
-            return CaptionOptions(min_speech_s=0.0, pre_roll_s=0.0, min_partial_s=_MIN_PARTIAL_S)
-        return CaptionOptions(
+            options = CaptionOptions(min_speech_s=0.0, pre_roll_s=0.0, min_partial_s=_MIN_PARTIAL_S)
+            return Captioner(engine, _AllSpeech(), options)
+        options = CaptionOptions(
             vad_threshold=turns.threshold,
             min_silence_s=turns.silence_duration_ms / 1000,
             pre_roll_s=turns.prefix_padding_ms / 1000,
             min_partial_s=_MIN_PARTIAL_S,
         )
-
-    def detector(self) -> SpeechDetector:
-        """Return what tells speech from silence; without turns all is speech."""
-        return SileroDetector() if self.detects_turns else _AllSpeech()
+        return Captioner(engine, SileroDetector(), options)
 
 
 class _AllSpeech:
-    """Takes everything for speech: the client says where its turns end."""
-
     def reset(self) -> None:
         """Nothing is remembered."""
 

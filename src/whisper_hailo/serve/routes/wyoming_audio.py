@@ -166,7 +166,7 @@ LIVE_SHARE: Final = 0.9
 _BUFFER_S: Final = 3.0  # A client may have kept so much, spoken before it connected
 _MAX_AHEAD_S: Final = 30.0  # A client that is so far ahead of the clock sends a file
 
-_SILENCE_DB: Final = -90.0
+_LEAST_POWER: Final = 1e-9  # of silence: -90 dB below full scale
 
 
 class EndOfSpeechDetector:
@@ -190,8 +190,7 @@ class EndOfSpeechDetector:
         self._start_s = clock()
         self._rest = np.empty(0, np.float32)
         self._recent_db: deque[float] = deque(maxlen=_LEVEL_FRAMES)
-        self._levels_db: list[float] = []
-        self._is_speech: list[bool] = []
+        self._speech_db: list[float] = []  # of each frame; -inf of those that are no speech
         self._run = 0
         self._last: int | None = None
         self._last_came_s = self._start_s
@@ -202,38 +201,20 @@ class EndOfSpeechDetector:
         samples = np.concatenate([self._rest, audio])
         frames = samples[: samples.size // FRAME_SAMPLES * FRAME_SAMPLES]
         self._rest = samples[frames.size :]
-        came_s = (frames.size + self._n_frames * FRAME_SAMPLES) / SAMPLE_RATE_HZ
+        came_s = frames.size / SAMPLE_RATE_HZ + _seconds(len(self._speech_db))
         self.is_file |= came_s > self._clock() - self._start_s + _MAX_AHEAD_S
         if self.is_file:
             return False
         for frame in frames.reshape(-1, FRAME_SAMPLES):
-            self._take(frame)
-        return self._is_over()
-
-    @property
-    def _n_frames(self) -> int:
-        return len(self._is_speech)
-
-    def _take(self, frame: FloatArray) -> None:
-        self._recent_db.append(_level_db(frame))
-        self._levels_db.append(max(self._recent_db))
-        self._is_speech.append(self._detector.probability(frame) >= _THRESHOLD)
-        is_command = self._is_command(self._n_frames - 1, self._command_db())
-        self._run = self._run + 1 if is_command else 0
-        if self._run >= _MIN_SPEECH_FRAMES:
-            self._last, self._last_came_s = self._n_frames, self._clock()
-
-    def _is_command(self, index: int, command_db: float) -> bool:
-        """Return whether a frame is speech, and about as loud as the command."""
-        return self._is_speech[index] and self._levels_db[index] >= command_db - _BACKGROUND_DB
-
-    def _command_db(self) -> float:
-        """Return the level of the loud part of all speech."""
-        levels = np.array(self._levels_db)[np.array(self._is_speech)]
-        return float(np.percentile(levels, _COMMAND_PERCENTILE)) if levels.size else _SILENCE_DB
-
-    def _is_over(self) -> bool:
-        now_s, heard_s = self._clock(), _seconds(self._n_frames)
+            power = float(np.dot(frame, frame)) / frame.size
+            self._recent_db.append(10 * math.log10(power + _LEAST_POWER))
+            is_speech = self._detector.probability(frame) >= _THRESHOLD
+            self._speech_db.append(max(self._recent_db) if is_speech else -math.inf)
+            is_command = self._speech_db[-1] >= self._least_db()
+            self._run = self._run + 1 if is_command else 0
+            if self._run >= _MIN_SPEECH_FRAMES:
+                self._last, self._last_came_s = len(self._speech_db), self._clock()
+        now_s, heard_s = self._clock(), came_s
         if now_s - self._start_s < LIVE_SHARE * (heard_s - _BUFFER_S):
             return False
         if self._last is None:
@@ -241,23 +222,30 @@ class EndOfSpeechDetector:
         silence_s = min(heard_s - _seconds(self._last), (now_s - self._last_came_s) / LIVE_SHARE)
         return silence_s >= self._silence_s or heard_s >= _MAX_COMMAND_S
 
+    def _least_db(self) -> float:
+        """Return the level of the quietest speech that is the command's, not a television's."""
+        levels = [level for level in self._speech_db if level > -math.inf]
+        return float(np.percentile(levels, _COMMAND_PERCENTILE)) - _BACKGROUND_DB if levels else 0.0
+
     @property
     def is_pausing(self) -> bool:
         """Whether the speaker pauses, and all silence that is kept has come."""
         if self._last is None or self.is_file:
             return False
-        return _seconds(self._n_frames - self._last) >= _TAIL_S
+        return _seconds(len(self._speech_db) - self._last) >= _TAIL_S
 
     def is_lone_command(self) -> bool:
         """Return whether audio came no faster than it was spoken, and all speech is the command's.
 
         What is outside of the bounds is then silence or noise.
         """
-        is_live = self._clock() - self._start_s >= LIVE_SHARE * _seconds(self._n_frames)
+        heard_s = _seconds(len(self._speech_db))
+        is_live = self._clock() - self._start_s >= LIVE_SHARE * heard_s
         if self._last is None or self.is_file or not is_live:
             return False
         begin, end = (samples / FRAME_SAMPLES for samples in self.bounds())
-        return not any(self._is_speech[: int(begin)] + self._is_speech[math.ceil(end) :])
+        outside = self._speech_db[: int(begin)] + self._speech_db[math.ceil(end) :]
+        return max(outside, default=-math.inf) == -math.inf
 
     def bounds(self) -> tuple[int, int]:
         """Return the samples where the command begins and ends, with a little around it.
@@ -266,9 +254,9 @@ class EndOfSpeechDetector:
         """
         if self._last is None:
             return 0, 0
-        command_db, run, first = self._command_db(), 0, 0
+        least_db, run, first = self._least_db(), 0, 0
         for index in range(self._last):
-            run = run + 1 if self._is_command(index, command_db) else 0
+            run = run + 1 if self._speech_db[index] >= least_db else 0
             if run == _MIN_SPEECH_FRAMES:
                 first = index + 1 - run
                 break
@@ -279,9 +267,3 @@ class EndOfSpeechDetector:
 
 def _seconds(n_frames: int) -> float:
     return n_frames * FRAME_SAMPLES / SAMPLE_RATE_HZ
-
-
-def _level_db(frame: FloatArray) -> float:
-    """Return the root mean square in dB below full scale."""
-    power = float(np.dot(frame, frame)) / frame.size
-    return max(_SILENCE_DB, 10 * float(np.log10(power))) if power > 0 else _SILENCE_DB
