@@ -106,7 +106,6 @@ def shift_segment(segment: Segment, start_s: float) -> Segment:
 
 def run_worker(pipe: Connection, setup: Setup) -> None:
     """Run a worker process, tasks in, outcomes out, until its parent has gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is its parent's affair
     try:
         with Transcriber.from_model(**setup.model) as transcriber:
             while True:
@@ -126,7 +125,10 @@ class Child:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=run_worker, args=(theirs, setup), daemon=True)
+        # Ctrl-C is this process's affair: the other one inherits that the signal is blocked.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self._process.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
 
     def do(self, task: Task) -> Outcome:

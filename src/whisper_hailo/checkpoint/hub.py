@@ -31,81 +31,6 @@ from whisper_hailo.core.spec import SPEC_FILE, ModelSource
 # Read when the hub's client is imported. Its Xet protocol has none of the client's time-outs.
 os.environ.setdefault("HF_HUB_DISABLE_XET", "1")
 
-_NO_CONNECTION: Final = {"ConnectionError", "TimeoutError", "Timeout", "TransportError", "gaierror"}
-"""Base classes in Python and in the HTTP libraries of the client."""
-
-
-def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
-    """Download a checkpoint's files from the model hub, or take them from its cache.
-
-    One file comes after another in this thread: `snapshot_download` asks for the list without a
-    time-out, and Ctrl-C waits for its threads.
-
-    Args:
-        hub_id: such as `openai/whisper-tiny`.
-        instead: advice for the message.
-        revision: commit, tag or branch; `None` is the main branch.
-
-    Returns:
-        the folder of the snapshot, whose name is the commit.
-
-    Raises:
-        HubUnreachableError: the hub does not answer.
-        HubError: no such model, or no disk space.
-    """
-    from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
-
-    timeout_s, patterns = constants.HF_HUB_ETAG_TIMEOUT, list(CHECKPOINT_FILES)
-    try:
-        try:
-            found = HfApi().model_info(hub_id, revision=revision, timeout=timeout_s)
-        except Exception:
-            with suppress(FileNotFoundError):
-                return Path(
-                    snapshot_download(
-                        hub_id, revision=revision, allow_patterns=patterns, local_files_only=True
-                    )
-                )
-            raise
-        names = [file.rfilename for file in found.siblings or ()]
-        wanted = [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
-        if ADAPTER in names and "config.json" not in names:
-            raise ValueError(f"it is an adapter (LoRA) without a model; {MERGE}")
-        if not wanted:
-            raise ValueError("it has no file of a checkpoint")
-        for name in wanted:
-            path = hf_hub_download(hub_id, name, revision=found.sha, etag_timeout=timeout_s)
-        # Notes the commit of a branch, last: without a network a branch leads to whole snapshots.
-        hf_hub_download(hub_id, wanted[0], revision=revision, etag_timeout=timeout_s)
-        return Path(path.removesuffix(name))
-    except Exception as error:  # the client raises errors of several HTTP libraries
-        kind = HubUnreachableError if _is_unreachable(error) else HubError
-        raise kind(
-            f"cannot fetch {hub_id} from the model hub ({_reason(error)}); check the name and the "
-            f"network, {instead}"
-        ) from error
-
-
-def _is_unreachable(error: BaseException | None) -> bool:
-    """Tell a failed connection from an answer, from offline mode and from a full disk."""
-    failed = False
-    while error is not None:
-        classes = {base.__name__ for base in type(error).__mro__}
-        if "OfflineModeIsEnabled" in classes or getattr(error, "response", None) is not None:
-            return False
-        failed = failed or bool(classes & _NO_CONNECTION)
-        error = error.__cause__
-    return failed
-
-
-def _reason(error: BaseException) -> str:
-    """Return the innermost cause, such as "no such host", on one line."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 160 else text[:157] + "..."
-
-
 logger = logging.getLogger(__name__)
 
 BUNDLED: Final = "micro"
@@ -244,3 +169,78 @@ def packaged_names() -> list[str]:
 def is_model_directory(path: Path) -> bool:
     """Return whether a directory was written by `whisper-hailo convert`."""
     return os.path.isfile(path / SPEC_FILE)
+
+
+_NO_CONNECTION: Final = {"ConnectionError", "TimeoutError", "Timeout", "TransportError", "gaierror"}
+"""Base classes in Python and in the HTTP libraries of the client."""
+
+
+def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
+    """Download a checkpoint's files from the model hub, or take them from its cache.
+
+    One file comes after another in this thread: `snapshot_download` asks for the list without a
+    time-out, and Ctrl-C waits for its threads.
+
+    Args:
+        hub_id: such as `openai/whisper-tiny`.
+        instead: advice for the message.
+        revision: commit, tag or branch; `None` is the main branch.
+
+    Returns:
+        the folder of the snapshot, whose name is the commit.
+
+    Raises:
+        HubUnreachableError: the hub does not answer.
+        HubError: no such model, or no disk space.
+    """
+    from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
+
+    timeout_s, patterns = constants.HF_HUB_ETAG_TIMEOUT, list(CHECKPOINT_FILES)
+    try:
+        try:
+            found = HfApi().model_info(hub_id, revision=revision, timeout=timeout_s)
+        except Exception:
+            with suppress(FileNotFoundError):
+                return Path(
+                    snapshot_download(
+                        hub_id, revision=revision, allow_patterns=patterns, local_files_only=True
+                    )
+                )
+            raise
+        names = [file.rfilename for file in found.siblings or ()]
+        wanted = [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
+        if ADAPTER in names and "config.json" not in names:
+            raise ValueError(f"it is an adapter (LoRA) without a model; {MERGE}")
+        if not wanted:
+            raise ValueError("it has no file of a checkpoint")
+        for name in wanted:
+            path = hf_hub_download(hub_id, name, revision=found.sha, etag_timeout=timeout_s)
+        # Notes the commit of a branch, last: without a network a branch leads to whole snapshots.
+        hf_hub_download(hub_id, wanted[0], revision=revision, etag_timeout=timeout_s)
+        return Path(path.removesuffix(name))
+    except Exception as error:  # the client raises errors of several HTTP libraries
+        kind = HubUnreachableError if _is_unreachable(error) else HubError
+        raise kind(
+            f"cannot fetch {hub_id} from the model hub ({_reason(error)}); check the name and the "
+            f"network, {instead}"
+        ) from error
+
+
+def _is_unreachable(error: BaseException | None) -> bool:
+    """Tell a failed connection from an answer, from offline mode and from a full disk."""
+    failed = False
+    while error is not None:
+        classes = {base.__name__ for base in type(error).__mro__}
+        if "OfflineModeIsEnabled" in classes or getattr(error, "response", None) is not None:
+            return False
+        failed = failed or bool(classes & _NO_CONNECTION)
+        error = error.__cause__
+    return failed
+
+
+def _reason(error: BaseException) -> str:
+    """Return the innermost cause, such as "no such host", on one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 160 else text[:157] + "..."

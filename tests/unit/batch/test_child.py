@@ -34,6 +34,7 @@ class Process:
         # As the system does: what the process has open is its own.
         self.theirs = Connection(_copy(self.theirs.fileno()))
         self.did.append("start")
+        self.blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
     def kill(self) -> None:
         self.did.append("kill")
@@ -77,6 +78,8 @@ def test_it_begins_as_it_is_made_and_ends_with_its_parent(one: Child) -> None:
     assert process.did == ["start"]
     assert process.daemon
     assert process.target is workers.run_worker
+    assert signal.SIGINT in process.blocked, "Ctrl-C is its parent's affair"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert process.args[1] is SETUP
     outcome = Outcome(0, 0, ())
     process.theirs.send(outcome)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -200,7 +199,6 @@ def sent_by(model: type[Transcriber], *tasks: Task, error: Exception | None = No
     return sent
 
 
-@pytest.mark.usefixtures("signals")
 def test_the_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -> None:
     sent = sent_by(model, *(Task(0, n, (piece(0.1 * n),)) for n in (1, 2, 3)))
     assert [(one.index, one.results[0].segments[0].text) for one in sent] == [
@@ -208,10 +206,8 @@ def test_the_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -
     ]  # fmt: skip
     assert model.made.arguments == {"model": "micro", "threads": 1}
     assert model.made.did == ["open", "close"]
-    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # Ctrl-C is its parent's affair
 
 
-@pytest.mark.usefixtures("signals")
 @pytest.mark.parametrize("error", [DeviceError("gone"), ModelError("bad")])
 def test_the_process_tells_what_it_ends_of(model: type[Transcriber], error: Exception) -> None:
     """Also where nobody is there to be told."""
