@@ -63,7 +63,7 @@ class Part:
         options = CalibrationOptions(part=self.name, count=N_WINDOWS[name])
         out = self._root / f"{name}-{self.name}"  # a finished set is recognised
         path = calibrate(self.directory, self._root / name, out, options).path
-        windows = WindowFile(path, self.form, self.network.entries)
+        windows = WindowFile(path, self.spec, self.form, self.network.entries)
         return windows.read(0, windows.n_windows)
 
     def script(self, plan: str) -> str:

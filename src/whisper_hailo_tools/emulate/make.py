@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import zipfile
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import onnx
@@ -26,7 +24,7 @@ from whisper_hailo.core.files import (
     write_file,
 )
 from whisper_hailo.core.scratch import temporary_directory
-from whisper_hailo.core.spec import HailoForm, ModelSpec
+from whisper_hailo.core.spec import ARCHES, HailoForm, ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.make import calibrate
 from whisper_hailo_tools.compile import describe_job, translate_build_errors
@@ -42,6 +40,7 @@ from whisper_hailo_tools.emulate.rewrite import (
 )
 from whisper_hailo_tools.emulate.statistics import Feeds, collect, open_probe
 from whisper_hailo_tools.hef_build.model_script import default_windows, model_script
+from whisper_hailo_tools.hef_build.stages import load_calibration
 from whisper_hailo_tools.options import SCRIPT, CalibrationOptions, EmulateOptions
 
 
@@ -118,80 +117,31 @@ class WindowFile:
 
     Args:
         path: the `.npy` of an encoder or the `.npz` of a decoder, from `whisper-hailo calibrate`.
+        spec: the model that it is for.
         form: the graph that it is for.
         entries: the graph's values that the rows become, in the order of the chip's inputs.
     """
 
-    def __init__(self, path: Path, form: HailoForm, entries: tuple[str, ...]) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, spec: ModelSpec, form: HailoForm, entries: tuple[str, ...]
+    ) -> None:
         self._form = form
-        self._entries = entries
-        self._shapes = [tuple(shape[1:]) for shape in form.chip_inputs]
-        with ExitStack() as stack:
-            counts = {header[0] for _, header in self._streams(stack)}
-        if len(counts) != 1 or 0 in counts:
-            raise ModelError(
-                f"{display_path(path)} holds no windows, or not one of each input; {self._advice()}"
-            )
-        self.n_windows = counts.pop()
+        job = replace(describe_job(spec, form, ARCHES[0]), calibration=str(path))
+        with translate_build_errors():
+            arrays, self.n_windows = load_calibration(job)
+        self._arrays = dict(zip(entries, arrays, strict=True))
 
     def read(self, start: int, stop: int) -> Iterator[Feeds]:
         """Yield windows `start` to `stop` as the graph's values; one at a time is in memory."""
-        with ExitStack() as stack:
-            streams = [stream for stream, _ in self._streams(stack)]
-            for index in range(min(stop, self.n_windows)):
-                inputs = zip(self._entries, streams, self._shapes, strict=True)
-                feeds = {name: self._read_row(name, file, shape) for name, file, shape in inputs}
-                if index >= start:
-                    yield feeds
+        for index in range(start, min(stop, self.n_windows)):
+            rows = {name: array[index] for name, array in self._arrays.items()}
+            yield {name: self._as_value(name, row) for name, row in rows.items()}
 
-    def _read_row(self, name: str, stream: IO[bytes], shape: tuple[int, ...]) -> FloatArray:
-        """Read `(height, width, channels)` as NCHW, or as it is where the graph has three axes."""
-        data = stream.read(4 * math.prod(shape))
-        if len(data) != 4 * math.prod(shape):
-            raise ModelError(f"{display_path(self._path)} ends early; {self._advice()}")
-        row: FloatArray = np.frombuffer(data, "<f4").reshape(shape)
+    def _as_value(self, name: str, row: FloatArray) -> FloatArray:
+        """Return `(height, width, channels)` as NCHW, or as it is where the graph has 3 axes."""
         if len(self._form.inputs.get(name, ())) == 3:
-            return row
+            return np.array(row)
         return np.ascontiguousarray(row[np.newaxis].transpose(0, 3, 1, 2))
-
-    def _streams(self, stack: ExitStack) -> list[tuple[IO[bytes], tuple[int, ...]]]:
-        """Return each input's rows, and the shape that their header gives."""
-        try:
-            if len(self._shapes) == 1:
-                opened: list[IO[bytes]] = [stack.enter_context(self._path.open("rb"))]
-            else:
-                archive = stack.enter_context(zipfile.ZipFile(self._path))
-                names = sorted(name for name in archive.namelist() if "input_layer" in name)
-                opened = [stack.enter_context(archive.open(name)) for name in names]
-            headers = [_header(stream) for stream in opened]
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise ModelError(
-                f"{display_path(self._path)} is no calibration set ({error}); {self._advice()}"
-            ) from error
-        expected = [("<f4", shape) for shape in self._shapes]
-        if [(dtype, shape[1:]) for dtype, shape in headers] != expected:
-            raise ModelError(
-                f"{display_path(self._path)} holds {', '.join(f'{t} {s}' for t, s in headers)}, "
-                "expected float32 (n, "
-                f"{'), (n, '.join(str(shape)[1:-1] for shape in self._shapes)}); {self._advice()}"
-            )
-        return [(stream, shape) for stream, (_, shape) in zip(opened, headers, strict=True)]
-
-    def _advice(self) -> str:
-        return (
-            f"make it with: whisper-hailo calibrate MODEL_DIR --audio DIR --part {self._form.part}"
-        )
-
-
-def _header(stream: IO[bytes]) -> tuple[str, tuple[int, ...]]:
-    """Type and shape of a `.npy`; the stream stands at its first row afterwards."""
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError("not a .npy of version 1.0")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    if fortran or not shape:
-        raise ValueError("not stored row by row")
-    return dtype.str, shape
 
 
 def generated_script(spec: ModelSpec, form: HailoForm, arch: str, network: EmulatedNetwork) -> str:
@@ -256,7 +206,8 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     plan = plan_of_script(name, script, network)
     threads = options.threads
     with temporary_directory() as folder:
-        windows = WindowFile(_calibration(directory, options, folder), form, network.entries)
+        calibration = _calibration(directory, options, folder)
+        windows = WindowFile(calibration, spec, form, network.entries)
         n_stats, start = split(windows.n_windows, options.count)
         statistics = collect(model, network, windows.read(0, n_stats), threads=threads)
         result = emulated(model, network, plan, statistics)

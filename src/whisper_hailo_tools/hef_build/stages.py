@@ -9,8 +9,11 @@ import contextlib
 import hashlib
 import json
 import logging
+import os
 import re
+import struct
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -100,26 +103,22 @@ def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
     """Open the set of a job.
 
     Returns:
-        one float32 array `(n_windows, height, width, channels)` per input, in the job's order
-        (an encoder's is mapped from the file), and the number of windows.
+        one float32 array `(n_windows, height, width, channels)` per input, in the job's order,
+        mapped from the file, and the number of windows.
     """
     path = Path(job.calibration)
     keys = [f"{job.net_name}/input_layer{i + 1}" for i in range(len(job.chip_inputs))]
     advice = f"make it with: whisper-hailo calibrate MODEL_DIR --audio DIR --part {job.part}"
     try:
-        with contextlib.ExitStack() as stack:
-            loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-            if not isinstance(loaded, np.ndarray):
-                archive = stack.enter_context(loaded)
-                arrays = [archive[key] for key in keys]
-            elif len(keys) == 1:
-                arrays = [loaded]
-            else:
-                raise KeyError(keys[0])
+        if not zipfile.is_zipfile(path):
+            arrays = [np.load(path, mmap_mode="r", allow_pickle=False)]
+        else:
+            with zipfile.ZipFile(path) as archive:
+                arrays = [_map_array(archive, path, f"{key}.npy") for key in keys]
+        if len(arrays) != len(keys):
+            raise KeyError
     except KeyError as error:
-        raise BuildError(
-            MODEL, f"{path} has no array {error}, expected {', '.join(keys)}; {advice}"
-        ) from error
+        raise BuildError(MODEL, f"{path} has no array {', '.join(keys)}; {advice}") from error
     except Exception as error:  # NumPy and zipfile have several unrelated classes
         raise BuildError(
             MODEL, f"{path} is no calibration set ({one_line(error)}); {advice}"
@@ -136,6 +135,22 @@ def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
     if len(counts) != 1:
         raise BuildError(MODEL, f"{path} has inputs of different lengths; {advice}")
     return arrays, counts.pop()
+
+
+def _map_array(archive: zipfile.ZipFile, path: Path, name: str) -> Any:  # noqa: ANN401 - an array
+    """Map an array from an archive; one that is compressed or in another order is loaded."""
+    info = archive.getinfo(name)
+    with path.open("rb") as file:
+        file.seek(info.header_offset + 26)
+        n_name, n_extra = struct.unpack("<HH", file.read(4))
+        file.seek(n_name + n_extra, os.SEEK_CUR)
+        if info.compress_type == zipfile.ZIP_STORED:
+            np.lib.format.read_magic(file)
+            shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+            if not is_fortran:
+                return np.memmap(path, dtype=dtype, mode="r", offset=file.tell(), shape=shape)
+    with archive.open(info) as member:
+        return np.lib.format.read_array(member)
 
 
 def match_inputs(arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: BuildJob) -> Any:  # noqa: ANN401 - what `optimize` takes

@@ -36,49 +36,34 @@ _SUBGRAPHS: Final = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 Feeds = Mapping[str, AnyArray]
 
 
-@dataclass(frozen=True, slots=True)
 class InnerGraph:
     """A graph with what it is fed, and any of its values on demand.
 
-    Attributes:
-        label: name for messages, such as the file's.
-        made: values that its nodes make.
-        sizes: value to bytes, where they follow from the feeds.
-        folder: where data files of the graph lie.
+    Args:
+        path: an ONNX file.
+        feeds: its inputs.
+        label: name for messages; empty: the file's.
     """
 
-    label: str
-    made: frozenset[str]
-    outputs: tuple[str, ...]
-    feeds: Feeds
-    sizes: dict[str, int]
-    folder: Path
-    encoded: bytes
-
-    @classmethod
-    def from_file(cls, path: Path, feeds: Feeds, *, label: str = "") -> InnerGraph:
-        """Open an ONNX file, which is called by its name unless `label` says otherwise."""
-        encoded, label = read_graph_bytes(path), label or path.name
-        model = parse_message(encoded, label)
-        for item in model.graph.initializer:
+    def __init__(self, path: Path, feeds: Feeds, label: str = "") -> None:
+        self._label = label or path.name
+        self._folder = path.parent
+        self._feeds = feeds
+        self._encoded = read_graph_bytes(path)
+        model = parse_message(self._encoded, self._label)
+        graph = model.graph
+        for item in graph.initializer:
             check_external_data(item, path)
-        nested = [
-            n.name for n in model.graph.node if any(a.type in _SUBGRAPHS for a in n.attribute)
-        ]
+        nested = [n.name for n in graph.node if any(a.type in _SUBGRAPHS for a in n.attribute)]
         if nested:
             raise ModelError(
-                f"{label} has a graph inside a graph ({nested[0] or 'unnamed'}), whose values "
-                "cannot be looked at; export it without branches (not merged, without a cache)"
+                f"{self._label} has a graph inside a graph ({nested[0] or 'unnamed'}), whose "
+                "values cannot be looked at; export it without branches (not merged, without a "
+                "cache)"
             )
-        return cls(
-            label=label,
-            made=frozenset(name for node in model.graph.node for name in node.output if name),
-            outputs=tuple(value.name for value in model.graph.output),
-            feeds=feeds,
-            sizes=_sizes(model, feeds),
-            folder=path.parent,
-            encoded=encoded,
-        )
+        self._made = {name for node in graph.node for name in node.output if name}
+        self._outputs = {value.name for value in graph.output}
+        self._sizes = _sizes(model, feeds)
 
     def values(self, names: Sequence[str]) -> Iterator[dict[str, AnyArray]]:
         """Run the graph as often as needed to see these values, some at each run.
@@ -89,28 +74,28 @@ class InnerGraph:
         Yields:
             value to array, in the order of the names, at most `BATCH_BYTES` together.
         """
-        unknown = max(self.sizes.values(), default=BATCH_BYTES)
+        unknown = max(self._sizes.values(), default=BATCH_BYTES)
         batch: list[str] = []
         room = BATCH_BYTES
         for name in names:
-            if name not in self.made:
+            if name not in self._made:
                 continue
-            size = self.sizes.get(name, unknown)
+            size = self._sizes.get(name, unknown)
             if batch and size > room:
-                yield self.run_each(batch, [self.feeds])[0]
+                yield self.run_each(batch, [self._feeds])[0]
                 batch, room = [], BATCH_BYTES
             batch.append(name)
             room -= size
         if batch:
-            yield self.run_each(batch, [self.feeds])[0]
+            yield self.run_each(batch, [self._feeds])[0]
 
     def run_each(self, names: Sequence[str], feeds: Sequence[Feeds]) -> list[dict[str, AnyArray]]:
         """Return these values for several feeds, the graph loaded once."""
-        extra = [ValueInfoProto(name=name) for name in names if name not in self.outputs]
+        extra = [ValueInfoProto(name=name) for name in names if name not in self._outputs]
         # Protobuf joins messages that follow each other: more outputs, no copy of the weights.
         tail = ModelProto(graph=GraphProto(output=extra)).SerializeToString()
-        with running(self.label, EXPORT_AGAIN):
-            session = _session(self.encoded + tail, self.folder)
+        with running(self._label, EXPORT_AGAIN):
+            session = _session(self._encoded + tail, self._folder)
             runs = [session.run(list(names), dict(one)) for one in feeds]
         return [dict(zip(names, run, strict=True)) for run in runs]
 
@@ -213,7 +198,7 @@ def cached_encoder(directory: Path) -> EncoderRun:
             return np.concatenate([encoder.encode(window[np.newaxis]) for window in mel])
 
     def inner(mel: FloatArray) -> InnerGraph:
-        return InnerGraph.from_file(directory / ENCODER_FILE, {"mel": mel[np.newaxis]}, label=label)
+        return InnerGraph(directory / ENCODER_FILE, {"mel": mel[np.newaxis]}, label)
 
     return EncoderRun(label, encode, inner)
 
@@ -251,7 +236,7 @@ def cached_decoder(directory: Path, pad_to: int | None = None) -> DecoderRun:
         feeds = state.cross.arrays | past
         feeds |= StepInputs(dims.n_text_ctx).make(tokens[np.newaxis], after)
         feeds["positions"] = np.arange(n_tokens)
-        return InnerGraph.from_file(directory / DECODER_FILE, feeds, label=label)
+        return InnerGraph(directory / DECODER_FILE, feeds, label)
 
     return DecoderRun(label, logits, target, inner, _sums(dims.n_decoder_layers))
 
@@ -279,7 +264,7 @@ def hailo_encoder_run(path: Path, label: str = "") -> EncoderRun:
         return {hailo_encoder.INPUT: np.ascontiguousarray(mel[np.newaxis, :, np.newaxis])}
 
     def inner(mel: FloatArray) -> InnerGraph:
-        return InnerGraph.from_file(path, feeds(mel), label=label)
+        return InnerGraph(path, feeds(mel), label)
 
     def encode(mel: FloatArray) -> FloatArray:
         runs = inner(mel[0]).run_each([output], [feeds(window) for window in mel])
@@ -299,7 +284,7 @@ def hailo_decoder_run(path: Path, label: str = "") -> DecoderRun:
         }
 
     def inner(tokens: IntArray, features: FloatArray) -> InnerGraph:
-        return InnerGraph.from_file(path, feeds(tokens, features), label=label)
+        return InnerGraph(path, feeds(tokens, features), label)
 
     def logits(tokens: IntArray, features: FloatArray) -> FloatArray:
         rows = [feeds(*row) for row in zip(tokens, features, strict=True)]

@@ -20,7 +20,7 @@ from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import sha256
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import ModelSource, ModelSpec, SpecialTokens
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.emulate import make
 from whisper_hailo_tools.emulate.make import Noise, WindowFile, emulate_part
@@ -29,6 +29,8 @@ from whisper_hailo_tools.options import EmulateOptions
 RNG = np.random.default_rng(0)
 SIZES = FixedSizes(2, 7)
 ENCODER, DECODER = encoder_form(TOY, SIZES), decoder_form(TOY, SIZES, "toy")
+SPEC = ModelSpec("toy", TOY, SpecialTokens(sot=1, eot=0), "none", "none", (), ModelSource("toy"))
+NET = "toy_decoder_2s_7"
 MELS = RNG.standard_normal((6, 1, 200, 80)).astype(np.float32)
 FEATURES = RNG.standard_normal((6, 1, 100, 64)).astype(np.float32)
 EMBEDDINGS = RNG.standard_normal((6, 7, 1, 64)).astype(np.float32)
@@ -36,7 +38,7 @@ EMBEDDINGS = RNG.standard_normal((6, 7, 1, 64)).astype(np.float32)
 
 def test_rows_have_channels_last_and_the_graph_has_them_first(tmp_path: Path) -> None:
     np.save(tmp_path / "e.npy", MELS)
-    windows = WindowFile(tmp_path / "e.npy", ENCODER, ("x.1",))
+    windows = WindowFile(tmp_path / "e.npy", SPEC, ENCODER, ("x.1",))
     assert windows.n_windows == 6
     first, second = windows.read(2, 4)
     for window, row in ((first, MELS[2]), (second, MELS[3])):
@@ -45,40 +47,30 @@ def test_rows_have_channels_last_and_the_graph_has_them_first(tmp_path: Path) ->
 
 
 def test_features_stay_as_they_are_and_embeddings_are_turned(tmp_path: Path) -> None:
-    rows = {"toy/input_layer1": FEATURES, "toy/input_layer2": EMBEDDINGS}
+    rows = {f"{NET}/input_layer1": FEATURES, f"{NET}/input_layer2": EMBEDDINGS}
     np.savez(tmp_path / "d.npz", **rows)
     names = ("encoder_hidden_states", "embedded.nchw")
-    (window,) = WindowFile(tmp_path / "d.npz", DECODER, names).read(5, 6)
+    (window,) = WindowFile(tmp_path / "d.npz", SPEC, DECODER, names).read(5, 6)
     np.testing.assert_array_equal(window[names[0]], FEATURES[5])
     assert window[names[1]].shape == (1, 64, 7, 1)
     np.testing.assert_array_equal(window[names[1]][0, :, :, 0], EMBEDDINGS[5, :, 0].T)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        MELS[:, :, :100],
-        MELS.astype(np.float64),
-        MELS[:0],
-        np.asfortranarray(MELS),
-        MELS[0, 0, 0, 0],
-    ],
-    ids=["short", "double", "empty", "columns-first", "one-number"],
-)
+@pytest.mark.parametrize("wrong", [MELS[:, :, :100], MELS[0, 0, 0, 0]], ids=["short", "number"])
 def test_sets_that_do_not_fit_say_how_to_make_one(tmp_path: Path, wrong: FloatArray) -> None:
     np.save(tmp_path / "e.npy", wrong)
     with pytest.raises(ModelError, match="--part encoder"):
-        WindowFile(tmp_path / "e.npy", ENCODER, ("x.1",))
+        WindowFile(tmp_path / "e.npy", SPEC, ENCODER, ("x.1",))
 
 
-def test_a_set_that_ends_early_is_found_where_it_does(tmp_path: Path) -> None:
-    path = tmp_path / "e.npy"
-    np.save(path, MELS)
-    path.write_bytes(path.read_bytes()[:-100])
-    windows = WindowFile(path, ENCODER, ("x.1",))
-    assert len(list(windows.read(0, 5))) == 5
-    with pytest.raises(ModelError, match="ends early"):
-        list(windows.read(5, 6))
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_archives_are_mapped_or_unpacked(tmp_path: Path, save: Any) -> None:
+    rows = {f"{NET}/input_layer1": np.asfortranarray(FEATURES), f"{NET}/input_layer2": EMBEDDINGS}
+    save(tmp_path / "d.npz", **rows)
+    names = ("encoder_hidden_states", "embedded.nchw")
+    found = list(WindowFile(tmp_path / "d.npz", SPEC, DECODER, names).read(1, 3))
+    for window, features in zip(found, FEATURES[1:3], strict=True):
+        np.testing.assert_array_equal(window[names[0]], features)
 
 
 @pytest.fixture(scope="module")
