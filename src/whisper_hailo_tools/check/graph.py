@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,7 +144,11 @@ def load_model(path: Path) -> ModelProto:
     model = load_message(path)
     for item in model.graph.initializer:
         check_external_data(item, path)
-        forget_values(item)
+        if item.ByteSize() > SMALL_BYTES:  # inference copies all that it is given
+            stub = TensorProto(name=item.name, data_type=item.data_type, dims=item.dims)
+            stub.data_location = TensorProto.EXTERNAL
+            stub.external_data.add(key="location", value="forgotten")
+            item.CopyFrom(stub)
     try:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
     except Exception as error:  # the library raises bare RuntimeErrors of its C++ side
@@ -186,20 +189,6 @@ def check_external_data(item: TensorProto, path: Path) -> None:
             f"{display_path(path)}: weight {item.name} lies in {display_path(data.name)}, which "
             f"{state}; it must stay beside the graph, whole"
         )
-
-
-def forget_values(item: TensorProto) -> None:
-    """Drop a large weight's values: inference needs its shape, and copies all it is given."""
-    try:
-        width = onnx.helper.tensor_dtype_to_np_dtype(item.data_type).itemsize
-    except (KeyError, TypeError, ValueError):
-        width = 1
-    if item.data_location == TensorProto.EXTERNAL or math.prod(item.dims) * width <= SMALL_BYTES:
-        return
-    stub = TensorProto(name=item.name, data_type=item.data_type, dims=item.dims)
-    stub.data_location = TensorProto.EXTERNAL
-    stub.external_data.add(key="location", value="forgotten")
-    item.CopyFrom(stub)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,30 +89,17 @@ class EmulatedNetwork:
         return HefNetwork(tuple(layer.name for layer in self.layers), products, {})
 
 
-_CHAIN = ("Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Add")
-"""What follows `Sub(x, ReduceMean(x))`, one after the other."""
-
-
-def _find_norms(graph: OnnxGraph, readers: dict[str, list[int]]) -> dict[int, tuple[int, ...]]:
-    """Find norms of the form ReduceMean, Sub, Pow, ReduceMean, Add, Sqrt, Div, Mul, Add.
-
-    `readers` are the nodes of the section that read each value.
-
-    Returns:
-        index of each node of a norm to the indices of all of them, in the graph's order.
-    """
-    found: dict[int, tuple[int, ...]] = {}
-    for i in sorted({i for indices in readers.values() for i in indices}):
-        if graph.nodes[i].op_type == "ReduceMean" and i not in found:
-            norm = _norm(graph, readers, i)
-            found |= dict.fromkeys(norm, norm)
-    return found
+_NORM = ("Sub", "Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Add")
+"""A layer norm written out: what follows `ReduceMean(x)`, one after the other."""
 
 
 def _norm(graph: OnnxGraph, readers: dict[str, list[int]], mean: int) -> tuple[int, ...]:
-    """Return indices of the norm that begins at this mean, or nothing."""
+    """Return indices of the written-out norm that begins at this mean, or nothing.
+
+    `readers` are the nodes of the section that read each value.
+    """
     nodes, members = graph.nodes, [mean]
-    for operator in ("Sub", *_CHAIN):
+    for operator in _NORM:
         value = nodes[members[-1]].output[0]
         following = (i for i in readers.get(value, []) if nodes[i].op_type == operator)
         index = next(following, None)
@@ -192,7 +179,11 @@ class _Reader:
         for i in section.nodes:
             for value in self._nodes[i].input:
                 self._consumers.setdefault(value, []).append(i)
-        self._norms = _find_norms(graph, self._consumers)
+        self._norms: dict[int, tuple[int, ...]] = {}  # each node's to all of its norm's
+        for i in section.nodes:
+            if self._nodes[i].op_type == "ReduceMean" and i not in self._norms:
+                norm = _norm(graph, self._consumers, i)
+                self._norms |= dict.fromkeys(norm, norm)
         self._groups: list[_Group] = []
         self._owner: dict[str, _Group] = {}
         self._origin: dict[str, str] = {name: name for name in section.entries}

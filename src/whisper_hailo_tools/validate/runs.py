@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import onnx
 from onnx import GraphProto, ModelProto, ValueInfoProto
 
 from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
@@ -19,19 +18,16 @@ from whisper_hailo.backends.state import StepInputs, cache_names
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.convert.hailo import decoder as hailo_decoder
 from whisper_hailo.convert.hailo import encoder as hailo_encoder
-from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo_tools.check.graph import check_external_data, forget_values
+from whisper_hailo_tools.check.graph import check_external_data
 
 if TYPE_CHECKING:
     import onnxruntime
 
-BATCH_BYTES: Final = 1 << 27
-"""Values held at once; a value larger than that is looked at alone."""
-
-_SUBGRAPHS: Final = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+VALUES_AT_ONCE: Final = 16
+"""Values held in memory: 120 MB in the widest model."""
 
 Feeds = Mapping[str, AnyArray]
 
@@ -54,16 +50,8 @@ class InnerGraph:
         graph = model.graph
         for item in graph.initializer:
             check_external_data(item, path)
-        nested = [n.name for n in graph.node if any(a.type in _SUBGRAPHS for a in n.attribute)]
-        if nested:
-            raise ModelError(
-                f"{self._label} has a graph inside a graph ({nested[0] or 'unnamed'}), whose "
-                "values cannot be looked at; export it without branches (not merged, without a "
-                "cache)"
-            )
         self._made = {name for node in graph.node for name in node.output if name}
         self._outputs = {value.name for value in graph.output}
-        self._sizes = _sizes(model, feeds)
 
     def values(self, names: Sequence[str]) -> Iterator[dict[str, AnyArray]]:
         """Run the graph as often as needed to see these values, some at each run.
@@ -72,22 +60,11 @@ class InnerGraph:
             names: values that nodes make; others are left out.
 
         Yields:
-            value to array, in the order of the names, at most `BATCH_BYTES` together.
+            value to array, in the order of the names.
         """
-        unknown = max(self._sizes.values(), default=BATCH_BYTES)
-        batch: list[str] = []
-        room = BATCH_BYTES
-        for name in names:
-            if name not in self._made:
-                continue
-            size = self._sizes.get(name, unknown)
-            if batch and size > room:
-                yield self.run_each(batch, [self._feeds])[0]
-                batch, room = [], BATCH_BYTES
-            batch.append(name)
-            room -= size
-        if batch:
-            yield self.run_each(batch, [self._feeds])[0]
+        made = [name for name in names if name in self._made]
+        for start in range(0, len(made), VALUES_AT_ONCE):
+            yield self.run_each(made[start : start + VALUES_AT_ONCE], [self._feeds])[0]
 
     def run_each(self, names: Sequence[str], feeds: Sequence[Feeds]) -> list[dict[str, AnyArray]]:
         """Return these values for several feeds, the graph loaded once."""
@@ -112,33 +89,6 @@ def _session(encoded: bytes, folder: Path) -> onnxruntime.InferenceSession:
         "session.model_external_initializers_file_folder_path", str(folder)
     )
     return onnxruntime.InferenceSession(encoded, sess_options=options, providers=PROVIDERS)
-
-
-def _sizes(model: ModelProto, feeds: Feeds) -> dict[str, int]:
-    """Return bytes of each value, where they follow from the shapes of the feeds.
-
-    The large weights of `model` are dropped, its inputs get these shapes.
-    """
-    del model.graph.value_info[:]
-    for item in model.graph.initializer:
-        forget_values(item)
-    for value in model.graph.input:
-        if value.name in feeds:
-            axes = value.type.tensor_type.shape.dim
-            for axis, length in zip(axes, feeds[value.name].shape, strict=False):
-                axis.dim_value = length
-    try:
-        graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    except Exception:  # a foreign graph that inference cannot follow still runs
-        return {}
-    sizes = {}
-    for value in (*graph.value_info, *graph.output):
-        kind = value.type.tensor_type
-        axes = [axis.dim_value for axis in kind.shape.dim]
-        if all(axes):
-            width = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type or 1).itemsize
-            sizes[value.name] = int(np.prod(axes, dtype=np.int64)) * width
-    return sizes
 
 
 @dataclass(frozen=True, slots=True)
