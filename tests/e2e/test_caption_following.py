@@ -190,7 +190,7 @@ def test_what_was_said_while_a_page_was_away_comes_once(chromium: Any, view: Web
     page.route_web_socket(re.compile("/events"), through)
     page.goto(view.address)
     index = give(view, SENTENCES[:3])
-    view.put(Lost(12.0, 14.5, 14.5, 14.5))
+    view.put(Lost(start_s=12.0, end_s=14.5, heard_s=14.5, at_s=14.5))
     page.wait_for_selector(".note")
     page.evaluate(
         "new MutationObserver(() => document.documentElement.classList.add('away'))"
@@ -231,7 +231,7 @@ def test_a_mark_leaves_what_is_being_said(chromium: Any, view: WebView) -> None:
     view.put(said(0, SENTENCES[0]))
     view.put(saying(1, "Tonight we"))
     page.wait_for_selector("#running")
-    view.put(Marker(4.0, "Question 3", 4.0, 4.0))
+    view.put(Marker(start_s=4.0, label="Question 3", heard_s=4.0, at_s=4.0))
     page.wait_for_selector(".note")
     assert texts(page) == [SENTENCES[0], "Marked Question 3", "Tonight we"]
     view.put(said(1, SENTENCES[1]))

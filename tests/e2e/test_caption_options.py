@@ -129,7 +129,7 @@ def test_captions_are_text_and_nothing_else(chromium: Any, view: WebView) -> Non
     page = opened(chromium, view.address)
     view.put(said(0, EVIL, language='en"><script>'))
     view.put(saying(1, EVIL, EVIL))
-    view.put(Away(9.0, EVIL, 9.0, 9.0))
+    view.put(Away(start_s=9.0, why=EVIL, heard_s=9.0, at_s=9.0))
     page.wait_for_selector("#state[data-kind=lost]")
     assert page.locator(".segment").inner_text() == EVIL
     assert page.locator("#running").inner_text() == f"{EVIL} {EVIL}"
@@ -226,7 +226,7 @@ def test_on_the_whole_screen_controls_come_and_go(chromium: Any, view: WebView) 
     page.wait_for_selector("header", state="visible")
     page.clock.run_for(3_100)
     page.wait_for_selector("header", state="hidden")
-    view.put(Away(9.0, "the microphone was unplugged", 9.0, 9.0))
+    view.put(Away(start_s=9.0, why="the microphone was unplugged", heard_s=9.0, at_s=9.0))
     page.wait_for_selector("header", state="visible")
     page.close()
 

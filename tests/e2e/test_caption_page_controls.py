@@ -97,7 +97,7 @@ def test_captions_cleared_while_page_was_away_stay_cleared() -> None:
         sockets[0].close()
         while len(sockets) < 2:
             page.wait_for_timeout(20)
-        view.put(Cleared(24.0, 24.0, 24.0))
+        view.put(Cleared(start_s=24.0, heard_s=24.0, at_s=24.0))
         view.put(said(6, SENTENCES[0]))
         sockets[1].close()
         page.wait_for_selector(".segment[data-segment='6']")

@@ -16,7 +16,6 @@ from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.files import FileId, file_id
 from whisper_hailo.core.flags import (
-    CHANNELS,
     ENGINE,
     flag,
     refuse_unused,
@@ -54,7 +53,6 @@ class SourceOptions:
     list_devices: bool = flag(False, "List microphones and exit.")
     real_time: bool = flag(False, "Play a FILE at the speed of speech.", _SOURCE)
     rate: int = flag(16_000, "Sample rate of raw PCM.", _SOURCE, metavar="HZ")
-    channels: str = flag("mix", "All channels mixed, or each a speaker", _SOURCE, choices=CHANNELS)
     wait_for_source: float | None = flag(
         None,
         "Wait this long for a lost source; 0: end at once.",
@@ -76,7 +74,6 @@ class SourceOptions:
         is_microphone = self.mic not in (None, "browser")
         refuse_unused(self, is_file, "a FILE", "real_time")
         refuse_unused(self, audio == "-", "-, raw PCM", "rate")
-        refuse_unused(self, is_file or is_microphone, "a FILE or --mic", "channels")
         refuse_unused(self, is_address or is_microphone, "--mic or a URL", "wait_for_source")
         if audio is None and is_microphone:
             require_extra("live", "--mic", "sounddevice")
@@ -95,7 +92,7 @@ class SourceOptions:
         from whisper_hailo.live.sources.file import FileSource, PcmSource
         from whisper_hailo.live.sources.reopened import ADDRESS_PATIENCE_S, ReopenedSource
 
-        patience_s, split = self.wait_for_source, self.channels == "split"
+        patience_s = self.wait_for_source
         if (audio is None) == (self.mic is None):
             raise OptionError("give one of: a FILE, - for raw PCM, an address, or --mic DEVICE")
         if self.mic == "browser":
@@ -106,7 +103,7 @@ class SourceOptions:
             from whisper_hailo.live.sources.microphone import MicrophoneSource
 
             wanted = "" if self.mic == "default" else self.mic
-            return ReopenedSource(MicrophoneSource(wanted, split=split), patience_s)
+            return ReopenedSource(MicrophoneSource(wanted), patience_s)
         if audio == "-":
             if sys.stdin is None or sys.stdin.isatty():
                 raise OptionError("standard input is a terminal; pipe raw 16-bit mono samples in")
@@ -116,7 +113,7 @@ class SourceOptions:
 
             patience_s = ADDRESS_PATIENCE_S if patience_s is None else patience_s
             return ReopenedSource(NetworkSource(str(audio)), patience_s)
-        return FileSource(str(audio), real_time=self.real_time, split=split)
+        return FileSource(str(audio), real_time=self.real_time)
 
 
 @dataclass(frozen=True, slots=True)

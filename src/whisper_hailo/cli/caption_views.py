@@ -18,7 +18,6 @@ from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, as_json
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.text.subtitles import speaker_label
 
 _ERASE: Final = "\r\x1b[K"
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
@@ -58,7 +57,7 @@ class TerminalView:
         if isinstance(event, Completed):
             lines: list[str] = []
             if event.text:
-                lines += map(self._plain, self._lines(_shown(event.words, event.speaker)))
+                lines += map(self._plain, self._lines(_shown(event.words)))
                 translated = [CaptionWord(f" {word}") for word in (event.translation or "").split()]
                 dim = f"{_DIM}{{}}{_RESET}" if self._terminal else "{}"
                 lines += [dim.format(_text(line)) for line in self._lines(_shown(translated))]
@@ -81,7 +80,7 @@ class TerminalView:
 
     def _running(self, event: Partial) -> str:
         """Return the end of the partial text, as much as one line holds."""
-        words = _shown([*event.committed, *event.tentative], event.speaker)
+        words = _shown([*event.committed, *event.tentative])
         room = max(4, get_terminal_size().columns - 1)  # the last column may wrap
         kept = last_columns(words, room)
         dots = "" if kept == words else _ELLIPSIS
@@ -110,10 +109,9 @@ def _in_colour(words: Iterable[CaptionWord]) -> str:
     return text
 
 
-def _shown(words: Iterable[CaptionWord], speaker: int | None = None) -> list[CaptionWord]:
-    """Return words for a terminal, behind the name of their speaker if there is one."""
-    name = [] if speaker is None else [CaptionWord(speaker_label(speaker))]
-    return name + _from_margin([replace(word, text=clean(word.text)) for word in words])
+def _shown(words: Iterable[CaptionWord]) -> list[CaptionWord]:
+    """Return words for a terminal."""
+    return _from_margin([replace(word, text=clean(word.text)) for word in words])
 
 
 def _from_margin(words: list[CaptionWord]) -> list[CaptionWord]:

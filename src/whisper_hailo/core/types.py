@@ -181,8 +181,6 @@ class BufferWord:
         probability: mean over its tokens in [0, 1]; `None` if unknown.
         start_s: seconds from the buffer's start, if asked for.
         end_s: as `start_s`.
-        attended_s: the latest place in the buffer that the decoder attended to most while it wrote
-            the word; `None` if unknown.
     """
 
     text: str
@@ -190,7 +188,6 @@ class BufferWord:
     probability: float | None = None
     start_s: float | None = None
     end_s: float | None = None
-    attended_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

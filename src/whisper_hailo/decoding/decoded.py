@@ -80,20 +80,12 @@ class Drafted:
         n_fixed: settled tokens, which were not decoded.
         n_passes: decoder passes.
         guess: ids that were held back; they end the draft of the next buffer.
-        places: encoder position that each decoded token attended to most; empty for complete text,
-            and for decoders without alignment.
     """
 
     probabilities: tuple[float, ...]
     n_fixed: int
     n_passes: int
     guess: tuple[int, ...] = ()
-    places: tuple[int, ...] = ()
-
-    @property
-    def all_places(self) -> tuple[int, ...]:
-        """Places of all tokens, 0 for settled ones."""
-        return (0,) * self.n_fixed + self.places if self.places else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,10 +76,9 @@ class CaptionEngine(Protocol):
 
 
 class TranscriberEngine:
-    """Our own engine, with any pair of encoder and decoder; the command's and the server's.
+    """Our own engine, with any pair of encoder and decoder, which is open while it transcribes.
 
-    The transcriber is open while it transcribes. The task `translate` gives the English beside the
-    text.
+    The task `translate` gives the English beside the text.
 
     Raises:
         OptionError: the model does not support the options, or they need several passes.

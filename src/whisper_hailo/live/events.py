@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
-Reason: TypeAlias = Literal["silence", "turn", "length", "loss", "away", "end"]
-"""Why a segment was completed: a pause, another speaker, its greatest length, lost audio, a source
-that went away, the end of the stream."""
+Reason: TypeAlias = Literal["silence", "length", "loss", "away", "end"]
+"""Why a segment was completed: a pause, its greatest length, lost audio, a source that went away,
+the end of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,49 +34,45 @@ class CaptionWord:
     end_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """Speech has begun.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamEvent:
+    """What all events have.
 
     Attributes:
-        segment_id: 0 for the first segment.
-        start_s: where the segment begins in the stream, pre-roll included.
+        start_s: where it begins in the stream, the pre-roll of a segment included.
         heard_s: how far the stream has come, in seconds.
         at_s: when the event was emitted, on a clock that began with the captioner.
         wall_s: when `start_s` was said, in seconds since 1970; see `StreamClock`.
-        speaker: loudest channel; `None` where channels are not speakers.
     """
 
-    segment_id: int
     start_s: float
     heard_s: float
     at_s: float
     wall_s: float | None = None
-    speaker: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """The text of the running segment so far; other fields are as in `Started`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started(StreamEvent):
+    """Speech has begun; the first segment is 0."""
+
+    segment_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partial(StreamEvent):
+    """The text of the running segment so far.
 
     Attributes:
         end_s: end of the audio that was transcribed.
         committed: words that stay; `tentative` ones may still change.
-        n_skipped: partials of this segment that were due but skipped for lack of time.
         language: code, as far as it was heard.
     """
 
     segment_id: int
-    start_s: float
     end_s: float
     committed: tuple[CaptionWord, ...]
     tentative: tuple[CaptionWord, ...]
-    n_skipped: int
-    heard_s: float
-    at_s: float
     language: str = ""
-    wall_s: float | None = None
-    speaker: int | None = None
 
     @property
     def committed_text(self) -> str:
@@ -87,9 +83,9 @@ class Partial:
         return text_of((*self.committed, *self.tentative))
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """The final text of a segment; other fields are as in `Partial`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed(StreamEvent):
+    """The final text of a segment.
 
     Attributes:
         end_s: end of its audio, where the next segment may begin.
@@ -99,99 +95,61 @@ class Completed:
     """
 
     segment_id: int
-    start_s: float
     end_s: float
     words: tuple[CaptionWord, ...]
     reason: Reason
-    n_skipped: int
-    heard_s: float
-    at_s: float
     language: str = ""
-    wall_s: float | None = None
     translation: str | None = None
-    speaker: int | None = None
 
     @property
     def text(self) -> str:
         return text_of(self.words)
 
 
-@dataclass(frozen=True, slots=True)
-class Unheard:
-    """A stretch of the stream without audio, from `start_s` to `end_s`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost(StreamEvent):
+    """Audio up to `end_s` was dropped: more waited than there is room for."""
 
-    start_s: float
     end_s: float
-    heard_s: float
-    at_s: float
-    wall_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lost(Unheard):
-    """Audio was dropped: more waited than there is room for."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Away(StreamEvent):
+    """The source is disconnected and being reopened (`why`), or a user paused it."""
 
-
-@dataclass(frozen=True, slots=True)
-class Away:
-    """The source is disconnected and being reopened, or a user paused it.
-
-    Of this event and those of users, `start_s` is how far the stream had come.
-
-    Attributes:
-        why: the reason, for the user.
-        paused: a user paused it.
-    """
-
-    start_s: float
     why: str
-    heard_s: float
-    at_s: float
-    wall_s: float | None = None
     paused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Back(Unheard):
-    """The source gives audio again, after the `Away` before, where this begins."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Back(StreamEvent):
+    """The source gives audio again from `end_s` on, after the `Away` before, where this begins."""
 
+    end_s: float
     paused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker(StreamEvent):
     """A user marked a place of the stream; the label may be empty."""
 
-    start_s: float
     label: str
-    heard_s: float
-    at_s: float
-    wall_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cleared:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared(StreamEvent):
     """A user cleared what is shown; files stay as they are."""
 
-    start_s: float
-    heard_s: float
-    at_s: float
-    wall_s: float | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Settings:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(StreamEvent):
     """A user changed settings, from the next segment on; all changeable ones by name."""
 
-    start_s: float
-    settings: dict[str, float | str]
-    heard_s: float
-    at_s: float
-    wall_s: float | None = None
+    settings: dict[str, str]
 
 
 Control: TypeAlias = Marker | Cleared | Settings
-"""Told because somebody asked for it; it begins and ends nothing."""
+"""Told because somebody asked for it, where the stream had come to; it begins and ends nothing."""
 
 Event: TypeAlias = Started | Partial | Completed | Lost | Away | Back | Control
 
@@ -206,13 +164,12 @@ def as_json(event: Event) -> dict[str, Any]:
     fields = _rounded(asdict(event))
     wall_s = fields.pop("wall_s", None)
     if wall_s is not None:
-        fields["at"] = (
-            datetime.fromtimestamp(wall_s).astimezone().isoformat(timespec="milliseconds")
-        )
-    if isinstance(event, Partial):
-        fields["text"], fields["committed_text"] = event.text, event.committed_text
-    elif isinstance(event, Completed):
+        said = datetime.fromtimestamp(wall_s).astimezone()
+        fields["at"] = said.isoformat(timespec="milliseconds")
+    if isinstance(event, Partial | Completed):
         fields["text"] = event.text
+    if isinstance(event, Partial):
+        fields["committed_text"] = event.committed_text
     return {"event": type(event).__name__.lower(), **fields}
 
 
@@ -229,8 +186,9 @@ def _rounded(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class Moment(TypedDict):
-    """Fields that all events have: see `Started`."""
+    """The fields of `StreamEvent`."""
 
+    start_s: float
     heard_s: float
     at_s: float
     wall_s: float
@@ -258,22 +216,19 @@ class StreamClock:
         """Note that `n_samples` of the stream had been captured at a time of `now`."""
         self._captured_s = captured_s - n_samples / SAMPLE_RATE_HZ
 
-    def moment(self, start_s: float, heard_s: float) -> Moment:
-        """Return the times of an event at `start_s` of a stream that has come to `heard_s`."""
-        at_s = self.now() - self._began_s
-        return {"heard_s": heard_s, "at_s": at_s, "wall_s": self._wall_s(start_s)}
-
     def since(self, sample: int) -> float | None:
         """Return the seconds since the capture of a sample; `None` if the stream is not live."""
         if self._captured_s is None:
             return None
         return self.now() - (self._captured_s + sample / SAMPLE_RATE_HZ)
 
-    def _wall_s(self, start_s: float) -> float:
-        """Return when a place of the stream was said, in seconds since 1970.
+    def moment(self, start_s: float, heard_s: float) -> Moment:
+        """Return the times of an event at `start_s` of a stream that has come to `heard_s`.
 
         Audio that is not live counts as said at its own speed, from when the clock began.
         """
-        if self._captured_s is None:
-            return self._began_wall_s + start_s
-        return self._wall() - (self.now() - (self._captured_s + start_s))
+        wall_s = self._began_wall_s + start_s
+        if self._captured_s is not None:
+            wall_s = self._wall() - (self.now() - (self._captured_s + start_s))
+        at_s = self.now() - self._began_s
+        return {"start_s": start_s, "heard_s": heard_s, "at_s": at_s, "wall_s": wall_s}

@@ -39,9 +39,7 @@ class RunningSegment:
     Attributes:
         start: its first sample in the stream.
         carried: text of the rest of a segment that was cut, which this one begins with.
-        speaker: where channels are speakers.
         shown: samples that were transcribed last.
-        n_skipped: partials that were due but not made.
         language: of its text so far.
         is_decided: the language was found in enough speech, or set: words may be committed.
         first_text: some text was shown.
@@ -51,12 +49,15 @@ class RunningSegment:
     text: RunningText
     start: int
     carried: Draft | None = None
-    speaker: int | None = None
     shown: int = 0
-    n_skipped: int = 0
     language: str | None = None
     is_decided: bool = False
     first_text: bool = False
+
+    @property
+    def start_s(self) -> float:
+        """Return where it begins in the stream, in seconds."""
+        return self.start / SAMPLE_RATE_HZ
 
     @property
     def draft(self) -> Draft:
@@ -76,7 +77,6 @@ class FinishedSegment:
     audio: FloatArray
     end: int
     text: BufferText
-    speaker: int | None
 
     def joined(
         self, running: RunningSegment, audio: FloatArray, most_s: float
@@ -84,11 +84,11 @@ class FinishedSegment:
         """Return its audio and that of the segment behind it; `None` where it is no context."""
         gap = running.start - self.end
         n_samples = self.audio.size + gap + audio.size
-        same = (running.speaker, running.language) == (self.speaker, self.text.language)
         near = 0 <= gap <= _CONTEXT_GAP_S * SAMPLE_RATE_HZ
         has_words = bool(running.text.known and self.text.tokens)
         fits = n_samples <= min(most_s, _CONTEXT_S) * SAMPLE_RATE_HZ
-        if not (same and near and has_words and fits) or self.text.translation is not None:
+        same = running.language == self.text.language and self.text.translation is None
+        if not (same and near and has_words and fits):
             return None
         return np.concatenate([self.audio, np.zeros(gap, np.float32), audio])
 
@@ -158,8 +158,7 @@ class SegmentListener:
                 break
         if _is_enough(audio):
             self._language = result.language
-        end = running.start + audio.size
-        self._before = FinishedSegment(audio, end, result, running.speaker)
+        self._before = FinishedSegment(audio, running.start + audio.size, result)
         return result
 
     def _transcribe_behind(
@@ -210,16 +209,9 @@ class SegmentListener:
 
 def _earlier(word: BufferWord, by_s: float) -> BufferWord:
     """Return a word with its times from another beginning."""
-
-    def shifted(seconds: float | None) -> float | None:
-        return None if seconds is None else max(0.0, seconds - by_s)
-
-    return replace(
-        word,
-        start_s=shifted(word.start_s),
-        end_s=shifted(word.end_s),
-        attended_s=shifted(word.attended_s),
-    )
+    times = (word.start_s, word.end_s)
+    start_s, end_s = (None if time_s is None else max(0.0, time_s - by_s) for time_s in times)
+    return replace(word, start_s=start_s, end_s=end_s)
 
 
 def _is_enough(audio: FloatArray) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.events import Completed
 
 
 @dataclass(slots=True)
@@ -46,7 +47,6 @@ class CaptionStatistics:
     partial_passes: int = 0
     partial_decode_ms: float = 0.0
     n_skipped: int = 0
-    n_words: int = 0
     words_in: Counter[str] = field(default_factory=Counter)
     n_corrected: int = 0
     longest_backlog_s: float = 0.0
@@ -60,20 +60,19 @@ class CaptionStatistics:
     final_latency_s: list[float] = field(default_factory=list)
     behind_s: float = 0.0
 
-    def note_delay(self, since_s: float | None, late_s: float) -> None:
-        """Note how late a completed segment is, `since_s` after its end was captured.
+    def note_completed(
+        self, event: Completed, n_samples: int, n_corrected: int, since_s: float | None
+    ) -> None:
+        """Count a completed segment, whose end was captured `since_s` ago.
 
-        The program has run for `late_s` longer than the stream, which a pipe may be ahead of.
+        It is only as late as the program has run longer than the stream: a pipe may be ahead of it.
         """
-        self.behind_s = 0.0 if since_s is None else max(0.0, min(since_s, late_s))
-
-    def note_segment(self, language: str, n_samples: int, n_words: int, n_corrected: int) -> None:
-        """Count a completed segment; `n_corrected` words were shown and then changed."""
         self.n_full += 1
         self.n_segment_samples += n_samples
-        self.n_words += n_words
-        self.words_in[language] += n_words
+        self.words_in[event.language] += len(event.words)
         self.n_corrected += n_corrected
+        late_s = event.at_s - event.heard_s
+        self.behind_s = 0.0 if since_s is None else max(0.0, min(since_s, late_s))
 
     def as_json(self) -> dict[str, Any]:
         """Return all figures by name; `None` where there is nothing to measure.
@@ -83,6 +82,7 @@ class CaptionStatistics:
         """
         speech_s = self.n_heard_samples / SAMPLE_RATE_HZ
         segment_s = self.n_segment_samples / SAMPLE_RATE_HZ
+        n_words = self.words_in.total()
         figures = {
             "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "calls": self.n_calls,
@@ -102,8 +102,8 @@ class CaptionStatistics:
             "passes_per_partial": _ratio(self.partial_passes, self.n_partials),
             "decode_ms_per_partial": _ratio(self.partial_decode_ms, self.n_partials),
             "skipped_partials": self.n_skipped,
-            "corrections_per_word": _ratio(self.n_corrected, self.n_words),
-            "words": self.n_words,
+            "corrections_per_word": _ratio(self.n_corrected, n_words),
+            "words": n_words,
             "longest_backlog_s": self.longest_backlog_s,
             "lost_s": self.n_lost_samples / SAMPLE_RATE_HZ,
             "absences": self.n_away,

@@ -198,7 +198,7 @@ class CaptionStream:
                 time.sleep(LOOK_S)
             if paused and not self._controls.is_paused:
                 paused = False
-                yield nothing(Interruption("", n_missed))
+                yield nothing(Interruption("", n_missed, paused=True))
                 if away is not None:
                     yield nothing(away)
             if block.interruption is not None:
@@ -226,14 +226,14 @@ class CaptionStream:
             figures.longest_backlog_s = max(figures.longest_backlog_s, waited_s)
         self._record(block)
         self.hear(block.audio)
-        yield from self._captioner.feed(block.audio, block.captured_s, block.voices)
+        yield from self._captioner.feed(block.audio, block.captured_s)
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)
         gap = block.interruption
         if gap is not None and gap.why:
             yield from self._captioner.leave(gap.why, paused=gap.paused)
         elif gap is not None:
-            yield from self._captioner.come_back(gap.n_samples)
+            yield from self._captioner.come_back(gap.n_samples, paused=gap.paused)
 
     def _listen(self, queue: AudioQueue) -> None:
         """Runs on the source's thread."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import (
-    SECONDS_PER_TIMESTAMP,
     UNSPACED_LANGUAGES,
     BufferText,
     BufferWord,
@@ -69,7 +68,7 @@ def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
         Word(0.0, 0.0, text, 0.0, ids) for text, ids in split_words(tokenizer, kept, language)
     ]
     return BufferText(
-        words=join_words(pieces, language, drafted.probabilities or None, drafted.all_places),
+        words=join_words(pieces, language, drafted.probabilities or None),
         language=language,
         passes=drafted.n_passes,
         runaway=decoded.runaway,
@@ -81,11 +80,10 @@ def join_words(
     pieces: Sequence[Word],
     language: str,
     probabilities: Sequence[float] | None = None,
-    places: Sequence[int] = (),
 ) -> tuple[BufferWord, ...]:
     """Join marks without a space before them to the previous word, except in unspaced languages.
 
-    Each token has a probability and the encoder position that it attends to most, if known.
+    Each token has a probability, if known.
     """
     words: list[BufferWord] = []
     begins: list[int] = []
@@ -109,10 +107,8 @@ def join_words(
         return tuple(words)
     known = []
     for word, begin in zip(words, begins, strict=True):
-        own = slice(begin, begin + len(word.tokens))
-        attended_s = max(places[own]) * SECONDS_PER_TIMESTAMP if places[own] else None
-        mean = sum(probabilities[own]) / len(word.tokens)
-        known.append(replace(word, probability=mean, attended_s=attended_s))
+        own = probabilities[begin : begin + len(word.tokens)]
+        known.append(replace(word, probability=sum(own) / len(word.tokens)))
     return tuple(known)
 
 

@@ -18,7 +18,7 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.sources.file import FileSource
-from whisper_hailo.live.sources.source import Block, Voices
+from whisper_hailo.live.sources.source import Block
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 from whisper_hailo_lab.captions.browser import Browser
@@ -118,11 +118,9 @@ class PacedCaptioner(Captioner):
         super().__init__(engine, SileroDetector(), now=clock.now)
         self._core = clock
 
-    def feed(
-        self, audio: FloatArray, captured_s: float | None = None, voices: Voices | None = None
-    ) -> Iterator[Event]:
+    def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
         """Take audio; its events have been shown when it is done."""
-        yield from super().feed(audio, captured_s, voices)
+        yield from super().feed(audio, captured_s)
         self._core.heard(audio.size)
 
 

@@ -109,7 +109,7 @@ def soaked(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def policies(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Commit policies on recordings of people."""
+    """The commit policy on recordings of people, beside whole recordings."""
     del arguments  # its models and streams are its own
     return compare_policies()
 

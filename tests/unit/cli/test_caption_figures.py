@@ -14,7 +14,11 @@ from whisper_hailo.live.statistics import CaptionStatistics
 
 def test_three_lines_say_what_was_heard_its_cost_and_delay() -> None:
     figures = CaptionStatistics(
-        n_full=2, n_words=10, n_stream_samples=160_000, n_segment_samples=32_000, compute_s=0.5
+        n_full=2,
+        words_in=Counter(en=10),
+        n_stream_samples=160_000,
+        n_segment_samples=32_000,
+        compute_s=0.5,
     )
     heard, cost, felt = summary(
         {**figures.as_json(), "memory_mib": 150.4}, Counter({"en": 7, "de": 3})
@@ -44,7 +48,7 @@ def test_person_gets_lines_and_details_on_request(
     level: str, told: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_verbosity(Verbosity(verbose=level == "verbose", quiet=level == "quiet"))
-    statistics = CaptionStatistics(n_full=2, n_words=10, words_in=Counter(de=10))
+    statistics = CaptionStatistics(n_full=2, words_in=Counter(de=10))
     report(statistics, as_json=False)
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -61,7 +65,7 @@ def test_person_gets_lines_and_details_on_request(
 def test_machines_are_told_in_json_whatever_else_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    statistics = CaptionStatistics(n_full=2, n_words=10)
+    statistics = CaptionStatistics(n_full=2, words_in=Counter(de=10))
     for loudness in (Verbosity(), Verbosity(quiet=True), Verbosity(verbose=True)):
         set_verbosity(loudness)
         report(statistics, as_json=True)
@@ -80,6 +84,6 @@ def test_paused_is_told_and_never_shown_has_no_time() -> None:
 
 
 def test_languages_are_told_the_most_spoken_first() -> None:
-    figures = CaptionStatistics(n_words=9).as_json()
+    figures = CaptionStatistics(words_in=Counter(de=9)).as_json()
     heard, *_ = summary(figures, Counter({"en": 2, "de": 7, "fr": 0, "": 3}))
     assert heard.startswith("9 words (German, English) in ")

@@ -14,7 +14,13 @@ from whisper_hailo.live.outputs.files import CUES, CaptionFile, EventFile
 from whisper_hailo.text.subtitles import Layout
 
 SEGMENT = Completed(
-    *(0, 0.0, 1.25, (CaptionWord(" One", 0.1), CaptionWord(" two")), "silence", 1, 1.5, 0.3)
+    segment_id=0,
+    start_s=0.0,
+    end_s=1.25,
+    words=(CaptionWord(" One", 0.1), CaptionWord(" two")),
+    reason="silence",
+    heard_s=1.5,
+    at_s=0.3,
 )
 
 

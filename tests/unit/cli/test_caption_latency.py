@@ -14,12 +14,14 @@ from whisper_hailo.live.statistics import CaptionStatistics
 def test_it_is_told_once_until_they_have_caught_up(caplog: pytest.LogCaptureFixture) -> None:
     statistics = CaptionStatistics()
     warning = LatencyWarning(statistics)
-    final = Completed(0, 0.0, 1.0, (), "silence", 0, 1.0, 1.0)
+    final = Completed(
+        segment_id=0, start_s=0.0, end_s=1.0, words=(), reason="silence", heard_s=1.0, at_s=1.0
+    )
     told = []
     with caplog.at_level(logging.WARNING):
         for behind_s in (5.1, 0.2, 5.0, 5.1, 9.0, 1.0, 8.0, 0.9, 27.2):
             statistics.behind_s = behind_s
-            warning.put(Started(1, 0, 0, 0))
+            warning.put(Started(segment_id=1, start_s=0, heard_s=0, at_s=0))
             assert len(caplog.records) == sum(told)
             warning.put(final)
             told.append(len(caplog.records) > sum(told))

@@ -30,14 +30,6 @@ def test_nothing_is_no_file_and_not_the_current_folder() -> None:
         pass
 
 
-def test_a_file_of_speakers_has_more_than_one_channel(tmp_path: Path) -> None:
-    path = str(write(tmp_path / "a.wav", tone(16_000, 0.1)))
-    with SourceOptions().source(path) as source:
-        assert source.name == path
-    with pytest.raises(AudioError, match="1 channel"), SourceOptions(channels="split").source(path):
-        pass
-
-
 def test_an_address_that_gives_sound(tmp_path: Path) -> None:
     pytest.importorskip("av", reason="the media extra is not installed")
     path = tmp_path / "a.flac"

@@ -13,24 +13,38 @@ from rich.cells import cell_len
 
 from whisper_hailo.cli.caption_views import JsonView, TerminalView, clean, last_columns
 from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
-from whisper_hailo.text.subtitles import speaker_label
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def partial(committed: list[str], tentative: list[str]) -> Partial:
     shown = [tuple(CaptionWord(text, 0.9) for text in texts) for texts in (committed, tentative)]
-    return Partial(0, 0.0, 1.0, shown[0], shown[1], 0, 1.0, 1.0)
+    return Partial(
+        segment_id=0,
+        start_s=0.0,
+        end_s=1.0,
+        committed=shown[0],
+        tentative=shown[1],
+        heard_s=1.0,
+        at_s=1.0,
+    )
 
 
 def completed(*texts: str) -> Completed:
     words = tuple(CaptionWord(text, 0.3) for text in texts)
-    return Completed(0, 0.0, 1.0, words, "silence", 0, 1.0, 1.0)
+    return Completed(
+        segment_id=0, start_s=0.0, end_s=1.0, words=words, reason="silence", heard_s=1.0, at_s=1.0
+    )
 
 
 def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     view = TerminalView(colour=True, terminal=False)
-    for event in (Started(0, 0, 0, 0), partial([" a"], [" b"]), completed(" a", " c"), completed()):
+    for event in (
+        Started(segment_id=0, start_s=0, heard_s=0, at_s=0),
+        partial([" a"], [" b"]),
+        completed(" a", " c"),
+        completed(),
+    ):
         view.put(event)
     view.close()
     assert capsys.readouterr().out == "a c\n"
@@ -158,16 +172,6 @@ def test_tentative_words_are_dim_and_committed_are_not(
         assert capsys.readouterr().out == f"\r\x1b[K{shown}"
 
 
-@pytest.mark.parametrize("terminal", [False, True])
-def test_who_says_it_stands_before_it(capsys: pytest.CaptureFixture[str], terminal: bool) -> None:
-    view = TerminalView(terminal=terminal)
-    view.put(replace(partial([" one"], []), speaker=0))
-    view.put(replace(completed(" one", " two"), speaker=1))
-    lines = [part.strip() for part in capsys.readouterr().out.split("\r\x1b[K")]
-    assert lines[-1] == f"{speaker_label(1)}one two".strip()
-    assert (f"{speaker_label(0)}one" in lines) == terminal
-
-
 def test_shades_are_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> None:
     for terminal in (True, False):
         TerminalView(colour=True, terminal=terminal).put(completed(" one"))
@@ -187,7 +191,7 @@ def test_whether_there_is_a_terminal_is_seen(
 
 def test_events_as_json_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
     view = JsonView()
-    for event in (Started(0, 0, 0, 0), completed(" a", " b")):
+    for event in (Started(segment_id=0, start_s=0, heard_s=0, at_s=0), completed(" a", " b")):
         view.put(event)
     first, last = map(json.loads, capsys.readouterr().out.splitlines())
     assert (first["event"], last["event"], last["text"]) == ("started", "completed", "a b")

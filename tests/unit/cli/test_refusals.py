@@ -128,7 +128,6 @@ def test_a_prefix_longer_than_the_model_takes(
         ("DEMO | hold-back = -1", "hold-back is -1"),
         ("--moonshine tiny DEMO", "--model goes with Whisper's models"),
         ("--max-line-width 30 --output a.txt DEMO", "go with --output of .srt"),
-        ("--channels split -", "--channels goes with a FILE or --mic"),
         ("DEMO | web-frame = 'http://a.example'", "web-frame goes with --web"),
         ("--web DEMO | web-frame = '*'", "expected the origin of a page"),
         ("--web-token 12345678 DEMO", "--web-token goes with --web"),

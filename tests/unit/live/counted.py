@@ -1,4 +1,4 @@
-"""FrameBuffer that say themselves how likely they are to be speech."""
+"""Frames that say themselves how likely they are to be speech."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.segmenter import Segmenter, Signal
+from whisper_hailo.live.segmenter import Segmenter
 
 FRAME = 512
 S, Q, N = 0.9, 0.4, 0.1
@@ -49,8 +49,8 @@ def signals(cutter: Segmenter, *probabilities: float) -> str:
     """`S` where a segment starts, `E` where it ends (and is let go), else a dot."""
     told = ""
     for frame in frames(*probabilities):
-        signal = cutter.push(frame)
-        told += {Signal.STARTED: "S", Signal.ENDED: "E", None: "."}[signal]
-        if signal is Signal.ENDED:
+        change = cutter.push(frame)
+        told += {"started": "S", "ended": "E", None: "."}[change]
+        if change == "ended":
             cutter.end()
     return told

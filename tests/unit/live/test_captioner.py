@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 from tests.unit.live.captioned import completed, run, texts
 from tests.unit.live.scripted import Loudness, Speller, quick, silence, speech, spoken
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
@@ -53,8 +53,6 @@ def test_audio_fed_at_once_gives_one_partial_and_counts_others() -> None:
     (events, captioner) = run(audio, Speller(), sizes=(audio.size,))
     assert [type(event).__name__ for event in events] == ["Started", "Partial", "Completed"]
     assert captioner.statistics.n_skipped == audio.size // 3200 - 1
-    (final,) = completed(events)
-    assert final.n_skipped == captioner.statistics.n_skipped
 
 
 def test_partials_due_before_a_final_text_are_counted_with_it() -> None:
@@ -63,7 +61,7 @@ def test_partials_due_before_a_final_text_are_counted_with_it() -> None:
     events, captioner = run(audio, Speller(), sizes=(audio.size,))
     (final,) = completed(events)
     assert round(final.end_s * SAMPLE_RATE_HZ) == 74 * 512
-    assert (final.n_skipped, captioner.statistics.n_skipped) == (10, 10)
+    assert captioner.statistics.n_skipped == 10
 
 
 def test_a_segment_is_cut_when_it_is_as_long_as_it_may_be() -> None:
@@ -176,9 +174,7 @@ def test_latencies_of_live_audio_run_from_its_capture() -> None:
 @pytest.mark.parametrize(
     ("took_s", "is_live", "n_partials"), [(0.01, True, 48), (0.25, True, 16), (0.25, False, 48)]
 )
-def test_partials_of_a_slow_engine_thin_out(
-    took_s: float, is_live: bool, n_partials: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_partials_of_a_slow_engine_thin_out(took_s: float, is_live: bool, n_partials: int) -> None:
     clock = {"now": 0.0}
 
     class Slow(Speller):
@@ -192,21 +188,6 @@ def test_partials_of_a_slow_engine_thin_out(
         list(captioner.feed(spoken(index, 0.256), clock["now"] if is_live else None))
     assert captioner.statistics.n_partials == pytest.approx(n_partials, abs=1)
     assert captioner.statistics.n_skipped == pytest.approx(48 - n_partials, abs=2)
-    assert ("a partial takes 0.25 s" in caplog.text) == (n_partials == 16)
-
-
-@pytest.mark.parametrize(
-    ("mark", "pause_s", "n_segments"), [("", 0.3, 1), ("", 0.6, 2), (".", 0.3, 2)]
-)
-def test_half_a_sentence_needs_a_longer_silence(mark: str, pause_s: float, n_segments: int) -> None:
-    class Marking(Speller):
-        def transcribe(self, *given: Any, **named: Any) -> BufferText:
-            heard = super().transcribe(*given, **named)
-            return replace(heard, words=tuple(replace(w, text=w.text + mark) for w in heard.words))
-
-    audio = np.concatenate([speech(range(3)), silence(pause_s), speech([3, 4]), silence(1.0)])
-    events, _ = run(audio, Marking(), quick(min_silence_s=0.2, sentence_silence_s=0.5))
-    assert sum(isinstance(event, Completed) for event in events) == n_segments
 
 
 def test_segments_longer_than_the_engine_hears_are_refused() -> None:
@@ -229,3 +210,20 @@ def test_segments_longer_than_the_engine_hears_are_refused() -> None:
 def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(OptionError, match="expected"):
         CaptionOptions(**wrong)  # type: ignore[arg-type]
+
+
+def test_word_times_become_the_streams_and_end_with_the_segment() -> None:
+    class Timed(Speller):
+        def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
+            times = ((0.0, 0.25), (0.5, 99.0), (None, None))
+            words = (BufferWord(" a", (n,), None, *time) for n, time in enumerate(times))
+            return BufferText(tuple(words))
+
+    audio = np.concatenate([silence(1.0), speech(range(4)), silence(0.5)])
+    events, _ = run(audio, Timed())
+    (final,) = completed(events)
+    assert [(word.start_s, word.end_s) for word in final.words] == [
+        (final.start_s, final.start_s + 0.25),
+        (final.start_s + 0.5, final.end_s),
+        (None, None),
+    ]

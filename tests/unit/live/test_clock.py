@@ -19,7 +19,9 @@ def test_audio_that_is_not_live_counts_at_its_own_speed() -> None:
     times = Times()
     clock = times.clock()
     times.now_s = 53.5
-    assert clock.moment(2.0, 4.0) == {"heard_s": 4.0, "at_s": 3.5, "wall_s": 1_000_052.0}
+    assert clock.moment(2.0, 4.0) == {
+        "start_s": 2.0, "heard_s": 4.0, "at_s": 3.5, "wall_s": 1_000_052.0,
+    }  # fmt: skip
     assert clock.since(16_000) is None
 
 
@@ -31,4 +33,6 @@ def test_what_is_live_was_said_when_it_was_captured() -> None:
     times.now_s = 61.5
     assert clock.since(3 * SAMPLE_RATE_HZ) == 1.5
     assert clock.since(SAMPLE_RATE_HZ) == 3.5
-    assert clock.moment(1.0, 3.0) == {"heard_s": 3.0, "at_s": 11.5, "wall_s": 1_000_058.0}
+    assert clock.moment(1.0, 3.0) == {
+        "start_s": 1.0, "heard_s": 3.0, "at_s": 11.5, "wall_s": 1_000_058.0,
+    }  # fmt: skip

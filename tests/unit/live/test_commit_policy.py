@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from whisper_hailo.core.types import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.commit_policy import (
-    SURE,
-    CommitPolicy,
-    RunningText,
-    caption_words,
-)
-from whisper_hailo.live.events import CaptionWord
+from whisper_hailo.live.commit_policy import SURE, RunningText
 
 
 def heard(*ids: int, guess: tuple[int, ...] = ()) -> BufferText:
@@ -24,7 +18,7 @@ def heard(*ids: int, guess: tuple[int, ...] = ()) -> BufferText:
 
 
 def test_a_guess_is_tried_next_and_never_shown() -> None:
-    text = RunningText(CommitPolicy("agreement", 1.0))
+    text = RunningText(1.0)
     text.update(heard(1, 2, guess=(3, 4)), 0.5)
     assert text.draft == Draft((1, 2, 3, 4))
     assert [word.tokens for word in text.known] == [(1,), (2,)]
@@ -39,7 +33,7 @@ def ids(words: list[BufferWord]) -> list[int]:
 
 
 def test_one_hypothesis_commits_nothing_however_short_settle_is() -> None:
-    text = RunningText(CommitPolicy("agreement", 0.0))
+    text = RunningText(0.0)
     text.update(heard(1, 2, 3), 5.0)
     assert (ids(text.committed), len(text.tentative)) == ([], 3)
     text.update(heard(1, 2, 3), 5.0)
@@ -49,50 +43,15 @@ def test_one_hypothesis_commits_nothing_however_short_settle_is() -> None:
 
 @pytest.mark.parametrize(("later_s", "n_committed"), [(1.49, 0), (1.5, 2), (2.0, 2)])
 def test_hypotheses_have_to_lie_apart(later_s: float, n_committed: int) -> None:
-    text = RunningText(CommitPolicy("agreement", 1.0))
+    text = RunningText(1.0)
     text.update(heard(1, 2, 3), 0.5)
     text.update(heard(1, 2, 3), later_s)
     assert len(text.committed) == n_committed
     assert text.settled_s == (0.5 if n_committed else 0.0)
 
 
-def attended(*places_s: float | None) -> BufferText:
-    words = (BufferWord(f" w{i}", (i,), attended_s=s) for i, s in enumerate(places_s))
-    return BufferText(tuple(words))
-
-
-@pytest.mark.parametrize(
-    ("places_s", "n_committed"),
-    [
-        ((0.2, 0.9, 1.1), 2),  # the last word may be incomplete wherever it rests
-        ((0.2, 1.6, 1.1, 1.7), 1),  # what stands behind an open word stays open
-        ((1.6, 0.2, 0.9), 0),
-        ((None, 0.2, 0.3), 0),  # unknown: left to agreement, which one hypothesis is not
-    ],
-)
-def test_alignatt_commits_what_does_not_rest_on_the_end(
-    places_s: tuple[float | None, ...], n_committed: int
-) -> None:
-    text = RunningText(CommitPolicy("alignatt", 0.5))
-    text.update(attended(*places_s), 2.0)
-    assert ids(text.committed) == list(range(n_committed))
-    assert text.settled_s <= 1.5, "a cut may come where committed words have ended"
-    text.update(attended(*places_s), 2.1)
-    assert text.n_corrected == 0
-
-
-def test_alignatt_without_alignment_commits_what_agrees() -> None:
-    text = RunningText(CommitPolicy("alignatt", 0.5))
-    text.update(heard(1, 2, 3), 1.0)
-    text.update(heard(1, 2, 3), 2.0)
-    assert ids(text.committed) == []
-    text.update(heard(1, 2, 3), 3.0)
-    assert ids(text.committed) == [1, 2]
-    assert text.settled_s == 1.0
-
-
 def test_changed_word_begins_again_and_holds_others_back() -> None:
-    text = RunningText(CommitPolicy("agreement", 1.0))
+    text = RunningText(1.0)
     text.update(heard(1, 2, 3, 4), 1.0)
     text.update(heard(1, 5, 3, 4), 2.0)
     assert ids(text.committed) == [1]
@@ -109,7 +68,7 @@ def test_changed_word_begins_again_and_holds_others_back() -> None:
     "other", [BufferWord(" w2", (9,)), BufferWord(" w9", (2,)), BufferWord(" W2", (2,))]
 )
 def test_a_word_of_other_letters_or_other_tokens_is_another_word(other: BufferWord) -> None:
-    text = RunningText(CommitPolicy("agreement", 0.0))
+    text = RunningText(0.0)
     text.update(heard(1, 2, 3), 1.0)
     text.update(BufferText((*heard(1).words, other, *heard(3).words)), 2.0)
     assert ids(text.committed) == [1]
@@ -117,7 +76,7 @@ def test_a_word_of_other_letters_or_other_tokens_is_another_word(other: BufferWo
 
 
 def test_words_that_are_taken_back_are_counted() -> None:
-    text = RunningText(CommitPolicy("agreement", 1.0))
+    text = RunningText(1.0)
     text.update(heard(1, 2, 3), 1.0)
     assert ids(list(text.finish(heard(1, 2)))) == [1, 2]
     assert text.n_corrected == 1
@@ -126,26 +85,25 @@ def test_words_that_are_taken_back_are_counted() -> None:
 
 
 def test_a_word_is_as_sure_as_it_was_heard_last() -> None:
-    text = RunningText(CommitPolicy("agreement", 1.0))
+    text = RunningText(1.0)
     for length_s, probability in ((1.0, 0.25), (2.0, 0.75), (3.0, 0.9)):
         text.update(BufferText((BufferWord(" a", (1,), probability), *heard(2).words)), length_s)
         assert text.known[0].probability == min(probability, 0.75), "what stays does not change"
 
 
-@pytest.mark.parametrize("policy", [CommitPolicy("agreement", 1.0), CommitPolicy("alignatt", 1.0)])
-def test_doubtful_words_stay_tentative_until_they_are_sure(policy: CommitPolicy) -> None:
-    text = RunningText(policy)
+def test_doubtful_words_stay_tentative_until_they_are_sure() -> None:
+    text = RunningText(1.0)
     for length_s, probability, n_committed in (
         (5.0, SURE - 0.01, 0), (10.0, SURE - 0.01, 0), (11.0, SURE, 2),
     ):  # fmt: skip
-        doubtful = BufferWord(" a", (1,), probability, attended_s=0.5)
-        sure = BufferWord(" b", (2,), 1.0, attended_s=1.0)
+        doubtful = BufferWord(" a", (1,), probability)
+        sure = BufferWord(" b", (2,), 1.0)
         text.update(BufferText((doubtful, sure, BufferWord(" c", (3,)))), length_s)
         assert len(text.committed) == n_committed
 
 
 def test_the_draft_is_what_was_heard_and_what_is_settled_of_it() -> None:
-    text = RunningText(CommitPolicy("agreement", 0.5))
+    text = RunningText(0.5)
     text.update(heard(1, 2, 3), 1.0)
     text.update(heard(1, 2, 3), 2.0)
     assert text.draft == Draft((1, 2, 3), 2)
@@ -173,7 +131,7 @@ def test_words_of_an_engine_without_tokens_are_counted_off(
     later: tuple[str, ...], behind: tuple[str, ...]
 ) -> None:
     """What stands for the two committed words is found by the fewest edits."""
-    text = RunningText(CommitPolicy("agreement", 0.0))
+    text = RunningText(0.0)
     text.update(spelled("one", "two", "three"), 1.0)
     text.update(spelled("one", "two", "three"), 2.0)
     assert [word.text for word in text.committed] == [" one", " two"]
@@ -204,7 +162,7 @@ def test_of_ways_to_count_off_one_with_fewest_edits_is_taken(
     before: list[str], later: list[str]
 ) -> None:
     """Of several the one that counts off as many words as were committed, or nearly."""
-    text = RunningText(CommitPolicy("agreement", 0.0), committed=list(spelled(*before).words))
+    text = RunningText(0.0, committed=list(spelled(*before).words))
     found = text.behind_committed(spelled(*later))
     ways = range(len(later) + 1)
     n_gone = min(ways, key=lambda n: (edits(before, later[:n]), abs(n - len(before))))
@@ -212,7 +170,7 @@ def test_of_ways_to_count_off_one_with_fewest_edits_is_taken(
 
 
 def test_what_begins_or_ends_a_word_is_no_other_word() -> None:
-    text = RunningText(CommitPolicy("agreement", 0.0), committed=list(spelled("one", "two").words))
+    text = RunningText(0.0, committed=list(spelled("one", "two").words))
     found = text.behind_committed(spelled("(One,", "-TWO-", "…", "two"))
     assert [word.text for word in found] == [" …", " two"]
 
@@ -225,16 +183,14 @@ def test_what_begins_or_ends_a_word_is_no_other_word() -> None:
     ],
 )
 def test_a_mark_that_joins_the_last_of_several_words(joined: BufferWord, rest: str) -> None:
-    text = RunningText(
-        CommitPolicy("agreement", 0.0), committed=[*heard(1).words, BufferWord(" b", (2,))]
-    )
+    text = RunningText(0.0, committed=[*heard(1).words, BufferWord(" b", (2,))])
     words = text.behind_committed(BufferText((*heard(1).words, joined, *heard(3).words)))
     assert [(word.text, word.tokens) for word in words] == [(rest, (9,)), (" w3", (3,))]
     assert [word.probability for word in words] == [0.5, None]
 
 
 def test_changed_committed_words_are_counted_off_by_words() -> None:
-    text = RunningText(CommitPolicy("agreement", 0.0), committed=list(heard(1, 2).words))
+    text = RunningText(0.0, committed=list(heard(1, 2).words))
     assert ids(list(text.behind_committed(heard(2, 3)))) == [3]
     assert ids(list(text.behind_committed(heard(1, 2, 3)))) == [3]
     assert ids(list(text.finish(heard(9, 2, 3)))) == [1, 2, 3], "what was committed is shown"
@@ -243,7 +199,7 @@ def test_changed_committed_words_are_counted_off_by_words() -> None:
 def test_committed_words_get_times_of_the_last_hypothesis() -> None:
     """It may have them as other words; where it has other tokens, they have no times."""
     committed = [BufferWord(" a", (1,)), BufferWord(" bc", (2, 3)), BufferWord(" d", (4,))]
-    text = RunningText(CommitPolicy("agreement", 0.0), committed=committed)
+    text = RunningText(0.0, committed=committed)
     last = BufferText((
         BufferWord(" a", (1,), 0.5, 0.0, 0.5), BufferWord(" b", (2,), 0.5, 0.5, 0.7),
         BufferWord("c", (3,), 0.5, 0.7, 0.9), BufferWord(" e", (5,), 0.5, 0.9, 1.0),
@@ -253,24 +209,15 @@ def test_committed_words_get_times_of_the_last_hypothesis() -> None:
 
 
 def test_words_are_counted_that_were_heard_again() -> None:
-    text = RunningText(CommitPolicy("agreement", 9.0))
+    text = RunningText(9.0)
     for length_s, n_times in ((1.0, 1), (2.0, 2), (3.0, 3)):
         text.update(heard(1, 2), length_s)
         assert [old.times for old in text.tentative] == [n_times] * 2
         assert [old.since_s for old in text.tentative] == [1.0, 1.0]
 
 
-def test_word_times_become_the_streams_and_end_with_the_segment() -> None:
-    words = (BufferWord(" a", (1,), 0.5, 0.0, 0.25), BufferWord(" b", (2,), None, 0.5, 9.0))
-    assert caption_words((*words, *heard(1).words), 10.0, 11.0) == (
-        CaptionWord(" a", 0.5, 10.0, 10.25),
-        CaptionWord(" b", None, 10.5, 11.0),
-        CaptionWord(" w1", None, None, None),
-    )
-
-
 def test_mark_that_joins_last_committed_word_is_all_that_is_new() -> None:
-    text = RunningText(CommitPolicy("agreement", 0.0))
+    text = RunningText(0.0)
     for length_s in (1.0, 2.0):
         text.update(BufferText((BufferWord(" a", (1,)), BufferWord(" b", (2,)))), length_s)
     assert ids(text.committed) == [1]

@@ -11,8 +11,13 @@ from whisper_hailo.live.events import Marker
 from whisper_hailo.live.stream import Controls
 
 
+class English(Speller):
+    def in_language(self, language: str) -> English:
+        raise OptionError(f"{language} is not heard")
+
+
 def settings() -> Captioner:
-    return Captioner(Speller(), Loudness())
+    return Captioner(English(), Loudness())
 
 
 def test_a_wish_is_answered_when_it_was_told_of() -> None:
@@ -37,10 +42,10 @@ def test_wishes_are_obeyed_in_their_order_but_those_of_who_left() -> None:
 
 def test_impossible_wish_is_refused_and_others_are_obeyed() -> None:
     controls = Controls()
-    wrong = controls.ask(lambda live: live.change({"settle_s": 99.0}))
+    wrong = controls.ask(lambda live: live.set_language("klingon"))
     right = controls.ask(lambda live: live.clear())
     assert [type(event).__name__ for event in controls.process_commands(settings())] == ["Cleared"]
-    with pytest.raises(OptionError, match="settle is 99"):
+    with pytest.raises(OptionError, match="klingon"):
         wrong.result(0)
     assert right.result(0) is None
 

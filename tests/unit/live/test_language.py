@@ -93,7 +93,7 @@ def test_segment_that_was_cut_keeps_its_language_to_its_end() -> None:
     """Another is asked for in the middle of it."""
     captioner = Captioner(Polyglot(language="de"), Loudness(), quick(max_segment_s=1.5))
     events = list(captioner.feed(speech(range(4))))
-    captioner.change({"language": "en"})
+    captioner.set_language("en")
     events += captioner.feed(np.concatenate([speech(range(4, 7)), PAUSE, SHORT, PAUSE]))
     finals = [event for event in events if isinstance(event, Completed)]
     assert [event.reason for event in finals] == ["length", "silence", "silence"]
@@ -102,21 +102,11 @@ def test_segment_that_was_cut_keeps_its_language_to_its_end() -> None:
     assert finals[-1].translation == "en: 2"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"language": "en", "settle_s": 99.0},
-        {"language": "xx", "settle_s": 2.0},
-        {"settle_s": 2.0, "pre_roll_s": 1.0},
-    ],
-)
-def test_where_something_may_not_be_changed_so_nothing_is(wrong: dict[str, object]) -> None:
-    settings = Captioner(Polyglot(language="de"), Loudness(), quick())
-    before = settings.settings
-    assert before["language"] == "de"
-    with pytest.raises(OptionError):
-        settings.change(wrong)
-    assert settings.settings == before
+def test_unknown_language_changes_nothing() -> None:
+    captioner = Captioner(Polyglot(language="de"), Loudness(), quick())
+    with pytest.raises(OptionError, match="no such language"):
+        captioner.set_language("xx")
+    assert captioner.settings == {"language": "de"}
 
 
 def test_words_of_final_texts_have_their_times_in_the_stream() -> None:

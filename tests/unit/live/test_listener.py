@@ -13,7 +13,7 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, BufferText, BufferWord, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.commit_policy import CommitPolicy, RunningText
+from whisper_hailo.live.commit_policy import RunningText
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.listener import FinishedSegment, RunningSegment, SegmentListener
 from whisper_hailo.live.options import CaptionOptions
@@ -49,7 +49,7 @@ def listening(engine: Guesser) -> tuple[SegmentListener, CaptionStatistics]:
 
 
 def segment() -> RunningSegment:
-    return RunningSegment(0, RunningText(CommitPolicy("agreement", 1.0)), 0)
+    return RunningSegment(0, RunningText(1.0), 0)
 
 
 def test_a_word_or_two_do_not_settle_the_language() -> None:
@@ -95,7 +95,7 @@ def test_found_language_is_forgotten_when_another_is_asked_for() -> None:
 
 def test_carried_text_is_the_draft_until_something_was_heard() -> None:
     left = Draft((1, 2, 3))
-    running = RunningSegment(1, RunningText(CommitPolicy("agreement", 1.0)), 0, carried=left)
+    running = RunningSegment(1, RunningText(1.0), 0, carried=left)
     assert running.draft is left
     running.shown = 16_000
     assert running.draft == Draft()
@@ -166,24 +166,13 @@ def test_losses_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     assert message.startswith("0.50 s of sound could not wait and were lost")
 
 
-def test_what_is_changed_of_running_captions_holds_at_once() -> None:
-    """A pause of half a second ends a segment, then one of a second and a half only."""
-    captioner = Captioner(Speller(), Loudness(), CaptionOptions(min_silence_s=0.5))
-    said = np.concatenate([speech(range(4)), audio(1.0)])
-    assert isinstance(list(captioner.feed(said))[-1], Completed)
-    event = captioner.change({"min_silence_s": 1.5})
-    assert event.settings["min_silence_s"] == 1.5
-    assert captioner.settings == event.settings
-    assert not any(isinstance(event, Completed) for event in captioner.feed(said))
-
-
 def test_pauses_that_were_wanted_are_counted_by_themselves() -> None:
     captioner = Captioner(Speller(), Loudness())
     list(captioner.feed(speech(range(4))))
     events: list[Any] = []
     for n_samples in (16_000, 32_000):
         events += list(captioner.leave("paused", paused=True))[-1:]
-        events += captioner.come_back(n_samples)
+        events += captioner.come_back(n_samples, paused=True)
     figures = captioner.statistics.as_json()
     assert figures["paused_s"] == pytest.approx(3.0, abs=0.064)
     assert {event.paused for event in events} == {True}
@@ -235,18 +224,17 @@ HEARD = BufferText((BufferWord(" a", (1,)),), "en")
         ({}, {"start": 40_000}, False),
         ({}, {"start": 15_000}, False),
         ({}, {"language": "de"}, False),
-        ({}, {"speaker": 1}, False),
-        ({}, {"text": RunningText(CommitPolicy("agreement", 1.0))}, False),
+        ({}, {"text": RunningText(1.0)}, False),
         ({"text": BufferText((), "en")}, {}, False),
         ({"text": replace(HEARD, translation="b")}, {}, False),
         ({"audio": audio(13)}, {}, False),
     ],
 )
-def test_near_text_of_one_speaker_and_language_is_context(
+def test_near_text_of_one_language_is_context(
     before: dict[str, Any], running: dict[str, Any], joins: bool
 ) -> None:
-    finished = replace(FinishedSegment(audio(1), 16_000, HEARD, None), **before)
-    text = RunningText(CommitPolicy("agreement", 1.0))
+    finished = replace(FinishedSegment(audio(1), 16_000, HEARD), **before)
+    text = RunningText(1.0)
     text.update(HEARD, 1.0)
     now = RunningSegment(1, **({"text": text, "start": 16_000, "language": "en"} | running))
     joined = finished.joined(now, audio(2), 30.0)

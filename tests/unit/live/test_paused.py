@@ -43,8 +43,8 @@ class Noted:
         self.told.append((0, why, 0, paused))
         return iter(())
 
-    def come_back(self, n_samples: int) -> Iterator[Event]:
-        self.told.append((0, "", n_samples, False))
+    def come_back(self, n_samples: int, *, paused: bool) -> Iterator[Event]:
+        self.told.append((0, "", n_samples, paused))
         return iter(())
 
     def finish(self) -> Iterator[Event]:
@@ -96,7 +96,7 @@ def test_what_is_missed_in_a_pause_counts() -> None:
     assert paused_run(piece(10), "-", piece(20), lost, "+", piece(40)) == [
         (10, "none", 0, False),
         (0, "paused", 0, True),
-        (0, "", 55, False),
+        (0, "", 55, True),
         (40, "none", 0, False),
     ]
 
@@ -105,7 +105,7 @@ def test_a_source_that_goes_away_in_a_pause_is_away_behind_it() -> None:
     gone, back = absent("unplugged"), absent(n_samples=7)
     assert paused_run("-", piece(20), gone, "+", piece(0), back, piece(9)) == [
         (0, "paused", 0, True),
-        (0, "", 20, False),
+        (0, "", 20, True),
         (0, "unplugged", 0, False),
         (0, "", 7, False),
         (9, "none", 0, False),
@@ -118,7 +118,7 @@ def test_a_source_that_is_away_when_it_is_paused_is_back_first() -> None:
         (0, "unplugged", 0, False),
         (0, "", 0, False),
         (0, "paused", 0, True),
-        (0, "", 10, False),
+        (0, "", 10, True),
         (9, "none", 0, False),
     ]
 

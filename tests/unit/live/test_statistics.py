@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 
+from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.statistics import CaptionStatistics
 
 
@@ -13,7 +15,7 @@ def test_figures_add_up() -> None:
     figures = CaptionStatistics(
         n_calls=5, n_partials=4, n_full=1, n_heard_samples=80_000, n_segment_samples=32_000,
         n_stream_samples=48_000, compute_s=0.5, partial_passes=6, partial_decode_ms=100.0,
-        n_skipped=2, n_words=10, n_corrected=4, n_lost_samples=8_000, n_faults=1,
+        n_skipped=2, words_in=Counter(en=10), n_corrected=4, n_lost_samples=8_000, n_faults=1,
         longest_backlog_s=0.7, n_engine_faults=2,
     )  # fmt: skip
     told = figures.as_json()
@@ -39,11 +41,23 @@ def test_before_anything_was_heard_there_are_no_figures() -> None:
 
 def test_segments_add_up_by_their_language() -> None:
     figures = CaptionStatistics()
-    figures.note_segment("de", 16_000, 5, 2)
-    figures.note_segment("en", 8_000, 3, 1)
-    figures.note_segment("de", 8_000, 2, 0)
+    word = CaptionWord(" a")
+    for language, n_samples, n_words, n_corrected in (
+        ("de", 16_000, 5, 2), ("en", 8_000, 3, 1), ("de", 8_000, 2, 0),
+    ):  # fmt: skip
+        event = Completed(
+            segment_id=0,
+            start_s=0.0,
+            end_s=1.0,
+            words=(word,) * n_words,
+            reason="silence",
+            language=language,
+            heard_s=1.0,
+            at_s=1.0,
+        )
+        figures.note_completed(event, n_samples, n_corrected, None)
     assert (figures.n_full, figures.n_segment_samples) == (3, 32_000)
-    assert (figures.n_words, figures.n_corrected) == (10, 3)
+    assert (figures.words_in.total(), figures.n_corrected) == (10, 3)
     assert figures.words_in == {"de": 7, "en": 3}
 
 

@@ -317,10 +317,6 @@ def test_a_mark_without_a_time_leaves_its_word_s_end() -> None:
         [word(" a", (1, 2)), word(" b", (3,)), word(".", (4,))], "en", [1.0, 0.5, 0.2, 0.4]
     )
     assert [one.probability for one in words] == pytest.approx([0.75, 0.3])
-    words = join_words(
-        [word(" a", (1, 2)), word(" b", (3,)), word(".", (4,))], "en", [1.0] * 4, [9, 7, 20, 25]
-    )
-    assert [one.attended_s for one in words] == pytest.approx([0.18, 0.5])
     (alone,) = join_words([word(".", (2,))], "en")
     assert (alone.text, alone.start_s, alone.end_s) == (".", None, None)
 

@@ -114,7 +114,6 @@ class DraftSearch(Search):
         self.opening = (*self._tokens, *self._propose(self._cursor.left()))
         self._logprobs: list[float] = []
         self._guess: tuple[int, ...] = ()
-        self._places: list[int] = []
         self._done = False
         self._n_passes = 0
         self.aligns = draft.horizon is not None
@@ -138,7 +137,6 @@ class DraftSearch(Search):
             n_fixed=n_fixed,
             n_passes=self._n_passes,
             guess=self._guess,
-            places=tuple(self._places[: len(chosen)]),
         )
         return [SearchResult((hypothesis,), drafted)]
 
@@ -164,7 +162,6 @@ class DraftSearch(Search):
                 self._done = True
                 return
             self._logprobs.append(logprob)
-            self._places += places[row : row + 1]
             if token == self._eot:
                 self._done = True
                 return

@@ -23,7 +23,6 @@ from whisper_hailo.live.sources.source import Block
 from whisper_hailo.text.subtitles import (
     Cue,
     Layout,
-    speaker_label,
     split_clauses,
     split_lines,
     spread_times,
@@ -83,8 +82,7 @@ class CaptionFile(GrowingFile[Event]):
             return
         if self._format == "txt":
             translation = f"{event.translation}\n" if event.translation else ""
-            text = f"{speaker_label(event.speaker)}{event.text}\n{translation}"
-            self._append(text.encode(), durable=True)
+            self._append(f"{event.text}\n{translation}".encode(), durable=True)
             return
         cues = list(cues_of(event, self._layout))
         shown = [vtt_cue(cue) for cue in cues]
@@ -176,7 +174,7 @@ def _cues(words: Sequence[Word], event: Completed, layout: Layout) -> Iterator[C
     groups = list(split_clauses(words, width, layout.max_line_count or sys.maxsize))
     starts_s = [event.start_s, *(group[0].start_s for group in groups[1:])]
     for group, (start_s, end_s) in zip(groups, pairwise([*starts_s, event.end_s]), strict=False):
-        yield Cue(start_s, end_s, "\n".join(split_lines(group, width)), event.speaker)
+        yield Cue(start_s, end_s, "\n".join(split_lines(group, width)))
 
 
 def timed_words(event: Completed) -> list[Word]:

@@ -13,12 +13,12 @@ from typing import Final, Self
 
 import numpy as np
 
-from whisper_hailo.audio import AudioStream, open_audio
-from whisper_hailo.audio.stream import Resampler, split_channels
+from whisper_hailo.audio import open_audio
+from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.source import BLOCK_S, Block, LoudestChannel, Pace
+from whisper_hailo.live.sources.source import BLOCK_S, Block, Pace
 
 _BLOCK: Final = round(BLOCK_S * SAMPLE_RATE_HZ)
 
@@ -39,10 +39,7 @@ _LOOK_MS: Final = 100
 
 
 class FileSource(Closing):
-    """A recording, as fast as possible or at the speed of speech.
-
-    Where its channels are `split`, each is a speaker.
-    """
+    """A recording, as fast as possible or at the speed of speech."""
 
     endless = False
 
@@ -51,26 +48,20 @@ class FileSource(Closing):
         path: str | Path,
         *,
         real_time: bool = False,
-        split: bool = False,
         now: Callable[[], float] = time.perf_counter,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.name = str(path)
         self.pace = Pace.BUFFERED if real_time else Pace.PULL
         self._path = path
-        self._split = split
         self._now = now
         self._sleep = sleep
         self._closed = False
-        self._streams: list[AudioStream] = []
         self._opened = ExitStack()
 
     def open(self) -> Self:
-        """Open each channel, or the mix of all; once: a pipe can only be read once."""
-        with ExitStack() as stack:
-            files = stack.enter_context(split_channels(self._path)) if self._split else [self._path]
-            self._streams = [stack.enter_context(open_audio(file)) for file in files]
-            self._opened = stack.pop_all()
+        """Open the file, once: a pipe can only be read once."""
+        self._stream = self._opened.enter_context(open_audio(self._path))
         return self
 
     def blocks(self) -> Iterator[Block]:
@@ -78,19 +69,15 @@ class FileSource(Closing):
         if self._closed:
             return
         begin_s, n_samples, captured_s = self._now(), 0, None
-        loudest = LoudestChannel()
         with self._opened.pop_all():  # `close` may not close what is being read
-            for pieces in zip(*(one.blocks(_BLOCK) for one in self._streams), strict=True):
+            for audio in self._stream.blocks(_BLOCK):
                 if self._closed:
                     return
-                piece = np.stack(pieces, axis=1)
-                audio = piece.mean(axis=1, dtype=np.float32)
                 n_samples += audio.size
                 if self.pace is Pace.BUFFERED:
                     captured_s = begin_s + n_samples / SAMPLE_RATE_HZ
                     self._sleep(max(0.0, captured_s - self._now()))
-                who = loudest.voices(piece, audio.size) if self._split else None
-                yield Block(audio, captured_s, voices=who)
+                yield Block(audio, captured_s)
 
     def close(self) -> None:
         """End at the next block."""

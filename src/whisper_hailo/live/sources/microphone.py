@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -18,14 +18,7 @@ from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, display_path
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.live.sources.source import (
-    BLOCK_S,
-    LOOK_S,
-    AudioQueue,
-    Block,
-    LoudestChannel,
-    Pace,
-)
+from whisper_hailo.live.sources.source import BLOCK_S, LOOK_S, AudioQueue, Block, Pace
 
 logger = logging.getLogger(__name__)
 
@@ -61,14 +54,10 @@ def input_devices() -> list[InputDevice]:
         raise DeviceError(f"sound devices cannot be listed ({error}); is ALSA set up?") from error
     devices = [
         InputDevice(
-            index,
-            str(device["name"]),
-            int(device["max_input_channels"]),
-            round(device["default_samplerate"]),
-            index == default,
+            index, str(one["name"]), n_channels, round(one["default_samplerate"]), index == default
         )
-        for index, device in enumerate(found)
-        if device["max_input_channels"] > 0
+        for index, one in enumerate(found)
+        if (n_channels := int(one["max_input_channels"]))
     ]
     if not devices:
         raise DeviceError("no microphone found; plug one in, or give a file or - for raw PCM")
@@ -110,9 +99,8 @@ class MicrophoneSource(Closing):
     pace = Pace.PULL  # PortAudio's thread keeps what comes meanwhile
     endless = True
 
-    def __init__(self, wanted: str = "", *, split: bool = False) -> None:
+    def __init__(self, wanted: str = "") -> None:
         self._wanted = wanted
-        self._split = split
         self.name = f"microphone {wanted}".strip()
         self._device_name = ""
         self._hangs = False
@@ -128,10 +116,16 @@ class MicrophoneSource(Closing):
             sounddevice._terminate()
             sounddevice._initialize()
         device = choose_device(self._wanted, self._device_name)
-        if self._split and device.n_channels < 2:
-            raise OptionError(f"{device.name} has 1 channel, --channels split takes 2; use mix")
         self.name = self._device_name = device.name
-        self._queue = AudioQueue()
+        queue = self._queue = AudioQueue()
+        resampler = Resampler(device.rate_hz)
+
+        def hear(data: NDArray[np.float32], _n: int, _time: object, status: object) -> None:
+            """Runs on PortAudio's thread and takes a tenth of a millisecond per block."""
+            captured_s = time.perf_counter()
+            audio = resampler.push(data.mean(axis=1, dtype=np.float32))
+            queue.put(Block(audio, captured_s, n_faults=int(bool(status))))
+
         try:
             self._stream = sounddevice.InputStream(
                 device=device.index,
@@ -139,7 +133,7 @@ class MicrophoneSource(Closing):
                 channels=min(device.n_channels, 2),
                 blocksize=round(device.rate_hz * BLOCK_S),
                 dtype="float32",
-                callback=_callback(self._queue, device.rate_hz, split=self._split),
+                callback=hear,
             )
             self._stream.start()
         except sounddevice.PortAudioError as error:
@@ -161,43 +155,27 @@ class MicrophoneSource(Closing):
             yield block
 
     def close(self) -> None:
+        """Let the device go, or leave it alone where its library hangs.
+
+        PulseAudio's may deadlock when the server dies during recording (seen with 16.1), and no
+        signal could end captions that hang, too.
+        """
         stream, self._stream = self._stream, None
-        if stream is not None and not _closed(stream):
-            self._hangs = True
-            atexit.unregister(_sounddevice()._exit_handler)
-            logger.warning("%s does not let go of its stream, which is left alone", self.name)
+
+        def let_go() -> None:
+            stream.abort()  # one that is gone would be waited for
+            stream.close()
+
+        if stream is not None:
+            closing = threading.Thread(target=let_go, name="microphone-close", daemon=True)
+            closing.start()
+            closing.join(CLOSE_TIMEOUT_S)
+            if closing.is_alive():
+                self._hangs = True
+                atexit.unregister(_sounddevice()._exit_handler)
+                logger.warning("%s does not let go of its stream, which is left alone", self.name)
         if self._queue is not None:
             self._queue.end()
-
-
-def _closed(stream: Any) -> bool:  # noqa: ANN401 - sounddevice's
-    """Return whether a stream could be closed.
-
-    PulseAudio's library may deadlock when the server dies during recording (seen with 16.1), and no
-    signal could end captions that hang, too.
-    """
-
-    def close() -> None:
-        stream.abort()  # one that is gone would be waited for
-        stream.close()
-
-    closing = threading.Thread(target=close, name="microphone-close", daemon=True)
-    closing.start()
-    closing.join(CLOSE_TIMEOUT_S)
-    return not closing.is_alive()
-
-
-def _callback(queue: AudioQueue, rate_hz: int, *, split: bool) -> Callable[..., None]:
-    """Return PortAudio's callback, which runs on its thread and takes a tenth of a ms per block."""
-    resampler, loudest = Resampler(rate_hz), LoudestChannel()
-
-    def heard(data: NDArray[np.float32], _n: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
-        captured_s = time.perf_counter()
-        audio = resampler.push(data.mean(axis=1, dtype=np.float32))
-        who = loudest.voices(data, audio.size) if split else None
-        queue.put(Block(audio, captured_s, n_faults=int(bool(status)), voices=who))
-
-    return heard
 
 
 def _sounddevice() -> Any:  # noqa: ANN401 - a module without types

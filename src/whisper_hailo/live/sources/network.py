@@ -78,25 +78,22 @@ class NetworkSource(Closing):
             if self._closed or self._container is None:
                 return
             self._reading = True
-        try:
-            yield from self._decoded()
-        finally:
-            self._container.close()
-
-    def _decoded(self) -> Iterator[Block]:
         import av
 
-        resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE_HZ)
         try:
-            yield from self._resampled(resampler)
+            yield from self._decoded(
+                av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE_HZ)
+            )
         except av.ExitError as error:
             raise AudioError(
                 f"{self.name} broke off: nothing came for {TIMEOUT_S:g} s; check its sender"
             ) from error
         except (av.FFmpegError, OSError) as error:
             raise AudioError(f"{self.name} broke off ({error}); check its sender") from error
+        finally:
+            self._container.close()
 
-    def _resampled(self, resampler: Any) -> Iterator[Block]:  # noqa: ANN401 - a class without types
+    def _decoded(self, resampler: Any) -> Iterator[Block]:  # noqa: ANN401 - a class without types
         """Yield the audio of all packets, as long as enough of it comes."""
         sound, packets = self._container.streams.audio[0], self._container.demux()
         waited_s, n_samples = 0.0, 0  # FFmpeg's time-out is of packets, which may hold no audio

@@ -7,16 +7,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from whisper_hailo.core.protocols import Closeable
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-
-Voices: TypeAlias = NDArray[np.int8]
-"""`(n_samples,)`: the channel that is loudest, for each sample."""
 
 BLOCK_S: Final = 0.032
 """Live audio comes in pieces of this length, one VAD frame each."""
@@ -26,9 +22,6 @@ LIMIT_S: Final = 300.0
 
 LOOK_S: Final = 0.1
 """So often one who waits for audio looks whether it is still wanted."""
-
-_SMOOTHING: Final = 0.4
-"""Of loudness from piece to piece: who is quiet between two sounds still has the turn."""
 
 _LEAST_COST: Final = round(0.005 * SAMPLE_RATE_HZ)
 """Samples that a waiting block counts at least."""
@@ -59,7 +52,6 @@ class Block:
         n_faults: faults meanwhile, such as an overrun of the sound card.
         n_lost: samples behind it that were dropped.
         interruption: behind it the source is away, or back.
-        voices: `(n_samples,)` speakers, where channels are speakers.
     """
 
     audio: FloatArray
@@ -67,7 +59,6 @@ class Block:
     n_faults: int = 0
     n_lost: int = 0
     interruption: Interruption | None = None
-    voices: Voices | None = None
 
     @property
     def ends_at_gap(self) -> bool:
@@ -120,7 +111,7 @@ class AudioQueue:
                 return block.audio.size
             if block.audio.size > self._room:
                 n_lost = block.audio.size
-                block = replace(block, audio=block.audio[:0], voices=None, n_lost=n_lost)
+                block = replace(block, audio=block.audio[:0], n_lost=n_lost)
             last = self._waiting[-1] if n_lost and self._waiting else nothing()
             if last.n_lost and last.interruption is None:  # losses on end are one gap
                 self._waiting.pop()
@@ -179,7 +170,6 @@ def _joined(blocks: Sequence[Block]) -> Block:
     """Join blocks of which only the last may end at a gap."""
     if not blocks:
         return nothing()
-    voices = [block.voices for block in blocks if block.voices is not None]
     captured = [block.captured_s for block in blocks if block.audio.size]
     return replace(
         blocks[-1],
@@ -187,7 +177,6 @@ def _joined(blocks: Sequence[Block]) -> Block:
         captured_s=captured[-1] if captured else None,
         n_faults=sum(block.n_faults for block in blocks),
         n_lost=sum(block.n_lost for block in blocks),
-        voices=np.concatenate(voices) if voices else None,
     )
 
 
@@ -214,17 +203,3 @@ class AudioSource(Closeable, Protocol):
         raised where it cannot be read any more.
         """
         ...
-
-
-class LoudestChannel:
-    """Follows which channel is loudest."""
-
-    def __init__(self) -> None:
-        self._power: NDArray[np.float64] | None = None
-
-    def voices(self, piece: FloatArray, n_samples: int) -> Voices:
-        """Return the loudest channel of a block, `(n_samples, n_channels)`, for some samples."""
-        power = np.mean(piece.astype(np.float64) ** 2, axis=0)
-        before = power if self._power is None else self._power
-        self._power = _SMOOTHING * before + (1 - _SMOOTHING) * power
-        return np.full(n_samples, np.argmax(self._power), np.int8)

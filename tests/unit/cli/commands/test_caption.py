@@ -69,7 +69,7 @@ def test_quiet_and_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     assert caption("--verbose") == 0
     told = capsys.readouterr()
     assert told.out == LINES
-    assert "event completed, segment_id 0" in told.err
+    assert "event completed, start_s 0.064, segment_id 0" in told.err
     assert "                   full_segments  2\n" in told.err
     assert "          final_latency_s_median  -\n" in told.err
 
@@ -136,14 +136,14 @@ def test_a_service_manager_is_told_when_it_begins_and_ends(
     assert told == [b"READY=1\nSTATUS=listening to a.wav", b"WATCHDOG=1", b"STOPPING=1"]
 
 
-PLAYED = {"real_time": False, "split": False}
+PLAYED = {"real_time": False}
 
 
 @pytest.mark.parametrize(
     ("words", "kind", "made_of"),
     [
         ("a.wav --real-time", "file.FileSource", ["a.wav", PLAYED | {"real_time": True}]),
-        ("a.wav --channels split", "file.FileSource", ["a.wav", PLAYED | {"split": True}]),
+        ("a.wav", "file.FileSource", ["a.wav", PLAYED]),
         ("- --rate 8000", "file.PcmSource", [0, 8000, {}]),
         (
             "rtsp://a.b/c --wait-for-source 9",
@@ -153,17 +153,12 @@ PLAYED = {"real_time": False, "split": False}
         (
             "--mic default",
             "microphone.MicrophoneSource",
-            ["", {"split": False}, "patience", None],
+            ["", {}, "patience", None],
         ),
         (
             "--mic 3 --wait-for-source 0",
             "microphone.MicrophoneSource",
-            ["3", {"split": False}, "patience", 0.0],
-        ),
-        (
-            "--mic Studio --channels split",
-            "microphone.MicrophoneSource",
-            ["Studio", {"split": True}, "patience", None],
+            ["3", {}, "patience", 0.0],
         ),
     ],
 )
@@ -198,8 +193,8 @@ def test_sources(
     "words",
     ["--mic 3 --rate 8000", "--mic 3 --real-time",
      "- --real-time", "- --wait-for-source 3", "a.wav --wait-for-source 3", "a.wav --rate 8000",
-     "rtsp://a.b/c --channels split", "rtsp://a.b/c --rate 8000",
-     "--mic browser --web --channels split", "--mic browser --web --wait-for-source 3"],
+     "rtsp://a.b/c --rate 8000",
+     "--mic browser --web --wait-for-source 3"],
 )  # fmt: skip
 @pytest.mark.usefixtures("made")
 def test_options_of_other_sources_are_refused(
@@ -300,6 +295,6 @@ def test_a_machine_that_cannot_keep_up_is_told(
     def late(statistics: CaptionStatistics, *_: object) -> None:
         statistics.behind_s = 9.0
 
-    monkeypatch.setattr(CaptionStatistics, "note_delay", late)
+    monkeypatch.setattr(CaptionStatistics, "note_completed", late)
     assert caption() == 0
     assert capsys.readouterr().err.count("captions are 9 s behind what is said") == 1

@@ -38,7 +38,7 @@ def test_the_page_is_shown_everything(
     (page,) = pages
     texts = [one.text for one in page.events if type(one).__name__ == "Completed"]
     assert texts == [FIRST, SECOND]
-    assert page.statistics().n_words == 4
+    assert page.statistics().words_in.total() == 4
     assert sum(audio.size for audio in page.heard) == SOUND.size
     place, named = page.made
     assert (place.host, place.port, place.tls) == ("0.0.0.0", 9, None)  # noqa: S104
@@ -46,7 +46,7 @@ def test_the_page_is_shown_everything(
     assert "http://c.example" in place.framed_by
     assert named["browser"] is None
     assert isinstance(named["controls"], Controls)
-    assert named["settings"]["min_silence_s"] == 0.3
+    assert named["settings"] == {"language": "en"}
     told = capsys.readouterr().err
     assert "captions at http://127.0.0.1:8765/\n" in told
     assert "to control them: http://127.0.0.1:8765/?token=secret\n" in told

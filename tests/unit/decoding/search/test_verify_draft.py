@@ -333,16 +333,6 @@ def test_what_is_held_back_of_a_draft_is_all_that_is_left_of_it(
     assert (found.tokens, saved(found).guess) == (TEXT[:1], guess)
 
 
-@pytest.mark.parametrize("draft", [(), TEXT, (1, 9)])
-@pytest.mark.parametrize("n_fixed", [0, 1])
-def test_places_are_those_of_decoded_tokens(draft: tuple[int, ...], n_fixed: int) -> None:
-    n_settled = min(n_fixed, len(draft))
-    found = saved(run(Speaker(), DecodingOptions(), draft, n_fixed, horizon=PLACES[-1]))
-    assert found.places == PLACES[n_settled:-1]
-    assert found.all_places == (0,) * n_settled + PLACES[n_settled:-1]
-    assert saved(run(Speaker(), DecodingOptions(), draft)).all_places == ()
-
-
 @pytest.mark.parametrize("draft", [(), TEXT])
 def test_the_end_of_a_text_is_no_guess(draft: tuple[int, ...]) -> None:
     """Where it is looked for is always the end of the audio."""

@@ -11,11 +11,18 @@ from whisper_hailo.live.outputs.files import CUES, cues_of, timed_words
 from whisper_hailo.text.subtitles import Cue, Layout
 
 SAID = Completed(
-    0, 1.0, 9.0,
-    (CaptionWord(" aaaa", 0.5, 1.5, 2.0), CaptionWord(" bb", 0.5, 4.0, 4.5),
-     CaptionWord(" cc", 0.5, 6.0, 8.0)),
-    "silence", 0, 9.0, 1.0, speaker=1,
-)  # fmt: skip
+    segment_id=0,
+    start_s=1.0,
+    end_s=9.0,
+    words=(
+        CaptionWord(" aaaa", 0.5, 1.5, 2.0),
+        CaptionWord(" bb", 0.5, 4.0, 4.5),
+        CaptionWord(" cc", 0.5, 6.0, 8.0),
+    ),
+    reason="silence",
+    heard_s=9.0,
+    at_s=1.0,
+)
 
 
 def times(event: Completed) -> list[tuple[float, float]]:
@@ -42,10 +49,10 @@ def test_words_share_the_segment_s_time_where_one_has_none(at: int, lost: dict[s
 
 
 def test_cues_of_a_segment_follow_each_other_and_fill_it() -> None:
-    assert list(cues_of(SAID, CUES)) == [Cue(1.0, 9.0, "aaaa bb cc", 1)]
+    assert list(cues_of(SAID, CUES)) == [Cue(1.0, 9.0, "aaaa bb cc")]
     assert list(cues_of(SAID, Layout(max_line_width=5, max_line_count=1))) == [
-        Cue(1.0, 4.0, "aaaa", 1),
-        Cue(4.0, 9.0, "bb cc", 1),
+        Cue(1.0, 4.0, "aaaa"),
+        Cue(4.0, 9.0, "bb cc"),
     ]
     assert [cue.text for cue in cues_of(SAID, Layout(max_line_width=5))] == ["aaaa\nbb cc"]
 
@@ -63,16 +70,16 @@ def test_cues_of_broadcasters_have_two_lines_of_42_letters() -> None:
 def test_layout_without_width_has_one_line_however_long_it_is() -> None:
     words = tuple(CaptionWord(f" {'x' * 99}") for _ in range(9))
     (cue,) = cues_of(replace(SAID, words=words), Layout())
-    assert cue == Cue(1.0, 9.0, " ".join(["x" * 99] * 9), 1)
+    assert cue == Cue(1.0, 9.0, " ".join(["x" * 99] * 9))
 
 
 def test_a_translation_is_shown_with_what_it_is_of() -> None:
     event = replace(SAID, translation="dddd ee ff")
     assert list(cues_of(event, Layout(max_line_width=5, max_line_count=1))) == [
-        Cue(1.0, 4.0, "aaaa", 1),
-        Cue(1.0, 1.0 + 8 * 5 / 11, "dddd", 1),
-        Cue(4.0, 9.0, "bb cc", 1),
-        Cue(1.0 + 8 * 5 / 11, 9.0, "ee ff", 1),
+        Cue(1.0, 4.0, "aaaa"),
+        Cue(1.0, 1.0 + 8 * 5 / 11, "dddd"),
+        Cue(4.0, 9.0, "bb cc"),
+        Cue(1.0 + 8 * 5 / 11, 9.0, "ee ff"),
     ]
 
 

@@ -28,14 +28,40 @@ def word(text: str, probability: float | None = 0.123456) -> CaptionWord:
 
 
 EVENTS: list[Event] = [
-    Started(0, 0.0, 0.3, 0.1),
-    Partial(0, 0.0, 0.5, (word("One"),), (word("too"),), 0, 0.5, 0.2),
-    Completed(0, 0.0, 1.25, (word("One"), word("two", None)), "silence", 1, 1.5, 0.3),
-    Started(1, 2.0, 2.3, 0.4),
-    Completed(1, 2.0, 2.5, (), "silence", 0, 2.6, 0.5),
-    Lost(2.6, 3000.0, 3000.0, 0.55),
-    Started(2, 3661.0, 3661.3, 0.6),
-    Completed(2, 3661.0, 3662.5, (word("a"), word("-->"), word("b")), "end", 0, 3662.5, 0.7),
+    Started(segment_id=0, start_s=0.0, heard_s=0.3, at_s=0.1),
+    Partial(
+        segment_id=0,
+        start_s=0.0,
+        end_s=0.5,
+        committed=(word("One"),),
+        tentative=(word("too"),),
+        heard_s=0.5,
+        at_s=0.2,
+    ),
+    Completed(
+        segment_id=0,
+        start_s=0.0,
+        end_s=1.25,
+        words=(word("One"), word("two", None)),
+        reason="silence",
+        heard_s=1.5,
+        at_s=0.3,
+    ),
+    Started(segment_id=1, start_s=2.0, heard_s=2.3, at_s=0.4),
+    Completed(
+        segment_id=1, start_s=2.0, end_s=2.5, words=(), reason="silence", heard_s=2.6, at_s=0.5
+    ),
+    Lost(start_s=2.6, end_s=3000.0, heard_s=3000.0, at_s=0.55),
+    Started(segment_id=2, start_s=3661.0, heard_s=3661.3, at_s=0.6),
+    Completed(
+        segment_id=2,
+        start_s=3661.0,
+        end_s=3662.5,
+        words=(word("a"), word("-->"), word("b")),
+        reason="end",
+        heard_s=3662.5,
+        at_s=0.7,
+    ),
 ]
 
 
@@ -70,7 +96,15 @@ def spoken(*, timed: bool) -> Completed:
         CaptionWord(f" {text}", 1.0, *((10.0 + at / 2, 10.4 + at / 2) if timed else ()))
         for at, text in enumerate(LONG.split())
     ]
-    return Completed(0, 9.9, 25.0, tuple(words), "silence", 0, 25.0, 1.0)
+    return Completed(
+        segment_id=0,
+        start_s=9.9,
+        end_s=25.0,
+        words=tuple(words),
+        reason="silence",
+        heard_s=25.0,
+        at_s=1.0,
+    )
 
 
 @pytest.mark.parametrize("timed", [True, False])
@@ -108,12 +142,20 @@ def test_text(tmp_path: Path) -> None:
     assert written(tmp_path / "deep" / "er" / "a.txt") == "One two\na --> b\n"
 
 
-def test_text_has_its_translation_below_it_and_says_whose_it_is(tmp_path: Path) -> None:
-    said = Completed(0, 0.0, 1.0, (word("One"), word("two")), "end", 0, 1.0, 0.1)
+def test_text_has_its_translation_below_it(tmp_path: Path) -> None:
+    said = Completed(
+        segment_id=0,
+        start_s=0.0,
+        end_s=1.0,
+        words=(word("One"), word("two")),
+        reason="end",
+        heard_s=1.0,
+        at_s=0.1,
+    )
     with CaptionFile(tmp_path / "a.txt") as file:
-        file.put(replace(said, translation="Een twee", speaker=1))
+        file.put(replace(said, translation="Een twee"))
         file.put(said)
-    assert (tmp_path / "a.txt").read_text() == "Speaker 2: One two\nEen twee\nOne two\n"
+    assert (tmp_path / "a.txt").read_text() == "One two\nEen twee\nOne two\n"
 
 
 def test_every_record_is_there_as_soon_as_it_was_put(tmp_path: Path) -> None:
@@ -156,7 +198,15 @@ def test_only_final_texts_wait_for_the_disk(
 
 
 def test_a_line_that_would_be_no_json_is_not_written(tmp_path: Path) -> None:
-    odd = Completed(0, 0.0, 1.0, (word("a", float("nan")),), "end", 0, 1.0, 0.1)
+    odd = Completed(
+        segment_id=0,
+        start_s=0.0,
+        end_s=1.0,
+        words=(word("a", float("nan")),),
+        reason="end",
+        heard_s=1.0,
+        at_s=0.1,
+    )
     file = EventFile(tmp_path / "e.jsonl").open()
     with pytest.raises(ValueError, match="JSON"):
         file.put(odd)

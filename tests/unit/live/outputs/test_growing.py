@@ -65,7 +65,17 @@ def test_cues_of_each_file_are_counted_from_one(
     with CaptionFile(tmp_path / "a.srt", daily=True) as file:
         for index in range(5):
             words = (CaptionWord(" said"),)
-            file.put(Completed(index, index, index + 1.0, words, "silence", 0, 9.0, 9.0))
+            file.put(
+                Completed(
+                    segment_id=index,
+                    start_s=index,
+                    end_s=index + 1.0,
+                    words=words,
+                    reason="silence",
+                    heard_s=9.0,
+                    at_s=9.0,
+                )
+            )
             today[0] = date(2026, 2, 28 if index < 2 else 27)
     numbers = [
         [line for line in path.read_text().splitlines() if line.isdigit()]
@@ -88,7 +98,15 @@ def test_disk_that_is_full_when_file_begins_has_its_head_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = Disk(monkeypatch, 3, errno.ENOSPC)
-    said = Completed(0, 0.0, 1.0, (CaptionWord(" a"),), "silence", 0, 9.0, 9.0)
+    said = Completed(
+        segment_id=0,
+        start_s=0.0,
+        end_s=1.0,
+        words=(CaptionWord(" a"),),
+        reason="silence",
+        heard_s=9.0,
+        at_s=9.0,
+    )
     with CaptionFile(tmp_path / "a.vtt") as file:
         file.put(said)
         disk.room = 100

@@ -26,11 +26,27 @@ def words(text: str) -> tuple[CaptionWord, ...]:
 
 
 def done(text: str) -> Completed:
-    return Completed(0, 0.0, 9.0, words(text), "silence", 0, 9.0, 1.0)
+    return Completed(
+        segment_id=0,
+        start_s=0.0,
+        end_s=9.0,
+        words=words(text),
+        reason="silence",
+        heard_s=9.0,
+        at_s=1.0,
+    )
 
 
 def partial(committed: str, tentative: str) -> Partial:
-    return Partial(0, 0.0, 9.0, words(committed), words(tentative), 0, 9.0, 1.0)
+    return Partial(
+        segment_id=0,
+        start_s=0.0,
+        end_s=9.0,
+        committed=words(committed),
+        tentative=words(tentative),
+        heard_s=9.0,
+        at_s=1.0,
+    )
 
 
 def test_a_translation_shows_the_same_words() -> None:
@@ -44,7 +60,7 @@ def test_words_and_phrases_are_replaced_with_marks_and_times() -> None:
     assert isinstance(shown, Completed)
     assert shown.text == "It is Whisper, on Hailo!"
     assert shown.words[-1] == CaptionWord(" Hailo!", 0.5, 4, 6.0)
-    start = Started(0, 0.0, 0.0, 0.0)
+    start = Started(segment_id=0, start_s=0.0, heard_s=0.0, at_s=0.0)
     assert HAILO.apply(start) is start
 
 

@@ -15,9 +15,13 @@ from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.outputs import growing_file as module
 from whisper_hailo.live.outputs.growing_file import GrowingFile
 
-START = Started(0, 0.0, 0.3, 0.1)
-PART = Partial(0, 0.0, 0.5, (), (), 0, 0.5, 0.2)
-DONE = Completed(0, 0.0, 1.25, (), "silence", 1, 1.5, 0.3)
+START = Started(segment_id=0, start_s=0.0, heard_s=0.3, at_s=0.1)
+PART = Partial(
+    segment_id=0, start_s=0.0, end_s=0.5, committed=(), tentative=(), heard_s=0.5, at_s=0.2
+)
+DONE = Completed(
+    segment_id=0, start_s=0.0, end_s=1.25, words=(), reason="silence", heard_s=1.5, at_s=0.3
+)
 
 
 class Failing(GrowingFile[Event]):

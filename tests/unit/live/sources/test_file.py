@@ -62,7 +62,7 @@ def test_a_file_comes_in_pieces_of_one_frame_with_its_name(tmp_path: Path) -> No
         assert source.name == str(path)
         blocks = list(source.blocks())
     assert [block.audio.size for block in blocks] == [512, 512, 512, 64]
-    assert all(block.captured_s is None and block.voices is None for block in blocks)
+    assert all(block.captured_s is None for block in blocks)
 
 
 def test_file_in_real_time_gives_each_piece_when_it_was_spoken(

@@ -79,36 +79,7 @@ def test_the_mean_of_the_first_two_channels_is_heard(
     assert (settings["channels"], settings["samplerate"]) == (n_heard, 16_000)
     assert (settings["blocksize"], settings["dtype"]) == (512, "float32")
     np.testing.assert_array_equal(block.audio, np.full(512, 0.5))
-    assert block.voices is None
     assert block.n_faults == 0
-
-
-def test_speakers_are_told_apart_by_their_channels(
-    silent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    of_channels(monkeypatch, silent, 2)
-    first, second = np.zeros((512, 2), np.float32), np.zeros((256, 2), np.float32)
-    first[:, 0], second[:, 1] = 0.25, 0.75
-    between = np.zeros((64, 2), np.float32)
-    between[:, 0] = 0.03125
-    (block,) = recorded(MicrophoneSource(split=True), first, second, between)
-    expected = [0.125] * 512 + [0.375] * 256 + [0.015625] * 64
-    np.testing.assert_array_equal(block.audio, expected)
-    assert block.voices is not None
-    assert block.voices.tolist() == [0] * 512 + [1] * 320, "who pauses has the turn"
-
-
-@pytest.mark.parametrize("rate_hz", [8_000, 48_000])
-def test_every_sample_has_its_speaker_whatever_device_records(
-    silent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, rate_hz: int
-) -> None:
-    of_channels(monkeypatch, silent, 2, rate_hz)
-    second = np.zeros((rate_hz // 8, 2), np.float32)
-    second[:, 1] = 0.5
-    (block,) = recorded(MicrophoneSource(split=True), *[second] * 4)
-    assert block.audio.size > 6_000, "of 8,000; the rest waits in the resampler"
-    assert block.voices is not None
-    assert block.voices.tolist() == [1] * block.audio.size
 
 
 @pytest.mark.usefixtures("silent")
@@ -128,19 +99,6 @@ def test_a_microphone_is_closed_once_and_waited_for(
     with MicrophoneSource("camera") as source:
         source.close()
     assert (closed, caplog.messages) == ([1], [])
-
-
-def test_one_channel_has_one_speaker(
-    silent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    of_channels(monkeypatch, silent, 1)
-    with (
-        pytest.raises(OptionError, match="Desk has 1 channel, --channels split takes 2"),
-        SourceOptions(mic="desk", channels="split").source(None),
-    ):
-        pass
-    with SourceOptions(mic="desk").source(None) as source:
-        assert source.name == "Desk"
 
 
 @pytest.mark.usefixtures("silent")

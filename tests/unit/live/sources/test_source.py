@@ -30,7 +30,6 @@ def test_all_that_waits_is_one_piece() -> None:
     block = next(backlog.blocks())
     np.testing.assert_array_equal(block.audio, np.arange(30))
     assert (block.captured_s, block.n_faults, block.n_lost) == (30.0, 2, 0)
-    assert block.voices is None, "nobody told speakers apart"
 
 
 def test_what_there_is_no_room_for_is_lost_behind_what_waits() -> None:
@@ -177,17 +176,6 @@ def test_who_waits_for_sound_is_woken_by_it(
     way(backlog, ramp(0, 5))
     thread.join()
     assert [block.audio.size for block in got] == [5]
-
-
-def test_speakers_behind_an_absence_keep_their_places() -> None:
-    backlog = room_for(1000)
-    backlog.put(Block(np.ones(30, np.float32), voices=np.zeros(30, np.int8)))
-    backlog.put(nothing(Interruption("unplugged")))
-    later = (np.arange(50) // 20).astype(np.int8)
-    backlog.put(Block(np.ones(50, np.float32), voices=later))
-    backlog.end()
-    voices = [block.voices.tolist() for block in backlog.blocks() if block.voices is not None]
-    assert voices == [[0] * 30, later.tolist()]
 
 
 def test_what_the_source_tells_last_is_not_forgotten() -> None:

@@ -21,11 +21,27 @@ PATIENCE_S = 300
 
 def completed(index: int, text: str = "said") -> Completed:
     words = (CaptionWord(f" {text}{index}", 0.5),)
-    return Completed(index, index, index + 1.0, words, "silence", 0, index + 1.0, 0.0)
+    return Completed(
+        segment_id=index,
+        start_s=index,
+        end_s=index + 1.0,
+        words=words,
+        reason="silence",
+        heard_s=index + 1.0,
+        at_s=0.0,
+    )
 
 
 def partial(index: int, text: str) -> Partial:
-    return Partial(index, index, index + 0.5, (), (CaptionWord(text),), 0, index + 0.5, 0.0)
+    return Partial(
+        segment_id=index,
+        start_s=index,
+        end_s=index + 0.5,
+        committed=(),
+        tentative=(CaptionWord(text),),
+        heard_s=index + 0.5,
+        at_s=0.0,
+    )
 
 
 def needs_web() -> None:

@@ -64,7 +64,7 @@ def test_late_browser_sees_that_and_where_the_source_is_away() -> None:
     broadcast.put(AWAY)
     (snapshot,) = all_of(broadcast.join(lambda: None))
     assert snapshot["away"]["why"] == "the microphone was unplugged"
-    broadcast.put(Marker(0.0, "here", 0.0, 0.0))
+    broadcast.put(Marker(start_s=0.0, label="here", heard_s=0.0, at_s=0.0))
     assert broadcast.summary()[0]["away"] == snapshot["away"], "what else happens changes nothing"
     broadcast.put(BACK)
     (snapshot,) = all_of(broadcast.join(lambda: None))
@@ -138,7 +138,7 @@ def test_browser_knows_whether_what_it_gets_is_all_that_was_said() -> None:
     broadcast.put(DONE)
     assert broadcast.summary()[0]["more"] is True
     broadcast.put(DONE, {"rtfx": 1.0})
-    broadcast.put(Cleared(9.0, 9.0, 9.5))
+    broadcast.put(Cleared(start_s=9.0, heard_s=9.0, at_s=9.5))
     cleared = broadcast.summary()[0]
     assert (cleared["completed"], cleared["more"]) == ([], False)
     assert cleared["figures"] == [{"rtfx": 1.0}], "nobody asked for these to go"
@@ -179,7 +179,7 @@ def test_newer_partials_take_the_place_of_those_that_wait() -> None:
     broadcast = Broadcast()
     client = broadcast.join(lambda: None)
     all_of(client)
-    broadcast.put(Started(0, 0, 0, 0))
+    broadcast.put(Started(segment_id=0, start_s=0, heard_s=0, at_s=0))
     for text in (" a", " a b", " a b c"):
         broadcast.put(partial(0, text))
     broadcast.put(completed(0), {"rtfx": 2.0})
@@ -218,7 +218,7 @@ def test_a_slow_client_is_told_of_the_end() -> None:
 
 def test_a_new_client_sees_where_audio_was_lost() -> None:
     broadcast = Broadcast()
-    for event in (completed(0), Lost(1.0, 5.0, 5.0, 1.0), completed(5)):
+    for event in (completed(0), Lost(start_s=1.0, end_s=5.0, heard_s=5.0, at_s=1.0), completed(5)):
         broadcast.put(event)
     (snapshot,) = all_of(broadcast.join(lambda: None))
     assert [event["event"] for event in snapshot["completed"]] == ["completed", "lost", "completed"]

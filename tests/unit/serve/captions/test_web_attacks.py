@@ -256,7 +256,17 @@ def test_a_page_that_reads_nothing_is_cut_at_the_end(
             client.sendall(upgrade("/events", "Host: localhost"))
             assert client.recv(12) == b"HTTP/1.1 101"
             for index in range(2000):
-                view.put(Completed(index, index, index, long, "silence", 0, index, index))
+                view.put(
+                    Completed(
+                        segment_id=index,
+                        start_s=index,
+                        end_s=index,
+                        words=long,
+                        reason="silence",
+                        heard_s=index,
+                        at_s=index,
+                    )
+                )
             with connect(view, "events", max_size=None) as page:  # by now there is too much
                 assert page.recv()
         wait_for_end(client)

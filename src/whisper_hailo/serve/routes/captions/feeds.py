@@ -70,7 +70,7 @@ class Broadcast:
     """Keeps the recent past and hands every event to all clients; used from one thread only."""
 
     def __init__(
-        self, *, browser_microphone: bool = False, settings: dict[str, float | str] | None = None
+        self, *, browser_microphone: bool = False, settings: dict[str, str] | None = None
     ) -> None:
         self._run = secrets.token_hex(8)  # ids count from 0 again when the program restarts
         self._browser_microphone = browser_microphone

@@ -241,14 +241,9 @@ def _command(action: str, message: Mapping[str, Any]) -> Command:
                 f"label is {str(label)[:40]!r}, expected a text of {_LONGEST_LABEL} letters at most"
             )
         return lambda live: live.mark(label)
-    if action not in ("language", "settings"):
-        known = "pause, resume, language, settings, marker, clear"
+    if action != "language":
+        known = "pause, resume, language, marker, clear"
         raise OptionError(f"action is {action!r}, expected one of: {known}")
-    settings: Any = message.get("settings")
-    if action == "language":
-        settings = {"language": message.get("language")}
-    if not isinstance(settings, dict) or not settings:
-        raise OptionError("settings is missing or empty, expected an object of names and values")
-    if not isinstance(language := settings.get("language", ""), str):
+    if not isinstance(language := message.get("language"), str):
         raise OptionError(f"language is {language!r}, expected a text")
-    return lambda live: live.change(settings)
+    return lambda live: live.set_language(language)

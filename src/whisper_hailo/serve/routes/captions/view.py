@@ -123,7 +123,7 @@ class WebView(Closing):
         *,
         browser: BrowserSource | None = None,
         controls: Controls | None = None,
-        settings: dict[str, float | str] | None = None,
+        settings: dict[str, str] | None = None,
     ) -> None:
         self._statistics = statistics
         self.place = place

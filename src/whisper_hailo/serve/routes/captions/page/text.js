@@ -45,7 +45,6 @@ export class Text {
   #running = document.createElement("span");
   #paragraph = null; // where the text goes on
   #partial = null; // what is being said
-  #speaker = null;
   #endS = 0;
   #count = 0;
 
@@ -126,7 +125,7 @@ export class Text {
   }
 
   #begins(event) {
-    if (!this.#paragraph || (event.speaker ?? null) !== this.#speaker) return true;
+    if (!this.#paragraph) return true;
     if (event.start_s - this.#endS >= PAUSE_S) return true;
     const said = this.#paragraph.textContent;
     return said.length > LONG && SENTENCE.test(said.trimEnd());
@@ -140,13 +139,6 @@ export class Text {
       time.dateTime = event.at;
       time.textContent = new Date(event.at).toLocaleTimeString([], { timeStyle: "short" });
       this.#paragraph.append(time);
-    }
-    this.#speaker = event.speaker ?? null;
-    if (this.#speaker !== null) {
-      const speaker = document.createElement("span");
-      speaker.className = "speaker";
-      label(speaker, "speaker", this.#speaker + 1);
-      this.#paragraph.append(speaker);
     }
     this.#area.append(this.#paragraph);
   }

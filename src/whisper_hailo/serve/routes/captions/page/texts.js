@@ -36,7 +36,6 @@ export const TEXTS = {
     first_microphone: "Press Microphone and speak: your words appear here, and on every page that is open.",
     first_keys: "The keys + and − change the size, f fills the screen; all others are in Options.",
     // In the text.
-    speaker: "Speaker {}",
     marker: "Marked {}",
     unheard: "{} s were not heard",
     paused_for: "Paused for {} s",
@@ -103,7 +102,6 @@ export const TEXTS = {
     first: "Hier erscheinen Untertitel, sobald jemand spricht.",
     first_microphone: "Drücken Sie Mikrofon und sprechen Sie: Ihre Worte erscheinen hier und auf jeder offenen Seite.",
     first_keys: "Die Tasten + und − ändern die Größe, f füllt den Bildschirm; alle anderen stehen in den Optionen.",
-    speaker: "Stimme {}",
     marker: "Marke {}",
     unheard: "{} s wurden nicht gehört",
     paused_for: "{} s Pause",
