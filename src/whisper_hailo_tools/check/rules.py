@@ -79,7 +79,7 @@ RULES: Final = {
     "opset": (_UNKNOWN, "export with one of them", ACCEPTED),
     "file-format": (_UNKNOWN, "set ir_version to it and save the file again", IR_REPORT),
     "cut": (_BLOCKS, "choose --start nodes that lead to the ends, and all of them", VENDOR_DECODER),
-    "window": (_UNKNOWN, "convert with a shorter --window", VENDOR_GUIDE),
+    "window": (_UNKNOWN, "expect to convert with a shorter --window", VENDOR_GUIDE),
     "host-positions": (
         _NOTE,
         "add them on the host for a HEF of this graph, never for the vendor's",

@@ -25,7 +25,6 @@ from whisper_hailo.core.errors import ModelError, display_path
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo_tools.validate.runs import cached_decoder, cached_encoder, stage_values
-from whisper_hailo_tools.validate.test_inputs import ShownTokens
 
 Float64 = NDArray[np.float64]
 Stage = tuple[str, Float64]
@@ -251,6 +250,27 @@ def stage_names(part: str, n_layers: int) -> list[str]:
         steps = ["self_attn.residual", "encoder_attn.residual", "out"]
     inner = [f"{part}.layers.{i}.{step}" for i in range(n_layers) for step in steps]
     return [*first, *inner, *last]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTokens:
+    """Tokens that the decoders are shown.
+
+    Attributes:
+        tokens: `(n_windows, length)` int64: prefix, text, end-of-transcript, zeros.
+        n_prefix: forced tokens at the beginning.
+        n_known: for each window, tokens before the zeros.
+    """
+
+    tokens: IntArray
+    n_prefix: int
+    n_known: tuple[int, ...]
+
+    def deciding(self) -> Iterator[tuple[int, int]]:
+        """Yield row and position of every place whose logits choose a token of the transcript."""
+        for row, n_known in enumerate(self.n_known):
+            for position in range(self.n_prefix - 1, n_known - 1):
+                yield row, position
 
 
 class ReferenceModel:

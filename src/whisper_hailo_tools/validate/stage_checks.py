@@ -17,7 +17,7 @@ from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.files import resolve_within
 from whisper_hailo.core.spec import PARTS, HailoForm
 from whisper_hailo_tools.difference import Difference, DifferenceTally, difference
-from whisper_hailo_tools.validate.reference import GraphSources, ReferenceModel
+from whisper_hailo_tools.validate.reference import GraphSources, ReferenceModel, ShownTokens
 from whisper_hailo_tools.validate.runs import (
     DecoderRun,
     EncoderRun,
@@ -29,7 +29,6 @@ from whisper_hailo_tools.validate.runs import (
     hef_encoder,
     stage_values,
 )
-from whisper_hailo_tools.validate.test_inputs import ShownTokens
 
 FLOAT, QUANTIZED, HAILO, EMULATED, HEF = "float32", "quantised", "hailo-form", "emulated", "hef"
 

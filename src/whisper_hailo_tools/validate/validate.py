@@ -4,31 +4,48 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.hub import ASSETS, BUNDLED, locate_checkpoint, parse_name
 from whisper_hailo.convert.convert import source_hashes
-from whisper_hailo.core.errors import ModelError, display_path
+from whisper_hailo.core.errors import AudioError, ModelError, display_path
+from whisper_hailo.core.files import sha256
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.core.version import __version__
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
+from whisper_hailo_tools.calibrate.windows import (
+    Sources,
+    draw,
+    find_sources,
+    no_speech_error,
+    open_greedy_decoder,
+)
 from whisper_hailo_tools.options import ValidateOptions
 from whisper_hailo_tools.validate.reference import (
     GraphReference,
     GraphSources,
     Reference,
     ReferenceModel,
+    ShownTokens,
 )
 from whisper_hailo_tools.validate.stage_checks import FAILED, FormChecks, FormResult
-from whisper_hailo_tools.validate.test_inputs import decode_greedily, draw_windows
 
 logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 3
+
+SEED = 0
 
 DEFAULT_LENGTH = 32
 """Tokens that decoders are shown where no Hailo decoder says how many it takes."""
@@ -123,3 +140,72 @@ def _checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | None:
             "convert again"
         )
     return opened
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows of recordings.
+
+    Attributes:
+        mel: `(n_windows, n_mels, n_frames)` float32.
+        used: recording and number of the window in it, for each.
+    """
+
+    mel: FloatArray
+    used: tuple[tuple[str, int], ...]
+    sha256: dict[str, str]
+
+
+def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Windows:
+    """Return windows from the recordings of a folder, speakers taking turns.
+
+    A folder that has fewer gives fewer than `count`.
+    """
+    sources = find_sources(folder, SEED)
+    mels, used, hashes = [], [], {}
+    for name, index, audio in _drawn(sources, plan):
+        mels.append(log_mel(pad_or_trim(audio, plan.window_samples), n_mels))
+        used.append((name, index))
+        hashes[name] = sha256(folder / name)
+        if len(mels) == count:
+            break
+    if not mels:
+        raise no_speech_error(sources)
+    return Windows(np.stack(mels), tuple(used), hashes)
+
+
+def _drawn(sources: Sources, plan: WindowPlan) -> Iterator[tuple[str, int, FloatArray]]:
+    """Yield one window of every file, then a second of each, until none gives any more."""
+    turn, found = 0, True
+    while found:
+        found = False
+        for name in sources.files:
+            try:
+                for index, audio in draw(sources.folder / name, name, plan, SEED, (turn, 1)):
+                    found = True
+                    yield name, index, audio
+            except AudioError:
+                continue
+        turn += 1
+
+
+def decode_greedily(
+    directory: Path, spec: ModelSpec, mel: FloatArray, length: int, language: str
+) -> ShownTokens:
+    """Return what the model directory's own encoder and cached decoder make of windows.
+
+    `mel` is `(n_windows, n_mels, n_frames)` float32; a row has `length` tokens.
+    """
+    options = DecodingOptions(language=language)
+    prefix: tuple[int, ...] = (spec.tokens.sot,)  # all that is forced without a tokenizer
+    if TOKENIZER_FILE in spec.files:
+        tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
+        prefix = tokenizer.prefix(options.language, options.task)[:length]
+    shown = np.zeros((len(mel), length), np.int64)
+    n_known = []
+    with open_greedy_decoder(directory, spec, options, prefix) as decode:
+        for row, window in zip(shown, mel, strict=True):
+            tokens = decode(window)[1][:length]
+            row[: len(tokens)] = tokens
+            n_known.append(len(tokens))
+    return ShownTokens(shown, len(prefix), tuple(n_known))

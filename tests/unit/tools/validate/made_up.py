@@ -11,8 +11,8 @@ import numpy as np
 
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo_tools.validate.reference import ReferenceModel
-from whisper_hailo_tools.validate.test_inputs import ShownTokens, Windows
+from whisper_hailo_tools.validate.reference import ReferenceModel, ShownTokens
+from whisper_hailo_tools.validate.validate import Windows
 
 N_TOKENS, N_VOCAB = 5, 4
 SHOWN = ShownTokens(np.array([[7, 8, 3, 9, 0], [7, 8, 9, 0, 0]]), n_prefix=2, n_known=(4, 3))

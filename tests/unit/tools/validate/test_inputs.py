@@ -17,7 +17,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate import windows
 from whisper_hailo_tools.validate import reference
 from whisper_hailo_tools.validate.reference import GraphSources
-from whisper_hailo_tools.validate.test_inputs import decode_greedily, draw_windows
+from whisper_hailo_tools.validate.validate import decode_greedily, draw_windows
 
 
 def test_windows_are_drawn_from_every_file_in_turns_once(toy_model: Path, speech: Path) -> None:
