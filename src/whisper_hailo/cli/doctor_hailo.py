@@ -49,9 +49,9 @@ class Check:
     advice: str = ""
 
 
-def finding(name: str, found: str, advice: str = "") -> Check:
-    """Return a finding, a note if it has an advice."""
-    return Check(name, NOTE if advice else OK, found, advice)
+def finding(name: str, found: str, advice: str = "", *, broken: bool = False) -> Check:
+    """Return a finding, a note if it has an advice and is not broken."""
+    return Check(name, BROKEN if broken else NOTE if advice else OK, found, advice)
 
 
 def _failed(name: str, error: Exception) -> Check:
@@ -74,9 +74,6 @@ _FAMILIES: Final = {
 }
 """Packages of one release: library, driver with firmware, binding."""
 
-_GENAI = "hailo-gen-ai-model-zoo"
-"""The package of hailo-ollama."""
-
 _INSTALL = "on a Pi: sudo apt install dkms hailo-all (AI HAT, AI HAT+) or hailo-h10-all (AI HAT+ 2)"
 _SHARE_SERVICE = "sudo systemctl enable --now hailort.service"
 _USERS: Final = {
@@ -96,7 +93,6 @@ def hailo_checks() -> list[Check]:
         return [binding, _nodes(), check_throttling()]
     return [
         binding,
-        *_home_assistant(version),
         *_packages(),
         _library(version),
         _driver(version),
@@ -137,41 +133,19 @@ def _same_release(family: int) -> str:
     return f"install all of one release: sudo apt install --reinstall {names} && sudo reboot"
 
 
-def _home_assistant(binding: str) -> list[Check]:
-    """Check Home Assistant OS, whose driver cannot be replaced."""
-    if not probe.is_home_assistant_os():
-        return []
-    driver = probe.drivers().get(_DRIVERS[_LEGACY], "")
-    found, advice = f"driver {driver or 'not loaded'}", ""
-    if _family() == _LATER:
-        found = "it has no driver for a Hailo-10H"
-        advice = "use Raspberry Pi OS with this board, or --encoder-backend onnx"
-    elif driver and binding and driver != binding:
-        found = f"its driver is {driver}, the HailoRT here {binding}"
-        advice = f"install the driver's release here: pip install hailort-{driver}-*.whl"
-    return [finding("Home Assistant OS", found, advice)]
-
-
 def _packages() -> list[Check]:
     """Check that packages are of one release and of one family."""
     found = probe.packages()
     here = {family: [n for n in names if n in found] for family, names in _FAMILIES.items()}
     names = [*here[_LEGACY], *here[_LATER]]
-    if not names:
-        return []
-    family = _LATER if here[_LATER] else _LEGACY
-    text, advice = ", ".join(f"{name} {found[name]}" for name in names), ""
-    versions = {found[name] for name in names}
+    advice = ""
     if here[_LEGACY] and here[_LATER]:
         other = _LEGACY if _family() == _LATER else _LATER
         advice = f"keep one family: sudo apt purge {' '.join(here[other])}"
-    elif len(versions) > 1:
-        advice = _same_release(family)
-    elif family == _LATER and found.get(_GENAI, found[names[0]]) not in versions:
-        text += f", {_GENAI} {found[_GENAI]}, which needs libhailort {found[_GENAI]}"
-        release = found[names[0]]
-        advice = f"sudo apt install '{_GENAI}={release}*' && sudo apt-mark hold {_GENAI}"
-    return [finding("Hailo packages", text, advice)]
+    elif len({found[name] for name in names}) > 1:
+        advice = _same_release(_LATER if here[_LATER] else _LEGACY)
+    text = ", ".join(f"{name} {found[name]}" for name in names)
+    return [finding("Hailo packages", text, advice)] if names else []
 
 
 def _users() -> list[Check]:
@@ -199,11 +173,15 @@ def _library(binding: str) -> Check:
 
 
 def _driver(binding: str) -> Check:
-    loaded = probe.drivers()
+    """Check the driver against the binding; that of Home Assistant OS cannot be replaced."""
+    loaded, on_home_assistant = probe.drivers(), probe.is_home_assistant_os()
     found, advice = ", ".join(f"{n} {v}" for n, v in loaded.items()) or "not loaded", ""
     version = next(iter(loaded.values()), "")
     wanted = _DRIVERS.get(major(binding) or 0)
-    if not loaded:
+    if on_home_assistant and _family() == _LATER:
+        found += "; Home Assistant OS has none for a Hailo-10H"
+        advice = "use Raspberry Pi OS with this board, or --encoder-backend onnx"
+    elif not loaded:
         advice = f"without a chip nothing is missing; {_INSTALL}, then reboot"
     elif len(loaded) > 1:
         advice = "two drivers fight for one chip: blacklist the other one (docs/hailo.md)"
@@ -211,6 +189,8 @@ def _driver(binding: str) -> Check:
         advice = f"HailoRT {binding} wants the driver {wanted}: {_same_release(_family())}"
     elif binding and major(version) is not None and version != binding:
         found, advice = f"{found}, binding {binding}", _same_release(_family())
+        if on_home_assistant:
+            advice = f"install the driver's release here: pip install hailort-{version}-*.whl"
     return finding("Hailo driver", found, advice)
 
 
@@ -251,23 +231,21 @@ def _chips(version: str) -> list[Check]:
         firmware = f", firmware {chip.firmware}" if chip.firmware else ""
         takes = " and ".join(sorted(RUNS_ON.get(chip.arch, {"unknown"})))
         text = f"{chip.arch} at {chip.device}{firmware}{degrees}; it takes HEFs for {takes}"
-        checks += [finding("Hailo chip", text), *_firmware(chip.firmware)]
+        checks.append(finding("Hailo chip", text, _firmware_advice(chip.firmware)))
     return [*checks, _buffers(version, _smallest_hef(found[0].arch))]
 
 
-def _firmware(stated: str) -> list[Check]:
+def _firmware_advice(stated: str) -> str:
     """Compare a chip's firmware with the driver, which loads it when it starts."""
     drivers = probe.drivers()
     firmware = re.match(r"\d+\.\d+\.\d+", stated)
     if firmware is None or firmware.group() in drivers.values() or not drivers:
-        return []
+        return ""
     package = _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_family()][1]
-    advice = (
-        "reinstall the firmware, which the driver loads at start: "
-        f"sudo apt install --reinstall {package} && sudo reboot"
+    return (
+        f"the driver is {', '.join(drivers.values())} and loads the firmware at start, reinstall "
+        f"that: sudo apt install --reinstall {package} && sudo reboot"
     )
-    text = f"{firmware.group()}, driver {', '.join(drivers.values())}"
-    return [finding("Hailo firmware", text, advice)]
 
 
 def _buffers(version: str, hef: Path | None) -> Check:
@@ -319,29 +297,25 @@ def check_throttling() -> Check:
 
 def check_hefs() -> list[Check]:
     """Check the fetched HEFs, where there are some."""
+    checks = []
+    for path in _fetched():
+        name = "/".join(path.parts[-3:])
+        try:
+            hef = read_hef(path, verify=False)
+        except HefError as error:
+            checks.append(finding("HEF files", f"{name} is broken", f"fetch it again: {error}"))
+        else:
+            nets = ", ".join(f"{group.name} ({group.contexts} contexts)" for group in hef.groups)
+            facts = f"{hef.arch}, compiler {hef.compiler_version}, {nets}"
+            checks.append(finding("HEF files", f"{name}: {facts}"))
     known = ", ".join(f"{k.variant} {k.window_s} s for {k.arch}" for k in PAIRS)
     advice = (
         "fetch one with: whisper-hailo fetch-hef tiny|base --arch CHIP, or compile your own "
         "model's; it has to be for this chip and of the model's width and mel bins. The vendor "
         f"publishes {known} below {EXAMPLES} (not verified from here)"
     )
-    none = finding("HEF files", f"none in {_folder()}", advice)
-    return [_hef(path) for path in _fetched()] or [none]
-
-
-def _folder() -> Path:
-    return cache_root() / "hefs"
+    return checks or [finding("HEF files", f"none in {cache_root() / 'hefs'}", advice)]
 
 
 def _fetched() -> list[Path]:
-    return sorted(_folder().glob("*/*/*.hef"))
-
-
-def _hef(path: Path) -> Check:
-    name = path.relative_to(_folder())
-    try:
-        hef = read_hef(path, verify=False)
-    except HefError as error:
-        return finding("HEF files", f"{name} is broken", f"fetch it again: {error}")
-    nets = ", ".join(f"{g.name} ({g.contexts} contexts)" for g in hef.groups)
-    return finding("HEF files", f"{name}: {hef.arch}, compiler {hef.compiler_version}, {nets}")
+    return sorted((cache_root() / "hefs").glob("*/*/*.hef"))

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
 
-from whisper_hailo.cli.doctor_hailo import BROKEN, NOTE, OK, Check
+from whisper_hailo.cli.doctor_hailo import BROKEN, Check, finding
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.flags import Flag
@@ -51,28 +51,23 @@ def doctor(as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False)
 def check_python() -> Check:
     """Tell the version and place of Python."""
     found = f"{platform.python_version()} on {platform.machine()} ({sys.executable})"
-    return Check("Python", OK, found)
+    return finding("Python", found)
 
 
 def check_runtime() -> Check:
     """Check that ONNX Runtime is there and new enough."""
     from whisper_hailo.backends.session import OLDEST_RUNTIME, is_old_runtime
 
+    name, advice = "ONNX Runtime", "pip install --force-reinstall onnxruntime"
     try:
         import onnxruntime
     except ImportError as error:
-        return Check(
-            "ONNX Runtime", BROKEN, str(error), "pip install --force-reinstall onnxruntime"
-        )
+        return finding(name, str(error), advice, broken=True)
     version = onnxruntime.__version__
-    if is_old_runtime(version):
-        return Check(
-            "ONNX Runtime",
-            BROKEN,
-            f"{version}, {OLDEST_RUNTIME} or newer is needed",
-            "pip install --upgrade onnxruntime",
-        )
-    return Check("ONNX Runtime", OK, version)
+    if not is_old_runtime(version):
+        return finding(name, version)
+    found, advice = f"{version}, {OLDEST_RUNTIME} or newer is needed", "pip install -U onnxruntime"
+    return finding(name, found, advice, broken=True)
 
 
 def check_processor() -> Check:
@@ -80,10 +75,8 @@ def check_processor() -> Check:
     features = read_cpu_flags() & set(_CPU_FEATURES)
     cores = len(os.sched_getaffinity(0))
     found = f"{cores} cores, {', '.join(sorted(features)) or 'no vector extension known to us'}"
-    if features & {"avx2", "asimddp"}:
-        return Check("processor", OK, found)
     advice = "expect slow decoding: the 8-bit kernels want AVX2 or the Arm dot product"
-    return Check("processor", NOTE, found, advice)
+    return finding("processor", found, "" if features & {"avx2", "asimddp"} else advice)
 
 
 def check_int8() -> Check:
@@ -91,24 +84,16 @@ def check_int8() -> Check:
     from whisper_hailo.backends.session import saturates
     from whisper_hailo.core.process import has_float16_kernels
 
-    rest = "float16" if has_float16_kernels() else "float32"
+    name, rest = "8-bit models", "float16" if has_float16_kernels() else "float32"
     try:
         in_pairs = saturates()
     except ImportError as error:
-        return Check("8-bit models", BROKEN, f"no ONNX Runtime to compute them ({error})")
-    if in_pairs:
-        found = (
-            "exact, since their weights leave room: without VNNI products are added in pairs, in "
-            f"16 bits; the rest in {rest}"
-        )
-        advice = (
-            "8-bit graphs of other programs take a third longer here to be exact; convert the "
-            "checkpoint itself with --quantize int8"
-        )
-        return Check("8-bit models", OK, found, advice)
+        return finding(name, f"no ONNX Runtime to compute them ({error})", broken=True)
     kernels = sorted(read_cpu_flags() & set(_DOT_PRODUCTS))
     by = f"by {', '.join(kernels)}" if kernels else "without dot products, so more slowly"
-    return Check("8-bit models", OK, f"exact, {by}; the rest in {rest}")
+    if in_pairs:  # products are added in pairs, in 16 bits
+        by = "without VNNI, by weights that leave room; graphs of other programs are slower"
+    return finding(name, f"exact, {by}; the rest in {rest}")
 
 
 def read_cpu_flags() -> set[str]:
@@ -127,33 +112,32 @@ def check_audio() -> Check:
         import soundfile
         import soxr
     except (ImportError, OSError) as error:
-        return Check("audio", BROKEN, str(error), "pip install --force-reinstall soundfile soxr")
-    found = f"libsndfile {soundfile.__libsndfile_version__}, soxr {soxr.__version__}"
-    return Check("audio", OK, found)
+        advice = "pip install --force-reinstall soundfile soxr"
+        return finding("audio", str(error), advice, broken=True)
+    libraries = f"libsndfile {soundfile.__libsndfile_version__}, soxr {soxr.__version__}"
+    return finding("audio", libraries)
 
 
 def check_media() -> Check:
     """Check for the library that reads video files."""
-    if find_spec("av") is None:
-        advice = f"for m4a, mp4 and webm: {install_command('media')}"
-        return Check("video and m4a", NOTE, "PyAV is not installed", advice)
-    return Check("video and m4a", OK, f"PyAV {metadata.version('av')}")
+    if find_spec("av") is not None:
+        return finding("video and m4a", f"PyAV {metadata.version('av')}")
+    advice = f"for m4a, mp4 and webm: {install_command('media')}"
+    return finding("video and m4a", "PyAV is not installed", advice)
 
 
 def check_cache() -> Check:
     """Check that models have a writable folder with room."""
     from whisper_hailo.core.files import cache_root
 
+    name, advice = "model cache", "set WHISPER_HAILO_CACHE to a writable folder"
     root = cache_root()
     place = next(p for p in (root, *root.parents) if os.path.lexists(p))
     if not os.path.isdir(place):
-        advice = "set WHISPER_HAILO_CACHE to a folder"
-        return Check("model cache", BROKEN, f"{root}, but {place} is no folder", advice)
+        return finding(name, f"{root}, but {place} is no folder", advice, broken=True)
     free_gib = shutil.disk_usage(place).free / 2**30
     found = f"{root}, {free_gib:.1f} GiB free"
     if not os.access(place, os.W_OK):
-        advice = "set WHISPER_HAILO_CACHE to a writable folder"
-        return Check("model cache", BROKEN, f"{found}, not writable", advice)
-    if free_gib < _NEEDED_CACHE_GIB:
-        return Check("model cache", NOTE, found, f"free {_NEEDED_CACHE_GIB:g} GiB for models")
-    return Check("model cache", OK, found)
+        return finding(name, f"{found}, not writable", advice, broken=True)
+    is_full = free_gib < _NEEDED_CACHE_GIB
+    return finding(name, found, f"free {_NEEDED_CACHE_GIB:g} GiB for models" if is_full else "")
