@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -29,7 +29,7 @@ from whisper_hailo.cli.messages import (
     set_verbosity,
     was_interrupted,
 )
-from whisper_hailo.cli.options import Argument, Option, options_of
+from whisper_hailo.cli.options import Option, options_of
 from whisper_hailo.cli.streams import ReaderGoneError, emit
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.partial_options import from_typed
@@ -38,11 +38,10 @@ from whisper_hailo.core.version import __version__
 
 PROGRAM: Final = "whisper-hailo"
 VARIABLE: Final = "_WHISPER_HAILO_COMPLETE"
-"""Set by the shell that asks for completions."""
-SHELLS: Final = ("bash", "zsh", "fish")
+"""Set by the shell that asks for completions, or for its script (`bash_source`)."""
 
 GROUPS: Final = {
-    "Use": ("transcribe", "batch", "caption", "serve", "models", "doctor", "completion"),
+    "Use": ("transcribe", "batch", "caption", "serve", "models", "doctor"),
     "Convert": ("convert", "inspect", "validate"),
     "Hailo": ("fetch-hef", "check", "calibrate", "emulate", "compile"),
 }
@@ -59,11 +58,7 @@ TOOLS: Final = frozenset({"validate", "check", "calibrate", "emulate", "compile"
 ADDED: Final = "whisper_hailo.commands"
 """Entry points of commands that other packages add, such as those that measure."""
 
-_MODULES: Final = {
-    "inspect": "commands.convert",
-    "fetch-hef": "commands.models",
-    "completion": "app",
-}
+_MODULES: Final = {"inspect": "convert", "fetch-hef": "models"}
 """Modules of commands that are not called as they are."""
 
 
@@ -114,7 +109,7 @@ def _place(name: str) -> tuple[str, str] | None:
     """Return the module and the function of a command, if there is one."""
     if name in OWN and name not in TOOLS:
         function = name.replace("-", "_")
-        return f"whisper_hailo.cli.{_MODULES.get(name, f'commands.{function}')}", function
+        return f"whisper_hailo.cli.commands.{_MODULES.get(name, function)}", function
     place = find_added_commands().get(name)
     if place is None and name in TOOLS:
         raise OptionError(
@@ -210,26 +205,3 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
     if any(word.startswith("-") and os.path.exists(word) for word in arguments):
         return f"{text}; a name that begins with - stands behind --"
     return text
-
-
-def completion(shell: Annotated[str, Argument(f"{', '.join(SHELLS)}.")]) -> None:
-    """Print the script that makes bash, zsh or fish complete what you type.
-
-    bash: whisper-hailo completion bash >> ~/.bashrc
-
-    zsh, behind compinit: whisper-hailo completion zsh >> ~/.zshrc
-
-    fish: whisper-hailo completion fish > ~/.config/fish/conf.d/whisper.fish
-    """
-    if shell not in SHELLS:
-        raise OptionError(f"cannot complete in {shell!r}, expected one of: {', '.join(SHELLS)}")
-    emit(script(shell))
-
-
-def script(shell: str) -> str:
-    """Return what one of `SHELLS` reads at its start, or where it looks for completions."""
-    from click.shell_completion import ShellComplete, get_completion_class
-
-    kind: Any = get_completion_class(shell)
-    made = kind(click.Command(PROGRAM), {}, PROGRAM, VARIABLE)
-    return ShellComplete.source(made)  # bash's own starts a bash to see how old it is

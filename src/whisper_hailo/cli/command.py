@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin, get_t
 import click
 from click.core import ParameterSource
 
-from whisper_hailo.cli.messages import Verbosity, log_package, set_verbosity
+from whisper_hailo.cli.messages import OURS, Verbosity, set_verbosity
 from whisper_hailo.cli.options import Argument, FieldSubset, Option, argument_of, options_of
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.core.errors import OptionError, display_path
@@ -84,7 +84,8 @@ def command_of(name: str, function: Callable[..., Any]) -> Command:
         verbosity = from_typed(Verbosity, typed)
         if verbosity.typed:
             set_verbosity(verbosity.on())
-        log_package(function.__module__.partition(".")[0])
+        package = function.__module__.partition(".")[0]  # others log as much as ours
+        logging.getLogger(package).setLevel(logging.getLogger(OURS).level)
         return function(**{key: read(typed) for key, read in readers.items()})
 
     return Command(name, params=params, callback=run, help=inspect.getdoc(function))

@@ -69,7 +69,6 @@ def _same(ours: str, names: str) -> CompatOption:
 
 
 _FILES: Final = f"there are {', '.join(FORMATS)}: give --format and --output-dir"
-_SPEAKERS: Final = "voices of one channel are not told apart"
 
 COMPAT_OPTIONS: Final = (
     # OpenAI's command, faster-whisper, whisper-ctranslate2
@@ -90,8 +89,6 @@ COMPAT_OPTIONS: Final = (
     _valued("--model-directory", "give the directory as --model"),
     _valued("--vad-min-silence-duration-ms -vsd", "give --vad-min-silence, in s"),
     _valued("--vad-speech-pad-ms -vp", "give --vad-speech-pad, in s"),
-    _valued("--multilingual", "give --language auto --detect-each-window"),
-    _valued("--hf-token", f"no token is needed; {_SPEAKERS}"),
     _switch("--vad-filter --vad", "--long vad"),
     _switch("--batched", ""),
     _switch("--without-timestamps -nt", "--no-timestamps"),
@@ -110,33 +107,22 @@ COMPAT_OPTIONS: Final = (
     _switch("--translate -tr", "--task translate"),
     _switch("--no-fallback -nf", "--fallback 0"),
     _switch("--diarize -di", "--channels split"),
-    _switch("--tinydiarize -tdrz", None, _SPEAKERS),
-    _switch("--detect-language -dl", None, "give --language auto"),
     _switch("--no-gpu -ng", "--encoder-backend onnx"),
     _switch("--flash-attn -fa --print-progress -pp --print-colors -pc", ""),
     _switch("--split-on-word -sow --suppress-nst -sns", ""),
-    _switch("--print-special -ps", None, "special tokens are not shown; leave it out"),
     _switch("--output-txt -otxt", "--output-dir . --format txt"),
     _switch("--output-srt -osrt", "--output-dir . --format srt"),
     _switch("--output-vtt -ovtt", "--output-dir . --format vtt"),
     _switch("--output-json -oj", "--output-dir . --format json"),
-    _switch("--output-json-full -ojf", None, "give --format json --word-timestamps -o DIR"),
-    _switch("--output-csv -ocsv --output-lrc -olrc", None, _FILES),
-    _switch("--output-words -owts", None, "give --format srt --word-timestamps --highlight-words"),
+    _switch("--output-csv -ocsv --output-lrc -olrc --output-words -owts -ojf", None, _FILES),
     _valued("--output-file -of", "give --output-dir DIR: files are named after their recordings"),
     _valued("--offset-t -ot --duration -d --offset-n -on", "give --clip-timestamps START,END"),
     _valued("--max-context -mc", f"give {_CONTEXT}", **{"0": "", "-1": _CONTEXT}),
     _valued("--processors -p", "give --batch-size N", **{"1": ""}),
-    _valued("--entropy-thold -et", "give --compression-ratio-threshold X, above which text loops"),
     _same("", "--word-thold -wt --freq-thold -fth --font-path -fp --vad-model -vm"),
     _same("", "--vad-min-speech-duration-ms -vspd --vad-max-speech-duration-s -vmsd"),
     _same("", "--vad-samples-overlap -vo"),
-    _valued("--audio-ctx -ac", "give --window S, the encoder's window in seconds"),
-    _valued("--dtw -dtw", "give --word-timestamps"),
-    _valued("--grammar", "give --hotwords for words to expect"),
-    _switch("--log-score -ls", None, "give --format json: it has the probabilities"),
     _valued("--ov-e-device -oved", "give --encoder-backend"),
-    _valued("--device-id -dev", "leave it out: the chip that is free is taken"),
     # servers: wyoming-faster-whisper, whisper.cpp
     _same("--wyoming", "--uri"),
     _valued("--host --port", "give --http HOST:PORT"),

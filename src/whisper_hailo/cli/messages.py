@@ -20,7 +20,8 @@ LONGEST_LINE: Final = 500
 
 _LEFT_OUT: Final = " ... "
 _PROGRAM: Final = "whisper-hailo: "
-_OURS: Final = "whisper_hailo"
+OURS: Final = "whisper_hailo"
+"""The logger of the product."""
 
 _OF_A_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EILSEQ)
 """What the system has against a path, in whichever command it was given."""
@@ -122,19 +123,14 @@ def configure_logging() -> None:
 def set_verbosity(verbosity: Verbosity) -> None:
     """Set the log level."""
     usual = logging.WARNING if verbosity.quiet else logging.INFO
-    logging.getLogger(_OURS).setLevel(logging.DEBUG if verbosity.verbose else usual)
-
-
-def log_package(package: str) -> None:
-    """Log another package at the same level as ours."""
-    logging.getLogger(package).setLevel(logging.getLogger(_OURS).level)
+    logging.getLogger(OURS).setLevel(logging.DEBUG if verbosity.verbose else usual)
 
 
 def is_verbose() -> bool:
     """Return whether this run logs details, as with `--verbose`."""
-    return logging.getLogger(_OURS).isEnabledFor(logging.DEBUG)
+    return logging.getLogger(OURS).isEnabledFor(logging.DEBUG)
 
 
 def is_quiet() -> bool:
     """Return whether only warnings and errors are logged."""
-    return logging.getLogger(_OURS).level >= logging.WARNING
+    return logging.getLogger(OURS).level >= logging.WARNING

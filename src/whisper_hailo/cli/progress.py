@@ -102,14 +102,6 @@ class Progress(StatusLine):
         self.update(line, self._name)
 
 
-class Steps(StatusLine):
-    """Progress of a number of named steps."""
-
-    def __call__(self, done: int, total: int, what: str) -> None:
-        """Report the steps done, their number, and the current one."""
-        self.update(f"{done} of {total}, {clock(monotonic() - self._begin_s)}: {what}")
-
-
 def clock(seconds: float) -> str:
     """Format seconds as `h:mm:ss`, or `m:ss` below an hour."""
     minutes, second = divmod(round(seconds), 60)

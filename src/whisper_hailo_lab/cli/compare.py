@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from whisper_hailo.cli.options import Argument
-from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.languages import language_code
 from whisper_hailo_lab.cli import whole_number
+from whisper_hailo_lab.steps import Steps
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.captions.engines import CommonSetup

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from whisper_hailo.cli.options import Argument
-from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ExitCode
@@ -14,6 +13,7 @@ from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.languages import language_code
 from whisper_hailo_lab.cli import whole_number
 from whisper_hailo_lab.runs.records import ROWS, Case
+from whisper_hailo_lab.steps import Steps
 from whisper_hailo_lab.systems.table import SYSTEMS
 
 if TYPE_CHECKING:

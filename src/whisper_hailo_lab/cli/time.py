@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from whisper_hailo.cli.options import Argument, FieldSubset
-from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import ModelOptions, tell_engine
 from whisper_hailo.core.errors import ExitCode
@@ -15,6 +14,7 @@ from whisper_hailo.core.flags import Flag
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.cli import whole_number
+from whisper_hailo_lab.steps import Steps
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.timing.one_file import FileTiming

@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.cli.app import OWN, PROGRAM, PROGRAM_GROUP, load_command, script
+import click
+from click.shell_completion import ShellComplete, get_completion_class
+
+from whisper_hailo.cli.app import OWN, PROGRAM, PROGRAM_GROUP, VARIABLE, load_command
 from whisper_hailo.cli.command import SHOWS_RARE
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
@@ -27,8 +30,15 @@ MAN: Final = f"man/man1/{PROGRAM}.1"
 
 def files() -> dict[Path, str]:
     """All of them, with what they should hold."""
-    shells = {SHARE / path: script(shell) for shell, path in COMPLETIONS.items()}
+    shells = {SHARE / path: _script(shell) for shell, path in COMPLETIONS.items()}
     return shells | {SHARE / MAN: _page()}
+
+
+def _script(shell: str) -> str:
+    """What a shell reads at its start, or where it looks for completions."""
+    kind: Any = get_completion_class(shell)
+    made = kind(click.Command(PROGRAM), {}, PROGRAM, VARIABLE)
+    return ShellComplete.source(made)  # bash's own starts a bash to see how old it is
 
 
 class _Roff:

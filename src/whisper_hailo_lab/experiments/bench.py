@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import AUTO_QUANTIZE
 from whisper_hailo.core.errors import OptionError
@@ -31,6 +30,7 @@ from whisper_hailo_lab.program import run as run_program
 from whisper_hailo_lab.report.build import report
 from whisper_hailo_lab.repository import BUILD, CLIPS
 from whisper_hailo_lab.runs.records import ROWS, Case, Row
+from whisper_hailo_lab.steps import Steps
 from whisper_hailo_lab.systems import process
 from whisper_hailo_lab.systems.table import SYSTEMS, entry
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from whisper_hailo.cli.progress import Steps
 from whisper_hailo.cli.streams import emit
 from whisper_hailo_lab.documents.speed.tables import RESULT, report_text
 from whisper_hailo_lab.documents.tables import write
@@ -30,6 +29,7 @@ from whisper_hailo_lab.runs.run_file import read_run
 from whisper_hailo_lab.speed.keys import use_cache
 from whisper_hailo_lab.speed.plan import GROUPS, MORE_GROUPS
 from whisper_hailo_lab.speed.run import PARTS, SpeedPlan, run
+from whisper_hailo_lab.steps import Steps
 from whisper_hailo_lab.systems.table import SYSTEMS
 
 SHORT_PARTS: Final = ("turns", "floor", "start")

@@ -187,7 +187,6 @@ def test_without_words_there_is_help(capsys: pytest.CaptureFixture[str]) -> None
         ("check g.onnx", "Missing option '--arch'"),
         ("check", "Missing argument"),
         ("check g.onnx --arch", "Option '--arch' requires an argument."),
-        ("completion", "Missing argument"),
         ("transcribe", "no recording is named, expected files, folders, or - for a pipe"),
         ("transcribe --threads x", "--threads is 'x', expected a whole number"),
     ],

@@ -66,9 +66,17 @@ BATCHES = [("-p 1", None), ("--batched True", None), ("--batched False", None)]
 
 
 JOINED = [
-    "-ojf", "-olrc", "-owts", "-ocsv", "-of=x", "-et=2", "-ac=512", "-on=3", "-ps", "-dtw=base",
-    "-tdrz", "-ls", "-ot=5", "-p=2", "-mc=9", "-oved=CPU",
-]  # fmt: skip
+    "-ojf",
+    "-olrc",
+    "-owts",
+    "-ocsv",
+    "-of=x",
+    "-ot=5",
+    "-p=2",
+    "-mc=9",
+    "-on=3",
+    "-oved=CPU",
+]
 """Of whisper.cpp, with a value where it has one."""
 
 

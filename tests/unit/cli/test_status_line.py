@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from whisper_hailo.cli import progress
-from whisper_hailo.cli.progress import Progress, StatusLine, Steps, cropped
+from whisper_hailo.cli.progress import Progress, StatusLine, cropped
 
 ERASE = "\r\x1b[K"
 
@@ -138,20 +138,6 @@ def test_a_terminal_s_line_is_due_five_times_a_second(
     for now[0], text in ((0.1, "too soon"), (0.25, "1 of 2"), (0.3, "too soon")):
         line.update(text)
     assert capsys.readouterr().err == f"{ERASE}1 of 2"
-
-
-def test_steps_are_told_with_their_time(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    now = [100.0]
-    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
-    told = Steps()
-    told(1, 9, "too soon")
-    now[0] = 175.0
-    told(2, 9, "measuring")
-    told(3, 9, "too soon again")
-    told.close()
-    assert capsys.readouterr().err == "2 of 9, 1:15: measuring\n"
 
 
 @pytest.mark.usefixtures("terminal")
