@@ -7,9 +7,9 @@ import logging
 import math
 import os
 import sys
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.transcribe_options import ModelOptions
@@ -257,24 +257,17 @@ NO_EFFECT: Final = (
 )  # fmt: skip
 """Options of decoding that live captions cannot make use of."""
 
-_NOT_MOONSHINE: Final = "Whisper's models, not --moonshine,"
+_MOONSHINE: Final = frozenset(("moonshine", *(one.name for one in fields(CaptionOptions)))) - {
+    "drafts", "hold_back_s", "trim_window",
+}  # fmt: skip
+"""Options that Moonshine honours."""
 
 
-def expect_heard(
-    model: CaptionModel, given: PartialOptions[DecodingOptions], options: CaptionOptions
-) -> None:
-    """Refuse options that the chosen engine does not support, and unknown languages."""
-    model.expect_language(decoding_of(given, AntiRepetition()))
-    if model.moonshine is None:
-        return
-    for part in (model.convert, model.engine.hailo, model.engine, replace(model, moonshine=None)):
-        names = [one.name for one in fields(part) if not is_dataclass(getattr(part, one.name))]
-        refuse_unused(part, False, _NOT_MOONSHINE, *names)
-    refuse_unused(options, False, _NOT_MOONSHINE, "drafts", "hold_back_s", "trim_window")
-    for group in (given, *given.groups.values()):
-        for one in fields(group.kind):
-            if one.name in group.typed:
-                raise OptionError(f"Moonshine cannot honour {typed_name(one)}; leave it out")
+def expect_heard(*given: PartialOptions[Any]) -> None:
+    """Refuse options of model, captions or decoding that Moonshine does not support."""
+    for one in (field for part in given for field in part.given()):
+        if one.name not in _MOONSHINE:
+            raise OptionError(f"Moonshine cannot honour {typed_name(one)}; leave it out")
 
 
 def caption_engine(

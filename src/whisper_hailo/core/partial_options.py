@@ -51,10 +51,15 @@ class PartialOptions(Generic[T]):
         """Return the options of a field; a switch that is on stands for their defaults."""
         if start:
             return self.on(None if start is True else start)
-        for one in fields(self.kind):  # type: ignore[arg-type]
-            if one.name in self.typed:
-                raise OptionError(f"{typed_name(one)} needs {typed_name(holder)}; give both")
+        for one in self.given():
+            raise OptionError(f"{typed_name(one)} needs {typed_name(holder)}; give both")
         return None
+
+    def given(self) -> Iterator[Field[Any]]:
+        """Yield the fields with values, those of groups, too."""
+        yield from (one for one in fields(self.kind) if one.name in self.typed)  # type: ignore[arg-type]
+        for group in self.groups.values():
+            yield from group.given()
 
 
 def default_of(one: Field[Any]) -> Any:  # noqa: ANN401 - of any field

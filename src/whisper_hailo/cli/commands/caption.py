@@ -15,6 +15,7 @@ from whisper_hailo.cli.caption_options import (
     ShowOptions,
     SourceOptions,
     caption_engine,
+    decoding_of,
     expect_heard,
 )
 from whisper_hailo.cli.caption_views import (
@@ -30,7 +31,7 @@ from whisper_hailo.cli.streams import emit, patient_results
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import Supervisor, release_freed_memory
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 
@@ -46,8 +47,8 @@ logger = logging.getLogger(__name__)
 
 def caption(
     source: SourceOptions,
-    model: CaptionModel,
-    options: CaptionOptions,
+    model: PartialOptions[CaptionModel],
+    options: PartialOptions[CaptionOptions],
     decoding: Annotated[PartialOptions[DecodingOptions], FieldSubset(DECODING, NO_EFFECT)],
     layout: Annotated[PartialOptions[Layout], FieldSubset(("max_line_width", "max_line_count"))],
     show: ShowOptions,
@@ -63,7 +64,10 @@ def caption(
     if source.list_devices:
         return _list_devices()
     show.expect_use(source.mic, layout)
-    expect_heard(model, decoding, options)
+    hearing, settings = model.on(), options.on()
+    hearing.expect_language(decoding_of(decoding, AntiRepetition()))
+    if hearing.moonshine is not None:
+        expect_heard(model, decoding, options)
     source.expect_use(audio)
     detector = SileroDetector()  # where it is missing, before a model is fetched
     place, replacements = show.place(), show.replacements()
@@ -73,10 +77,10 @@ def caption(
         heard = source.source(audio)
         shown = replacements.phrases.values()
         hotwords = ", ".join(text for text in shown if text and "*" not in text)  # not masked
-        engine = caption_engine(model, decoding, options, hotwords, stack)
+        engine = caption_engine(hearing, decoding, settings, hotwords, stack)
         record = stack.enter_context(recording).put if recording else lambda _block: None
         stack.enter_context(heard)
-        captioner, controls = Captioner(engine, detector, options), Controls()
+        captioner, controls = Captioner(engine, detector, settings), Controls()
         sinks = _sinks(files, show, captioner.statistics, stack)
         supervisor = Supervisor()
         stream = CaptionStream(heard, captioner, supervisor.alive, controls, record)
