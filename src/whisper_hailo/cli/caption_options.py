@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from whisper_hailo.backends.options import ChipPriority
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.errors import OptionError, display_path
-from whisper_hailo.core.files import FileId, file_id
+from whisper_hailo.core.files import file_id
 from whisper_hailo.core.flags import (
     ENGINE,
     flag,
@@ -25,14 +25,13 @@ from whisper_hailo.core.flags import (
 )
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import require_extra
-from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.http.addresses import tls_context
 from whisper_hailo.live.options import CaptionOptions
 
 if TYPE_CHECKING:
     from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile, FlacRecording
-    from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.serve.routes.captions.view import PageAddress
     from whisper_hailo.text.subtitles import Layout
@@ -42,7 +41,6 @@ logger = logging.getLogger(__name__)
 _SOURCE = "Source"
 _PAGE = "Page"
 _FILES = "Files"
-_LAST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +172,7 @@ class ShowOptions:
     )
 
     def __post_init__(self) -> None:
-        require_valid(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
+        require_valid(self, "web_port", 0 <= self.web_port <= 65535, "0 to 65535")
 
     def expect_use(self, mic: str | None, layout: PartialOptions[Layout]) -> None:
         """Refuse options that have no effect without another."""
@@ -194,38 +192,27 @@ class ShowOptions:
         if self.web:
             require_extra("web", "--web", "starlette", "uvicorn", "websockets")
 
-    def replacements(self) -> Replacements:
-        """Read the replacements."""
-        from whisper_hailo.live.outputs.replacements import Replacements
+    def files(
+        self, audio: str | None, layout: Layout
+    ) -> tuple[list[EventFile | CaptionFile], FlacRecording | None]:
+        """Return the files of events and completed segments, and the recording, not open yet."""
+        from whisper_hailo.live.outputs.files import CaptionFile, EventFile, FlacRecording
 
-        return Replacements({}) if self.replace is None else Replacements.read(self.replace)
-
-    def files(self, audio: str | None, layout: Layout) -> list[EventFile | CaptionFile]:
-        """Return the files of events and of completed segments, not open yet."""
-        from whisper_hailo.live.outputs.files import CaptionFile, EventFile
-
+        daily = self.daily
         files: list[EventFile | CaptionFile] = []
         if self.events is not None:
-            files.append(EventFile(self.events, daily=self.daily))
-        files += [CaptionFile(path, daily=self.daily, layout=layout) for path in self.output]
-        for file in files:
-            file.check(_captioned_file(audio))
+            files.append(EventFile(self.events, daily=daily))
+        files += [CaptionFile(path, daily=daily, layout=layout) for path in self.output]
+        recording = None if self.record is None else FlacRecording(self.record, daily=daily)
+        captioned = None if audio is None else file_id(sys.stdin if audio == "-" else audio)
+        for file in files if recording is None else (*files, recording):
+            file.check(captioned)
         places = [os.path.realpath(path) for path in (self.events, *self.output) if path]
         if twice := [place for place in places if places.count(place) > 1]:
             raise OptionError(
                 f"--events and --output name {display_path(twice[0])} twice; name two"
             )
-        return files
-
-    def recording(self, audio: str | None) -> FlacRecording | None:
-        """Return the recording of the audio, not open yet."""
-        if self.record is None:
-            return None
-        from whisper_hailo.live.outputs.files import FlacRecording
-
-        recording = FlacRecording(self.record, daily=self.daily)
-        recording.check(_captioned_file(audio))
-        return recording
+        return files, recording
 
     def place(self) -> PageAddress | None:
         """Return the address and the access rules of the page, if it is served."""
@@ -241,11 +228,6 @@ class ShowOptions:
             token=self.web_token,
             tls=tls_context(self.web_cert, self.web_key, "--web-cert and --web-key"),
         )
-
-
-def _captioned_file(audio: str | None) -> FileId | None:
-    """Return the identity of the captioned file, if `audio` names one."""
-    return None if audio is None else file_id(sys.stdin if audio == "-" else audio)
 
 
 DECODING: Final = (
@@ -281,12 +263,18 @@ def caption_engine(
 
     The decoder expects `hotwords`, too, if it can expect any.
     """
-    from whisper_hailo.live.engine import LONGEST_S, MoonshineEngine, TranscriberEngine, warm_up
+    from whisper_hailo.live.engine import (
+        LONGEST_S,
+        MoonshineEngine,
+        TranscriberEngine,
+        caption_defaults,
+        warm_up,
+    )
 
     engine: CaptionEngine
     if model.moonshine is None:
         transcriber = model.transcriber(ChipPriority.LIVE)
-        decoding = decoding_of(given, transcriber.default_anti_repetition)
+        decoding = given.on(caption_defaults(transcriber.default_anti_repetition))
         if hotwords:
             both = ", ".join(filter(None, (decoding.prompts.hotwords, hotwords)))
             expecting = replace(decoding, prompts=replace(decoding.prompts, hotwords=both))
@@ -304,12 +292,3 @@ def caption_engine(
         engine = stack.enter_context(MoonshineEngine(model.moonshine, longest_s))
     warm_up(engine)
     return engine
-
-
-def decoding_of(
-    given: PartialOptions[DecodingOptions], anti_repetition: AntiRepetition
-) -> DecodingOptions:
-    """Put what was typed on the defaults of captions."""
-    from whisper_hailo.live.engine import caption_defaults
-
-    return given.on(caption_defaults(anti_repetition))

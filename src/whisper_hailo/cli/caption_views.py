@@ -6,7 +6,7 @@ import logging
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import replace
 from shutil import get_terminal_size
@@ -57,7 +57,8 @@ class TerminalView:
         if isinstance(event, Completed):
             lines: list[str] = []
             if event.text:
-                lines += map(self._plain, self._lines(_shown(event.words)))
+                for line in self._lines(_shown(event.words)):
+                    lines.append(_in_colour(line) if self._colour else _text(line).rstrip())
                 translated = [CaptionWord(f" {word}") for word in (event.translation or "").split()]
                 dim = f"{_DIM}{{}}{_RESET}" if self._terminal else "{}"
                 lines += [dim.format(_text(line)) for line in self._lines(_shown(translated))]
@@ -89,9 +90,6 @@ class TerminalView:
         n_settled = max(0, len(kept) - len(event.tentative))
         settled, rest = _text(kept[:n_settled]), _text(kept[n_settled:])
         return f"{dots}{settled}{_DIM}{rest}{_RESET}" if rest else dots + settled
-
-    def _plain(self, words: Sequence[CaptionWord]) -> str:
-        return _in_colour(words) if self._colour else _text(words).rstrip()
 
 
 def _text(words: Iterable[CaptionWord]) -> str:

@@ -78,16 +78,14 @@ class ModelOptions:
                 f"--language is {options.language!r}, expected the name or code of a language"
                 + (f", such as {similar}" if similar else "")
             )
-        if not self.model.endswith(".en") or os.path.exists(self.model):
-            return  # what is there tells by itself
         other = self.model.removesuffix(".en")
-        if options.language not in ("en", AUTO_LANGUAGE):
-            raise OptionError(
-                f"--language is {options.language}, {self.model} knows English only; give --model "
-                f"{other}"
-            )
-        if options.task == "translate":
-            raise OptionError(f"--task is translate, {self.model} cannot; give --model {other}")
+        if other == self.model or os.path.exists(self.model):
+            return  # what is there tells by itself
+        for name, usual in (("language", ("en", AUTO_LANGUAGE)), ("task", ("transcribe",))):
+            if (value := getattr(options, name)) not in usual:
+                raise OptionError(
+                    f"--{name} is {value}, {self.model} knows English only; give --model {other}"
+                )
 
     def transcriber(self, priority: ChipPriority = ChipPriority.BATCH) -> Transcriber:
         """Return a transcriber that is not open yet, with a priority on a shared Hailo chip."""

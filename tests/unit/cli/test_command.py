@@ -159,7 +159,7 @@ def test_what_has_no_default_has_to_be_typed(
         ("--language klingon", "--language is 'klingon', expected the name or code of a language"),
         ("--language germn", "such as German (de)"),
         ("--language de --model tiny.en", "tiny.en knows English only; give --model tiny"),
-        ("--task translate --model tiny.en", "tiny.en cannot; give --model tiny"),
+        ("--task translate --model tiny.en", "tiny.en knows English only; give --model tiny"),
         ("-q -v", "--verbose and --quiet contradict each other"),
     ],
 )

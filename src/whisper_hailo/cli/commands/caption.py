@@ -15,7 +15,6 @@ from whisper_hailo.cli.caption_options import (
     ShowOptions,
     SourceOptions,
     caption_engine,
-    decoding_of,
     expect_heard,
 )
 from whisper_hailo.cli.caption_views import (
@@ -31,7 +30,7 @@ from whisper_hailo.cli.streams import emit, patient_results
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import Supervisor, release_freed_memory
-from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 
@@ -58,6 +57,7 @@ def caption(
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.outputs.files import CUES
+    from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.live.sources.network import BrowserSource
     from whisper_hailo.live.stream import CaptionStream, Controls
 
@@ -65,15 +65,16 @@ def caption(
         return _list_devices()
     show.expect_use(source.mic, layout)
     hearing, settings = model.on(), options.on()
-    hearing.expect_language(decoding_of(decoding, AntiRepetition()))
+    hearing.expect_language(decoding.on())
     if hearing.moonshine is not None:
         expect_heard(model, decoding, options)
     source.expect_use(audio)
     detector = SileroDetector()  # where it is missing, before a model is fetched
-    place, replacements = show.place(), show.replacements()
+    place = show.place()
+    replacements = Replacements({}) if show.replace is None else Replacements.read(show.replace)
     release_freed_memory()
     with contextlib.ExitStack() as stack:
-        files, recording = show.files(audio, layout.on(CUES)), show.recording(audio)
+        files, recording = show.files(audio, layout.on(CUES))
         heard = source.source(audio)
         shown = replacements.phrases.values()
         hotwords = ", ".join(text for text in shown if text and "*" not in text)  # not masked
