@@ -29,7 +29,7 @@ from whisper_hailo.cli.messages import (
     set_verbosity,
     was_interrupted,
 )
-from whisper_hailo.cli.options import Option, options_of
+from whisper_hailo.cli.options import options_of
 from whisper_hailo.cli.streams import ReaderGoneError, emit
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.partial_options import from_typed
@@ -136,23 +136,15 @@ def _begin(context: click.Context, /, **parsed: Any) -> None:  # noqa: ANN401 - 
         emit(context.get_help() + "\n")
 
 
-def _without_environment(*params: Option) -> list[click.Parameter]:
-    for param in params:
-        param.allow_from_autoenv = False
-    return [*params]
-
-
 PROGRAM_GROUP: Final = Program(
     PROGRAM,
     help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
-    params=_without_environment(
+    params=[
         *options_of(Verbosity),
         eager_switch(
-            "--version",
-            "Show the version and exit.",
-            lambda _: emit(f"{PROGRAM} {__version__}\n"),
+            "--version", "Show the version and exit.", lambda _: emit(f"{PROGRAM} {__version__}\n")
         ),
-    ),
+    ],
     callback=_begin,
     invoke_without_command=True,
     context_settings={

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from difflib import get_close_matches
@@ -21,8 +20,6 @@ from whisper_hailo.core.errors import OptionError, display_path
 from whisper_hailo.core.files import read_text
 from whisper_hailo.core.flags import CHIP, ENGINE, Flag
 from whisper_hailo.core.partial_options import PartialOptions, from_typed, identifier
-
-logger = logging.getLogger(__name__)
 
 ENV_PREFIX: Final = "WHISPER_HAILO"
 """Prefix of environment variables: `WHISPER_HAILO_SERVE_MAX_UPLOAD` is `serve --max-upload`."""
@@ -153,7 +150,6 @@ def load_settings(context: click.Context, param: click.Parameter, path: Path | N
     """Read defaults from a TOML file; the callback of `--config`."""
     command = context.command
     options = [one for one in command.params if isinstance(one, click.Option) and one is not param]
-    _warn_of_unknown(f"{context.auto_envvar_prefix}_", [*options, param])
     if path is None:
         return
     names = {identifier(name): one for one in options for name in one.opts if name[:2] == "--"}
@@ -181,16 +177,6 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
             f"--config {display_path(path)} cannot be read ({why}); expected TOML such as model = "
             "'base'"
         ) from error
-
-
-def _warn_of_unknown(prefix: str, params: Iterable[click.Parameter]) -> None:
-    """Warn of variables with our prefix that name no option, such as misspelt ones."""
-    known = {f"{prefix}{one.name}".upper() for one in params}
-    for name in sorted(os.environ):
-        if name.upper().startswith(prefix) and name not in known:
-            similar = get_close_matches(name.upper(), sorted(known), 1)
-            hint = f"; did you mean {similar[0]}?" if similar else ""
-            logger.warning("%s names no option and is ignored%s", name, hint)
 
 
 def write_options(params: Iterable[Any], formatter: Any, *, rare: bool = False) -> None:  # noqa: ANN401

@@ -108,7 +108,8 @@ def test_what_a_model_can_be_asked_for(values: dict[str, Any], fits: bool) -> No
         ("tiny.en", "auto", "transcribe", ""),
         ("tiny.en", "de", "transcribe", "--language is de, tiny.en knows English only; give "
                                         "--model tiny"),
-        ("base.en", "auto", "translate", "--task is translate, base.en cannot; give --model base"),
+        ("base.en", "auto", "translate", "--task is translate, base.en knows "
+                                             "English only; give --model base"),
         ("./there.en", "de", "translate", ""),
         ("tiny", "yue", "transcribe", ""),
     ],

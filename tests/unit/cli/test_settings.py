@@ -98,14 +98,3 @@ def test_wrong_file_is_refused(tmp_path: Path, content: str, said: str) -> None:
         settled("--config", file)
     with pytest.raises(OptionError, match="cannot be read"):
         settled("--config", tmp_path / "nowhere.toml")
-
-
-@pytest.mark.parametrize(
-    "name", ["WHISPER_HAILO_SERVE_MAX_UPLAOD", "whisper_hailo_serve_max_upload"]
-)
-def test_misspelt_variable_is_warned_of(
-    name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv(name, "7")
-    assert settled()["max_upload"] is None
-    assert "WHISPER_HAILO_SERVE_MAX_UPLOAD?" in caplog.text

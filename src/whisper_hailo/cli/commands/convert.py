@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -21,7 +20,6 @@ def convert(
     out: Annotated[Path, Argument("Model directory to write.")],
     options: ConvertOptions,
     revision: Annotated[str | None, Flag("Hub commit, tag or branch. [default: main]")] = None,
-    as_json: Annotated[bool, Flag("Print the model's JSON.", name="--json")] = False,
 ) -> None:
     """Write a Hugging Face Whisper checkpoint as ONNX graphs, without torch."""
     from whisper_hailo.checkpoint.hub import is_model_directory, locate_checkpoint, parse_name
@@ -40,12 +38,8 @@ def convert(
     begin = perf_counter()
     directory, source = locate_checkpoint(name, revision)
     spec = convert_checkpoint(directory, out, options, source=source)
-    elapsed_s = perf_counter() - begin
-    if as_json:
-        emit_json({"directory": str(out), "elapsed_s": elapsed_s, **asdict(spec)})
-    else:
-        emit(f"{out}: {_describe(spec)}\n")
-        note(f"converted in {elapsed_s:.1f} s")
+    emit(f"{out}: {_describe(spec)}\n")
+    note(f"converted in {perf_counter() - begin:.1f} s")
 
 
 def _describe(spec: ModelSpec) -> str:

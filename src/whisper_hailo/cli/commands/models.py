@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.backends.hailo.hef_catalog import (
@@ -12,10 +11,9 @@ from whisper_hailo.backends.hailo.hef_catalog import (
     find_known,
 )
 from whisper_hailo.cli.options import Argument, FieldSubset
-from whisper_hailo.cli.streams import emit, emit_json
+from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.files import sha256
 from whisper_hailo.core.flags import Flag
 
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ def models(
     options: Annotated[ConvertOptions, FieldSubset(_FORM)],
     action: Annotated[str, Argument(f"{', '.join(ACTIONS)}.")] = "list",
     names: Annotated[list[str] | None, Argument("Names of models.")] = None,
-    as_json: Annotated[bool, Flag("Print the list as JSON.", name="--json")] = False,
 ) -> None:
     """List models; fetch some before they are needed, or remove what is cached."""
     if action not in ACTIONS:
@@ -41,7 +38,7 @@ def models(
     from whisper_hailo.convert.model_cache import cached_as, resolve_model
 
     if action == "list":
-        _list(as_json=as_json)
+        _list()
     elif action == "fetch":
         for name in names or []:
             emit(f"{name}: {resolve_model(name, options)}\n")
@@ -60,29 +57,12 @@ def _described(model: CachedModel) -> str:
     )
 
 
-def _list(*, as_json: bool) -> None:
+def _list() -> None:
     from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES, packaged_names
     from whisper_hailo.checkpoint.package_registry import REGISTRY, package_versions
     from whisper_hailo.convert.model_cache import cached_models, models_folder
 
     cached = cached_models()
-    packaged = {name: package_versions(SHORT_NAMES[name]) for name in packaged_names()}
-    if as_json:
-        facts = [
-            {
-                "name": model.spec.name,
-                "source": model.spec.source.name,
-                "package": model.spec.source.package,
-                "quantization": model.spec.quantization,
-                "encoder_quantization": model.spec.encoder_quantization,
-                "bytes": model.n_bytes,
-                "directory": str(model.directory),
-            }
-            for model in cached
-        ]
-        known = {"known": SHORT_NAMES, "packaged": packaged}
-        emit_json({"bundled": [BUNDLED], "cached": facts, **known})
-        return
     rows = [_described(model) for model in cached]
     width = max(map(len, SHORT_NAMES))
     lines = [
@@ -96,7 +76,10 @@ def _list(*, as_json: bool) -> None:
         "Known, fetched when they are first used; any hub id is taken, too:",
         *(f"  {name.ljust(width)}  {hub_id}" for name, hub_id in SHORT_NAMES.items()),
         f"Fetched from {REGISTRY} where the model hub does not answer:",
-        *(f"  {name.ljust(width)}  {versions}" for name, versions in packaged.items()),
+        *(
+            f"  {name.ljust(width)}  {package_versions(SHORT_NAMES[name])}"
+            for name in packaged_names()
+        ),
     ]
     emit("\n".join(lines) + "\n")
 
@@ -111,7 +94,6 @@ def fetch_hef(
     place: Annotated[
         str | None, Flag("A mirror of the vendor's files.", name="--from", metavar="URL")
     ] = None,
-    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
 ) -> None:
     """Fetch the vendor's HEFs of tiny, tiny.en or base and what the decoder's host needs."""
     known = find_known(arch, variant)
@@ -122,10 +104,6 @@ def fetch_hef(
             "own"
         )
     address = EXAMPLES if place is None else place
-    files = [str(path) for path in fetch(known, f"{address.removesuffix('/')}/")]
-    if as_json:
-        hashes = {path: sha256(Path(path)) for path in files}
-        emit_json({"arch": arch, "variant": variant, "files": files, "sha256": hashes})
-        return
+    files = fetch(known, f"{address.removesuffix('/')}/")
     emit("".join(f"{path}\n" for path in files))
     emit(f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n")

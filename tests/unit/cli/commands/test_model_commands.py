@@ -73,18 +73,6 @@ def test_what_was_converted_for_a_chip_and_in_float16(
     assert line.endswith(", encoder int8, float16, 1.5 MiB, hailo/e.onnx, d.onnx\n")
 
 
-def test_what_was_converted_as_json(
-    spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    convert(monkeypatch, spec)
-    clock = iter((100.0, 102.5))
-    monkeypatch.setattr("whisper_hailo.cli.commands.convert.perf_counter", lambda: next(clock))
-    assert run(["convert", "micro", "out", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert (facts["directory"], facts["elapsed_s"], facts["name"]) == ("out", 2.5, "micro")
-    assert facts["files"]["b.onnx"] == {"bytes": 1 << 19, "sha256": "y"}
-
-
 def test_a_checkpoint_is_fetched_at_the_revision_that_is_typed(
     spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:

