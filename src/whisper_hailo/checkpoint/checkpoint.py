@@ -109,9 +109,9 @@ class Checkpoint:
         arrays, config = self._arrays, self.config
         expected = expected_shapes(config.dims, config.encoder_ffn, config.decoder_ffn)
         missing = [name for name in expected if name not in arrays]
-        expected = expected | {_PROJECTION: expected[_EMBEDDING]}
+        known = expected | {_PROJECTION: expected[_EMBEDDING]}
         for name, array in arrays.items():
-            shape = expected.get(name, array.shape)
+            shape = known.get(name, array.shape)
             if array.dtype not in DTYPES and array.scale is None:
                 raise self._unfit(
                     f"array {name} is {array.dtype}, expected one of {', '.join(DTYPES)}; "
@@ -134,7 +134,7 @@ class Checkpoint:
                 f"missing array {listed}{more} of {len(expected)} that config.json asks for; "
                 "fetch the checkpoint again, all its safetensors files"
             )
-        surplus = [name for name in arrays if ".layers." in name and name not in expected]
+        surplus = [name for name in arrays if ".layers." in name and name not in known]
         if surplus:
             raise self._unfit(
                 f"array {min(surplus)} has no place in the {config.dims.n_encoder_layers} encoder "

@@ -160,23 +160,15 @@ class _Reader:
 
     def _variable(self) -> StoredArray:
         name, n_axes = self._text(), self._number("B")
-        if n_axes > _MOST_AXES:
-            raise _FormatError(
-                f"has {n_axes} axes in {name}, expected {_MOST_AXES} at most; fetch the file again"
-            )
         shape = tuple(self._number("I") for _ in range(n_axes))
         type_id, n_bytes = self._number("B"), self._number("I")
-        if type_id >= len(TYPES):
-            raise _FormatError(
-                f"has number format {type_id} in {name}, expected 0 to {len(TYPES) - 1}; give a "
-                "model of float32, float16, bfloat16 or int8"
-            )
-        dtype = TYPES[type_id]
+        dtype = TYPES[type_id] if type_id < len(TYPES) else TYPES[0]
         expected = math.prod(shape) * STORED_DTYPES[dtype].itemsize
-        if n_bytes != expected or not n_bytes:
+        if n_axes > _MOST_AXES or type_id >= len(TYPES) or n_bytes != expected or not n_bytes:
             raise _FormatError(
-                f"has {n_bytes} bytes in {name}, expected {expected} for the shape {shape}; fetch "
-                "the file again"
+                f"has {n_axes} axes, number format {type_id} and {n_bytes} bytes in {name}, "
+                f"expected up to {_MOST_AXES}, 0 to {len(TYPES) - 1}, and the bytes of its shape; "
+                "fetch the file again"
             )
         offset = self._file.tell()
         self._expect(n_bytes)

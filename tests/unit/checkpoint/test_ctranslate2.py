@@ -192,13 +192,13 @@ BROKEN = {
         _fields(NAME, struct.pack("<BI", 1, 2**30 - 1), 0, 2**32 - 4),
         "not complete",
     ),
-    "shape and bytes differ": (_fields(NAME, ONE, 0, 4), "has 4 bytes in x"),
+    "shape and bytes differ": (_fields(NAME, ONE, 0, 4), " 4 bytes in x"),
     "huge shape": (
         _fields(NAME, struct.pack("<B3I", 3, *[2**32 - 1] * 3), 0, 4),
-        "has 4 bytes in x",
+        " 4 bytes in x",
     ),
-    "no such type": (_fields(NAME, ONE, 9, 8), "number format 9 in x"),
-    "many axes": (_fields(NAME, b"\xff", 0, 8), "has 255 axes in x"),
+    "no such type": (_fields(NAME, ONE, 9, 8), "number format 9 and"),
+    "many axes": (_fields(NAME, b"\xff" + bytes(4 * 255), 0, 8), "has 255 axes"),
     "name without end": (_fields(struct.pack("<H", 2) + b"xx", ONE, 0, 8), "broken name"),
     "empty name": (_fields(struct.pack("<H", 0), ONE, 0, 8), "broken name"),
 }
