@@ -17,6 +17,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo_tools.calibrate.windows import net_name
 from whisper_hailo_tools.emulate.make import emulate_part
 from whisper_hailo_tools.options import EmulateOptions
 
@@ -30,15 +31,15 @@ def emulated(hailo_directory: Path, tmp_path_factory: pytest.TempPathFactory) ->
     out = folder / "model"
     shutil.copytree(hailo_directory, out)
     np.save(folder / "e.npy", RNG.standard_normal((6, 1, 200, 80)).astype(np.float32))
+    spec = ModelSpec.load(out)
+    net = net_name(spec, spec.hailo_form("decoder"))
     rows = {
-        "toy/input_layer1": RNG.standard_normal((6, 1, 100, 64)).astype(np.float32),
-        "toy/input_layer2": RNG.standard_normal((6, 16, 1, 64)).astype(np.float32),
+        f"{net}/input_layer1": RNG.standard_normal((6, 1, 100, 64)).astype(np.float32),
+        f"{net}/input_layer2": RNG.standard_normal((6, 16, 1, 64)).astype(np.float32),
     }
     np.savez(folder / "d.npz", **rows)
     for part, name in (("encoder", "e.npy"), ("decoder", "d.npz")):
-        options = EmulateOptions(
-            part=part, plan="adds16", scales="minmax", calibration=folder / name, threads=1
-        )
+        options = EmulateOptions(part=part, plan="adds16", calibration=folder / name, threads=1)
         emulate_part(out, options)
     return out
 
