@@ -13,7 +13,7 @@ import logging
 import resource
 import ssl
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from whisper_hailo.http.addresses import Network, address_of
 
@@ -100,7 +100,7 @@ class ConnectionLimiter:
 
 
 class Connection(asyncio.Protocol):
-    """One connection, between its socket and the protocol that is spoken on it.
+    """One connection: the protocol of its socket, and the transport of what is spoken on it.
 
     Attributes:
         inner: speaks HTTP, WebSocket or Wyoming; set by the maker.
@@ -167,8 +167,7 @@ class Connection(asyncio.Protocol):
 
     def _start(self, transport: Any) -> None:  # noqa: ANN401 - any of asyncio's
         self._transport, self._spoken = transport, self.inner
-        proxy: Any = TransportProxy(transport, self)
-        self.inner.connection_made(proxy)
+        self.inner.connection_made(cast(asyncio.Transport, self))
         if self._early:
             self.data_received(self._early)
             self._early = b""
@@ -230,14 +229,5 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self._timer = None if seconds is None else loop.call_later(seconds, self.abort)
 
-
-class TransportProxy:
-    """The transport of `Connection.inner`."""
-
-    def __init__(self, transport: Any, connection: Connection) -> None:  # noqa: ANN401 - any of asyncio's
-        self._transport = transport
-        self.connection = connection
-
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the transport
-        own = name in ("close", "pause_reading", "resume_reading", "set_protocol")
-        return getattr(self.connection if own else self._transport, name)
+        return getattr(self._transport, name)

@@ -35,17 +35,17 @@ class HttpProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
-            self.transport.connection.set_busy()  # type: ignore[attr-defined]
+            self.transport.set_busy()  # type: ignore[attr-defined]
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.cycle.response_complete and not self.transport.is_closing():  # none was pipelined
-            self.transport.connection.set_idle()  # type: ignore[attr-defined]
+            self.transport.set_idle()  # type: ignore[attr-defined]
 
     def handle_websocket_upgrade(self, event: Any) -> None:  # noqa: ANN401 - h11's
         """Hand over to WebSocket; refuse what is no handshake, such as a request with a body."""
         super().handle_websocket_upgrade(event)
-        if not self.transport.connection.inner.handshake_initiated:  # type: ignore[attr-defined]
+        if not self.transport.inner.handshake_initiated:  # type: ignore[attr-defined]
             self.transport.write(_BAD)
             self.transport.close()
 
@@ -76,7 +76,7 @@ class WebSocket(WebSocketsSansIOProtocol):
             self.handshake_complete = True  # or uvicorn misses it
             raise ClientDisconnected
         if message["type"] == "websocket.accept":
-            self.transport.connection.set_busy()  # type: ignore[attr-defined]
+            self.transport.set_busy()  # type: ignore[attr-defined]
         await super().send(message)
         self.handshake_complete |= self.close_sent  # also by the end of a refusal
 

@@ -80,7 +80,7 @@ class Transport(asyncio.Transport):
         super().__init__()
         self.written = b""
         self.is_closed = self.is_aborted = False
-        self.connection = Mock()
+        self.set_busy = Mock()
 
     def abort(self) -> None:
         self.is_aborted = True

@@ -79,7 +79,7 @@ class WyomingSession:
         self._early: tuple[tuple[int, int], Ticket] | None = None  # of which samples
         self._is_answered = False
         self._next: asyncio.Task[Event | None] | None = None
-        self._connection: Connection = writer.transport.connection  # type: ignore[attr-defined]
+        self._connection = cast(Connection, writer.transport)
         self._incoming = Reservation(self._service.quota)
         self._patience_s = _IDLE_S
 
