@@ -86,7 +86,7 @@ def health_router(service: TranscriptionService) -> APIRouter:
     @routes.get("/ready", summary="Whether requests are taken")
     async def ready() -> JSONResponse:
         is_ready = service.state in (State.READY, State.RELEASED)
-        models = {model.name: model.state.value for model in service.models.models}
+        models = {model.name: model.state.value for model in service.models}
         body = {"status": service.state.value, "models": models}
         return JSONResponse(body, 200 if is_ready else 503)
 
@@ -132,11 +132,11 @@ def page_router(service: TranscriptionService, *, needs_key: bool) -> APIRouter:
 
     @routes.get(_ABOUT)
     async def about() -> dict[str, Any]:
-        limits, models = service.limits, service.models
-        codes = {code for model in models.models for code in model.languages}
+        limits = service.limits
+        codes = {code for model in service.models for code in model.languages}
         names = sorted((language_name(code), code) for code in codes)
         return {
-            "models": [model.name for model in models.models],
+            "models": [model.name for model in service.models],
             "languages": [(code, name) for name, code in names],
             "key": needs_key,
             "seconds": min(limits.max_audio_s, limits.max_upload_bytes / _BYTES_PER_SECOND - 1),

@@ -86,7 +86,7 @@ class Server:
 
     async def run(self) -> None:
         """Serve until a signal; then drain within the time-out."""
-        loop, models = asyncio.get_running_loop(), self._service.models
+        loop, service = asyncio.get_running_loop(), self._service
         numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         for number in numbers:
             loop.add_signal_handler(number, self._end)
@@ -101,15 +101,16 @@ class Server:
                     await self._open_wyoming(self._wyoming, stack)
                 watchdog = asyncio.create_task(self._watch())
                 stack.callback(watchdog.cancel)
-                await self._service.ending.wait()
+                await service.ending.wait()
                 self._supervisor.stopping()
-                self._service.close()
-                if not await asyncio.to_thread(models.wait_until_empty, self._listen.drain_s):
-                    logger.warning("%d requests were given up", models.n_unfinished)
+                service.stop()
+                if not await asyncio.to_thread(service.wait_until_empty, self._listen.drain_s):
+                    n_unfinished = sum(model.queue.n_unfinished for model in service.models)
+                    logger.warning("%d requests were given up", n_unfinished)
         finally:
             for number in numbers:
                 loop.remove_signal_handler(number)
-            await asyncio.to_thread(models.close)
+            await asyncio.to_thread(service.close)
 
     def _end(self) -> None:
         """End; asked a second time, without waiting for anything."""
@@ -121,7 +122,7 @@ class Server:
     async def _watch(self) -> None:
         """Tell the service manager that the server is ready, then that it is alive."""
         self._supervisor.ready("serving")
-        while self._service.models.is_alive:
+        while all(model.is_alive for model in self._service.models):
             self._supervisor.alive()
             await asyncio.sleep(_ALIVE_S)
 

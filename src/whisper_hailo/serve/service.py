@@ -39,67 +39,6 @@ WHISPER_1: Final = "whisper-1"
 _OPENAI_MODEL: Final = re.compile(r"gpt-4o(-mini)?-transcribe(-\d{4}-\d\d-\d\d)?")
 
 
-class ModelRegistry(Closing):
-    """The models of a server, by the names that requests give; the first is the default.
-
-    Attributes:
-        listed: models by the names that `/v1/models` lists.
-    """
-
-    def __init__(self, models: Sequence[Worker], aliases: Sequence[str] = ()) -> None:
-        self.models = tuple(models)
-        self.default = self.models[0]
-        self.listed = {model.name: model for model in self.models}
-        if len(self.listed) < len(self.models):
-            names = ", ".join(model.name for model in self.models)
-            raise OptionError(f"--model is given twice for one name ({names}); leave one out")
-        for alias in (WHISPER_1, *aliases):
-            self.listed.setdefault(alias, self.default)
-        others = {name: model for model in reversed(self.models) for name in model.other_names}
-        self._known = others | self.listed
-
-    def find(self, name: str | None) -> Worker:
-        """Return the model that a request names; the default without a name.
-
-        Names of OpenAI's newer models mean the default: clients such as Home Assistant's have no
-        setting for them.
-        """
-        if not name or (name not in self._known and _OPENAI_MODEL.fullmatch(name)):
-            return self.default
-        if name not in self._known:
-            known = ", ".join(self.listed)
-            raise UnknownModelError(f"model {name[:80]!r} is not served, expected one of: {known}")
-        return self._known[name]
-
-    def open(self) -> Self:
-        """Load the default model; the others are loaded when they are first asked for."""
-        for model in self.models:
-            model.open()
-        return self
-
-    def close(self) -> None:
-        """Give up what is not done, and free all models."""
-        for model in self.models:
-            model.give_up()
-        for model in self.models:
-            model.close()
-
-    @property
-    def is_alive(self) -> bool:
-        return all(model.is_alive for model in self.models)
-
-    def wait_until_empty(self, timeout_s: float) -> bool:
-        deadline_s = time.monotonic() + timeout_s
-        return all(
-            model.queue.wait_until_empty(max(0.0, deadline_s - time.monotonic()))
-            for model in self.models
-        )
-
-    @property
-    def n_unfinished(self) -> int:
-        return sum(model.queue.n_unfinished for model in self.models)
-
-
 class Ticket(Closing):
     """A request that was taken up: its segments as they are final, then its transcript.
 
@@ -161,44 +100,96 @@ class Ticket(Closing):
         self._model.leave(self.job)
 
 
-class TranscriptionService:
-    """The models of a server, for the routes of one event loop."""
+class TranscriptionService(Closing):
+    """The models of a server, for the routes of one event loop.
 
-    def __init__(self, models: ModelRegistry, metrics: Metrics, limits: LimitOptions) -> None:
-        self.models = models
+    Attributes:
+        listed: models by the names that `/v1/models` lists; the first is the default.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Worker],
+        metrics: Metrics,
+        limits: LimitOptions,
+        aliases: Sequence[str] = (),
+    ) -> None:
+        self.models = tuple(models)
+        self.default = self.models[0]
+        self.listed = {model.name: model for model in self.models}
+        if len(self.listed) < len(self.models):
+            names = ", ".join(model.name for model in self.models)
+            raise OptionError(f"--model is given twice for one name ({names}); leave one out")
+        for alias in (WHISPER_1, *aliases):
+            self.listed.setdefault(alias, self.default)
+        others = {name: model for model in reversed(self.models) for name in model.other_names}
+        self._known = others | self.listed
         self.metrics = metrics
         self.limits = limits
         self.quota = Quota(limits)
         self.ending = asyncio.Event()
 
+    def find(self, name: str | None) -> Worker:
+        """Return the model that a request names; the default without a name.
+
+        Names of OpenAI's newer models mean the default: clients such as Home Assistant's have no
+        setting for them.
+        """
+        if not name or (name not in self._known and _OPENAI_MODEL.fullmatch(name)):
+            return self.default
+        if name not in self._known:
+            known = ", ".join(self.listed)
+            raise UnknownModelError(f"model {name[:80]!r} is not served, expected one of: {known}")
+        return self._known[name]
+
+    def open(self) -> Self:
+        """Load the default model; the others are loaded when they are first asked for."""
+        for model in self.models:
+            model.open()
+        return self
+
+    def stop(self) -> None:
+        """Take no further request; those under way are finished."""
+        self.quota.is_closed = True
+        for model in self.models:
+            model.queue.close()
+
+    def wait_until_empty(self, timeout_s: float) -> bool:
+        deadline_s = time.monotonic() + timeout_s
+        return all(
+            model.queue.wait_until_empty(max(0.0, deadline_s - time.monotonic()))
+            for model in self.models
+        )
+
+    def close(self) -> None:
+        """Give up what is not done, and free all models."""
+        for model in self.models:
+            model.give_up()
+        for model in self.models:
+            model.close()
+
     @property
     def state(self) -> State:
         """State of the default model, or that the server ends."""
-        return State.ENDING if self.quota.is_closed else self.models.default.state
+        return State.ENDING if self.quota.is_closed else self.default.state
 
-    def close(self) -> None:
-        """Take no further request; those under way are finished."""
-        self.quota.is_closed = True
-        for model in self.models.models:
-            model.queue.close()
+    def is_idle(self) -> bool:
+        return not any(model.queue.unfinished for model in self.models)
 
     def captions(self, choices: Choices, caller: Caller) -> EngineCaptions:
         """Return the engine of a live stream: greedy and bounded, as the command `caption`."""
-        model = self.models.find(choices.model)
+        model = self.find(choices.model)
         options, _ = model.defaults.with_choices(choices)
         limits = replace(options.limits, max_per_second=TOKENS_PER_SECOND)
         search = SearchOptions()
         options = replace(options, search=search, limits=limits, timestamps=False, words=None)
         return EngineCaptions(model, options, caller, self.limits.deadline_s)
 
-    def is_idle(self) -> bool:
-        return not any(model.queue.unfinished for model in self.models.models)
-
     def begin(
         self, audio: FloatArray, choices: Choices, caller: Caller, *, is_early: bool = False
     ) -> Ticket:
         """Transcribe `(n_samples,)` at 16 kHz; behind all else if more may be said (`is_early`)."""
-        model = self.models.find(choices.model)
+        model = self.find(choices.model)
         ticket = Ticket(model, audio.size / SAMPLE_RATE_HZ, self.limits.deadline_s)
         ticket.job = model.submit(audio, choices, caller, ticket.emit, is_early=is_early)
         return ticket
@@ -227,7 +218,7 @@ def make_service(
         )
         memory.check(worker)
         workers.append(worker)
-    return TranscriptionService(ModelRegistry(workers, listen.alias), metrics, limits)
+    return TranscriptionService(workers, metrics, limits, listen.alias)
 
 
 T = TypeVar("T")

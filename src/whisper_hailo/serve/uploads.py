@@ -66,7 +66,7 @@ class UploadHandler:
         heard_s: float | None = None,
     ) -> Ticket:
         """Transcribe an upload, or its first `heard_s`; bare samples have a `form`."""
-        self._service.models.find(choices.model)  # refused before its recording is decoded
+        self._service.find(choices.model)  # refused before its recording is decoded
         caller = Caller(request.scope[CLIENT], self._api, priority)
         stored = request.scope[STORED]
         decoding = self._decoders.decode(file.file, file.filename, stored, form, heard_s)

@@ -12,7 +12,7 @@ from whisper_hailo.decoding.options import DecodingOptions, SearchOptions, risin
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.options import LimitOptions
 from whisper_hailo.serve.request import Caller, Choices, RequestDefaults
-from whisper_hailo.serve.service import ModelRegistry, TranscriptionService
+from whisper_hailo.serve.service import TranscriptionService
 from whisper_hailo.serve.worker import ModelMemory, Worker
 from whisper_hailo.transcription.longform.plan import LongOptions
 
@@ -49,8 +49,7 @@ class House(Closing):
             **of_worker,
         )
         self.worker.languages = ("en", "de")
-        models = ModelRegistry([self.worker])
-        self.service = TranscriptionService(models, self.metrics, limits or LimitOptions())
+        self.service = TranscriptionService([self.worker], self.metrics, limits or LimitOptions())
 
     def open(self) -> Self:
         self.worker.open()

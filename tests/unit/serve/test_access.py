@@ -302,7 +302,7 @@ def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:
     with House() as ending:
         web = client(ending)
         assert web.get("/ready").status_code == 200
-        ending.service.close()
+        ending.service.stop()
         answer = web.get("/ready")
         assert (answer.status_code, answer.json()["status"]) == (503, "ending")
         answer = transcribe(web)

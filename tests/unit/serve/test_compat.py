@@ -11,9 +11,9 @@ from starlette.testclient import TestClient
 from tests.unit.serve.house import GERMAN, OPTIONS, SHORT, House
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo.serve.errors import UnknownModelError
-from whisper_hailo.serve.options import SafetyOptions
+from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 from whisper_hailo.serve.request import Choices, RequestDefaults
-from whisper_hailo.serve.service import ModelRegistry
+from whisper_hailo.serve.service import TranscriptionService
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def test_missing_model_uses_the_default(web: TestClient) -> None:
 
 
 def test_alias_is_added_to_whisper_1(house: House) -> None:
-    (model,) = house.service.models.models
-    models = ModelRegistry([model], ("mine",))
+    (model,) = house.service.models
+    models = TranscriptionService([model], house.metrics, LimitOptions(), ("mine",))
     assert list(models.listed) == ["micro", "whisper-1", "mine"]
     for name in (*models.listed, None, "gpt-4o-transcribe"):
         assert models.find(name) is model

@@ -25,7 +25,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.errors import BusyError, UnknownModelError
 from whisper_hailo.serve.options import LimitOptions, ListenOptions
 from whisper_hailo.serve.request import RequestDefaults
-from whisper_hailo.serve.service import ModelRegistry, make_service
+from whisper_hailo.serve.service import TranscriptionService, make_service
 from whisper_hailo.serve.worker import State, estimate_loaded_mib
 
 pytestmark = pytest.mark.slow
@@ -52,18 +52,18 @@ class Two(House):
             (Transcriber.from_model(name, threads=1), RequestDefaults(OPTIONS)) for name in names
         ]
         self.service = make_service(models, ListenOptions(model=names), limits or LimitOptions())
-        self.worker = self.service.models.default
+        self.worker = self.service.default
         self.metrics = self.service.metrics
 
     def open(self) -> Two:
-        self.service.models.open()
+        self.service.open()
         return self
 
     def close(self) -> None:
-        self.service.models.close()
+        self.service.close()
 
     def state(self, name: str) -> State:
-        return self.service.models.find(name).state
+        return self.service.find(name).state
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_wyoming_client_chooses_the_model(two: Two, caplog: pytest.LogCaptureFix
 
 
 def test_realtime_session_chooses_and_holds_its_model(two: Two) -> None:
-    queue = two.service.models.find("other").queue
+    queue = two.service.find("other").queue
     with running(two) as web, talk(web, URL + "&model=other") as said:
         assert queue.n_live == 1
         answer = said.update(transcription={"model": "micro"})
@@ -171,7 +171,7 @@ def test_model_without_room_is_refused_and_served_later(other: Path) -> None:
 def test_refused_job_is_not_tried_again(other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needed = estimate_loaded_mib(find_model("micro", None)[1])
     with Two(other, LimitOptions(max_memory_mib=2 * needed - 1)) as two:
-        queue = two.service.models.find("other").queue
+        queue = two.service.find("other").queue
         wait_for_more, left = queue.wait_for_more, []
 
         def noted() -> bool:
@@ -191,13 +191,13 @@ def test_model_larger_than_the_memory_is_refused_at_start(other: Path) -> None:
 
 
 def test_two_models_of_one_name_are_refused(two: Two) -> None:
-    (model, _) = two.service.models.models
+    (model, _) = two.service.models
     with pytest.raises(OptionError, match="--model"):
-        ModelRegistry([model, model])
+        TranscriptionService([model, model], two.metrics, LimitOptions())
 
 
 def test_model_is_found_by_the_name_that_was_typed(two: Two, other: Path) -> None:
-    models = two.service.models
+    models = two.service
     assert models.find(str(other)).name == "other"
     assert models.find("micro") is models.find(None) is models.default
     with pytest.raises(UnknownModelError):

@@ -72,7 +72,7 @@ def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
     with House() as ending:
         captions = ending.service.captions(Choices(), caller())
         with ending.worker.queue.live():
-            ending.service.close()
+            ending.service.stop()
             with pytest.raises(BusyError), ending.service.quota.live("another"):
                 pass
             assert captions.transcribe(PartialBuffer(audio, Draft())).text

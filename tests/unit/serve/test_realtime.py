@@ -161,7 +161,7 @@ def test_the_end_of_the_server_completes_what_is_being_said(
         said.update()
         said.append(pcm(load_audio(DEMO)))
         said.until(TRANSCRIPTION + "delta")
-        house.service.close()
+        house.service.stop()
         web.loop.call_soon_threadsafe(house.service.ending.set)
         done = said.until(TRANSCRIPTION + "completed")
         assert done["transcript"]

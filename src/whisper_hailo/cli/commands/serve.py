@@ -67,6 +67,6 @@ def serve(
         service = make_service(models, listen, limits)
         serving = partial(logger.info, "serving at %s")
         server = Server(service, listeners, listen=listen, safety=safety, serving=serving)
-        with service.models:
+        with service:
             asyncio.run(server.run())
     return ExitCode.OK

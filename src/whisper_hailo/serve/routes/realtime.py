@@ -78,8 +78,8 @@ def router(service: TranscriptionService) -> APIRouter:
             intent = query.get("intent", "transcription")
             if intent != "transcription":
                 raise OptionError(f"intent is {intent[:40]!r}, expected transcription")
-            model = query.get("model") or service.models.default.name
-            service.models.find(model)
+            model = query.get("model") or service.default.name
+            service.find(model)
             with service.quota.live(caller.client):
                 session = RealtimeSession(service, caller, websocket, threads, model)
                 offered = _API in websocket.scope["subprotocols"]
@@ -222,7 +222,7 @@ class RealtimeSession:
     def _use_model(self) -> None:
         """Keep the model of the session loaded as long as the session uses it."""
         self._model_in_use.close()
-        model = self._service.models.find(self._items.settings.input.transcription.model)
+        model = self._service.find(self._items.settings.input.transcription.model)
         self._model_in_use.enter_context(model.queue.live())
 
     async def _send_all(self, events: Iterator[ServerEvent]) -> None:

@@ -112,13 +112,13 @@ def openai_router(service: TranscriptionService) -> APIRouter:
     @routes.get("/models")
     async def models() -> dict[str, Any]:
         """All names of all models."""
-        data = [described(model, name) for name, model in service.models.listed.items()]
+        data = [described(model, name) for name, model in service.listed.items()]
         return {"object": "list", "data": data}
 
     @routes.get("/models/{name:path}")
     async def model(name: str) -> dict[str, Any]:
         """A model by one of its names."""
-        return described(service.models.find(name), name)
+        return described(service.find(name), name)
 
     return routes
 

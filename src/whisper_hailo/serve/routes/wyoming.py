@@ -190,7 +190,7 @@ class WyomingSession:
         if not _is_plain(event.data):
             raise MalformedError("transcribe has a value that is no text, or no list of texts")
         asked = Transcribe.from_event(event)
-        self._service.models.find(asked.name)  # refused before its recording is sent
+        self._service.find(asked.name)  # refused before its recording is sent
         self._silence_s = SILENCE_S.get(event.data.get("vad_sensitivity", ""), SILENCE_S["default"])
         words = [*(asked.transcript_names or ()), *(asked.transcript_terms or ())]
         language = asked.language or None
@@ -208,7 +208,7 @@ class WyomingSession:
         if audio.size and self._early is not None and self._early[0] == bounds:
             heard = await self._early[1].result(caller.priority)
             text, language = heard.text, heard.language
-            worker = self._service.models.find(choices.model)
+            worker = self._service.find(choices.model)
             worker.record_item(caller, audio.size / SAMPLE_RATE_HZ, language, text)
             await self._write(TranscriptStart(language=choices.language))
             await self._write(TranscriptChunk(text))
@@ -286,7 +286,7 @@ class WyomingServer:
                 version=__version__,
                 languages=list(model.languages),
             )
-            for model in self.service.models.models
+            for model in self.service.models
         ]
         program = AsrProgram(
             name="whisper-hailo",

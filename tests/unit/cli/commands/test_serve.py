@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -77,7 +76,7 @@ class Served:
 
     def _service(self, *given: Any) -> Any:
         self.made.append(given)
-        return SimpleNamespace(models=self)
+        return self
 
     def _server(self, *given: Any, **named: Any) -> Any:
         self.served.append((given, named))
@@ -133,7 +132,7 @@ def test_all_that_was_typed_gets_where_it_belongs(
     assert same_listen is listen
     assert defaults.fallback == 0.5
     (((service, listeners), named),) = house.served
-    assert (service.models, listeners) == (house, "listeners")
+    assert (service, listeners) == (house, "listeners")
     assert named["listen"] is listen
     assert named["safety"] == SafetyOptions(api_key=("secret",), allow_host=("a.b",))
     assert house.happened == ["open", "served", "closed"]
