@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import threading
 import wave
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -101,54 +102,34 @@ class Decoders:
         float32 at 16 kHz mono, lie on the disk where they are many; `stored` has room for them.
         """
         label = "the samples" if form is not None else PurePath(name or "").name or "the file"
-        bounds = _Bounds(self._max_s, stored)
+        has_left = threading.Event()
+
+        def checked(blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
+            seconds = 0.0
+            for block in blocks:
+                seconds += block.size / SAMPLE_RATE_HZ
+                expect_seconds(seconds, self._max_s)
+                if has_left.is_set():
+                    raise ClientDisconnectedError
+                stored.take(block.nbytes)
+                yield block
+
+        def decode() -> FloatArray:
+            with ExitStack() as resources:
+                whole = file if form is None else _wave_file(file, form, resources)
+                stream = resources.enter_context(open_audio(whole, label))
+                expect_seconds(stream.duration_s or 0.0, self._max_s)
+                blocks = checked(stream.blocks(_BLOCK_SAMPLES))
+                first = next(blocks)
+                if heard_s is not None:
+                    return first[: round(heard_s * SAMPLE_RATE_HZ)]
+                if first.size < _BLOCK_SAMPLES:
+                    return first
+                content = (block.tobytes() for block in chain([first], blocks))
+                return np.memmap(new_copy(content, label, resources), np.float32, "r")
+
         async with self._free:
-            return await on_thread(
-                _decode, file, label, form, heard_s, bounds, on_cancel=bounds.cancel
-            )
-
-
-@dataclass(slots=True)
-class _Bounds:
-    """How far a recording is decoded: most seconds, room for samples, and a waiting client."""
-
-    max_s: float
-    stored: Reservation
-    is_wanted: bool = True
-
-    def cancel(self) -> None:
-        """Stop decoding at the next block. From any thread."""
-        self.is_wanted = False
-
-    def checked(self, blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
-        seconds = 0.0
-        for block in blocks:
-            seconds += block.size / SAMPLE_RATE_HZ
-            expect_seconds(seconds, self.max_s)
-            if not self.is_wanted:
-                raise ClientDisconnectedError
-            self.stored.take(block.nbytes)
-            yield block
-
-
-def _decode(
-    file: BinaryIO, name: str, form: PcmForm | None, heard_s: float | None, bounds: _Bounds
-) -> FloatArray:
-    with ExitStack() as resources:
-        if form is not None:
-            file = _wave_file(file, form, resources)
-        stream = resources.enter_context(open_audio(file, name))
-        if stream.duration_s is not None:
-            expect_seconds(stream.duration_s, bounds.max_s)
-        blocks = bounds.checked(stream.blocks(_BLOCK_SAMPLES))
-        first = next(blocks)
-        if heard_s is not None:
-            return first[: round(heard_s * SAMPLE_RATE_HZ)]
-        if first.size < _BLOCK_SAMPLES:
-            return first
-        content = (block.tobytes() for block in chain([first], blocks))
-        copy = new_copy(content, name, resources)
-        return np.memmap(copy, np.float32, "r")
+            return await on_thread(decode, on_cancel=has_left.set)
 
 
 def expect_seconds(seconds: float, max_s: float) -> None:

@@ -36,6 +36,7 @@ from whisper_hailo.serve.routes.realtime_protocol import (
 )
 from whisper_hailo.serve.routes.recordings import word_logprobs
 from whisper_hailo.serve.service import TranscriptionService, each_on_thread
+from whisper_hailo.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
 
@@ -108,8 +109,8 @@ class RealtimeSession:
         self._service = service
         self._websocket = websocket
         self._threads = threads
-        self._id = _new_id("sess")
         self._items = Items(service, caller, RealtimeSettings.of(model))
+        self._model: Worker | None = None
         self._model_in_use = ExitStack()
         self._messages: deque[ClientMessage] = deque()
         self._stored = Reservation(service.quota)  # for what waits
@@ -185,7 +186,8 @@ class RealtimeSession:
             self._changed.notify_all()
 
     async def _process_messages(self) -> None:
-        await self._send({"type": "session.created", "session": self._session()})
+        created = {"type": "session.created", "session": self._items.session()}
+        await self._send(created)
         while True:
             async with self._changed:
                 await self._changed.wait_for(lambda: self._messages)
@@ -193,7 +195,7 @@ class RealtimeSession:
             if message.kind == _FINISH:
                 break
             try:
-                await self._process(message)
+                await self._send_all(self._items.process(message))
             except ClientDisconnectedError:
                 raise
             except WhisperHailoError as error:
@@ -204,38 +206,22 @@ class RealtimeSession:
                 self._changed.notify_all()
         await self._send_all(self._items.finish())
 
-    async def _process(self, message: ClientMessage) -> None:
-        if message.error is not None:
-            raise message.error
-        if message.kind == APPEND:
-            await self._send_all(self._items.hear(bytes(message.sound)))
-        elif message.kind == COMMIT:
-            await self._send_all(self._items.commit())
-        elif message.kind == UPDATE:
-            settings = self._items.settings.updated(message.changes)
-            await self._send_all(self._items.update(settings))
-            self._use_model()
-            await self._send({"type": "session.updated", "session": self._session()})
-        else:
-            await self._send_all(self._items.clear())
-
     def _use_model(self) -> None:
         """Keep the model of the session loaded as long as the session uses it."""
-        self._model_in_use.close()
         model = self._service.find(self._items.settings.input.transcription.model)
-        self._model_in_use.enter_context(model.queue.live())
+        if model is not self._model:
+            self._model_in_use.close()
+            self._model = model
+            self._model_in_use.enter_context(model.queue.live())
 
     async def _send_all(self, events: Iterator[ServerEvent]) -> None:
         async for event in each_on_thread(events, self._items.leave, self._threads):
+            self._use_model()  # new settings may have another
             await self._send(event)
 
     async def _send(self, event: ServerEvent) -> None:
         async with asyncio.timeout(_WRITE_S):
             await self._websocket.send_text(json.dumps({"event_id": _new_id("event"), **event}))
-
-    def _session(self) -> dict[str, Any]:
-        head = {"id": self._id, "object": "realtime.transcription_session"}
-        return head | self._items.settings.model_dump()
 
 
 def _new_id(kind: str) -> str:
@@ -276,6 +262,7 @@ class Items:
     ) -> None:
         self._service = service
         self._caller = caller
+        self._id = _new_id("sess")
         self._item: _Item | None = None
         self._left = False
         self._previous: str | None = None
@@ -283,7 +270,39 @@ class Items:
         self._begin_s = 0.0  # and where the captioner began
         self._use(settings)
 
-    def hear(self, sound: bytes) -> Iterator[ServerEvent]:
+    def session(self) -> dict[str, Any]:
+        head = {"id": self._id, "object": "realtime.transcription_session"}
+        return head | self.settings.model_dump()
+
+    def process(self, message: ClientMessage) -> Iterator[ServerEvent]:
+        """Obey a message; new settings hold when what is being said has ended under the old."""
+        if message.error is not None:
+            raise message.error
+        if message.kind == APPEND:
+            yield from self._hear(bytes(message.sound))
+        elif message.kind == COMMIT:
+            seconds = 0.0 if self._item is None else self._sound_s - self._begin_s
+            if seconds < _LEAST_S:
+                raise SessionError(
+                    f"the buffer holds {seconds * 1000:.0f} ms of sound, expected "
+                    f"{_LEAST_S * 1000:g} ms or more; append some before you commit",
+                    code="input_audio_buffer_commit_empty",
+                )
+            yield from self.finish()
+        elif message.kind == UPDATE:
+            before, settings = self.settings, self.settings.updated(message.changes)
+            yield from self.finish()
+            try:
+                self._use(settings)
+            except WhisperHailoError:
+                self._use(before)
+                raise
+            yield {"type": "session.updated", "session": self.session()}
+        else:
+            self._begin()
+            yield {"type": _BUFFER + "cleared"}
+
+    def _hear(self, sound: bytes) -> Iterator[ServerEvent]:
         for begin in range(0, len(sound), _PIECE_BYTES):
             if self._left:
                 raise ClientDisconnectedError
@@ -294,32 +313,6 @@ class Items:
                 self._item = self._item or _Item()
             self._sound_s = sound_s
             yield from self._guarded(self._captioner.feed(self._sound.push(piece)))
-
-    def commit(self) -> Iterator[ServerEvent]:
-        """End what is being said."""
-        seconds = 0.0 if self._item is None else self._sound_s - self._begin_s
-        if seconds < _LEAST_S:
-            raise SessionError(
-                f"the buffer holds {seconds * 1000:.0f} ms of sound, expected "
-                f"{_LEAST_S * 1000:g} ms or more; append some before you commit",
-                code="input_audio_buffer_commit_empty",
-            )
-        yield from self.finish()
-
-    def clear(self) -> Iterator[ServerEvent]:
-        """Forget what is being said."""
-        self._begin()
-        yield {"type": _BUFFER + "cleared"}
-
-    def update(self, settings: RealtimeSettings) -> Iterator[ServerEvent]:
-        """Change the settings; what is being said ends under the old ones."""
-        before = self.settings
-        yield from self.finish()
-        try:
-            self._use(settings)
-        except WhisperHailoError:
-            self._use(before)
-            raise
 
     def finish(self) -> Iterator[ServerEvent]:
         """End what is being said, and begin a new captioner."""
