@@ -15,6 +15,7 @@ from whisper_hailo.serve.quota import ENDING
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.transcription.recording import FairShare, Recording
 from whisper_hailo.transcription.run import TranscriptionRun
+from whisper_hailo.transcription.schedule import WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 
 Outcome: TypeAlias = Transcript | BufferText
@@ -107,8 +108,8 @@ class PartialJob(Job):
         return run.text(self._result)
 
 
-class JobQueue:
-    """The jobs of all clients: the `WindowSource` of the engine's schedule.
+class JobQueue(WindowSource):
+    """The jobs of all clients.
 
     Every job is handed to the schedule at once, which decides whose turn it is.
 

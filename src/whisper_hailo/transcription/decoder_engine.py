@@ -6,15 +6,16 @@ import logging
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
-from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.vad import FRAME_SAMPLES, SileroDetector, quiet_gain
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder, DecoderState
-from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, Segment, Word
-from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, SECONDS_PER_TIMESTAMP, FloatArray, Word
+from whisper_hailo.decoding.decoded import Decoded, compression_ratio
 from whisper_hailo.decoding.logits_rules import build_hotword_trie
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, WordOptions
 from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
@@ -28,7 +29,6 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.word_times import align_words, trim_pauses, words_into_segments
 from whisper_hailo.decoding.words import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.missed_speech import SpeechCompleter
 from whisper_hailo.transcription.window import (
     Context,
     Encoded,
@@ -42,18 +42,14 @@ logger = logging.getLogger(__name__)
 
 
 class DecoderEngine:
-    """Decodes windows: languages, prompts, the decoding loop, word times.
+    """Decodes windows: languages, prompts, the decoding loop, missed speech, word times.
 
-    Its decoder is open when it does. Engines with the same `batch_key` decode each
-    other's windows alike, so that these may be one batch.
+    Its decoder is open when it does. Engines with the same `batch_key` decode each other's windows
+    alike, so that these may be one batch.
     """
 
     def __init__(
-        self,
-        decoder: AnyDecoder,
-        tokenizer: Tokenizer,
-        options: DecodingOptions,
-        window_s: float,
+        self, decoder: AnyDecoder, tokenizer: Tokenizer, options: DecodingOptions, window_s: float
     ) -> None:
         if options.words is not None and not decoder.limits.aligns:
             raise OptionError(
@@ -71,7 +67,11 @@ class DecoderEngine:
         self.batch_key: Hashable = replace(options, language=AUTO_LANGUAGE, prompts=neutral)
         hotwords = None if words is None else build_hotword_trie(words, tokenizer)
         self._loop = DecodingLoop(decoder, tokenizer.special, options, window_s, hotwords)
-        self._completer = SpeechCompleter(self._loop, decoder, tokenizer, options)
+
+    @cached_property
+    def _detector(self) -> SileroDetector:
+        """Silero's detector, loaded when it is needed first."""
+        return SileroDetector()
 
     def context(self) -> Context:
         """Return the context of a new recording."""
@@ -97,40 +97,17 @@ class DecoderEngine:
             state = self._decoder.start(encoded.features, paddings, encoded.n_positions)
         with clock.stage("decode"):
             languages = self._languages(state, [request.context for request in requests])
-            tasks = [self._task(*of) for of in zip(requests, languages, strict=True)]
-            decoded = yield from decode_with_fallback(
-                self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
-            )
-            decoded = yield from self._completer.complete(state, requests, tasks, decoded)
-            rows = zip(requests, decoded, languages, strict=True)
+            tasks = list(map(self._task, requests, languages))
+            decoded = yield from decode_with_fallback(self._loop, self._tokenizer, state, tasks)
+            found = yield from self.complete(state, requests, tasks, decoded)
             results = []
-            for row, (request, found, language) in enumerate(rows):
-                _log_bounds(request, found)
-                window = request.window
-                result = assemble_segments(window, found, language, self._tokenizer, self._options)
+            for row, request in enumerate(requests):
+                _log_bounds(request, found[row])
+                result = assemble_segments(
+                    request.window, found[row], languages[row], self._tokenizer, self._options
+                )
                 results.append(self._with_words(state, row, request, result))
             return results
-
-    def _task(self, request: WindowRequest, language: str) -> DecodingTask:
-        window, context = request.window, request.context
-        first = context.n_windows == 0
-        previous = context.previous if first or context.sequential else ()
-        context.n_windows += 1
-        prompts = context.prompts or self._prompts
-        return DecodingTask(
-            prompts.tokens(language, previous, is_first=first),
-            window.content_s,
-            key=round(window.start_s * 100),
-            draft=self._draft(request),
-            is_running=request.is_running,
-        )
-
-    def _draft(self, request: WindowRequest) -> Draft | None:
-        """Return the draft, with the first encoder position of the audio that is held back."""
-        if request.draft is None or request.hold_back_s == 0.0 or not self._decoder.limits.aligns:
-            return request.draft
-        heard_s = request.window.content_s - request.hold_back_s
-        return replace(request.draft, horizon=max(0, round(heard_s / SECONDS_PER_TIMESTAMP)))
 
     def _languages(self, state: DecoderState, contexts: Sequence[Context]) -> list[str]:
         """Return the language of each window, detected once per recording or for each window."""
@@ -145,54 +122,133 @@ class DecoderEngine:
             languages.append(next(iter(probs)) if detects else language)
         return languages
 
+    def _task(self, request: WindowRequest, language: str) -> DecodingTask:
+        window, context, draft = request.window, request.context, request.draft
+        first = context.n_windows == 0
+        previous = context.previous if first or context.sequential else ()
+        context.n_windows += 1
+        prompts = context.prompts or self._prompts
+        if draft is not None and request.hold_back_s and self._decoder.limits.aligns:
+            # The first encoder position of the audio that is held back.
+            heard_s = window.content_s - request.hold_back_s
+            draft = replace(draft, horizon=max(0, round(heard_s / SECONDS_PER_TIMESTAMP)))
+        return DecodingTask(
+            prompts.tokens(language, previous, is_first=first),
+            window.content_s,
+            key=round(window.start_s * 100),
+            draft=draft,
+            is_running=request.is_running,
+        )
+
+    def complete(
+        self,
+        state: DecoderState,
+        requests: Sequence[WindowRequest],
+        tasks: Sequence[DecodingTask],
+        decoded: Sequence[Decoded],
+    ) -> Steps[list[Decoded]]:
+        """Return the windows' tokens, with those of missed speech; `state` has a row per window.
+
+        Whisper was trained on windows whose last sentence may be cut: it leaves that sentence to
+        the next window, and sometimes all that follows a pause. OpenAI Whisper seeks back to the
+        end of the text. Windows cut in advance are completed instead: the decoder gets its own text
+        and the time at which speech goes on, and may not end there.
+        """
+        results = list(decoded)
+        for row, (request, task) in enumerate(zip(requests, tasks, strict=True)):
+            if request.draft is not None or request.window.is_sought:
+                continue
+            for _ in range(_MAX_ROUNDS):
+                audio = request.window.audio
+                longer = yield from self._resume(state, row, audio, task, results[row])
+                if longer is None:
+                    break
+                results[row] = longer
+        return results
+
+    def _resume(
+        self, state: DecoderState, row: int, audio: FloatArray, task: DecodingTask, decoded: Decoded
+    ) -> Steps[Decoded | None]:
+        """Return a window's tokens with those of missed speech; `None` without any."""
+        begin, thresholds = self._tokenizer.special.timestamp_begin, self._options.thresholds
+        tokens = decoded.tokens
+        if not self._options.timestamps or begin is None:
+            return None
+        if not tokens or tokens[-1] < begin or decoded.is_silence(thresholds):
+            return None
+        start_s = self._find_speech(audio, (tokens[-1] - begin) * SECONDS_PER_TIMESTAMP)
+        if start_s is None:
+            return None
+        is_pair = len(tokens) > 1 and tokens[-2] >= begin
+        start = begin + round(start_s / SECONDS_PER_TIMESTAMP)
+        settled = (*(tokens[:-1] if is_pair else tokens), start)
+        again = replace(task, draft=Draft(settled, n_fixed=len(settled), goes_on=True))
+        alone = self._decoder.select(state, np.array([row], dtype=np.int64))
+        (found,) = yield from self._loop.steps(alone, [again], beam_size=1)
+        rest = found.tokens[len(settled) :]
+        text = self._tokenizer.decode(rest).strip()
+        rest_only = replace(found, tokens=rest, compression_ratio=compression_ratio(text))
+        if not text or found.runaway or rest_only.is_doubtful(thresholds):
+            return None
+        sum_logprob = decoded.avg_logprob * len(tokens) + found.avg_logprob * len(rest)
+        return replace(
+            decoded,
+            tokens=found.tokens,
+            avg_logprob=sum_logprob / (len(tokens) + len(rest)),
+            compression_ratio=compression_ratio(self._tokenizer.decode(found.tokens).strip()),
+        )
+
+    def _find_speech(self, audio: FloatArray, end_s: float) -> float | None:
+        """Return where speech goes on after `end_s` in the window, in seconds, or `None`."""
+        tail = audio[round(end_s * SAMPLE_RATE_HZ) :]
+        if tail.size < _MIN_TAIL_S * SAMPLE_RATE_HZ:
+            return None
+        self._detector.reset()
+        tail = quiet_gain(tail) * tail
+        frames = tail[: tail.size // FRAME_SAMPLES * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)
+        is_speech = [self._detector.probability(frame) > _SPEECH for frame in frames]
+        if sum(is_speech) * FRAME_SAMPLES < _MIN_SPEECH_S * SAMPLE_RATE_HZ:
+            return None
+        onset_s = is_speech.index(True) * FRAME_SAMPLES / SAMPLE_RATE_HZ
+        return end_s + max(0.0, onset_s - _LEAD_S)
+
     def _with_words(
         self, state: DecoderState, row: int, request: WindowRequest, result: WindowResult
     ) -> WindowResult:
         """Return a window's result with the words that are needed."""
+        window, words, eot = request.window, self._options.words, self._tokenizer.special.eot
         aligns = self._decoder.limits.aligns
         if request.draft is not None:
             if not (request.word_times and aligns):
                 return result
-            text = result.kept_tokens(self._tokenizer.special.eot)
+            text = result.kept_tokens(eot)
             return replace(result, words=tuple(self._align(state, row, text, result)))
         timed_by_words = not self._options.timestamps
-        wanted = self._options.words or timed_by_words or request.window.needs_words
-        if not (result.segments and wanted):
+        if not (result.segments and (words or timed_by_words or window.needs_words)):
             return result
         if aligns:
-            segments = self._aligned(state, row, request, result)
+            text = [token for part in result.segments for token in part.tokens if token < eot]
+            aligned = self._align(state, row, text, result)
+            if words and not window.is_sought:
+                aligned = trim_pauses(aligned, window.audio, self._detector)
+            segments = words_into_segments(
+                result.segments,
+                aligned,
+                window,
+                words or WordOptions(),
+                eot=eot,
+                last_speech_s=request.context.last_speech_s,
+            )
         else:
             segments = spread_words(result.segments, self._tokenizer)
         if timed_by_words:  # the one segment of a text without timestamps
             segments = [part for segment in segments for part in split_into_sentences(segment)]
         return replace(result, segments=tuple(segments))
 
-    @cached_property
-    def _detector(self) -> SileroDetector:
-        """Silero's detector, loaded for the first words."""
-        return SileroDetector()
-
-    def _aligned(
-        self, state: DecoderState, row: int, request: WindowRequest, result: WindowResult
-    ) -> list[Segment]:
-        """Return a window's segments with aligned words."""
-        eot = self._tokenizer.special.eot
-        text = [t for segment in result.segments for t in segment.tokens if t < eot]
-        words = self._align(state, row, text, result)
-        if self._options.words and not request.window.is_sought:
-            words = trim_pauses(words, request.window.audio, self._detector)
-        return words_into_segments(
-            result.segments,
-            words,
-            request.window,
-            self._options.words or WordOptions(),
-            eot=eot,
-            last_speech_s=request.context.last_speech_s,
-        )
-
     def _align(
         self, state: DecoderState, row: int, text: Sequence[int], result: WindowResult
     ) -> list[Word]:
+        """Return the words of a window's text, timed in it."""
         if self._decoder.batch_size(state) > 1:
             state = self._decoder.select(state, np.array([row], dtype=np.int64))
         return align_words(
@@ -206,6 +262,15 @@ class DecoderEngine:
             # Words that only join windows are dropped with the join.
             probabilities=self._options.words is not None,
         )
+
+
+_MIN_TAIL_S: Final = 1.0
+"""Less audio after the text is the end of its last word."""
+_MIN_SPEECH_S: Final = 0.6
+_SPEECH: Final = 0.5
+_LEAD_S: Final = 0.2
+"""Kept before speech: detectors miss soft first sounds."""
+_MAX_ROUNDS: Final = 3
 
 
 def _log_bounds(request: WindowRequest, decoded: Decoded) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -24,8 +24,6 @@ from whisper_hailo.transcription.window import Context, WindowRequest, WindowRes
 
 logger = logging.getLogger(__name__)
 
-_READ_SAMPLES = SAMPLE_RATE_HZ
-
 
 def make_plan(
     buffer: AudioBuffer, plan: WindowPlan, options: DecodingOptions, long: LongOptions
@@ -39,10 +37,10 @@ def make_plan(
     if long.skip_silence:
         gate = SpeechGate(SileroDetector("--no-skip-silence"), long.vad_threshold)
     if long.strategy == "seek":
-        return SeekPlan(buffer, long.clips, plan, options.words, gate)
+        return SeekPlan(buffer, long.clips, plan, options.words, gate=gate)
     overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s
     overlap_s = 0.0 if long.strategy == "consecutive" else overlap_s
-    return OverlapPlan(buffer, long.clips, plan, overlap_s, gate, sequential=sequential)
+    return OverlapPlan(buffer, long.clips, plan, overlap_s, gate=gate, sequential=sequential)
 
 
 @dataclass(slots=True)
@@ -93,7 +91,7 @@ class Recording(Closing):
     def open(self) -> Self:
         with self.context.clock.stage("total"), ExitStack() as opened:
             self._stream = opened.enter_context(open_audio(self.source))
-            self._buffer = AudioBuffer(self._stream.blocks(_READ_SAMPLES))
+            self._buffer = AudioBuffer(self._stream.blocks(SAMPLE_RATE_HZ))
             self._planner = make_plan(self._buffer, self.plan, self.options, self.long)
             self._stack = opened.pop_all()
         self._windows = self._planner.windows()
@@ -128,26 +126,25 @@ class Recording(Closing):
         if self._exhausted or (self._n_waiting and self.sequential):
             return None
         with self.context.clock.stage("total"):
-            window = next(self._windows, None)
-            if window is None:
-                self._exhaust()
-                return None
-        self._n_waiting += 1
-        return WindowRequest(window, self.context)
-
-    def _exhaust(self) -> None:
-        """Measure the recording; warn of clips behind its end."""
-        self._exhausted = True
-        self._buffer.drain()
+            if (window := next(self._windows, None)) is not None:
+                self._n_waiting += 1
+                return WindowRequest(window, self.context)
+            self._exhausted = True
+            self._buffer.drain()
         self.duration_s = self._buffer.duration_s
         for clip in self.long.clips:
             if clip.start >= self._buffer.n_samples:
-                logger.warning(
-                    "%s is %.1f s long; --clip-timestamps asks for what is behind %g s",
-                    self.name,
-                    self.duration_s,
-                    clip.start / SAMPLE_RATE_HZ,
-                )
+                behind_s = clip.start / SAMPLE_RATE_HZ
+                told = "%s is %.1f s long; --clip-timestamps asks for what is behind %g s"
+                logger.warning(told, self.name, self.duration_s, behind_s)
+        return None
+
+    def next_or_fail(self) -> WindowRequest | None:
+        """Return the next window as `next` does; an error is the recording's."""
+        if self.failure is None:
+            with self.failing():
+                return self.next()
+        return None
 
     def take(self, result: WindowResult) -> None:
         """Take the result of a window, in order."""
@@ -161,6 +158,14 @@ class Recording(Closing):
         if self.options.words is None:
             final = [replace(segment, words=()) for segment in final]
         self.segments += map(round_times, final)
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Let the recording fail with an error of the block."""
+        try:
+            yield
+        except Exception as error:
+            self.fail(error)
 
     def fail(self, error: Exception) -> None:
         """Record the error and close the file."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.timing import StageClock
@@ -55,7 +54,7 @@ class PriorityScheduler:
         return min(ready, key=rank)
 
 
-class WindowSource(Protocol):
+class WindowSource:
     """Where recordings come from; more may come while others are transcribed."""
 
     def next(self, *, n_free: int, idle: bool) -> Recording | None:
@@ -64,19 +63,20 @@ class WindowSource(Protocol):
         With no free rows, only urgent recordings should come. When idle, it may block, and `None`
         is the end.
         """
-        ...
+        raise NotImplementedError
 
     def rows(self, most: int) -> int:
         """Return the most windows of the next batch, up to `most`."""
-        ...
+        return most
 
     def wait(self, coming: Future[Any]) -> bool:
         """Wait for `coming` or for a new recording; return whether it is a recording."""
-        ...
+        del coming
+        return False
 
 
-class RecordingList:
-    """Recordings of a list, in order, as rows become free."""
+class RecordingList(WindowSource):
+    """Recordings of a list, in order, as rows become free; none comes before that."""
 
     def __init__(self, recordings: Iterable[Recording]) -> None:
         self._recordings = iter(recordings)
@@ -84,14 +84,6 @@ class RecordingList:
     def next(self, *, n_free: int, idle: bool) -> Recording | None:
         del idle
         return next(self._recordings, None) if n_free else None
-
-    def rows(self, most: int) -> int:
-        return most
-
-    def wait(self, coming: Future[Any]) -> bool:
-        """Return at once: no recording comes before a row is free."""
-        del coming
-        return False
 
 
 def transcribe_in_order(
@@ -135,11 +127,6 @@ class _Batch:
     @property
     def recordings(self) -> list[Recording]:
         return [recording for recording, _ in self.members]
-
-    @property
-    def sequential(self) -> bool:
-        """Whether what comes next depends on it."""
-        return any(recording.sequential for recording in self.recordings)
 
     @property
     def priority(self) -> int:
@@ -199,8 +186,8 @@ class Schedule:
                     if row:
                         batch = self._first()
                         self._turns.note(batch.recordings, self._active)
-                        may_wait = self.encode_ahead and not (row or batch.sequential)
-                        if may_wait and (waiting := self._next_batch()):
+                        waits = row or any(one.sequential for one in batch.recordings)
+                        if self.encode_ahead and not waits and (waiting := self._next_batch()):
                             row.append(waiting)
                         yield from self._transcribe(batch)
                     yield self._done()
@@ -233,7 +220,10 @@ class Schedule:
             while (other := self._next_overtaking(batch.priority, for_equals)) is not None:
                 self._turns.note(other.recordings, self._active)
                 yield from self._transcribe(other)
-                self._look_ahead(other.recordings)
+                # Find out which of them end with this window; keep the next windows of others.
+                for recording in other.recordings:
+                    if (request := recording.next_or_fail()) is not None:
+                        self._drawn[recording] = request
                 yield self._done()
                 if other.priority == batch.priority:
                     n_steps, for_equals = 0, False
@@ -252,8 +242,23 @@ class Schedule:
         return self._next_batch(partial(_overtakes, priority, for_equals))
 
     def _next_batch(self, goes_first: Callable[[Recording], bool] | None = None) -> _Batch | None:
-        """Return a new batch; where one waits already, only a more urgent one."""
-        members = self._fill(goes_first)
+        """Return a new batch; where one waits already, only a more urgent one.
+
+        It has windows of the open recordings in turns, then of new ones.
+        """
+        members: Members = []
+        while self._open_next(n_free=0) is not None:
+            pass
+        ready = [one for one in self._active if goes_first is None or goes_first(one)]
+        while (n_free := self.source.rows(self.batch_size) - len(members)) > 0:
+            if not ready and goes_first is None and (new := self._open_next(n_free)):
+                ready.append(new)
+            if not ready:
+                break
+            recording = self._turns.next_of(ready)
+            fits = not members or self._kind(recording) == self._kind(members[0][0])
+            if not (fits and self._draw(recording, members)):
+                ready.remove(recording)
         return self._begin(members, apart=goes_first is not None) if members else None
 
     def _begin(self, members: Members, *, apart: bool) -> _Batch:
@@ -264,25 +269,7 @@ class Schedule:
             cached = [window for window in found if window is not None]
             if len(cached) == len(requests):
                 return _Batch(members, None, cached)
-        encoded = self._prefetch.begin(requests, now=len(requests) > 1, apart=apart)
-        return _Batch(members, encoded)
-
-    def _fill(self, goes_first: Callable[[Recording], bool] | None) -> Members:
-        """Take windows of the open recordings in turns, then of new ones."""
-        batch: Members = []
-        while self._open_next(n_free=0) is not None:
-            pass
-        ready = [one for one in self._active if goes_first is None or goes_first(one)]
-        while (n_free := self.source.rows(self.batch_size) - len(batch)) > 0:
-            if not ready and goes_first is None and (new := self._open_next(n_free)):
-                ready.append(new)
-            if not ready:
-                break
-            recording = self._turns.next_of(ready)
-            fits = not batch or self._kind(recording) == self._kind(batch[0][0])
-            if not (fits and self._draw(recording, batch)):
-                ready.remove(recording)
-        return batch
+        return _Batch(members, self._prefetch.begin(requests, now=len(requests) > 1, apart=apart))
 
     def _engine(self, recording: Recording) -> DecoderEngine:
         return recording.engine or self.stages.engine
@@ -297,13 +284,13 @@ class Schedule:
         recording = self.source.next(n_free=n_free, idle=idle)
         if recording is not None:
             self._active.append(recording)
-            with _failing(recording):
+            with recording.failing():
                 recording.open()
         return recording
 
     def _draw(self, recording: Recording, batch: Members) -> bool:
         """Add the recording's next window to the batch; return whether there was one."""
-        request = self._drawn.pop(recording, None) or _next_window(recording)
+        request = self._drawn.pop(recording, None) or recording.next_or_fail()
         if recording.failure:
             batch[:] = [member for member in batch if member[0] is not recording]
             return False
@@ -313,19 +300,13 @@ class Schedule:
             batch.append((recording, request))
         return request is not None
 
-    def _look_ahead(self, recordings: Iterable[Recording]) -> None:
-        """Find out which recordings end with their last window; keep the next ones of others."""
-        for recording in recordings:
-            if (request := _next_window(recording)) is not None:
-                self._drawn[recording] = request
-
     def _done(self) -> list[Recording]:
         """Remove and finish the recordings that are done or failed."""
         done = [recording for recording in self._active if recording.failure or recording.done]
         self._active = [recording for recording in self._active if recording not in done]
         for recording in done:
             self._drawn.pop(recording, None)
-            with _failing(recording):
+            with recording.failing():
                 recording.finish()
         return done
 
@@ -365,7 +346,7 @@ class Schedule:
                 return
             for recording, result in zip(recordings, results, strict=True):
                 if not recording.failure:
-                    with _failing(recording):
+                    with recording.failing():
                         recording.take(result)
         for recording in recordings:
             recording.context.clock.add(clock, 1 / len(members))
@@ -377,23 +358,6 @@ class Schedule:
         for member in members:
             if not member[0].failure:
                 yield from self._transcribe(self._begin([member], apart=True))
-
-
-@contextmanager
-def _failing(recording: Recording) -> Iterator[None]:
-    """Let a recording fail with an error of the block."""
-    try:
-        yield
-    except Exception as error:
-        recording.fail(error)
-
-
-def _next_window(recording: Recording) -> WindowRequest | None:
-    """Return the recording's next window, if it has one."""
-    if recording.failure is None:
-        with _failing(recording):
-            return recording.next()
-    return None
 
 
 def _overtakes(priority: int, for_equals: bool, recording: Recording) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.languages import AUTO_LANGUAGE
@@ -99,18 +99,15 @@ class Context:
             if not result.silent:
                 self.previous = ()
             return
-        waiting = _tokens(pending)
+        waiting = tuple(token for segment in pending for token in segment.tokens)
         if result.decoded.temperature > _HOT and not result.silent:
             self.previous, self.doubted = (), bool(waiting)
             return
         settled = self.previous[: len(self.previous) - self.n_open]
-        said = () if self.doubted else _tokens(final)
+        shown = () if self.doubted else final
+        said = (token for segment in shown for token in segment.tokens)
         self.previous = (*settled, *said, *waiting)[-_MOST_TOKENS:]
         self.n_open, self.doubted = len(waiting), False
-
-
-def _tokens(segments: Sequence[Segment]) -> tuple[int, ...]:
-    return tuple(token for segment in segments for token in segment.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +177,9 @@ class WindowResult:
 
 def last_word_end(segments: Sequence[Segment]) -> float | None:
     """Return the end of the last word, or of the last segment without words."""
-    for segment in reversed(segments):
-        if segment.words:
-            return segment.words[-1].end_s
-    return segments[-1].end_s if segments else None
+    ends = [segment.words[-1].end_s for segment in segments if segment.words]
+    ends = ends or [segment.end_s for segment in segments]
+    return ends[-1] if ends else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +195,7 @@ class Encoded:
     n_positions: IntArray | None = None
 
 
-TimedT = TypeVar("TimedT", Segment, Word)
-
-
-@dataclass(frozen=True, slots=True)
-class TimedTokens:
+class TimedTokens(NamedTuple):
     """Ids of one segment, timestamps included, and its times within the window."""
 
     start_s: float
@@ -211,11 +203,10 @@ class TimedTokens:
     tokens: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(NamedTuple):
     """A window's tokens by segments; `advance_s` and `ends_alone` as in `WindowResult`."""
 
-    segments: tuple[TimedTokens, ...]
+    segments: list[TimedTokens]
     advance_s: float
     ends_alone: bool
 
@@ -232,26 +223,21 @@ def split_at_timestamps(
     Source: OpenAI Whisper, `transcribe`.
     """
     if begin is None:
-        whole = TimedTokens(0.0, content_s, tuple(tokens))
-        return Split((whole,), content_s, ends_alone=False)
+        return Split([TimedTokens(0.0, content_s, tuple(tokens))], content_s, ends_alone=False)
     is_time = [token >= begin for token in tokens]
     ends_alone = is_time[-2:] == [False, True]
     seams = [i for i in range(1, len(tokens)) if is_time[i - 1] and is_time[i]]
     if not seams:
         later = [token for token in tokens if token > begin]
         end_s = (later[-1] - begin) * SECONDS_PER_TIMESTAMP if later else content_s
-        return Split((TimedTokens(0.0, end_s, tuple(tokens)),), content_s, ends_alone)
+        return Split([TimedTokens(0.0, end_s, tuple(tokens))], content_s, ends_alone)
     if ends_alone or keeps_rest:
         seams.append(len(tokens))
-    parts = [tuple(tokens[a:b]) for a, b in zip([0, *seams], seams, strict=False)]
-    segments = tuple(
-        TimedTokens(
-            start_s=max(0, part[0] - begin) * SECONDS_PER_TIMESTAMP,
-            end_s=(part[-1] - begin) * SECONDS_PER_TIMESTAMP if part[-1] >= begin else content_s,
-            tokens=part,
-        )
-        for part in parts
-    )
+    segments = []
+    for part in (tuple(tokens[a:b]) for a, b in zip([0, *seams], seams, strict=False)):
+        start_s = max(0, part[0] - begin) * SECONDS_PER_TIMESTAMP
+        end_s = (part[-1] - begin) * SECONDS_PER_TIMESTAMP if part[-1] >= begin else content_s
+        segments.append(TimedTokens(start_s, end_s, part))
     return Split(segments, content_s if ends_alone else segments[-1].end_s, ends_alone)
 
 
@@ -261,39 +247,40 @@ def assemble_segments(
     """Split a window's tokens at their timestamps; silence and empty segments are dropped."""
     content_s = window.content_s
     begin = tokenizer.special.timestamp_begin if options.timestamps else None
-    split = split_at_timestamps(decoded.tokens, begin, content_s, keeps_rest=not window.is_sought)
+    timed, advance_s, ends_alone = split_at_timestamps(
+        decoded.tokens, begin, content_s, keeps_rest=not window.is_sought
+    )
     silent = decoded.is_silence(options.thresholds)
-    timed = () if silent else split.segments
-    segments = (_segment(window, decoded, part, language, tokenizer) for part in timed)
+    timed = [] if silent else timed
+    segments = [
+        Segment(
+            start_s=window.locate(min(start_s, content_s), is_start=True),
+            end_s=window.locate(min(end_s, content_s)),
+            text=tokenizer.decode(tokens).strip(),
+            tokens=tokens,
+            avg_logprob=decoded.avg_logprob,
+            no_speech_prob=decoded.no_speech_prob,
+            runaway=decoded.runaway,
+            temperature=decoded.temperature,
+            compression_ratio=decoded.compression_ratio,
+            language=language,
+            window_start_s=window.start_s,
+        )
+        for start_s, end_s, tokens in timed
+    ]
     return WindowResult(
         window=window,
         decoded=decoded,
         segments=tuple(segment for segment in segments if segment.text),
-        advance_s=split.advance_s,
-        ends_alone=split.ends_alone,
+        advance_s=advance_s,
+        ends_alone=ends_alone,
         silent=silent,
         end_s=window.locate(min(timed[-1].end_s, content_s)) if timed else None,
         language=language,
     )
 
 
-def _segment(
-    window: Window, decoded: Decoded, part: TimedTokens, language: str, tokenizer: Tokenizer
-) -> Segment:
-    content_s = window.content_s
-    return Segment(
-        start_s=window.locate(min(part.start_s, content_s), is_start=True),
-        end_s=window.locate(min(part.end_s, content_s)),
-        text=tokenizer.decode(part.tokens).strip(),
-        tokens=part.tokens,
-        avg_logprob=decoded.avg_logprob,
-        no_speech_prob=decoded.no_speech_prob,
-        runaway=decoded.runaway,
-        temperature=decoded.temperature,
-        compression_ratio=decoded.compression_ratio,
-        language=language,
-        window_start_s=window.start_s,
-    )
+TimedT = TypeVar("TimedT", Segment, Word)
 
 
 def round_times(segment: Segment) -> Segment:
@@ -301,13 +288,12 @@ def round_times(segment: Segment) -> Segment:
 
     Until then they stay exact: rules about words compare differences of times.
     """
-    words = tuple(_rounded(word) for word in segment.words)
-    start_s = round(segment.window_start_s, 4)
-    return replace(_rounded(segment), words=words, window_start_s=start_s)
 
+    def rounded(timed: TimedT) -> TimedT:
+        return replace(timed, start_s=round(timed.start_s, 4), end_s=round(timed.end_s, 4))
 
-def _rounded(timed: TimedT) -> TimedT:
-    return replace(timed, start_s=round(timed.start_s, 4), end_s=round(timed.end_s, 4))
+    words, start_s = tuple(map(rounded, segment.words)), round(segment.window_start_s, 4)
+    return replace(rounded(segment), words=words, window_start_s=start_s)
 
 
 def spread_words(segments: Sequence[Segment], tokenizer: Tokenizer) -> list[Segment]:

@@ -11,14 +11,14 @@ import pytest
 from tests.unit.decoding.search.torn import TOKENIZER
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.audio.windows import Window
-from whisper_hailo.core.protocols import StepOutput
+from whisper_hailo.core.protocols import Limits, StepOutput
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask, run_steps
+from whisper_hailo.decoding.search.loop import DecodingTask, run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.transcription import missed_speech
-from whisper_hailo.transcription.missed_speech import SpeechCompleter
+from whisper_hailo.transcription import decoder_engine
+from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.window import Context, WindowRequest
 
 PREFIX = (11, 12, 14)
@@ -47,6 +47,8 @@ class Reciter:
     sure: float = 12.0
     prompts: list[tuple[int, ...]] = field(default_factory=list)
     spec = replace(toy_spec(), dims=replace(TOY, n_vocab=N_VOCAB))
+    limits = Limits()
+    silence_keys = None
 
     def batch_size(self, state: tuple[int, ...]) -> int:
         return 1
@@ -93,7 +95,7 @@ class Loudness:
 
 @pytest.fixture(autouse=True)
 def _by_loudness(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missed_speech, "SileroDetector", Loudness)
+    monkeypatch.setattr(decoder_engine, "SileroDetector", Loudness)
 
 
 def audio(*speech: tuple[float, float], seconds: float = 6.0) -> FloatArray:
@@ -112,13 +114,12 @@ def complete(
     **request: Any,
 ) -> Decoded:
     decoder = decoder or Reciter()
-    loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
-    completer = SpeechCompleter(loop, decoder, TOKENIZER, options)  # type: ignore[arg-type]
+    engine = DecoderEngine(decoder, TOKENIZER, options, 30.0)  # type: ignore[arg-type]
     window = Window(samples, 0.0, is_sought=request.pop("is_sought", False))
     requests = [WindowRequest(window, Context("en"), **request)]
     decoded = [Decoded(tokens, -0.1, 0.0, runaway=False)]
     tasks = [DecodingTask(PREFIX, window.content_s)]
-    (result,) = run_steps(completer.complete((), requests, tasks, decoded))
+    (result,) = run_steps(engine.complete((), requests, tasks, decoded))
     return result
 
 

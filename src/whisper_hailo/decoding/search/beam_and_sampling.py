@@ -22,18 +22,15 @@ class Choice(Protocol):
     @property
     def running(self) -> Sequence[Hypothesis]:
         """Hypotheses to continue; empty when the window is done."""
-        ...
 
     def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
         """Take one step; return, for each hypothesis that runs on, the index it continues.
 
         There are logits `(n_vocab,)` of each running hypothesis: the model's, and after the rules.
         """
-        ...
 
     def finish(self) -> list[Hypothesis]:
         """Return all hypotheses to rank, done or cut off by the budget; at least one."""
-        ...
 
 
 class SampledChoice:
@@ -169,41 +166,29 @@ class WindowSearch(Search):
 
     def advance(self, output: StepOutput) -> DecoderInput | None:
         sources: list[int] = []
-        tokens: list[int] = []
+        tokens: list[list[int]] = []
         windows: list[int] = []
+        looks = self._n_steps % LOOP_CHECK_TOKENS == LOOP_CHECK_TOKENS - 1
         for window, choice in enumerate(self._choices):
-            own = [row for row, of in enumerate(self._rows) if of == window]
-            running = self._running(window, choice)
+            running = choice.running if self._n_steps < self._budgets[window] else ()
+            if looks and all(ends_in_loop(hypothesis.tokens) for hypothesis in running):
+                self._budgets[window], running = self._n_steps, ()
             if not running:
                 continue
+            own = [row for row, of in enumerate(self._rows) if of == window]
             raw = [output.logits[row, 0] for row in own]
             ruled = [
                 self._rules.apply(logits, float(output.logsumexp[row, 0]), hypothesis.tokens)
                 for logits, row, hypothesis in zip(raw, own, running, strict=True)
             ]
             kept = choice.advance(raw, ruled)
-            if self._n_steps + 1 == self._budgets[window]:
-                continue
-            sources += [own[source] for source in kept]
-            tokens += [hypothesis.tokens[-1] for hypothesis in choice.running]
-            windows += [window] * len(kept)
+            if self._n_steps + 1 < self._budgets[window]:
+                sources += [own[source] for source in kept]
+                tokens += [[hypothesis.tokens[-1]] for hypothesis in choice.running]
+                windows += [window] * len(kept)
         self._rows = windows
         self._n_steps += 1
-        return (
-            DecoderInput(sources, np.array(tokens, dtype=np.int64)[:, np.newaxis])
-            if sources
-            else None
-        )
-
-    def _running(self, window: int, choice: Choice) -> Sequence[Hypothesis]:
-        """Return the hypotheses to continue; none at the budget or when all of them loop."""
-        if self._n_steps >= self._budgets[window]:
-            return ()
-        looks = self._n_steps % LOOP_CHECK_TOKENS == LOOP_CHECK_TOKENS - 1
-        if looks and all(ends_in_loop(hypothesis.tokens) for hypothesis in choice.running):
-            self._budgets[window] = self._n_steps
-            return ()
-        return choice.running
+        return DecoderInput(sources, np.array(tokens, dtype=np.int64)) if sources else None
 
     def finish(self) -> list[SearchResult]:
         return [SearchResult(choice.finish()) for choice in self._choices]

@@ -126,49 +126,46 @@ class GreedySearch(Search):
 
     def __init__(self, choice: GreedyChoice, budgets: Sequence[int]) -> None:
         self._choose = choice
-        self._eot = choice.eot
-        self._windows = [_Window(budget) for budget in budgets]
+        self._windows = [_Window(budget, runs=budget > 0) for budget in budgets]
         self._rows = list(self._windows)
 
     def advance(self, output: StepOutput) -> DecoderInput | None:
+        eot = self._choose.eot
         logits, logsumexp = output.logits[:, 0], output.logsumexp[:, 0].tolist()
         for row, own, total in zip(self._rows, logits, logsumexp, strict=True):
             if row.runs:
-                row.take(*self._choose(own, total, row.tokens), self._eot)
+                row.take(*self._choose(own, total, row.tokens), eot)
         running = [index for index, row in enumerate(self._rows) if row.runs]
+        if not running:
+            return None
         if 2 * len(running) > len(self._rows):
             running = list(range(len(self._rows)))
         self._rows = [self._rows[index] for index in running]
-        if not running:
-            return None
-        ids = [[row.tokens[-1] if row.runs else self._eot] for row in self._rows]
+        ids = [[row.tokens[-1] if row.runs else eot] for row in self._rows]
         return DecoderInput(running, np.array(ids, dtype=np.int64))
 
     def finish(self) -> list[SearchResult]:
         return [
-            SearchResult((Hypothesis(tuple(of.tokens), of.sum_logprob, of.done),))
-            for of in self._windows
+            SearchResult([Hypothesis(tuple(row.tokens), row.sum_logprob, row.done)])
+            for row in self._windows
         ]
 
 
 @dataclass(slots=True)
 class _Window:
+    """`runs` until end-of-transcript, the budget or a loop is reached."""
+
     budget: int
     tokens: list[int] = field(default_factory=list)
     sum_logprob: float = 0.0
     done: bool = False
-    looped: bool = False
-
-    @property
-    def runs(self) -> bool:
-        """Return whether neither end-of-transcript, the budget nor a loop was reached."""
-        return not (self.done or self.looped) and len(self.tokens) < self.budget
+    runs: bool = True
 
     def take(self, token: int, logprob: float, eot: int) -> None:
         self.sum_logprob += logprob
-        if token == eot:
-            self.done = True
-        else:
+        self.done = token == eot
+        if not self.done:
             self.tokens.append(token)
-            if len(self.tokens) % LOOP_CHECK_TOKENS == 0:
-                self.looped = ends_in_loop(self.tokens)
+        n = len(self.tokens)
+        looped = not self.done and n % LOOP_CHECK_TOKENS == 0 and ends_in_loop(self.tokens)
+        self.runs = not (self.done or looped) and n < self.budget

@@ -25,7 +25,6 @@ from whisper_hailo.decoding.search.greedy import (
     GreedyChoice,
     GreedySearch,
     Search,
-    SearchResult,
     select_best,
 )
 from whisper_hailo.decoding.search.verify_draft import Draft, DraftSearch
@@ -90,22 +89,17 @@ class Prompts:
     @classmethod
     def of(cls, tasks: Sequence[DecodingTask], search: Search, special: SpecialTokens) -> Prompts:
         width = max(len(task.prompt) for task in tasks)
-        tokens = np.full((len(tasks), width), special.eot, dtype=np.int64)
-        for row, task in enumerate(tasks):
-            tokens[row, width - len(task.prompt) :] = task.prompt
         first = [width - len(task.prompt) for task in tasks]
-        sot = [
-            column + task.prompt.index(special.sot)
-            for column, task in zip(first, tasks, strict=True)
+        padded = [
+            (*(special.eot,) * n, *task.prompt, *search.opening)
+            for n, task in zip(first, tasks, strict=True)
         ]
-        if search.opening:
-            tokens = np.concatenate([tokens, np.array([search.opening], dtype=np.int64)], axis=1)
+        sot = [row.index(special.sot, n) for n, row in zip(first, padded, strict=True)]
         begins = sorted(set(sot))
-        looks = [*begins, *range(width - 1 + search.n_fixed, tokens.shape[1])]
         return cls(
-            tokens,
+            np.array(padded, dtype=np.int64),
             np.array(first, dtype=np.int64) if any(first) else None,
-            np.array(looks, dtype=np.int64),
+            np.array([*begins, *range(width - 1 + search.n_fixed, len(padded[0]))], dtype=np.int64),
             np.searchsorted(begins, sot),
         )
 
@@ -116,9 +110,8 @@ class Prompts:
                 "the decoder gives values that are no numbers; the checkpoint's weights are broken"
             )
         rows, n = np.arange(len(self.sot)), int(self.sot.max()) + 1
-        if no_speech is None:
-            probs = np.zeros(rows.size, dtype=np.float32)
-        else:
+        probs: FloatArray = np.zeros(rows.size, dtype=np.float32)
+        if no_speech is not None:
             logits = output.logits[rows, self.sot, no_speech]
             probs = np.exp(logits - output.logsumexp[rows, self.sot])
         behind = StepOutput(output.logits[:, n:], output.logsumexp[:, n:], output.alignment)
@@ -139,9 +132,9 @@ class DecodingLoop:
         window_s: float | None = None,
         hotwords: HotwordTrie | None = None,
     ) -> None:
-        self._decoder = decoder
+        self.decoder = decoder
+        self.options = options
         self._special = special
-        self._options = options
         self._rules = LogitsRules(special, decoder.spec.dims, options, window_s, hotwords)
         boost = options.anti_repetition.eot_boost
         self._greedily = GreedyChoice(self._rules, special.eot, boost)
@@ -168,32 +161,41 @@ class DecodingLoop:
         Yields before each step, when others may decode. The state, with an empty self-attention
         cache, stays usable. Temperature 0 is greedy or beam search, above 0 tokens are sampled.
         """
-        options, dims = self._options, self._decoder.spec.dims
+        decoder, special, options = self.decoder, self._special, self.options
         width = max(len(task.prompt) for task in tasks)
-        budgets = [options.budget(dims, width, task.content_s) for task in tasks]
-        beam_size = beam_size or options.search.beam_size
-        search = self._search(tasks, budgets, temperature, beam_size)
-        prompts = Prompts.of(tasks, search, self._special)
-        output, state = self._decoder.step(
+        budgets = [options.budget(decoder.spec.dims, width, task.content_s) for task in tasks]
+        search = self._search(tasks, budgets, temperature, beam_size or options.search.beam_size)
+        prompts = Prompts.of(tasks, search, special)
+        output, state = decoder.step(
             prompts.tokens, state, prompts.looks, first=prompts.first, alignment=search.aligns
         )
-        no_speech, output = prompts.split(output, self._special.no_speech)
+        no_speech, output = prompts.split(output, special.no_speech)
         # Settled text is no silence.
-        ends = output.logits[:, 0].argmax(axis=1) == self._special.eot
-        ends &= search.n_fixed == 0
+        ends = (output.logits[:, 0].argmax(axis=1) == special.eot) & (search.n_fixed == 0)
         while (feed := search.advance(output)) is not None:
             yield
-            if feed.rows != list(range(self._decoder.batch_size(state))):
-                state = self._decoder.select(state, np.array(feed.rows, dtype=np.int64))
+            if feed.rows != list(range(decoder.batch_size(state))):
+                state = decoder.select(state, np.array(feed.rows, dtype=np.int64))
             if feed.keep is not None:
-                state = self._decoder.rewind(state, width + feed.keep)
+                state = decoder.rewind(state, width + feed.keep)
             n_fed = feed.tokens.shape[1]
             looks = LAST if n_fed == 1 else np.arange(n_fed, dtype=np.int64)
-            output, state = self._decoder.step(feed.tokens, state, looks, alignment=search.aligns)
-        return tuple(
-            self._result(found, temperature, float(p), bool(at_once))
-            for found, p, at_once in zip(search.finish(), no_speech, ends, strict=True)
-        )
+            output, state = decoder.step(feed.tokens, state, looks, alignment=search.aligns)
+        decoded = []
+        for found, p, at_once in zip(search.finish(), no_speech, ends, strict=True):
+            best = select_best(found.hypotheses, options.search.length_penalty)
+            decoded.append(
+                Decoded(
+                    tokens=best.tokens,
+                    avg_logprob=best.avg_logprob,
+                    no_speech_prob=float(p),
+                    runaway=not best.done,
+                    temperature=temperature,
+                    ends_at_once=bool(at_once),
+                    drafted=found.drafted,
+                )
+            )
+        return tuple(decoded)
 
     def _search(
         self,
@@ -202,38 +204,22 @@ class DecodingLoop:
         temperature: float,
         beam_size: int,
     ) -> Search:
-        greedy = temperature == 0 and beam_size == 1
-        first = tasks[0]
+        greedy, first, eot = temperature == 0 and beam_size == 1, tasks[0], self._special.eot
         if first.is_running or (greedy and first.draft):
-            n_vocab = self._decoder.spec.dims.n_vocab
+            n_vocab = self.decoder.spec.dims.n_vocab
             return DraftSearch(self._greedily, budgets[0], first.draft or Draft(), n_vocab)
         if greedy:
             return GreedySearch(self._greedily, budgets)
-        choices = [self._choice(task, temperature, beam_size) for task in tasks]
+        search, boost = self.options.search, self.options.anti_repetition.eot_boost
+        choices: list[Choice] = []
+        for task in tasks:
+            if temperature == 0:
+                choices.append(BeamChoice(eot, boost, beam_size, search.patience))
+                continue
+            key = (search.seed, task.key, round(temperature * 1000))
+            seeds = [(*key, index) for index in range(search.best_of)]
+            choices.append(SampledChoice(eot, boost, temperature, seeds))
         return WindowSearch(self._rules, choices, budgets)
-
-    def _choice(self, task: DecodingTask, temperature: float, beam_size: int) -> Choice:
-        eot, search = self._special.eot, self._options.search
-        boost = self._options.anti_repetition.eot_boost
-        if temperature == 0:
-            return BeamChoice(eot, boost, beam_size, search.patience)
-        key = (search.seed, task.key, round(temperature * 1000))
-        seeds = [(*key, index) for index in range(search.best_of)]
-        return SampledChoice(eot, boost, temperature, seeds)
-
-    def _result(
-        self, found: SearchResult, temperature: float, no_speech_prob: float, ends_at_once: bool
-    ) -> Decoded:
-        best = select_best(found.hypotheses, self._options.search.length_penalty)
-        return Decoded(
-            tokens=best.tokens,
-            avg_logprob=best.avg_logprob,
-            no_speech_prob=no_speech_prob,
-            runaway=not best.done,
-            temperature=temperature,
-            ends_at_once=ends_at_once,
-            drafted=found.drafted,
-        )
 
 
 _UNSURE: Final = -0.4
@@ -245,13 +231,7 @@ _HOPELESS: Final = 1.5
 
 
 def decode_with_fallback(
-    loop: DecodingLoop,
-    decoder: AnyDecoder,
-    tokenizer: Tokenizer,
-    options: DecodingOptions,
-    *,
-    state: DecoderState,
-    tasks: Sequence[DecodingTask],
+    loop: DecodingLoop, tokenizer: Tokenizer, state: DecoderState, tasks: Sequence[DecodingTask]
 ) -> Steps[tuple[Decoded, ...]]:
     """Decode windows until each passes the thresholds.
 
@@ -265,8 +245,8 @@ def decode_with_fallback(
     """
     if tasks[0].is_running:
         return tuple(map(_without_loop, (yield from loop.steps(state, tasks))))
-    tasks, special = list(tasks), tokenizer.special
-    search, thresholds = options.search, options.thresholds
+    tasks, special, select = list(tasks), tokenizer.special, loop.decoder.select
+    search, thresholds = loop.options.search, loop.options.thresholds
     stages: list[tuple[float, int | None]] = [(each, None) for each in search.temperatures]
     if search.widens:
         stages.insert(1, (search.temperatures[0], search.retry_beam_size))
@@ -275,26 +255,21 @@ def decode_with_fallback(
     for temperature, beam_size in stages:
         batches = [doubtful] if doubtful else []
         if beam_size is not None:  # one by one: hypotheses fill a batch by themselves
-            batches = [
-                [row]
-                for row, (greedy,) in enumerate(tries)
-                if greedy.is_unsure(thresholds, _UNSURE)
-            ]
+            unsure = (one.is_unsure(thresholds, _UNSURE) for (one,) in tries)
+            batches = [[row] for row, is_unsure in enumerate(unsure) if is_unsure]
         for batch in batches:
             rows = np.array(batch, dtype=np.int64)
-            part = state if len(batch) == len(tasks) else decoder.select(state, rows)
+            part = state if len(batch) == len(tasks) else select(state, rows)
             steps = loop.steps(part, [tasks[row] for row in batch], temperature, beam_size)
-            found = list((yield from steps))
-            for index, row in enumerate(batch):
-                prompt = tasks[row].prompt
+            for row, found in zip(batch, (yield from steps), strict=True):
+                prompt, result = tasks[row].prompt, found
                 n_shown = prompt.index(special.sot)
-                words = [token for token in found[index].tokens if token < special.eot]
+                words = [token for token in result.tokens if token < special.eot]
                 if repeats_prompt(words, prompt[:n_shown]):
                     tasks[row] = replace(tasks[row], prompt=prompt[n_shown:])
-                    alone = decoder.select(state, np.array([row], dtype=np.int64))
+                    alone = select(state, np.array([row], dtype=np.int64))
                     again = loop.steps(alone, [tasks[row]], temperature, beam_size)
-                    (found[index],) = yield from again
-            for row, result in zip(batch, found, strict=True):
+                    (result,) = yield from again
                 text = tokenizer.decode(result.tokens).strip()
                 tries[row].append(replace(result, compression_ratio=compression_ratio(text)))
         doubtful = [
@@ -307,17 +282,12 @@ def decode_with_fallback(
 
 def _without_loop(decoded: Decoded) -> Decoded:
     """Return the text of live audio with a phrase that loops at its end once."""
-    drafted = decoded.drafted
-    n_kept = cut_loop(decoded.tokens)
+    drafted, n_kept = decoded.drafted, cut_loop(decoded.tokens)
     if not decoded.runaway or drafted is None or n_kept == len(decoded.tokens):
         return decoded
     n_kept = max(n_kept, drafted.n_fixed)
-    probabilities = drafted.probabilities[:n_kept]
-    return replace(
-        decoded,
-        tokens=decoded.tokens[:n_kept],
-        drafted=replace(drafted, probabilities=probabilities, guess=()),
-    )
+    drafted = replace(drafted, probabilities=drafted.probabilities[:n_kept], guess=())
+    return replace(decoded, tokens=decoded.tokens[:n_kept], drafted=drafted)
 
 
 def choose_attempt(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
@@ -334,9 +304,7 @@ def choose_attempt(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decod
     longest = max(len(attempt.tokens) for attempt in among)
     whole = [attempt for attempt in among if len(attempt.tokens) >= _WHOLE * longest]
     chosen = max(whole, key=lambda attempt: attempt.avg_logprob)
-    hopeless = thresholds.logprob is not None and (
-        chosen.avg_logprob < _HOPELESS * thresholds.logprob
-    )
-    return replace(
-        chosen, made_up=len(attempts) > 1 and not passed and (hopeless or not (calm or ended))
-    )
+    bound = thresholds.logprob
+    hopeless = bound is not None and chosen.avg_logprob < _HOPELESS * bound
+    made_up = len(attempts) > 1 and not passed and (hopeless or not (calm or ended))
+    return replace(chosen, made_up=made_up)

@@ -55,7 +55,7 @@ class DraftCursor:
 
     def proposal(self) -> tuple[int, ...]:
         """Return what to try next: all that is left, or little of it after a mismatch."""
-        return self.left() if self.n_mismatched == 0 else self.left()[:_GUESS]
+        return self.left()[:_GUESS] if self.n_mismatched else self.left()
 
 
 MAX_TOKENS_PER_PASS: Final = 32
@@ -103,15 +103,16 @@ class DraftSearch(Search):
         self._budget = budget
         self._horizon = draft.horizon
         self._goes_on = draft.goes_on
-        usable = takewhile(
-            lambda token: token != choice.eot and 0 <= token < n_vocab,
-            draft.tokens[: max(0, budget - 1)],
-        )
+
+        def is_usable(token: int) -> bool:
+            return token != choice.eot and 0 <= token < n_vocab
+
+        usable = takewhile(is_usable, draft.tokens[: max(0, budget - 1)])
         self._cursor = DraftCursor(tuple(map(int, usable)))
         self._tokens = list(self._cursor.tokens[: draft.n_fixed])
         self._cursor.at = self.n_fixed = len(self._tokens)
         self._expected: tuple[int, ...] = ()
-        self.opening = (*self._tokens, *self._propose(self._cursor.left()))
+        self.opening = (*self._tokens, *self._propose())
         self._logprobs: list[float] = []
         self._guess: tuple[int, ...] = ()
         self._done = False
@@ -124,12 +125,11 @@ class DraftSearch(Search):
         self._follow(output)
         if self._done or len(self._tokens) >= self._budget:
             return None
-        fed = [self._tokens[-1], *self._propose(self._cursor.proposal())]
+        fed = [self._tokens[-1], *self._propose()]
         return DecoderInput([0], np.array([fed], dtype=np.int64), keep=len(self._tokens) - 1)
 
     def finish(self) -> list[SearchResult]:
-        ended = self._done and not self._guess
-        chosen = self._logprobs[:-1] if ended else self._logprobs
+        chosen = self._logprobs[:-1] if self._done and not self._guess else self._logprobs
         n_fixed = len(self._tokens) - len(chosen)
         hypothesis = Hypothesis(tuple(self._tokens), sum(self._logprobs), self._done, n_fixed)
         drafted = Drafted(
@@ -140,17 +140,21 @@ class DraftSearch(Search):
         )
         return [SearchResult((hypothesis,), drafted)]
 
-    def _propose(self, guided: tuple[int, ...]) -> tuple[int, ...]:
+    def _propose(self) -> tuple[int, ...]:
         """Return what to verify after the last token."""
-        most = max(0, min(MAX_TOKENS_PER_PASS, self._budget - 1 - len(self._tokens)))
         self._expected = self._cursor.left()
-        return guided[:most]
+        most = max(0, min(MAX_TOKENS_PER_PASS, self._budget - 1 - len(self._tokens)))
+        return self._cursor.proposal()[:most]
 
     def _follow(self, output: StepOutput) -> None:
         """Take tokens while they match the draft, and one more."""
         expected, logits = self._expected, output.logits[0]
         # Lists, for the weights have just driven NumPy's functions out of the processor's cache.
-        logsumexp, places = output.logsumexp[0].tolist(), self._attended(output)
+        logsumexp = output.logsumexp[0].tolist()
+        places: list[int] = []  # the encoder position that each row attends to most
+        if self.aligns and output.alignment is not None:
+            attention = output.alignment[0][:, -len(logits) :].sum(axis=0)
+            places = attention.argmax(axis=1).tolist()
         for row, (own, total) in enumerate(zip(logits, logsumexp, strict=True)):
             wanted = expected[row] if row < len(expected) else None
             if self._goes_on and len(self._tokens) == self.n_fixed:
@@ -169,11 +173,3 @@ class DraftSearch(Search):
             self._cursor.observe(token)
             if token != wanted:
                 return
-
-    def _attended(self, output: StepOutput) -> list[int]:
-        """Return the encoder position that each row attends to most; nothing without alignment."""
-        if not self.aligns or output.alignment is None:
-            return []
-        n_rows = output.logits.shape[1]
-        places = output.alignment[0][:, -n_rows:].sum(axis=0).argmax(axis=1)
-        return [int(place) for place in places.tolist()]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from whisper_hailo.audio.windows import Window, WindowPlan
+from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.words import with_words
-from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, AudioBuffer, Clip, WindowPlanner
-from whisper_hailo.transcription.longform.speech import SpeechGate
+from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, WindowPlanner
 from whisper_hailo.transcription.window import WindowResult
 
 _FRAME: Final = SAMPLE_RATE_HZ // 50
@@ -174,27 +173,21 @@ _LOOKED_AT: Final = 1.5
 _HALF_SAMPLE_S: Final = 0.5 / SAMPLE_RATE_HZ
 
 
+@dataclass(eq=False)
 class OverlapPlan(WindowPlanner):
     """Windows from pause to pause, or at a fixed distance.
 
     Words at the edge of a window are cut and misheard, and a decoder makes up how they go on. So a
     window ends in a pause where there is one near its end. Elsewhere neighbours overlap: both
     contain the words there, one of them whole, and the splice point decides which to keep. An
-    overlap of 0 gives adjacent windows, pause or not. Without a gate silence is transcribed, too.
+    overlap of 0 gives adjacent windows, pause or not.
     """
 
-    def __init__(
-        self,
-        buffer: AudioBuffer,
-        clips: tuple[Clip, ...],
-        plan: WindowPlan,
-        overlap_s: float,
-        gate: SpeechGate | None = None,
-        *,
-        sequential: bool = False,
-    ) -> None:
-        super().__init__(buffer, clips, plan, gate, sequential=sequential)
-        self._overlap = min(round(overlap_s * SAMPLE_RATE_HZ), self._content // 3)
+    overlap_s: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._overlap = min(round(self.overlap_s * SAMPLE_RATE_HZ), self._content // 3)
         self._held: WindowResult | None = None
 
     @property
@@ -204,14 +197,16 @@ class OverlapPlan(WindowPlanner):
 
     def windows(self) -> Iterator[Window]:
         """Yield the windows of each clip; only those that overlap need words."""
-        for clip in self._clips:
+        for clip in self.clips:
             at, shared, is_first = clip.start, 0, True
             while (start := at if shared else self._find_start(at, clip)) is not None:
                 audio = self._read(start, clip, 1 if is_first else MIN_SAMPLES + shared)
                 if audio is None:
                     break
                 at, joined, shared = start, shared, self._overlap
-                if shared and self._goes_on(clip, at):
+                goes_on_to = at + self._content + MIN_SAMPLES
+                is_within = clip.end is None or clip.end >= goes_on_to
+                if shared and is_within and self.buffer.reaches(goes_on_to - 1):
                     looked_at = round(_LOOKED_AT * shared)
                     pause = find_silence(audio, self._content - looked_at)
                     if pause is not None:
@@ -219,10 +214,6 @@ class OverlapPlan(WindowPlanner):
                     joined += shared
                 yield Window(audio, at / SAMPLE_RATE_HZ, needs_words=bool(joined))
                 at, is_first = at + audio.size - shared, False
-
-    def _goes_on(self, clip: Clip, at: int) -> bool:
-        end = at + self._content + MIN_SAMPLES
-        return (clip.end is None or clip.end >= end) and self._buffer.reaches(end - 1)
 
     def take(self, result: WindowResult) -> list[Segment]:
         """Splice with the previous window, whose segments are final then."""

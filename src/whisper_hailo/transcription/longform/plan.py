@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise, starmap, zip_longest
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from whisper_hailo.transcription.longform.speech import SpeechGate
     from whisper_hailo.transcription.window import WindowResult
 
-_EXPECTED = "expected start,end[,start,end...] in seconds, rising; the last end may be left out"
-
 
 @dataclass(frozen=True, slots=True)
 class Clip:
@@ -36,29 +34,24 @@ WHOLE = (Clip(0, None),)
 
 def parse_clips(text: str) -> tuple[Clip, ...]:
     """Parse OpenAI Whisper's notation `start,end,start,end,...` in seconds."""
-    try:
-        times = [float(part) for part in text.split(",")] if text.strip() else []
-    except ValueError:
-        raise OptionError(f"--clip-timestamps is {text!r}, {_EXPECTED}") from None
-    return clips_from_times(times)
-
-
-def clips_from_times(times_s: list[float] | tuple[float, ...]) -> tuple[Clip, ...]:
-    """Return clips from alternating starts and ends."""
-    if not times_s:
+    if not text.strip():
         return WHOLE
-    shown = ",".join(f"{time:g}" for time in times_s)
+    wrong = ""
+    try:
+        times_s = [float(part) for part in text.split(",")]
+    except ValueError:
+        times_s, wrong = [], "not all of it is numbers"
     if not all(math.isfinite(time) and time >= 0 for time in times_s):
-        raise OptionError(
-            f"--clip-timestamps is {shown!r}: a time is negative or no number; {_EXPECTED}"
-        )
-    wrong = None
-    if any(end <= start for start, end in zip(times_s[::2], times_s[1::2], strict=False)):
+        wrong = "a time is negative or no number"
+    elif any(end <= start for start, end in zip(times_s[::2], times_s[1::2], strict=False)):
         wrong = "an end is not after its start"
     elif any(later < earlier for earlier, later in pairwise(times_s)):
         wrong = "a clip begins before the one before it ends"
     if wrong:
-        raise OptionError(f"--clip-timestamps is {shown!r}: {wrong}; {_EXPECTED}")
+        raise OptionError(
+            f"--clip-timestamps is {text!r}: {wrong}; expected start,end[,start,end...] in "
+            "seconds, rising; the last end may be left out"
+        )
     samples = [round(time * SAMPLE_RATE_HZ) for time in times_s]
     return tuple(starmap(Clip, zip_longest(samples[::2], samples[1::2])))
 
@@ -182,27 +175,23 @@ class AudioBuffer:
         self._held = self._held[n_passed:]
 
 
+@dataclass(eq=False)
 class WindowPlanner:
     """Cuts one recording into windows, and takes their results.
 
     Attributes:
+        gate: finds where windows with speech start; `None` transcribes silence, too.
         sequential: each window depends on the result of the previous one.
     """
 
-    def __init__(
-        self,
-        buffer: AudioBuffer,
-        clips: tuple[Clip, ...],
-        plan: WindowPlan,
-        gate: SpeechGate | None = None,
-        *,
-        sequential: bool = False,
-    ) -> None:
-        self._buffer = buffer
-        self._clips = clips
-        self._content = plan.content_samples
-        self._gate = gate
-        self.sequential = sequential
+    buffer: AudioBuffer
+    clips: tuple[Clip, ...]
+    plan: WindowPlan
+    gate: SpeechGate | None = field(default=None, kw_only=True)
+    sequential: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._content = self.plan.content_samples
 
     @property
     def pending(self) -> Sequence[Segment]:
@@ -223,11 +212,11 @@ class WindowPlanner:
 
     def _find_start(self, at: int, clip: Clip) -> int | None:
         """Return the sample where speech starts, if it does; without a gate, the given one."""
-        return at if self._gate is None else self._gate.find_start(self._buffer, at, clip.end)
+        return at if self.gate is None else self.gate.find_start(self.buffer, at, clip.end)
 
     def _read(self, at: int, clip: Clip, least: int) -> FloatArray | None:
         """Return a window's audio; `None` where less than the `least` is left."""
         wanted = self._content if clip.end is None else min(self._content, clip.end - at)
-        if wanted < least or not self._buffer.reaches(at + least - 1):
+        if wanted < least or not self.buffer.reaches(at + least - 1):
             return None
-        return self._buffer.read(at, wanted)
+        return self.buffer.read(at, wanted)

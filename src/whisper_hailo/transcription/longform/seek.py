@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from whisper_hailo.audio.windows import Window, WindowPlan
+from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import FRAMES_PER_SECOND, SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.decoding.options import WordOptions
-from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, AudioBuffer, Clip, WindowPlanner
-from whisper_hailo.transcription.longform.speech import SpeechGate
+from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, WindowPlanner
 from whisper_hailo.transcription.window import WindowResult, last_word_end
 
 _MARKS: Final = frozenset("\"'“¿([{-\"'.。,，!！?？:：”)]}、")  # noqa: RUF001
@@ -27,8 +26,7 @@ _ODD: Final = 3.0
 _EDGE_S: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """Segments of a window that are kept, and where the next window starts, if decided."""
 
     segments: tuple[Segment, ...]
@@ -115,27 +113,20 @@ _MIN_ADVANCE_FRAMES: Final = 2
 """Keeps a model that closes empty segments from staying in place."""
 
 
+@dataclass(eq=False)
 class SeekPlan(WindowPlanner):
-    """Windows that start at the end of the last segment; with words, of the last word.
+    """Windows that start at the end of the last segment; with words, of the last word."""
 
-    Without a gate silence is transcribed, too.
-    """
+    words: WordOptions | None = None
 
-    def __init__(
-        self,
-        buffer: AudioBuffer,
-        clips: tuple[Clip, ...],
-        plan: WindowPlan,
-        words: WordOptions | None = None,
-        gate: SpeechGate | None = None,
-    ) -> None:
-        super().__init__(buffer, clips, plan, gate, sequential=True)
-        self._words = words
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.sequential = True
         self._frame = 0
         self._last_speech_s = 0.0
 
     def windows(self) -> Iterator[Window]:
-        for clip in self._clips:
+        for clip in self.clips:
             self._frame = max(self._frame, clip.start // _HOP)
             while (start := self._find_start(self._frame * _HOP, clip)) is not None:
                 self._frame = start // _HOP
@@ -155,21 +146,18 @@ class SeekPlan(WindowPlanner):
         segments = list(result.segments)
         at_end = result.ends_alone or result.advance_s >= window.content_s
         frame = whole if at_end else before + round(result.advance_s * FRAMES_PER_SECOND)
-        if self._words is not None:
+        if self.words is not None:
             last_s = result.last_word_end_s
             if not result.ends_alone and last_s is not None and last_s > window.start_s:
                 frame = round(last_s * FRAMES_PER_SECOND)
-            if self._words.hallucination_silence_s is not None:
-                silence_s = self._words.hallucination_silence_s
-                kept = drop_hallucinations(
-                    result,
-                    silence_s,
-                    last_speech_s=self._last_speech_s,
-                    full_s=self._content / SAMPLE_RATE_HZ,
+            if (silence_s := self.words.hallucination_silence_s) is not None:
+                last_speech_s, full_s = self._last_speech_s, self._content / SAMPLE_RATE_HZ
+                kept, seek_s = drop_hallucinations(
+                    result, silence_s, last_speech_s=last_speech_s, full_s=full_s
                 )
-                segments = list(kept.segments)
-                if kept.seek_s is not None:
-                    frame = round(kept.seek_s * FRAMES_PER_SECOND)
+                segments = list(kept)
+                if seek_s is not None:
+                    frame = round(seek_s * FRAMES_PER_SECOND)
             if len(segments) < len(result.segments):  # the rest was made up
                 last_s = last_word_end(segments)
             self._last_speech_s = last_s or self._last_speech_s

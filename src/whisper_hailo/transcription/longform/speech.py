@@ -19,7 +19,7 @@ from whisper_hailo.audio.vad import (
     quiet_gain,
     speech_stretches,
 )
-from whisper_hailo.audio.windows import PackedPiece, Window, WindowPlan
+from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.transcription.longform.plan import AudioBuffer, Clip, LongOptions, WindowPlanner
 
@@ -67,18 +67,15 @@ class SpeechGate:
             if not audio.size:
                 return
             for first in range(0, audio.size, FRAME_SAMPLES):
-                yield self._probability(gain * audio[first : first + FRAME_SAMPLES])
+                frame = gain * audio[first : first + FRAME_SAMPLES]
+                if frame.size < FRAME_SAMPLES:
+                    frame = np.pad(frame, (0, FRAME_SAMPLES - frame.size))
+                # Digital silence needs no model.
+                yield self.detector.probability(frame) if frame.any() else 0.0
             position += audio.size
 
-    def _probability(self, frame: FloatArray) -> float:
-        """Return the probability; digital silence needs no model."""
-        if not frame.any():
-            return 0.0
-        if frame.size < FRAME_SAMPLES:
-            frame = np.pad(frame, (0, FRAME_SAMPLES - frame.size))
-        return self.detector.probability(frame)
 
-
+@dataclass(eq=False)
 class SpeechPlan(WindowPlanner):
     """Windows of speech without the silence between.
 
@@ -87,25 +84,17 @@ class SpeechPlan(WindowPlanner):
     recording and its pauses are.
     """
 
-    def __init__(
-        self,
-        buffer: AudioBuffer,
-        clips: tuple[Clip, ...],
-        plan: WindowPlan,
-        options: LongOptions,
-        detector: SpeechDetector,
-        *,
-        sequential: bool = False,
-    ) -> None:
-        super().__init__(buffer, clips, plan, sequential=sequential)
-        self._options = options
-        self._detector = detector
-        self._pad = min(round(options.speech_pad_s * SAMPLE_RATE_HZ), self._content // 8)
+    options: LongOptions
+    detector: SpeechDetector
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._pad = min(round(self.options.speech_pad_s * SAMPLE_RATE_HZ), self._content // 8)
         self._heard = 0
 
     def windows(self) -> Iterator[Window]:
         """Yield windows with as many stretches as fit."""
-        for clip in self._clips:
+        for clip in self.clips:
             held: list[tuple[int, FloatArray]] = []
             size = 0
             for start, audio in self._spans(clip):
@@ -120,15 +109,15 @@ class SpeechPlan(WindowPlanner):
     def _spans(self, clip: Clip) -> Iterator[tuple[int, FloatArray]]:
         """Yield start in samples and audio of each stretch, with silence around it."""
         longest = (self._content - 2 * self._pad) // FRAME_SAMPLES
-        silence = round(self._options.min_silence_s * SAMPLE_RATE_HZ / FRAME_SAMPLES)
+        silence = round(self.options.min_silence_s * SAMPLE_RATE_HZ / FRAME_SAMPLES)
         free_from = clip.start
         frames = self._probabilities(clip)
-        for speech in speech_stretches(frames, self._options.vad_threshold, silence, longest):
+        for speech in speech_stretches(frames, self.options.vad_threshold, silence, longest):
             start = max(free_from, clip.start + speech.start * FRAME_SAMPLES - self._pad)
             # A stretch that was cut takes nothing from its rest.
             end = clip.start + speech.end * FRAME_SAMPLES + self._pad * (not speech.continues)
             end = min(end, self._heard if clip.end is None else min(clip.end, self._heard))
-            yield start, self._buffer.peek(start, end - start).copy()
+            yield start, self.buffer.peek(start, end - start).copy()
             free_from = max(free_from, end)
 
     def _probabilities(self, clip: Clip) -> Iterator[float]:
@@ -138,18 +127,18 @@ class SpeechPlan(WindowPlanner):
         """
         at, measured, gain = clip.start, clip.start, 1.0
         while clip.end is None or at < clip.end:
-            self._buffer.forget(max(clip.start, at - self._content - FRAME_SAMPLES))
+            self.buffer.forget(max(clip.start, at - self._content - FRAME_SAMPLES))
             if at == measured:
                 measured += LEVEL_SAMPLES
                 end = measured if clip.end is None else min(measured, clip.end)
-                gain = quiet_gain(self._buffer.peek(at, end - at))
-            audio = self._buffer.peek(at, FRAME_SAMPLES)
+                gain = quiet_gain(self.buffer.peek(at, end - at))
+            audio = self.buffer.peek(at, FRAME_SAMPLES)
             if not audio.size:
                 return
             self._heard = at + audio.size
             frame = np.zeros(FRAME_SAMPLES, dtype=np.float32)
             frame[: audio.size] = gain * audio
-            yield self._detector.probability(frame)
+            yield self.detector.probability(frame)
             at += FRAME_SAMPLES
 
 

@@ -97,12 +97,7 @@ def test_all_tries_of_a_window_are_bounded_by_its_audio() -> None:
     )
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
     steps = decode_with_fallback(
-        loop,
-        decoder,  # type: ignore[arg-type]
-        TOKENIZER,
-        options,
-        state=decoder.start(),
-        tasks=[DecodingTask(PREFIX, content_s)],
+        loop, TOKENIZER, decoder.start(), [DecodingTask(PREFIX, content_s)]
     )
     (decoded,) = run_steps(steps)
     assert decoded.runaway
@@ -117,12 +112,7 @@ def test_text_of_audio_that_goes_on_is_taken_as_it_is() -> None:
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
     (decoded,) = run_steps(
         decode_with_fallback(
-            loop,
-            decoder,  # type: ignore[arg-type]
-            TOKENIZER,
-            options,
-            state=decoder.start(),
-            tasks=[DecodingTask(PREFIX, is_running=True)],
+            loop, TOKENIZER, decoder.start(), [DecodingTask(PREFIX, is_running=True)]
         )
     )
     assert decoded.is_doubtful(options.thresholds)
@@ -175,12 +165,10 @@ def test_search_is_widened_only_behind_greedy_text(search: SearchOptions, runs: 
     decoder, options = torn(0.5), DecodingOptions(search=search)
     run_steps(
         decode_with_fallback(
-            DecodingLoop(decoder, TOY_TOKENS, options),  # type: ignore[arg-type]
-            decoder,  # type: ignore[arg-type]
+            DecodingLoop(decoder, TOY_TOKENS, options),
             TOKENIZER,
-            options,
-            state=decoder.start(),
-            tasks=[DecodingTask(PREFIX)],
+            decoder.start(),
+            [DecodingTask(PREFIX)],
         )
     )
     assert not search.widens
@@ -411,12 +399,10 @@ def test_text_that_repeats_its_prompt_is_decoded_without_it(said: tuple[int, ...
     options = DecodingOptions(search=SearchOptions((0.0,)), thresholds=Thresholds(logprob=None))
     results = run_steps(
         decode_with_fallback(
-            DecodingLoop(decoder, TOY_TOKENS, options),  # type: ignore[arg-type]
-            decoder,  # type: ignore[arg-type]
+            DecodingLoop(decoder, TOY_TOKENS, options),
             TOKENIZER,
-            options,
-            state=decoder.start(),
-            tasks=[DecodingTask(PREFIX), DecodingTask((*shown, *PREFIX))],
+            decoder.start(),
+            [DecodingTask(PREFIX), DecodingTask((*shown, *PREFIX))],
         )
     )
     assert results[1].tokens == said

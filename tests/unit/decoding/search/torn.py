@@ -79,16 +79,7 @@ def tried(
     )
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
     tasks = [DecodingTask(PREFIX, key=row) for row in range(len(decoder.shares))]
-    return run_steps(
-        decode_with_fallback(
-            loop,
-            decoder,  # type: ignore[arg-type]
-            TOKENIZER,
-            options,
-            state=decoder.start(),
-            tasks=tasks,
-        )
-    )
+    return run_steps(decode_with_fallback(loop, TOKENIZER, decoder.start(), tasks))
 
 
 def torn(*shares: float, **named: Any) -> Torn:

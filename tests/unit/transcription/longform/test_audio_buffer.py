@@ -14,7 +14,6 @@ from whisper_hailo.transcription.longform.plan import (
     WHOLE,
     AudioBuffer,
     Clip,
-    clips_from_times,
     parse_clips,
 )
 
@@ -102,7 +101,6 @@ def test_far_positions_are_reached_without_holding_the_rest() -> None:
     ],
 )
 def test_clips_may_touch(times_s: tuple[float, ...], clips: tuple[Clip, ...]) -> None:
-    assert clips_from_times(times_s) == clips
     assert parse_clips(",".join(map(str, times_s))) == clips
     assert parse_clips(" ") == WHOLE
 
@@ -110,7 +108,7 @@ def test_clips_may_touch(times_s: tuple[float, ...], clips: tuple[Clip, ...]) ->
 @pytest.mark.parametrize("times_s", [(0.0, 1.0, 0.5), (1.0, 1.0), (-0.1,), (0.0, float("inf"))])
 def test_times_of_clips_rise(times_s: tuple[float, ...]) -> None:
     with pytest.raises(OptionError, match="--clip-timestamps is"):
-        clips_from_times(times_s)
+        parse_clips(",".join(map(str, times_s)))
 
 
 def test_blocks_do_not_show() -> None:

@@ -315,7 +315,7 @@ def test_digital_silence_is_not_shown_to_detector() -> None:
 def test_detector_starts_afresh_for_each_window() -> None:
     detector = Loud()
     gate = SpeechGate(detector, 0.5)
-    plan = OverlapPlan(feed_of(sound((0.5, 40.0))), WHOLE, PLAN, 0.0, gate)
+    plan = OverlapPlan(feed_of(sound((0.5, 40.0))), WHOLE, PLAN, 0.0, gate=gate)
     n_windows = len(list(plan.windows()))
     assert n_windows == 5
     assert detector.n_resets >= n_windows
@@ -337,9 +337,9 @@ def test_long_silence_is_searched_in_bounded_memory() -> None:
 
 
 PLANS: dict[str, Callable[[AudioBuffer, tuple[Clip, ...], SpeechGate], WindowPlanner]] = {
-    "overlap": lambda feed, clips, gate: OverlapPlan(feed, clips, PLAN, 2.0, gate),
-    "consecutive": lambda feed, clips, gate: OverlapPlan(feed, clips, PLAN, 0.0, gate),
-    "seek": lambda feed, clips, gate: SeekPlan(feed, clips, PLAN, None, gate),
+    "overlap": lambda feed, clips, gate: OverlapPlan(feed, clips, PLAN, 2.0, gate=gate),
+    "consecutive": lambda feed, clips, gate: OverlapPlan(feed, clips, PLAN, 0.0, gate=gate),
+    "seek": lambda feed, clips, gate: SeekPlan(feed, clips, PLAN, None, gate=gate),
 }
 
 
