@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         SearchOptions as SearchOptions,
         Thresholds as Thresholds,
         TokenLimits as TokenLimits,
-        WordOptions as WordOptions,
     )
     from whisper_hailo.live.options import CaptionOptions as CaptionOptions
     from whisper_hailo.live.stream import (
@@ -68,7 +67,7 @@ _NAMES: Final = {
     "WhisperHailoError",
     "core.types": "Segment Settings Timings Transcript Word",
     "decoding.options": "AntiRepetition DecodingOptions PromptOptions SearchOptions Thresholds "
-    "TokenLimits WordOptions",
+    "TokenLimits",
     "live.options": "CaptionOptions",
     "live.stream": "BlockCaptions stream stream_async",
     "text.outputs": "as_json json_schema render",

@@ -20,15 +20,11 @@ from whisper_hailo.decoding.options import (
     DecodingOptions,
     PromptOptions,
     SearchOptions,
-    WordOptions,
 )
 from whisper_hailo.decoding.search import greedy, loop
 from whisper_hailo.decoding.search.beam_and_sampling import SampledChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop
-from whisper_hailo.transcription.longform import seek
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.longform.seek import Kept, drop_hallucinations
-from whisper_hailo.transcription.window import WindowResult
 
 pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
 with warnings.catch_warnings():
@@ -135,7 +131,7 @@ def test_minutes_by_timestamps(
     options = DecodingOptions(
         timestamps=True,
         prompts=PromptOptions(condition_on_previous_text=conditioned, initial_prompt=PROMPT),
-        words=WordOptions() if words else None,
+        words=words,
         search=SearchOptions(
             beam_size=beam_size, retry_beam_size=1, temperatures=temperatures, best_of=1
         ),
@@ -190,33 +186,6 @@ def the_same_segments(
         assert starts == pytest.approx(reference_starts, abs=WORD_S)
         spelled = [word.text for segment in segments for word in segment.words]
         assert spelled == [word["word"] for segment in reference for word in segment["words"]]
-
-
-@pytest.mark.usefixtures("same_mel", "knows_times")
-@pytest.mark.parametrize("seed", [0, 2])
-def test_silence_beside_made_up_text_is_skipped(
-    ours: Transcriber, theirs: Any, monkeypatch: pytest.MonkeyPatch, *, seed: int
-) -> None:
-    """Scraps of a language that was not asked for stand between silences: they come out odd."""
-    n_dropped = []
-
-    def drop(result: WindowResult, *given: float, **named: float) -> Kept:
-        kept = drop_hallucinations(result, *given, **named)
-        n_dropped.append(len(result.segments) - len(kept.segments))
-        return kept
-
-    monkeypatch.setattr(seek, "drop_hallucinations", drop)
-    options = DecodingOptions(
-        timestamps=True,
-        prompts=PromptOptions(condition_on_previous_text=False),
-        words=WordOptions(hallucination_silence_s=2.0),
-    )
-    got, expected = both(
-        ours, theirs, speech.with_scraps(seed), options, LongOptions(strategy="seek"),
-        condition_on_previous_text=False, word_timestamps=True, hallucination_silence_threshold=2,
-    )  # fmt: skip
-    assert sum(n_dropped) > 0
-    the_same_segments(got, expected, words=True)
 
 
 @pytest.mark.usefixtures("same_mel")

@@ -15,7 +15,6 @@ from whisper_hailo.decoding.options import (
     PromptOptions,
     SearchOptions,
     Thresholds,
-    WordOptions,
 )
 
 MICRO: Final = ASSETS / "micro"
@@ -77,7 +76,7 @@ class Minute:
             search=SEARCHES[self.search][0],
             thresholds=NO_THRESHOLDS,
             prompts=PromptOptions(condition_on_previous_text=self.conditioned),
-            words=WordOptions(),
+            words=True,
         )
 
 

@@ -41,17 +41,3 @@ def minutes(duration_s: float) -> FloatArray:
             if n_left == 0:
                 break
     return np.concatenate(parts).astype(np.float32)
-
-
-def with_scraps(seed: int, n_clips: int = 8) -> FloatArray:
-    """English clips, each followed by the beginning of a German one, silences between."""
-    rng = np.random.default_rng(seed)
-    parts = []
-    for (english, _), (german, _) in zip(
-        clips("seen", n_clips), clips("german", n_clips), strict=True
-    ):
-        silences = [np.zeros(round(16_000 * rng.uniform(1, 6)), np.float32) for _ in range(2)]
-        scrap = german[: round(16_000 * rng.uniform(0.3, 1.5))]
-        parts += [0.5 * english / abs(english).max(), silences[0]]
-        parts += [0.5 * scrap / abs(german).max(), silences[1]]
-    return np.concatenate(parts).astype(np.float32)

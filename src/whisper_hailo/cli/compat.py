@@ -123,6 +123,15 @@ COMPAT_OPTIONS: Final = (
     _same("", "--vad-min-speech-duration-ms -vspd --vad-max-speech-duration-s -vmsd"),
     _same("", "--vad-samples-overlap -vo"),
     _valued("--ov-e-device -oved", "give --encoder-backend"),
+    _valued(
+        "--hallucination-silence --hallucination-silence-threshold",
+        "leave it out: silence gives no text",
+        none="",
+    ),
+    _valued(
+        "--prepend-punctuations --append-punctuations",
+        "leave it out: marks join words as in OpenAI Whisper",
+    ),
     # servers: wyoming-faster-whisper, whisper.cpp
     _same("--wyoming", "--uri"),
     _valued("--host --port", "give --http HOST:PORT"),

@@ -30,12 +30,6 @@ DEFAULT_TEMPERATURES: Final = (0.0, FALLBACK_STEP, 2 * FALLBACK_STEP)
 
 HOTTEST: Final = 1.0
 
-PREPENDED: Final = "\"'“¿([{-"
-"""Punctuation that joins the next word, as in OpenAI Whisper's command line."""
-
-APPENDED: Final = "\"'.。,，!！?？:：”)]}、"  # noqa: RUF001 - full-width marks are meant
-"""Punctuation that joins the previous word."""
-
 _MOST_HYPOTHESES: Final = 64
 """Each is a row of the decoder's batch."""
 
@@ -210,39 +204,6 @@ class PromptOptions:
             require_valid(self, name, text is None or bool(text.strip()), "some text")
 
 
-@dataclass(frozen=True, slots=True)
-class WordOptions:
-    """Word timestamps."""
-
-    prepended: str = setting(
-        PREPENDED,
-        "Punctuation to join to the next word.",
-        TIMES,
-        name="--prepend-punctuations",
-        metavar="MARKS",
-    )
-    appended: str = setting(
-        APPENDED,
-        "Punctuation to join to the previous word.",
-        TIMES,
-        name="--append-punctuations",
-        metavar="MARKS",
-    )
-    hallucination_silence_s: float | None = flag(
-        None,
-        "Drop unlikely words next to a silence longer than this.",
-        TIMES,
-        name="--hallucination-silence",
-        also=("--hallucination-silence-threshold",),
-        metavar="S",
-    )
-
-    def __post_init__(self) -> None:
-        silence_s = self.hallucination_silence_s
-        fits = silence_s is None or (math.isfinite(silence_s) and silence_s > 0)
-        require_valid(self, "hallucination_silence_s", fits, "seconds, more than 0")
-
-
 _STRONGEST_CURE: Final = 1000.0
 """Keeps penalised float32 logits finite."""
 
@@ -335,7 +296,7 @@ class DecodingOptions:
     Attributes:
         language: code or name (stored as its code), or `auto`: detected in the first window.
         timestamps: the model writes times between segments; else sentences are segments.
-        words: word timestamps; `None` leaves them out.
+        words: word timestamps.
     """
 
     language: str = flag(AUTO_LANGUAGE, "Language name or code.", short="-l", metavar="LANG")
@@ -366,7 +327,7 @@ class DecodingOptions:
     thresholds: Thresholds = option_group(Thresholds)
     limits: TokenLimits = option_group(TokenLimits)
     prompts: PromptOptions = option_group(PromptOptions)
-    words: WordOptions | None = flag(None, "Write word timestamps.", name="--word-timestamps")
+    words: bool = flag(False, "Write word timestamps.", name="--word-timestamps")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))

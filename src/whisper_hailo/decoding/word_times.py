@@ -25,7 +25,6 @@ from whisper_hailo.core.types import (
     Segment,
     Word,
 )
-from whisper_hailo.decoding.options import WordOptions
 from whisper_hailo.decoding.words import join_punctuation, split_words
 from whisper_hailo.text.tokenizer import Tokenizer
 
@@ -252,7 +251,6 @@ def words_into_segments(
     segments: Sequence[Segment],
     aligned: Sequence[Word],
     window: Window,
-    options: WordOptions,
     *,
     eot: int,
     last_speech_s: float,
@@ -266,9 +264,7 @@ def words_into_segments(
     """
     lengths = [word.end_s - word.start_s for word in aligned if word.end_s > word.start_s]
     median_s = min(_LONGEST_MEDIAN_S, float(np.median(lengths)) if lengths else 0.0)
-    words = join_punctuation(
-        _shorten_at_sentence_ends(aligned, 2 * median_s), options.prepended, options.appended
-    )
+    words = join_punctuation(_shorten_at_sentence_ends(aligned, 2 * median_s))
     result, at = [], 0
     for segment in segments:
         n_text = sum(token < eot for token in segment.tokens)

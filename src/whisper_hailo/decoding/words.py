@@ -57,7 +57,16 @@ def _whole_characters(
     return pieces
 
 
-def join_punctuation(words: Sequence[Word], prepended: str, appended: str) -> list[Word]:
+PREPENDED: Final = "\"'“¿([{-"
+"""Punctuation that joins the next word, as in OpenAI Whisper's command line."""
+
+APPENDED: Final = "\"'.。,，!！?？:：”)]}、"  # noqa: RUF001 - full-width marks are meant
+"""Punctuation that joins the previous word."""
+
+
+def join_punctuation(
+    words: Sequence[Word], prepended: str = PREPENDED, appended: str = APPENDED
+) -> list[Word]:
     """Join opening marks to the next word and closing ones to the previous word.
 
     As many words are returned; those that were joined have neither text nor tokens.

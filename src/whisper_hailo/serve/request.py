@@ -12,7 +12,6 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.options import (
     FALLBACK_STEP,
     DecodingOptions,
-    WordOptions,
     rising_temperatures,
 )
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -123,7 +122,7 @@ class RequestDefaults:
             language=choices.language or options.language,
             task=choices.task or options.task,
             max_new_tokens=choices.max_new_tokens or options.max_new_tokens,
-            words=WordOptions() if choices.words and options.words is None else options.words,
+            words=choices.words or options.words,
             prompts=prompts,
             search=search,
             detect_each_window=options.detect_each_window and not choices.language,

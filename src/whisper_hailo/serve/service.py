@@ -182,7 +182,7 @@ class TranscriptionService(Closing):
         options, _ = model.defaults.with_choices(choices)
         limits = replace(options.limits, max_per_second=TOKENS_PER_SECOND)
         search = SearchOptions()
-        options = replace(options, search=search, limits=limits, timestamps=False, words=None)
+        options = replace(options, search=search, limits=limits, timestamps=False, words=False)
         return EngineCaptions(model, options, caller, self.limits.deadline_s)
 
     def begin(

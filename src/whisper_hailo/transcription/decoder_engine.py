@@ -17,7 +17,7 @@ from whisper_hailo.core.protocols import AnyDecoder, DecoderState
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, SECONDS_PER_TIMESTAMP, FloatArray, Word
 from whisper_hailo.decoding.decoded import Decoded, compression_ratio
 from whisper_hailo.decoding.logits_rules import build_hotword_trie
-from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, WordOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.decoding.prompt import PromptMaker, detect_languages
 from whisper_hailo.decoding.search.loop import (
     DecodingLoop,
@@ -51,7 +51,7 @@ class DecoderEngine:
     def __init__(
         self, decoder: AnyDecoder, tokenizer: Tokenizer, options: DecodingOptions, window_s: float
     ) -> None:
-        if options.words is not None and not decoder.limits.aligns:
+        if options.words and not decoder.limits.aligns:
             raise OptionError(
                 f"decoder {decoder.name} gives no attention weights and so no times of words; "
                 "leave out --word-timestamps or use a cached decoder"
@@ -235,7 +235,6 @@ class DecoderEngine:
                 result.segments,
                 aligned,
                 window,
-                words or WordOptions(),
                 eot=eot,
                 last_speech_s=request.context.last_speech_s,
             )
@@ -260,7 +259,7 @@ class DecoderEngine:
             content_s=result.window.content_s,
             language=result.language,
             # Words that only join windows are dropped with the join.
-            probabilities=self._options.words is not None,
+            probabilities=self._options.words,
         )
 
 

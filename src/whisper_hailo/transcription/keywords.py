@@ -24,7 +24,6 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     Thresholds,
     TokenLimits,
-    WordOptions,
 )
 from whisper_hailo.transcription.longform.plan import STRATEGIES, Clip, LongOptions
 from whisper_hailo.transcription.schedule import Progress
@@ -108,15 +107,8 @@ class TranscribeKwargs(TypedDict, total=False):
     hotwords: str | None
     condition_on_previous_text: bool
     carry_initial_prompt: bool
-    words: WordOptions | bool | None
-    word_timestamps: WordOptions | bool | None
-    prepended: str
-    prepend_punctuations: str
-    appended: str
-    append_punctuations: str
-    hallucination_silence_s: float | None
-    hallucination_silence: float | None
-    hallucination_silence_threshold: float | None
+    words: bool
+    word_timestamps: bool
     strategy: str
     overlap_s: float | None
     overlap: float | None
@@ -140,6 +132,9 @@ _OF_CONVERSION: Final = ("quantize", "encoder_quantize", "half")
 _PEERS: Final[Mapping[str, str]] = {
     "vad_filter": 'give long="vad"',
     "without_timestamps": "give timestamps=True or False",
+    "hallucination_silence_threshold": "leave it out: silence gives no text",
+    "prepend_punctuations": "leave it out: marks join words as in OpenAI Whisper",
+    "append_punctuations": "leave it out: marks join words as in OpenAI Whisper",
     "vad_parameters": "give vad_threshold, min_silence_s and speech_pad_s",
     "multilingual": "give detect_each_window=True",
     "language_detection_threshold": "leave it out: the first window tells the language",

@@ -149,14 +149,9 @@ class Pipeline:
     def stages(self, options: DecodingOptions, long: LongOptions) -> Stages:
         """Return the stages of windows; refuse options that the model cannot honour."""
         decoder, pad_to = self.decoder, options.anti_repetition.pad_to or 0
-        special, words = self.tokenizer.special, options.words
+        special = self.tokenizer.special
         if options.timestamps and special.timestamp_begin is None:
             raise OptionError("this model has no timestamp tokens; leave out --timestamps")
-        if words and words.hallucination_silence_s is not None and long.strategy != "seek":
-            raise OptionError(
-                f"--hallucination-silence skips silence by seeking, the windows are "
-                f"{long.strategy!r}; leave out --long"
-            )
         takes = decoder.limits.n_positions
         if takes is not None and pad_to > takes:
             raise OptionError(
@@ -182,16 +177,13 @@ class Pipeline:
     def resolve_long(self, options: DecodingOptions, long: LongOptions | None) -> LongOptions:
         """Return how recordings are cut, with the defaults of this model.
 
-        Words that tell silence are sought; else windows overlap where words can be aligned. Windows
-        are encoded only as far as their audio fills them wherever that costs no words: silence keys
-        stand for the rest.
+        Windows overlap where words can be aligned. They are encoded only as far as their audio
+        fills them wherever that costs no words: silence keys stand for the rest.
         """
         long = long or LongOptions()
         strategy, trims, n_frames = long.strategy, long.trim_window, self.encoder.n_frames
         if strategy == "auto":
-            words, limits = options.words, self.decoder.limits
-            skips = words is not None and words.hallucination_silence_s is not None
-            strategy = "seek" if skips else "overlap" if limits.aligns else "consecutive"
+            strategy = "overlap" if self.decoder.limits.aligns else "consecutive"
         if trims and n_frames is not None:
             raise OptionError(
                 f"--trim-window needs an encoder that takes windows of any length, this engine's "

@@ -155,7 +155,7 @@ class Recording(Closing):
 
     def _give(self, final: Sequence[Segment]) -> None:
         """Add final segments, with words only if asked for."""
-        if self.options.words is None:
+        if not self.options.words:
             final = [replace(segment, words=()) for segment in final]
         self.segments += map(round_times, final)
 

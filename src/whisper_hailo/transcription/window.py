@@ -172,14 +172,9 @@ class WindowResult:
         """
         if self.end_s is not None and not any(segment.words for segment in self.segments):
             return self.end_s
-        return last_word_end(self.segments)
-
-
-def last_word_end(segments: Sequence[Segment]) -> float | None:
-    """Return the end of the last word, or of the last segment without words."""
-    ends = [segment.words[-1].end_s for segment in segments if segment.words]
-    ends = ends or [segment.end_s for segment in segments]
-    return ends[-1] if ends else None
+        ends = [segment.words[-1].end_s for segment in self.segments if segment.words]
+        ends = ends or [segment.end_s for segment in self.segments]
+        return ends[-1] if ends else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from whisper_hailo import Transcriber
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.decoding.options import DecodingOptions, WordOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.data.clips import SpokenClip, measured_on, spoken_clips
 from whisper_hailo_lab.documents.tables import keep
 from whisper_hailo_lab.documents.windows import CASES, RESULT, SETS, WindowCase, tables
@@ -61,7 +61,7 @@ def measure(case: WindowCase, sets: Sequence[str], limit: int | None) -> Iterato
             errors: list[float] = []
             for clip in spoken_clips(name, limit):
                 options = DecodingOptions(
-                    language=clip.language, timestamps=case.timestamps, words=WordOptions()
+                    language=clip.language, timestamps=case.timestamps, words=True
                 )
                 transcript = transcriber.transcribe(clip.path, options)
                 scores.append(score_file(clip.text, transcript.text, language=clip.language))

@@ -15,7 +15,7 @@ from tests.fuzz.target import Input
 from tests.fuzz.targets.toy import toy_model
 from whisper_hailo.convert.inspect import describe_model
 from whisper_hailo.core.spec import SPEC_FILE
-from whisper_hailo.decoding.options import DecodingOptions, WordOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
 HONEST = "honest-"
@@ -57,6 +57,6 @@ class Fuzzed:
             spec["files"][file] = {"bytes": len(content), "sha256": digest}
             (model / SPEC_FILE).write_text(json.dumps(spec), encoding="utf-8")
         describe_model(model)
-        words = WordOptions() if len(content) % 2 else None
+        words = bool(len(content) % 2)
         with Transcriber.from_model(str(model), window_s=2, threads=1) as transcriber:
             transcriber.transcribe(self._noise, DecodingOptions(words=words))

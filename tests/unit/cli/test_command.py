@@ -150,7 +150,6 @@ def test_what_has_no_default_has_to_be_typed(
         ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
         ("--preset mild", "--preset is 'mild', expected one of: conservative, balanced"),
         ("--channels three", "--channels is 'three', expected one of: mix, split"),
-        ("--hallucination-silence 2", "--hallucination-silence needs --word-timestamps; give both"),
         ("--highlight-words", "--highlight-words needs --word-timestamps; give both"),
         ("| max-initial-timestamp = 'soon'", "max-initial-timestamp is 'soon', expected a number"),
         ("-l de --detect-each-window", "--detect-each-window needs --language auto; give both"),

@@ -28,7 +28,6 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     Thresholds,
     TokenLimits,
-    WordOptions,
 )
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
@@ -48,7 +47,6 @@ DECODING = (
     Thresholds,
     TokenLimits,
     PromptOptions,
-    WordOptions,
 )
 RUN = (EngineOptions, ChipOptions, Verbosity)
 TAKES: dict[str, tuple[type[Any], ...]] = {

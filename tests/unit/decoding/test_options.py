@@ -23,7 +23,6 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     Thresholds,
     TokenLimits,
-    WordOptions,
     preset_of,
     rising_temperatures,
 )
@@ -123,7 +122,6 @@ ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
     (Thresholds, "compression_ratio", [None, 2.4], [math.nan, math.inf]),
     (TokenLimits, "no_repeat_ngram", [0, 3], [-1]),
     (TokenLimits, "max_per_second", [None, 0.1, 20.0], [0.0, -1.0, math.inf, math.nan]),
-    (WordOptions, "hallucination_silence_s", [None, 0.1], [0.0, -1.0, math.inf, math.nan]),
     (AntiRepetition, "pad_to", [None, 0, 1500], [-1]),
     (AntiRepetition, "repetition_penalty", [1.0, 9.0, 1000.0], [0.99, 1000.1]),
     (AntiRepetition, "eot_boost", [0.0, 9.0, 1000.0], [-0.01, 1000.1]),
@@ -270,7 +268,7 @@ def options_of(kind: type) -> Iterator[Field[Any]]:
 
 def every() -> dict[str, Field[Any]]:
     """By their names, those of made options."""
-    made = DecodingOptions(words=WordOptions()), AntiRepetition(), WordOptions()
+    made = DecodingOptions(), AntiRepetition()
     return {one.name: one for options in made for one in options_of(type(options))}
 
 
@@ -281,7 +279,6 @@ OTHER_NAMES = {
     "logprob": ("--log-prob-threshold",),
     "no_repeat_ngram": ("--no-repeat-ngram-size",),
     "initial_prompt": ("--prompt",),
-    "hallucination_silence_s": ("--hallucination-silence-threshold",),
 }
 """Of OpenAI Whisper, faster-whisper and whisper.cpp."""
 
@@ -296,7 +293,6 @@ TYPED = {
     "words": "--word-timestamps",
     "prepended": "--prepend-punctuations",
     "appended": "--append-punctuations",
-    "hallucination_silence_s": "--hallucination-silence",
 }
 """Where it is not the field's own name."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,7 +16,6 @@ from tests.unit.spoken_words import word
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import Segment, Word
-from whisper_hailo.decoding.options import WordOptions
 from whisper_hailo.decoding.word_times import (
     MEDIAN_WIDTH,
     align_words,
@@ -24,6 +25,7 @@ from whisper_hailo.decoding.word_times import (
     warp_path,
     words_into_segments,
 )
+from whisper_hailo.decoding.words import APPENDED, join_punctuation
 from whisper_hailo.text.tokenizer import Tokenizer
 
 N_POSITIONS = 100
@@ -243,7 +245,7 @@ def mended(
     at: Window | None = None,
     *,
     n_tokens: list[int] | None = None,
-    options: WordOptions | None = None,
+    appended: str = APPENDED,
 ) -> list[Segment]:
     """Segments at `edges` that share the words, one token each, in order.
 
@@ -253,7 +255,7 @@ def mended(
         last_speech_s: end of the last word before.
         at: the window, at the recording's start if not told.
         n_tokens: of each segment; one has all if not told.
-        options: punctuation.
+        appended: marks that join the word before.
     """
     timed = [word(text, (i,), start, end, 0.5) for i, (text, start, end) in enumerate(words)]
     counts = n_tokens or [len(words)]
@@ -262,14 +264,11 @@ def mended(
         Segment(start, end, "text", (60, *(next(ids) for _ in range(n)), 61), -0.1, 0.0)
         for (start, end), n in zip(edges, counts, strict=True)
     ]
-    return words_into_segments(
-        segments,
-        timed,
-        at or window(),
-        options or WordOptions(),
-        eot=EOT,
-        last_speech_s=last_speech_s,
-    )
+    joined = partial(join_punctuation, appended=appended)
+    with patch("whisper_hailo.decoding.word_times.join_punctuation", joined):
+        return words_into_segments(
+            segments, timed, at or window(), eot=EOT, last_speech_s=last_speech_s
+        )
 
 
 def times_of(segment: Segment) -> Times:
@@ -313,7 +312,7 @@ def test_a_mark_at_a_sentence_s_end_takes_no_pause() -> None:
 
 def test_a_mark_that_stays_alone_is_cut_to_twice_the_median() -> None:
     words = [*STEADY, (".", 2.2, 5.2), (" d", 5.2, 5.6)]
-    (segment,) = mended(words, [(1.0, 5.6)], 0.9, options=WordOptions(appended=""))
+    (segment,) = mended(words, [(1.0, 5.6)], 0.9, appended="")
     assert [word.text for word in segment.words] == [" a", " b", " c", ".", " d"]
     assert times_of(segment)[3] == pytest.approx((2.2, 3.0))
     # One with a blank before it is no mark to the reference.
@@ -324,7 +323,7 @@ def test_a_mark_that_stays_alone_is_cut_to_twice_the_median() -> None:
 def test_the_second_of_all_words_is_no_exception() -> None:
     rest = [(" b", 5.0, 5.4), (" c", 5.4, 5.8), (" d", 5.8, 6.2)]
     marked = mended([(" a", 1.0, 1.4), (".", 1.4, 5.0), *rest], [(1.0, 6.2)], 0.9,
-                    options=WordOptions(appended=""))  # fmt: skip
+                    appended="")  # fmt: skip
     assert times_of(marked[0])[1] == pytest.approx((1.4, 2.2))
     (behind,) = mended([(".", 1.0, 1.4), (" a", 1.4, 5.0), *rest], [(1.0, 6.2)], 0.9)
     assert times_of(behind)[1] == pytest.approx((4.2, 5.0))
@@ -333,7 +332,7 @@ def test_the_second_of_all_words_is_no_exception() -> None:
 def test_the_first_of_all_words_has_no_mark_before_it() -> None:
     """It is as long as three others and comes after no pause, so it stays; the last is a mark."""
     words = [(" a", 1.0, 2.2), (" b", 2.2, 2.6), (" c", 2.6, 3.0), (".", 3.0, 3.4)]
-    (segment,) = mended(words, [(1.0, 3.4)], 0.9, options=WordOptions(appended=""))
+    (segment,) = mended(words, [(1.0, 3.4)], 0.9, appended="")
     assert times_of(segment)[0] == (1.0, 2.2)
 
 
@@ -390,7 +389,7 @@ def test_segments_without_any_word_stay_as_they_are(tokens: tuple[int, ...]) -> 
     """Whether there was nothing to say, or nobody who tells when it was said."""
     silent = Segment(1.0, 2.0, "text", tokens, -0.1, 0.0)
     whole = {"eot": EOT, "last_speech_s": 0.0}
-    assert words_into_segments([silent], [], window(), WordOptions(), **whole) == [silent]  # type: ignore[arg-type]
+    assert words_into_segments([silent], [], window(), **whole) == [silent]  # type: ignore[arg-type]
 
 
 def test_the_median_is_at_most_seven_tenths_of_a_second() -> None:

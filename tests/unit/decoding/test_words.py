@@ -11,7 +11,6 @@ from tests.unit.shapes import TOY_TOKENS
 from tests.unit.spoken_words import word
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import Segment, Word
-from whisper_hailo.decoding.options import APPENDED, PREPENDED, WordOptions
 from whisper_hailo.decoding.word_times import (
     median_filter,
     token_starts,
@@ -91,7 +90,7 @@ def test_words_begin_at_blanks_and_marks(tokenizer: Tokenizer) -> None:
 def test_marks_join_the_word_they_belong_to() -> None:
     texts = [" “", "Hello", ",", " she", " said", ".", "”"]
     words = [word(text, (i,), i, i + 1.0, 0.5) for i, text in enumerate(texts)]
-    joined = join_punctuation(words, PREPENDED, APPENDED)
+    joined = join_punctuation(words)
     assert [word.text for word in joined if word.text] == [" “Hello,", " she", " said.”"]
     assert [word.tokens for word in joined if word.text] == [(0, 1, 2), (3,), (4, 5, 6)]
     assert (joined[1].start_s, joined[1].end_s) == (1, 2.0)
@@ -157,7 +156,7 @@ def test_words_go_to_their_segments_and_move_their_edges() -> None:
         word(" Three.", (3,), 2.2, 2.6, 0.7),
     ]
     first, second = words_into_segments(
-        segments, words, WINDOW, WordOptions(), eot=TOY_TOKENS.eot, last_speech_s=0.0
+        segments, words, WINDOW, eot=TOY_TOKENS.eot, last_speech_s=0.0
     )
     assert [word.text for word in first.words] == [" One", " two."]
     assert (first.start_s, first.end_s, second.start_s, second.end_s) == (0.1, 0.9, 2.2, 2.6)
@@ -173,9 +172,7 @@ def test_half_a_second_is_compared_as_openai_whisper_computes_it() -> None:
         word(f" {text}", (token,), edges[token - 1], edges[token], 0.9)
         for token, text in enumerate(("One", "two", "three", "four."), start=1)
     ]
-    (mended,) = words_into_segments(
-        [said], words, window, WordOptions(), eot=TOY_TOKENS.eot, last_speech_s=220.0
-    )
+    (mended,) = words_into_segments([said], words, window, eot=TOY_TOKENS.eot, last_speech_s=220.0)
     assert mended.words[0].start_s == pytest.approx(234.43)
     assert mended.start_s == said.start_s
     assert round_times(mended).start_s == 234.64

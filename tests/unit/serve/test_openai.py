@@ -14,7 +14,6 @@ from starlette.testclient import TestClient
 from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, SHORT, House
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo import Transcriber
-from whisper_hailo.decoding.options import WordOptions
 from whisper_hailo.text.outputs import json_schema, render
 
 
@@ -44,7 +43,7 @@ def test_verbose_json_has_segments_and_words_as_asked(
 ) -> None:
     both = {"timestamp_granularities[]": ["word", "segment"]}
     answer = transcribe(web, response_format="verbose_json", **both).json()
-    options = replace(OPTIONS, words=WordOptions())
+    options = replace(OPTIONS, words=True)
     alone = transcriber.transcribe(SHORT, options)
     assert answer["text"] == alone.text
     assert answer["language"] == "english"

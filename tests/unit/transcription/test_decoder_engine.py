@@ -23,7 +23,6 @@ from whisper_hailo.decoding.options import (
     PromptOptions,
     SearchOptions,
     TokenLimits,
-    WordOptions,
 )
 from whisper_hailo.decoding.search.loop import run_steps
 from whisper_hailo.decoding.search.verify_draft import Draft
@@ -137,7 +136,7 @@ def test_each_window_s_text_is_that_of_its_audio() -> None:
 
 def test_each_window_s_words_are_looked_for_in_its_own_audio() -> None:
     """Of three rows decoded together, each is aligned alone, as it is without the others."""
-    options = DecodingOptions(words=WordOptions())
+    options = DecodingOptions(words=True)
     together, _ = transcribe(Rows(), [3, 1, 2], options)
     for number, of_batch in zip([3, 1, 2], together, strict=True):
         (alone,), _ = transcribe(Rows(), [number], options)
@@ -173,7 +172,7 @@ def test_times_are_no_words_and_are_not_looked_for() -> None:
             return output, after
 
     decoder = Timed()
-    options = DecodingOptions("en", timestamps=True, words=WordOptions())
+    options = DecodingOptions("en", timestamps=True, words=True)
     sought = [replace(window(1), is_sought=True)]
     (heard,), _ = transcribe(decoder, [1], options, windows=sought)
     assert heard.segments[0].tokens == (20, 1, 1, 29)
@@ -183,7 +182,7 @@ def test_times_are_no_words_and_are_not_looked_for() -> None:
 
 def test_a_decoder_without_eyes_gives_no_times_of_words() -> None:
     with pytest.raises(OptionError, match="attention"):
-        transcribe(Rows(aligns=False), [1], DecodingOptions(words=WordOptions()))
+        transcribe(Rows(aligns=False), [1], DecodingOptions(words=True))
 
 
 def test_a_recording_s_language_is_that_of_its_first_window() -> None:
@@ -463,7 +462,7 @@ class Mute(Words):
 
 
 def test_where_nothing_was_said_no_words_are_looked_for() -> None:
-    decoder, timed = Asked(), replace(ENGLISH_WINDOW, words=WordOptions())
+    decoder, timed = Asked(), replace(ENGLISH_WINDOW, words=True)
     own = engine(decoder, timed, Tokenizer(Mute(), TOY_TOKENS))  # type: ignore[arg-type]
     requests = [WindowRequest(window(2), own.context()) for _ in range(2)]
     features = np.full((2, 1, 1), 2, np.float32)
@@ -476,7 +475,7 @@ def test_where_nothing_was_said_no_words_are_looked_for() -> None:
 
 
 def test_of_two_rows_each_is_aligned_alone() -> None:
-    timed = replace(ENGLISH_WINDOW, words=WordOptions())
+    timed = replace(ENGLISH_WINDOW, words=True)
     together, _ = transcribe(Asked(), [3, 1], timed)
     alone = [transcribe(Asked(), [one], timed)[0][0] for one in (3, 1)]
     assert [one.segments for one in together] == [one.segments for one in alone]
@@ -489,17 +488,6 @@ class Commas(Words):
         return "".join("," if token == 2 else f" w{token}" for token in ids)
 
 
-@pytest.mark.parametrize(
-    ("words", "texts"),
-    [(WordOptions(), [",,"]), (WordOptions(prepended="", appended=""), [",", ","])],
-)
-def test_marks_belong_to_words_as_asked_for(words: WordOptions, texts: list[str]) -> None:
-    commas = Tokenizer(Commas(), TOY_TOKENS)  # type: ignore[arg-type]
-    own = engine(Rows(), replace(ENGLISH_WINDOW, words=words), commas)
-    heard = hear(own, WindowRequest(window(2), own.context()))
-    assert [word.text for word in heard.segments[0].words] == texts
-
-
 def test_text_of_running_audio_is_its_draft() -> None:
     own = engine(Reading())
     request = WindowRequest(window(2), own.context(), Draft((2, 2), n_fixed=1))
@@ -509,7 +497,7 @@ def test_text_of_running_audio_is_its_draft() -> None:
     assert decoded.drafted.n_fixed == 1
 
 
-TIMED = DecodingOptions(words=WordOptions())
+TIMED = DecodingOptions(words=True)
 ODD = np.full((1, 1, 1), 3, np.float32)
 """Audio that Rows takes for the second language."""
 

@@ -15,7 +15,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.partial_options import keyword_names
-from whisper_hailo.decoding.options import PRESETS, DecodingOptions, WordOptions
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.transcription.keywords import (
     ModelKwargs,
     TranscribeKwargs,
@@ -68,12 +68,9 @@ def test_typed_keywords_are_those_that_are_taken() -> None:
 DECODING: list[tuple[dict[str, Any], str, object]] = [
     ({"language": "German"}, "language", "de"),
     ({"task": "translate"}, "task", "translate"),
-    ({"words": True}, "words", WordOptions()),
-    ({"words": False}, "words", None),
-    (
-        {"word_timestamps": True, "hallucination_silence_threshold": 2},
-        *("words.hallucination_silence_s", 2.0),
-    ),
+    ({"words": True}, "words", True),
+    ({"words": False}, "words", False),
+    ({"word_timestamps": True}, "words", True),
     ({"beam_size": 5}, "search.beam_size", 5),
     ({"beam_size": np.int64(5)}, "search.beam_size", 5),
     ({"temperature": 0.4}, "search.temperatures", (0.4,)),
@@ -181,7 +178,7 @@ def test_names_are_put_on_the_options_that_are_given() -> None:
         ({"word_timestamp": True}, "word_timestamps"),
         ({"frobnicate": 1}, "frobnicate"),
         ({"vad_filter": 1}, 'long="vad"'),
-        ({"hallucination_silence_s": 2.0}, "--word-timestamps"),
+        ({"hallucination_silence_threshold": 2.0}, "silence gives no text"),
     ],
 )
 def test_what_cannot_be_is_told_and_how_it_is_called(names: dict[str, Any], said: str) -> None:

@@ -23,7 +23,6 @@ from whisper_hailo.decoding.options import (
     DecodingOptions,
     SearchOptions,
     TokenLimits,
-    WordOptions,
 )
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription import pipeline
@@ -141,7 +140,7 @@ def test_fixed_decoder_is_padded_to_its_positions_at_most() -> None:
 
 def test_engines_limits_are_refused_before_opening() -> None:
     with pytest.raises(OptionError, match="attention"):
-        parts(Rows(aligns=False)).check(DecodingOptions(words=WordOptions()))
+        parts(Rows(aligns=False)).check(DecodingOptions(words=True))
 
 
 def test_windows_overlap_only_where_words_can_be_told() -> None:
@@ -156,13 +155,10 @@ def test_windows_overlap_only_where_words_can_be_told() -> None:
 
 
 def test_what_is_asked_for_says_how_windows_are_cut() -> None:
-    timed = DecodingOptions(timestamps=True, words=WordOptions())
-    skipping = replace(timed, words=WordOptions(hallucination_silence_s=2.0))
+    timed = DecodingOptions(timestamps=True, words=True)
     own = parts(Rows())
     assert own.resolve_long(timed, None).strategy == "overlap"
-    assert own.resolve_long(skipping, None).strategy == "seek"
-    for options in (timed, skipping):
-        assert own.resolve_long(options, LongOptions("vad")).strategy == "vad"
+    assert own.resolve_long(timed, LongOptions("vad")).strategy == "vad"
 
 
 def test_trimmed_windows_need_an_encoder_of_any_length() -> None:
@@ -208,18 +204,6 @@ def test_times_need_a_model_that_writes_them() -> None:
     with pytest.raises(OptionError, match="timestamp"):
         parts(Rows(), tokenizer=silent).check(timed)
     parts(Rows(), tokenizer=silent).check(DecodingOptions())
-
-
-def test_made_up_text_beside_silence_is_dropped_when_seeking() -> None:
-    words = WordOptions(hallucination_silence_s=2.0)
-    for timestamps in (True, False):
-        options = DecodingOptions(timestamps=timestamps, words=words)
-        for strategy in ("auto", "seek"):
-            parts(Rows()).check(options, LongOptions(strategy=strategy))
-        for strategy in ("overlap", "vad"):
-            with pytest.raises(OptionError, match=strategy):
-                parts(Rows()).check(options, LongOptions(strategy=strategy))
-    parts(Rows()).check(DecodingOptions(words=WordOptions()))
 
 
 def test_a_language_is_checked_and_auto_is_any() -> None:

@@ -20,7 +20,7 @@ from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.errors import AudioError, DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.options import DecodingOptions, PromptOptions, WordOptions
+from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
 from whisper_hailo.transcription.longform.plan import AudioBuffer, Clip, LongOptions
 from whisper_hailo.transcription.longform.seek import SeekPlan
@@ -72,10 +72,8 @@ def test_windows_wait_where_one_leads_to_or_is_shown_to_the_next(
         assert plan.sequential is sequential
 
 
-@pytest.mark.parametrize(("words", "start_s"), [(None, 0.5), (WordOptions(), 0.25)])
-def test_with_words_a_window_begins_behind_the_last_of_them(
-    words: WordOptions | None, start_s: float
-) -> None:
+@pytest.mark.parametrize(("words", "start_s"), [(None, 0.5), (True, 0.25)])
+def test_with_words_a_window_begins_behind_the_last_of_them(words: bool, start_s: float) -> None:
     """Of a segment up to 0.5 s, the last time in its window, the word ends at 0.25 s."""
     feed = AudioBuffer(iter([np.zeros(32_000, np.float32)]))
     options = DecodingOptions(timestamps=True, words=words)
@@ -107,9 +105,9 @@ def test_windows_share_what_is_asked_for_and_a_third_at_most(
     assert found[:3] == pytest.approx(starts)
 
 
-@pytest.mark.parametrize("words", [None, WordOptions()])
+@pytest.mark.parametrize("words", [False, True])
 def test_words_that_join_windows_are_left_out_unless_asked(
-    words: WordOptions | None,
+    words: bool,
 ) -> None:
     """Of the segments that are final at once and of those that are final at last."""
     options = DecodingOptions(words=words)

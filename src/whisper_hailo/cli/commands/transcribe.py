@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -101,13 +101,10 @@ def decoding_options(
     default: DecodingOptions,
     step: float,
 ) -> DecodingOptions:
-    """Put typed options on the decoder's defaults, with timestamps where an option needs them."""
+    """Put typed options on the decoder's defaults."""
     options = fallback.on(given, default, step)
-    if output.layout.highlight_words and options.words is None:
+    if output.layout.highlight_words and not options.words:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
-    drops = options.words is not None and options.words.hallucination_silence_s is not None
-    if drops and "timestamps" not in given.typed:
-        return replace(options, timestamps=True)
     return options
 
 

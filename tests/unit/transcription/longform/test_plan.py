@@ -17,7 +17,7 @@ from tests.unit.transcription.longform.layouts import PLAN, Script, feed_of, hea
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
-from whisper_hailo.decoding.options import DecodingOptions, WordOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
 from whisper_hailo.transcription.longform.plan import (
     WHOLE,
@@ -66,7 +66,7 @@ def test_seeking_always_gets_to_the_end(n_samples: int, advances: list[float]) -
 
 def test_with_words_a_window_of_a_time_alone_leads_to_that_time() -> None:
     audio = ramp(40 * SAMPLE_RATE_HZ)
-    for words, at_s in ((WordOptions(), 1.5), (None, 9.0)):
+    for words, at_s in ((True, 1.5), (None, 9.0)):
         plan = SeekPlan(feed_of(audio), WHOLE, PLAN, words)
         windows = plan.windows()
         result = replace(heard(next(windows)), end_s=1.5)
