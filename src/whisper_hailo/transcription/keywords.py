@@ -180,8 +180,13 @@ def merge_transcribe_kwargs(
         raise OptionError(f"log_progress is {logs!r}, expected True or False")
     if "temperature" in keywords:
         keywords["temperatures"] = keywords.pop("temperature")
-    _expect(options, DecodingOptions, "options")
-    _expect(long or LongOptions(), LongOptions, f"long is {', '.join(STRATEGIES)}, or")
+    names = f"long is {', '.join(STRATEGIES)}, or"
+    for given, kind, what in (
+        (options, DecodingOptions, "options"), (long or LongOptions(), LongOptions, names)
+    ):  # fmt: skip
+        if not isinstance(given, kind):
+            got = type(given).__name__
+            raise OptionError(f"{what} is a {got}, expected {kind.__name__}(...)")
     decoding = from_keywords(DecodingOptions, keywords)
     cut = from_keywords(LongOptions, keywords)
     refuse_unknown(keywords, _PEERS, DecodingOptions, LongOptions)
@@ -225,8 +230,3 @@ def with_sample_rate(audio: AudioSource, sample_rate: int | None) -> AudioSource
     if not isinstance(sample_rate, int):
         raise OptionError(f"sample_rate is {sample_rate!r}, expected a whole number of Hz")
     return Samples(audio, sample_rate)
-
-
-def _expect(value: object, kind: type[Any], what: str) -> None:
-    if not isinstance(value, kind):
-        raise OptionError(f"{what} is a {type(value).__name__}, expected {kind.__name__}(...)")

@@ -47,13 +47,8 @@ class PartialBuffer:
 
 def translation_options(options: DecodingOptions, language: str) -> DecodingOptions:
     """Return the options to translate the same audio, without prompts in its language."""
-    return replace(
-        options,
-        task="translate",
-        language=language,
-        detect_each_window=False,
-        prompts=PromptOptions(),
-    )
+    options = replace(options, language=language, detect_each_window=False)
+    return replace(options, task="translate", prompts=PromptOptions())
 
 
 def partial_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
@@ -86,29 +81,22 @@ def join_words(
     Each token has a probability, if known.
     """
     words: list[BufferWord] = []
-    begins: list[int] = []
-    at = 0
     for piece in pieces:
-        timed = piece.end_s > 0
+        start_s, end_s = (piece.start_s, piece.end_s) if piece.end_s > 0 else (None, None)
         if words and not piece.text.startswith(" ") and language not in UNSPACED_LANGUAGES:
             last = words[-1]
-            words[-1] = replace(
-                last,
-                text=last.text + piece.text,
-                tokens=last.tokens + piece.tokens,
-                end_s=piece.end_s if timed else last.end_s,
-            )
+            text, tokens = last.text + piece.text, last.tokens + piece.tokens
+            end_s = last.end_s if end_s is None else end_s
+            words[-1] = replace(last, text=text, tokens=tokens, end_s=end_s)
         else:
-            begins.append(at)
-            start_s, end_s = (piece.start_s, piece.end_s) if timed else (None, None)
             words.append(BufferWord(piece.text, piece.tokens, None, start_s, end_s))
-        at += len(piece.tokens)
     if probabilities is None:
         return tuple(words)
-    known = []
-    for word, begin in zip(words, begins, strict=True):
+    known, begin = [], 0
+    for word in words:
         own = probabilities[begin : begin + len(word.tokens)]
         known.append(replace(word, probability=sum(own) / len(word.tokens)))
+        begin += len(own)
     return tuple(known)
 
 

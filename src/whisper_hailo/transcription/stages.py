@@ -28,48 +28,44 @@ class Stages:
     plan: WindowPlan
 
     def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
-        """Encode at least one window; may run in a thread."""
-        clock = StageClock()
-        sizes = [self.plan.samples_for(request.window.audio.size) for request in requests]
-        if len(set(sizes)) > 1:
-            return self._encode_apart(requests, clock)
-        mel = self._mel(requests, clock)
-        with clock.stage("encode"):
-            features = self.encoder.encode(mel)
-        return Encoded(features, clock)
+        """Encode at least one window; may run in a thread.
 
-    def _encode_apart(self, requests: Sequence[WindowRequest], clock: StageClock) -> Encoded:
-        """Encode trimmed windows one by one: none depends on the longest of its batch."""
-        rows = []
-        for request in requests:
-            mel = self._mel([request], clock)
+        Trimmed windows are encoded one by one: none depends on the longest of its batch.
+        """
+        clock, features = StageClock(), []
+        sizes = {self.plan.samples_for(request.window.audio.size) for request in requests}
+        batches = [requests] if len(sizes) == 1 else [[request] for request in requests]
+        for batch in batches:
+            mel = self._mel(batch, clock)
             with clock.stage("encode"):
-                rows.append(self.encoder.encode(mel)[0])
-        n_positions = np.array([len(row) for row in rows], dtype=np.int64)
-        features = np.zeros((len(rows), n_positions.max(), rows[0].shape[1]), np.float32)
-        for padded, row in zip(features, rows, strict=True):
-            padded[: len(row)] = row
-        return Encoded(features, clock, n_positions=n_positions)
+                features.append(self.encoder.encode(mel))
+        if len(sizes) == 1:
+            return Encoded(features[0], clock)
+        n_positions = np.array([rows.shape[1] for rows in features], dtype=np.int64)
+        padded = np.zeros((len(batches), n_positions.max(), features[0].shape[2]), np.float32)
+        for row, (own,) in zip(padded, features, strict=True):
+            row[: len(own)] = own
+        return Encoded(padded, clock, n_positions=n_positions)
 
     @property
     def start(self) -> Callable[[Sequence[WindowRequest]], Callable[[], Encoded]] | None:
         """Starts `encode` and returns a function that waits for it, for asynchronous encoders."""
         encoder = self.encoder
-        return partial(self._start, encoder) if isinstance(encoder, AsyncEncoder) else None
+        if not isinstance(encoder, AsyncEncoder):
+            return None
 
-    def _start(
-        self, encoder: AsyncEncoder, requests: Sequence[WindowRequest]
-    ) -> Callable[[], Encoded]:
-        clock = StageClock()
-        mel = self._mel(requests, clock)
-        encoding = encoder.encode_async(mel)
+        def start(requests: Sequence[WindowRequest]) -> Callable[[], Encoded]:
+            clock = StageClock()
+            encoding = encoder.encode_async(self._mel(requests, clock))
 
-        def wait() -> Encoded:
-            features = encoding.result()
-            clock.note("encode", encoding.took_ms)
-            return Encoded(features, clock)
+            def wait() -> Encoded:
+                features = encoding.result()
+                clock.note("encode", encoding.took_ms)
+                return Encoded(features, clock)
 
-        return wait
+            return wait
+
+        return start
 
     def _mel(self, requests: Sequence[WindowRequest], clock: StageClock) -> FloatArray:
         with clock.stage("mel"):

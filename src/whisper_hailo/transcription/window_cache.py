@@ -47,17 +47,12 @@ class CachedWindow:
 
     @classmethod
     def of(cls, request: WindowRequest, result: WindowResult) -> CachedWindow:
+        context = request.context
         return cls(
             window_key(request),
-            result.decoded,
-            result.segments,
-            result.advance_s,
-            result.ends_alone,
-            result.silent,
-            result.end_s,
-            result.language,
-            request.context.language,
-            dict(request.context.language_probs),
+            **{name: getattr(result, name) for name in _SHARED},
+            recording_language=context.language,
+            language_probs=dict(context.language_probs),
         )
 
     def again(self, request: WindowRequest) -> WindowResult:
@@ -68,16 +63,13 @@ class CachedWindow:
             context.language = self.recording_language
             context.language_probs = dict(self.language_probs)
             context.n_detections += 1
-        return WindowResult(
-            request.window,
-            self.decoded,
-            self.segments,
-            self.advance_s,
-            ends_alone=self.ends_alone,
-            silent=self.silent,
-            end_s=self.end_s,
-            language=self.language,
-        )
+        return WindowResult(request.window, **{name: getattr(self, name) for name in _SHARED})
+
+
+_SHARED: Final = (
+    "decoded", "segments", "advance_s", "ends_alone", "silent", "end_s", "language",
+)  # fmt: skip
+"""Fields of a result and of its entry."""
 
 
 def window_key(request: WindowRequest) -> str:
@@ -120,20 +112,14 @@ class Journal(Closing):
         """Read what an earlier run left."""
         if self._go_on and self._path.exists():
             with wrap_os_error(self._path, _ADVICE), self._path.open("rb") as file:
-                self._end = self._read(file)
+                is_ours = file.readline() == self._header
+                self._end = file.tell() if is_ours else 0
+                for line in file if is_ours else ():
+                    if (batch := _whole(line)) is None:
+                        break
+                    self._known |= {window.key: window for window in batch}
+                    self._end += len(line)
         return self
-
-    def _read(self, file: BinaryIO) -> int:
-        """Read the complete lines; return where they end."""
-        if file.readline() != self._header:
-            return 0
-        end = file.tell()
-        for line in file:
-            if (batch := _whole(line)) is None:
-                break
-            self._known |= {window.key: window for window in batch}
-            end += len(line)
-        return end
 
     @property
     def known_s(self) -> float:
@@ -152,25 +138,20 @@ class Journal(Closing):
 
     def remember(self, batch: Sequence[CachedWindow]) -> None:
         """Store windows that were decoded together: all of them or none."""
-        windows = [asdict(window) for window in batch]
         no_finite_number = contextlib.suppress(ValueError)
         with wrap_os_error(self._path, _ADVICE), no_finite_number:
-            line = json.dumps({"windows": windows}, allow_nan=False)
-            file, begins = self._opened(), not self._end
-            file.write(self._header * begins + line.encode() + b"\n")
-            file.flush()
+            line = json.dumps({"windows": [asdict(window) for window in batch]}, allow_nan=False)
+            begins = not self._end
+            if self._file is None:  # what is behind the valid lines goes
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._path.open("wb" if begins else "r+b")
+                self._file.seek(self._end)
+                self._file.truncate()
+            self._file.write(self._header * begins + line.encode() + b"\n")
+            self._file.flush()
             if not begins:  # most recordings are done with the first
-                os.fsync(file.fileno())
-            self._end = file.tell()
-
-    def _opened(self) -> BinaryIO:
-        """Return the file, positioned after what is valid."""
-        if self._file is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("r+b" if self._end else "wb")
-            self._file.seek(self._end)
-            self._file.truncate()
-        return self._file
+                os.fsync(self._file.fileno())
+            self._end = self._file.tell()
 
     def close(self) -> None:
         """Keep the file for a resumed run."""

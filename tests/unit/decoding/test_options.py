@@ -291,8 +291,6 @@ TYPED = {
     "suppress": "--suppress-tokens",
     "max_per_second": "--max-tokens-per-second",
     "words": "--word-timestamps",
-    "prepended": "--prepend-punctuations",
-    "appended": "--append-punctuations",
 }
 """Where it is not the field's own name."""
 

@@ -120,7 +120,7 @@ def test_words_that_join_windows_are_left_out_unless_asked(
             own.take(replace(result(request.window), segments=(said,)))
         own.finish()
         assert len(own.segments) == 2
-        expected = 0 if words is None else 1
+        expected = int(words)
         assert [len(segment.words) for segment in own.segments] == [expected] * 2
 
 
