@@ -57,8 +57,8 @@ def _describe_group(group: HefGroup, arch: str) -> dict[str, Any]:
     return {
         **role,
         "contexts": group.contexts,
-        "inputs": {stream.name: list(stream.shape) for stream in group.inputs},
-        "outputs": {stream.name: list(stream.shape) for stream in group.outputs},
+        "inputs": {name: list(shape) for name, shape in group.inputs.items()},
+        "outputs": {name: list(shape) for name, shape in group.outputs.items()},
     }
 
 

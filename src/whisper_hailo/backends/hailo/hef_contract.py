@@ -133,33 +133,27 @@ def _find_part(hef: HefFile, kind: type[ShapeT], part: str) -> ShapeT:
 
 def _encoder(group: HefGroup) -> EncoderShape | None:
     """Recognise an encoder; time may lie along width or height, which is the same in memory."""
-    *times, n_mels = group.inputs[0].shape
-    *out_times, d_model = group.outputs[0].shape
+    ((mel, (*times, n_mels)),) = group.inputs.items()
+    ((features, (*out_times, d_model)),) = group.outputs.items()
     n_frames, n_positions = max(times), max(out_times)
     if min(times) != 1 or min(out_times) != 1 or n_frames != 2 * n_positions:
         return None
-    names = group.name, group.inputs[0].name, group.outputs[0].name
-    return EncoderShape(*names, n_frames, n_mels, n_positions, d_model)
+    return EncoderShape(group.name, mel, features, n_frames, n_mels, n_positions, d_model)
 
 
 def _decoder(group: HefGroup, arch: str) -> DecoderShape | None:
-    features, embeddings = sorted(group.inputs, key=lambda stream: stream.name)
-    height, n_positions, d_model = features.shape
-    rows, columns, width = embeddings.shape
-    if height != 1 or d_model != width or min(rows, columns) != 1:
-        return None
-    length = max(rows, columns)
-    outputs = tuple(
-        (stream.name, stream.shape[2])
-        for stream in group.outputs
-        if stream.shape[0] * stream.shape[1] == length
+    (features, (height, n_positions, d_model)), (embeddings, (rows, columns, width)) = sorted(
+        group.inputs.items()
     )
-    if not outputs:
+    length = max(rows, columns)
+    outputs = tuple((name, z) for name, (x, y, z) in group.outputs.items() if x * y == length)
+    if height != 1 or d_model != width or min(rows, columns) != 1 or not outputs:
         return None
     on_host = _OURS.search(group.name) is not None or arch.startswith("hailo8")
-    names = group.name, features.name, embeddings.name
     return DecoderShape(
-        *names, n_positions, length, d_model, positions=HOST if on_host else CHIP, outputs=outputs
+        *(group.name, features, embeddings, n_positions, length, d_model),
+        positions=HOST if on_host else CHIP,
+        outputs=outputs,
     )
 
 

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import xxhash
 
@@ -103,15 +103,8 @@ ARCHES: Final = {
 """Number of a chip to its name; HailoRT, `device_internal.cpp`."""
 
 
-@dataclass(frozen=True, slots=True)
-class HefStream:
-    """One input or output, such as `net/input_layer1`.
-
-    `shape` is height, width, channels, in the order in which the host sees them.
-    """
-
-    name: str
-    shape: tuple[int, int, int]
+StreamShapes: TypeAlias = dict[str, tuple[int, int, int]]
+"""Streams by name, such as `net/input_layer1`: height, width, channels, as the host sees them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +119,8 @@ class HefGroup:
 
     name: str
     contexts: int
-    inputs: tuple[HefStream, ...]
-    outputs: tuple[HefStream, ...]
+    inputs: StreamShapes
+    outputs: StreamShapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +212,8 @@ def _group(group: Message) -> HefGroup:
     if not any(contexts):
         raise HefError("it has a network without a context")
     # Each stream once: contexts and placements repeat them.
-    inputs: dict[str, HefStream] = {}
-    outputs: dict[str, HefStream] = {}
+    inputs: StreamShapes = {}
+    outputs: StreamShapes = {}
     for placement, its_contexts in zip(placements, contexts, strict=True):
         transposed = bool(placement.message(1).number(3))
         edges = (edge for context in its_contexts for edge in context.message(3).messages(2))
@@ -229,14 +222,14 @@ def _group(group: Message) -> HefGroup:
                 continue
             found = inputs if edge.number(1) == _INPUT else outputs
             for layer in _layers(edge, 3, 4, 0):
-                stream = _stream(layer, transposed)
-                found.setdefault(stream.name, stream)
+                stream, shape = _stream(layer, transposed)
+                found.setdefault(stream, shape)
     name = _placements(group)[0].message(1).text(1)
     if not name or not inputs or not outputs:
         raise HefError("it has a network without a name, an input or an output")
-    place = {output: index for index, output in enumerate(_sorted_outputs(group, core))}
-    in_order = sorted(outputs.values(), key=lambda stream: place.get(stream.name, len(place)))
-    return HefGroup(name, max(map(len, contexts)), tuple(inputs.values()), tuple(in_order))
+    order = [output for output in _sorted_outputs(group, core) if output in outputs]
+    in_order = {output: outputs[output] for output in (*order, *outputs)}
+    return HefGroup(name, max(map(len, contexts)), inputs, in_order)
 
 
 def _placements(core: Message) -> list[Message]:
@@ -276,7 +269,7 @@ _FLAT: Final = 2
 _LARGEST_AXIS: Final = 1 << 24
 
 
-def _stream(layer: Message, transposed: bool) -> HefStream:
+def _stream(layer: Message, transposed: bool) -> tuple[str, tuple[int, int, int]]:
     name = layer.text(1)
     if not name or not layer.count(2):
         raise HefError("it has an input or output without a name or a shape")
@@ -287,7 +280,7 @@ def _stream(layer: Message, transposed: bool) -> HefStream:
     shape = (height, width, channels)
     if not all(1 <= axis <= _LARGEST_AXIS for axis in shape):
         raise HefError(f"{name} has the shape {shape}")
-    return HefStream(name, shape)
+    return name, shape
 
 
 _VARINT, _BYTES = 0, 2

@@ -116,9 +116,9 @@ def _run(name: str) -> None:
     """Run a HEF's first network once, on zeros."""
     hef = read_hef(Path(name), verify=False)
     group = hef.groups[0]
-    zeros = {stream.name: np.zeros(stream.shape, np.float32) for stream in group.inputs}
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in group.inputs.items()}
     with Lease(hef, group.name, ChipOptions()) as lease:
-        lease.run(zeros, tuple(stream.name for stream in group.outputs))
+        lease.run(zeros, tuple(group.outputs))
 
 
 TASKS: Final[dict[str, Callable[..., Any]]] = {"look": _look, "run": _run}

@@ -17,7 +17,7 @@ from whisper_hailo.backends.hailo.hef_contract import (
     find_encoder,
     recognise,
 )
-from whisper_hailo.backends.hailo.hef_file import HefFile, HefGroup, HefStream, read_hef
+from whisper_hailo.backends.hailo.hef_file import HefFile, HefGroup, read_hef
 from whisper_hailo.convert.inspect import describe_hef
 from whisper_hailo.core.errors import HefError
 
@@ -48,11 +48,7 @@ def group_of(
     outputs: dict[str, tuple[int, int, int]],
     name: str = "x",
 ) -> HefGroup:
-    first, second = (
-        tuple(HefStream(key, shape) for key, shape in streams.items())
-        for streams in (inputs, outputs)
-    )
-    return HefGroup(name, 1, first, second)
+    return HefGroup(name, 1, inputs, outputs)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_outputs_are_ordered_by_the_last_context(
         group.ClearField("sorted_outputs_order")
 
     path = changed(tmp_path / "x.hef", Wish([DECODER], arch="hailo8"), move)
-    assert [s.name for s in read_hef(path).groups[0].outputs] == list(DECODER.outputs)
+    assert [*read_hef(path).groups[0].outputs] == list(DECODER.outputs)
 
 
 def test_an_input_of_several_rows_is_no_mel(tmp_path: Path) -> None:
