@@ -60,7 +60,15 @@ class Chip:
             if not found:
                 raise NoDeviceError(NO_DEVICE)
             self.facts = chip_facts(self._binding, str(found[0]))
-            self.vdevice: Any = self._open(options)
+            with self.faults.during("opening the chip"):
+                params = self._binding.VDevice.create_params()
+                params.scheduling_algorithm = self._binding.HailoSchedulingAlgorithm.ROUND_ROBIN
+                if options.share:
+                    params.group_id = _GROUP
+                    # Chips of HailoRT 4 are shared through its service; later the flag is an error.
+                    if major(binding_version(self._binding)) == 4:
+                        params.multi_process_service = True
+                self.vdevice: Any = self._binding.VDevice(params)
 
     def network(self, hef: HefFile, group: str, options: ChipOptions) -> ConfiguredNetwork:
         """Return a network of this chip, configured when it is first asked for."""
@@ -100,18 +108,6 @@ class Chip:
             except DeviceError as error:  # one that is lost already
                 _LOG.warning("%s", error)
 
-    def _open(self, options: ChipOptions) -> Any:  # noqa: ANN401
-        with self.faults.during("opening the chip"):
-            params = self._binding.VDevice.create_params()
-            params.scheduling_algorithm = self._binding.HailoSchedulingAlgorithm.ROUND_ROBIN
-            if options.share:
-                params.group_id = _GROUP
-                if major(binding_version(self._binding)) == 4:
-                    # Chips of HailoRT 4 are shared through its service; on later ones that flag is
-                    # an error.
-                    params.multi_process_service = True
-            return self._binding.VDevice(params)
-
 
 def chip_facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
     """Ask a chip what it is; one that does not say is still tried, which tells why."""
@@ -143,15 +139,12 @@ class HeldChip:
 
     Attributes:
         chip: the open chip; `None` when it is lost.
-        generation: goes up whenever the chip is given up, so that of several streams that fail at
-            once only one gives up the chip that they all ran on.
         awaited_until: until when a chip that went away is waited for, in monotonic seconds; 0 when
             it has come back.
     """
 
     users: int = 0
     chip: Chip | None = None
-    generation: int = 0
     awaited_until: float = 0.0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -219,33 +212,33 @@ class Lease(Closing):
 
     def begin(
         self, inputs: dict[str, FloatArray], wanted: tuple[str, ...], lost: DeviceError | None
-    ) -> tuple[AsyncRun, int]:
-        """Return a run under way, and the generation of the chip that it is on.
+    ) -> tuple[AsyncRun, Chip]:
+        """Return a run under way, and the chip that it is on.
 
         `lost` says what happened to a chip that is now waited for; `None` does not wait.
         """
-        network, generation = self._network() if lost is None else self._await_network(lost)
-        with self.guarded(generation):
-            return network.run_async(inputs, wanted), generation
+        network, chip = self._network() if lost is None else self._await_network(lost)
+        with self.guarded(chip):
+            return network.run_async(inputs, wanted), chip
 
     @contextlib.contextmanager
-    def guarded(self, generation: int) -> Iterator[None]:
-        """Give up a chip in an unknown state, whatever happens in a run, unless somebody did.
+    def guarded(self, chip: Chip) -> Iterator[None]:
+        """Give up a chip in an unknown state, whatever happens in a run; a lost one is waited for.
 
-        A lost one is waited for.
+        Of several streams that fail at once only one gives up the chip that they all ran on.
         """
         try:
             yield
         except BaseException as error:
             until = time.monotonic() + self._options.recovery_s
             with self.held.lock:
-                if self.held.generation == generation:
+                if self.held.chip is chip:
                     is_lost = isinstance(error, DeviceLostError)
                     self.held.awaited_until = until if is_lost else 0.0
                     _give_up(self.held)
             raise
 
-    def _network(self) -> tuple[ConfiguredNetwork, int]:
+    def _network(self) -> tuple[ConfiguredNetwork, Chip]:
         with self.held.lock:
             chip = self.chip
             try:
@@ -253,9 +246,9 @@ class Lease(Closing):
             except (DeviceLostError, DeviceTimeoutError):
                 _give_up(self.held)
                 raise
-            return network, self.held.generation
+            return network, chip
 
-    def _await_network(self, lost: DeviceError) -> tuple[ConfiguredNetwork, int]:
+    def _await_network(self, lost: DeviceError) -> tuple[ConfiguredNetwork, Chip]:
         """Wait for the chip to come back, all streams until the same time."""
         until = self.held.awaited_until or time.monotonic() + self._options.recovery_s
         while True:
@@ -286,7 +279,7 @@ class LeasedRun:
     ) -> None:
         self._lease = lease
         self._arguments = inputs, wanted
-        self._begun: tuple[AsyncRun, int] | WhisperHailoError
+        self._begun: tuple[AsyncRun, Chip] | WhisperHailoError
         try:
             self._begun = lease.begin(inputs, wanted, None)
         except WhisperHailoError as error:  # who hands runs over has others to see to first
@@ -304,11 +297,11 @@ class LeasedRun:
             _LOG.warning("%s; opening it again", lost)
             return self._finish(self._lease.begin(*self._arguments, lost))
 
-    def _finish(self, begun: tuple[AsyncRun, int] | WhisperHailoError) -> dict[str, FloatArray]:
+    def _finish(self, begun: tuple[AsyncRun, Chip] | WhisperHailoError) -> dict[str, FloatArray]:
         if isinstance(begun, WhisperHailoError):
             raise begun
-        run, generation = begun
-        with self._lease.guarded(generation):
+        run, chip = begun
+        with self._lease.guarded(chip):
             results = run.result()
         self.took_ms += run.took_ms
         return results
@@ -317,7 +310,6 @@ class LeasedRun:
 def _give_up(held: HeldChip) -> None:
     """Close the chip; called with the lock held."""
     chip, held.chip = held.chip, None
-    held.generation += 1
     if chip is not None:
         chip.close()
 

@@ -152,7 +152,7 @@ def test_chip_that_did_not_answer_is_not_waited_for_again(
     place: Place, kind: type[DeviceError]
 ) -> None:
     with lease() as own:
-        with pytest.raises(DeviceLostError), own.guarded(own.held.generation):
+        with pytest.raises(DeviceLostError), own.guarded(own.held.chip):
             raise DeviceLostError("it went")
         for at_s in (102.0, 102.1):
             place.now_s = at_s
@@ -200,7 +200,7 @@ def test_run_while_chip_is_away_waits_like_the_other(place: Place) -> None:
     with lease() as own:
         place.results = [DeviceLostError("it went"), OK, OK, DeviceLostError("again"), OK]
         first = own.run_async({}, ())
-        with pytest.raises(DeviceLostError), own.guarded(own.held.generation):
+        with pytest.raises(DeviceLostError), own.guarded(own.held.chip):
             raise DeviceLostError("as the first is about to say")
         place.now_s = 101.0
         place.opening = [NoDeviceError("gone"), NoDeviceError("gone")]
@@ -219,7 +219,7 @@ def test_a_run_of_the_same_loss_waits_no_longer_than_the_first(place: Place) -> 
     with lease() as own:
         place.results = [DeviceLostError("it went"), OK]
         run = own.run_async({}, ())
-        with pytest.raises(DeviceLostError), own.guarded(own.held.generation):
+        with pytest.raises(DeviceLostError), own.guarded(own.held.chip):
             raise DeviceLostError("as another run has said")
         place.now_s = 101.5
         place.opening = [NoDeviceError("gone")] * 99
@@ -234,7 +234,7 @@ def test_a_run_that_nobody_waits_with_has_a_wait_of_its_own(place: Place) -> Non
         place.results = [DeviceLostError("a"), DeviceLostError("b"), OK, OK]
         first, second = (own.run_async({}, ()) for _ in range(2))
         assert first.result() == OK
-        with pytest.raises(DeviceTimeoutError), own.guarded(own.held.generation):
+        with pytest.raises(DeviceTimeoutError), own.guarded(own.held.chip):
             raise DeviceTimeoutError("no answer")
         place.opening = [NoDeviceError("gone")] * 4
         assert second.result() == OK
@@ -243,7 +243,7 @@ def test_a_run_that_nobody_waits_with_has_a_wait_of_its_own(place: Place) -> Non
 
 def test_a_chip_that_does_not_come_back_is_told_to_all_who_wait(place: Place) -> None:
     with lease() as own:
-        with pytest.raises(DeviceLostError), own.guarded(own.held.generation):
+        with pytest.raises(DeviceLostError), own.guarded(own.held.chip):
             raise DeviceLostError("lost")
         place.opening = [NoDeviceError("gone")] * 99
         runs = [own.run_async({}, ()) for _ in range(2)]
@@ -255,7 +255,7 @@ def test_a_chip_that_does_not_come_back_is_told_to_all_who_wait(place: Place) ->
 
 def test_what_keeps_a_run_from_beginning_is_told_by_its_result(place: Place) -> None:
     with lease() as own:
-        with pytest.raises(DeviceError), own.guarded(own.held.generation):
+        with pytest.raises(DeviceError), own.guarded(own.held.chip):
             raise DeviceError("gives the chip up")
         place.opening = [NoDeviceError("gone")]
         run = own.run_async({}, ())
