@@ -73,20 +73,16 @@ def check_positions(takes: int, got: int) -> None:
 
 
 class StateSize(Protocol):
-    """What every decoder's state says of itself."""
+    """Every decoder's state; left padding counts as tokens, `first` `(batch,)` ends each row's."""
 
     @property
     def batch(self) -> int: ...
 
     @property
-    def n_tokens(self) -> int:
-        """Tokens taken so far, left padding counted."""
-        ...
+    def n_tokens(self) -> int: ...
 
     @property
-    def first(self) -> IntArray:
-        """`(batch,)` column of each row's first real token."""
-        ...
+    def first(self) -> IntArray: ...
 
 
 def check_step(

@@ -190,7 +190,7 @@ class OnnxFixedRunner(OneGraph):
                 self._ids: tokens[row : row + 1].astype(ids_dtype, copy=False),
                 self._features: audio_features[row : row + 1].astype(features_dtype, copy=False),
             }
-            logits.append(self._compute(self._logits, arrays))
+            logits.append(self.compute(self._logits, arrays))
         return np.concatenate(logits).astype(np.float32, copy=False)
 
 

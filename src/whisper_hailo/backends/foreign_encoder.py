@@ -64,7 +64,7 @@ class ForeignEncoder(OneGraph):
         """Run the graph on `(batch, n_mels, n_frames)`."""
         laid_out = mel if len(self._port.shape) == 3 else mel[:, :, np.newaxis]
         laid_out = np.ascontiguousarray(laid_out, dtype=self._port.dtype)
-        features = self._compute(self._output, {self._input: laid_out})
+        features = self.compute(self._output, {self._input: laid_out})
         flat: FloatArray = features.reshape(mel.shape[0], -1, self.spec.dims.d_model)
         return flat.astype(np.float32, copy=False)
 

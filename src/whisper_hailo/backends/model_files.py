@@ -21,7 +21,7 @@ MOST_NOTES: Final = 256
 
 
 def has_content(path: Path, expected: str) -> bool:
-    """Return whether a file has a SHA-256."""
+    """Return whether a file has a SHA-256, which is noted until the file changes."""
     try:
         status = path.stat()
     except OSError as error:
@@ -42,9 +42,9 @@ def has_content(path: Path, expected: str) -> bool:
 
 
 def _notes() -> dict[str, Any]:
-    """Return the notes, the latest last; none if the file is missing or damaged.
+    """Return by path size, times of change in ns, inode and SHA-256, the latest last.
 
-    By path a size, the time of its last change in ns, of its inode's, an inode, a SHA-256.
+    There are none if the file is missing or damaged.
     """
     try:
         return read_json_object(cache_root() / NOTES_FILE)
@@ -64,7 +64,7 @@ def model_file(directory: Path, spec: ModelSpec, name: str) -> Path:
 
 
 def check_all(directory: Path, spec: ModelSpec) -> None:
-    """Look at every file that `model.json` lists."""
+    """Check every file that `model.json` lists."""
     for name in spec.files:
         _checked(directory, spec, name)
 

@@ -82,13 +82,13 @@ class Moonshine(Closing):
         if missing > 0:
             audio = np.pad(audio, (0, missing))
         if self.size.endswith("streaming"):
-            heard = self._go_on(audio)
+            heard = self._continue_stream(audio)
         else:
             heard = self.model.transcribe_without_streaming(audio.tolist(), SAMPLE_RATE_HZ)
         return " ".join(line.text.strip() for line in heard.lines).strip()
 
-    def _go_on(self, audio: FloatArray) -> Any:  # noqa: ANN401 - a package without types
-        """The transcript of audio that may begin with what was heard before."""
+    def _continue_stream(self, audio: FloatArray) -> Any:  # noqa: ANN401 - a package without types
+        """Return the transcript of audio that may begin with what was heard before."""
         n_known = self._known.size
         if self._stream is None or not np.array_equal(audio[:n_known], self._known):
             self._leave_stream()

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
-from whisper_hailo.backends.session import open_session, require_open, running
+from whisper_hailo.backends.session import (
+    CONVERT_AGAIN,
+    OneGraph,
+    open_session,
+    require_open,
+    running,
+)
 from whisper_hailo.backends.silence import load_silence_keys, with_silence_keys
 from whisper_hailo.backends.state import (
     Cache,
@@ -40,47 +46,31 @@ if TYPE_CHECKING:
     import onnxruntime
 
 
-class OnnxEncoder(Closing):
+class OnnxEncoder(OneGraph):
     """The encoder graph of a model directory: any even number of frames up to the full context.
 
-    Its name is `onnx-fp32`, `onnx-int8-half` with float16, and so on. `threads` are those of one
-    operator; 0 lets the runtime choose.
+    Its name is `onnx-fp32`, `onnx-int8-half` with float16, and so on.
     """
 
+    advice = CONVERT_AGAIN
     n_frames: None = None
 
     def __init__(self, directory: Path, spec: ModelSpec, threads: int = 0) -> None:
-        self._directory = directory
+        name = f"onnx-{_precision(spec.encoder_quantization)}{'-half' * spec.half}"
+        super().__init__(directory / ENCODER_FILE, threads, name)
         self.spec = spec
-        self._threads = threads
-        self.name = f"onnx-{_precision(spec.encoder_quantization)}{'-half' * spec.half}"
-        self._session: onnxruntime.InferenceSession | None = None
 
-    def open(self) -> Self:
-        """Load the graph."""
-        if self._session is None:
-            self._session = open_session(
-                *(self._directory, self.spec, self._threads, ENCODER_FILE),
-                inputs={"mel"},
-                outputs={"audio_features"},
-            )
-        return self
-
-    def close(self) -> None:
-        """Free the graph; `open` loads it again."""
-        self._session = None
+    def load(self) -> onnxruntime.InferenceSession:
+        place = self.path.parent, self.spec, self.threads, ENCODER_FILE
+        return open_session(*place, inputs={"mel"}, outputs={"audio_features"})
 
     def encode(self, mel: FloatArray) -> FloatArray:
         """Encode windows, of any even `n_frames`; see `core.protocols.Encoder`."""
         check_mel(mel, self.spec)
-        session = require_open(self._session, self.name)
         array = np.ascontiguousarray(mel, dtype=np.float32)
         # One by one: a window fills the processor by itself, needs less memory, and what it is
         # rounded to in 8 bits does not depend on its neighbours.
-        rows = []
-        for row in array:
-            with running(ENCODER_FILE):
-                rows += session.run(["audio_features"], {"mel": row[np.newaxis]})
+        rows = [self.compute("audio_features", {"mel": row[np.newaxis]}) for row in array]
         features: FloatArray = rows[0] if len(rows) == 1 else np.concatenate(rows)
         return features
 
@@ -99,8 +89,7 @@ class CachedDecoder(Closing):
     """The cross-attention and decoder graphs of a model directory, with a key and value cache.
 
     The runtime adds to the cache in place; states share what did not change. Its name is
-    `cached-fp32`, `cached-int8` or `cached-int4`. `threads` are those of one operator; 0 lets the
-    runtime choose.
+    `cached-fp32`, `cached-int8` or `cached-int4`.
     """
 
     limits = Limits()
@@ -163,12 +152,9 @@ class CachedDecoder(Closing):
         if in_codes:  # zero rows fill up the last block
             n_zero = _FEWEST_ZERO_ROWS - (heard.shape[1] + _FEWEST_ZERO_ROWS) % -AUDIO_BLOCK
             heard = np.pad(heard, ((0, 0), (0, n_zero - 1), (0, 0)))  # the graph adds one
+        no_place = np.zeros((batch, dims.n_decoder_heads, 0, dims.cache_head_size), np.float32)
         return CachedState(
-            cache=Cache.empty(
-                dims.n_decoder_layers,
-                (batch, dims.n_decoder_heads, dims.cache_head_size),
-                dims.n_text_ctx,
-            ),
+            cache=Cache((no_place,) * (2 * dims.n_decoder_layers), dims.n_text_ctx),
             cross=self._cross(np.ascontiguousarray(heard, dtype=np.float32)),
             cross_bias=cross_bias(paddings, n_positions, n_audio_ctx, n_zero),
             first=np.zeros(batch, np.int64),
@@ -311,14 +297,9 @@ def alignment_weights(
     """Return cross-attention weights of some heads, `(batch, heads, n_tokens, n_keys)` float32.
 
     The fused operators keep their weights to themselves: those that somebody looks at are computed
-    here once more, over all keys, those of silence included.
-
-    Args:
-        queries: of each layer in `heads`, `(batch, n_tokens, heads, head_size)`, with the keys'
-            scales where they have any.
-        cross: keys and values of the batch.
-        cross_bias: `(batch, 1, 1, n_keys)`, what is added to the scores.
-        heads: layers and their heads.
+    here once more, over all keys, those of silence included. Of each layer in `heads` there are
+    `queries` `(batch, n_tokens, heads, head_size)`, with the keys' scales where they have any;
+    `cross_bias` `(batch, 1, 1, n_keys)` is added to the scores.
     """
     parts = []
     for query, (layer, chosen) in zip(queries, heads, strict=True):

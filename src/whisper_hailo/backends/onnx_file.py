@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _AGAIN: Final = "convert or export it again"
 
 _NEWEST_OPSET: Final = 1000
-"""Higher than there will be; more than a C++ integer holds is an error of its own."""
+"""Higher than there will be, and no more than a C++ integer holds."""
 
 
 def load_message(path: Path) -> ModelProto:
@@ -26,19 +26,14 @@ def load_message(path: Path) -> ModelProto:
 
 def read_graph_bytes(path: Path) -> bytes:
     """Read an ONNX file."""
-    if path.is_dir():
-        raise ModelError(
-            f"{display_path(path)} is a directory, expected an ONNX file, such as one in its hailo/"
-        )
-    if not path.is_file():
-        what = "is no plain file" if path.exists() else "does not exist"
-        raise ModelError(f"{display_path(path)} {what}; give an ONNX file")
     try:
-        return path.read_bytes()
+        if path.is_file():
+            return path.read_bytes()
+        there = "is a directory" if path.is_dir() else "is no plain file"
+        problem = there if path.exists() else "does not exist"
     except OSError as error:
-        raise ModelError(
-            f"{display_path(path)} cannot be read ({error.strerror}); give an ONNX file"
-        ) from error
+        problem = f"cannot be read ({error.strerror})"
+    raise ModelError(f"{display_path(path)} {problem}; give an ONNX file, such as one in hailo/")
 
 
 def parse_message(encoded: bytes, name: str) -> ModelProto:

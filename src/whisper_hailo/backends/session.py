@@ -27,12 +27,11 @@ EXPORT_AGAIN: Final = "export the checkpoint again"
 
 _REASON_HEAD: Final = 60
 _REASON_TAIL: Final = 135
-"""Characters kept of a long reason: which error it is, and what it comes to. Between them stand the
-types of all inputs of a node."""
+"""Characters kept of a long reason; between them stand the types of all inputs of a node."""
 
 
 class running:  # noqa: N801 - used as a function
-    """One run of an engine: what it raises there is an error in one line.
+    """Turn what an engine raises, of a dozen unrelated classes, into a `ModelError` of one line.
 
     A class, since a generator takes three times as long around every pass (0.7 instead of 0.2 µs).
     """
@@ -47,13 +46,12 @@ class running:  # noqa: N801 - used as a function
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Turn what the engine raised, which has a dozen unrelated exception classes."""
         if isinstance(error, Exception):
             raise ModelError(f"{self._name} failed ({reason_of(error)}); {self._advice}") from error
 
 
 def reason_of(error: BaseException) -> str:
-    """Return an error of the runtime in one line: its beginning, and its end, the reason."""
+    """Return an error of the runtime in one line."""
     text = " ".join(str(error).split())
     if len(text) <= _REASON_HEAD + _REASON_TAIL:
         return text
@@ -66,8 +64,7 @@ FATAL_ONLY = 4
 PROVIDERS = ["CPUExecutionProvider"]
 
 OLDEST_RUNTIME: Final = "1.30.0"
-"""The first ONNX Runtime that loads quantised decoders: before it, `GroupQueryAttention` has no
-attribute `causal`. pyproject.toml asks for the same."""
+"""Before it `GroupQueryAttention` has no attribute `causal`. pyproject.toml asks for the same."""
 
 
 def open_session(
@@ -100,10 +97,9 @@ def open_graph(
     *,
     pairs_fit: bool = False,
 ) -> onnxruntime.InferenceSession:
-    """Load a graph, also one that no model directory describes.
+    """Load a graph, which is called `name` in messages that end with `advice`.
 
-    It is called `name` in messages, which end with `advice`. `pairs_fit`: its 8-bit products are
-    exact on every processor, see `ModelSpec.pairs_fit`.
+    `pairs_fit`: its 8-bit products are exact on every processor, see `ModelSpec.pairs_fit`.
     """
     import onnxruntime
 
@@ -134,8 +130,7 @@ With VNNI the exact kernels are 2.4 times slower than the usual ones, and no mor
 def saturates() -> bool:
     """Return whether sums of 8-bit products are cut off here.
 
-    The runtime itself is asked, with the smallest product that shows it: it alone knows which
-    kernel it chose, on a real processor or an emulated one.
+    The smallest product that shows it is run: only the runtime knows which kernel it chose.
     """
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
@@ -204,27 +199,35 @@ AnyArray: TypeAlias = NDArray[Any]
 
 
 class OneGraph(Closing):
-    """One ONNX file that no model directory describes; `name` is that of the backend."""
+    """One ONNX file, by default one that no model directory describes.
+
+    `name` is that of the backend, `threads` are those of one operator; 0 lets the runtime choose.
+    """
+
+    advice = EXPORT_AGAIN
 
     def __init__(self, path: Path, threads: int, name: str) -> None:
-        self._path = path
-        self._threads = threads
+        self.path = path
+        self.threads = threads
         self.name = name
         self._session: onnxruntime.InferenceSession | None = None
 
+    def load(self) -> onnxruntime.InferenceSession:
+        return open_graph(self.path, str(self.path), self.threads, self.advice)
+
     def open(self) -> Self:
         if self._session is None:
-            self._session = open_graph(self._path, str(self._path), self._threads, EXPORT_AGAIN)
+            self._session = self.load()
         return self
 
     def close(self) -> None:
         """Free the graph; `open` loads it again."""
         self._session = None
 
-    def _compute(self, output: str, arrays: dict[str, AnyArray]) -> AnyArray:
+    def compute(self, output: str, arrays: dict[str, AnyArray]) -> AnyArray:
         """One output for arrays by input name, in the graph's own shape and dtype."""
         session = require_open(self._session, self.name)
-        with running(str(self._path), EXPORT_AGAIN):
+        with running(str(self.path), self.advice):
             result: AnyArray = session.run([output], arrays)[0]
         return result
 

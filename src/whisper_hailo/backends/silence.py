@@ -114,11 +114,8 @@ def with_silence_keys(features: FloatArray, silence: SilenceKeys | None) -> Floa
 def pad_features(
     features: FloatArray, paddings: tuple[Padding, ...], n_positions: IntArray
 ) -> FloatArray:
-    """Pad every row to its target with real rows, of silence or of zeros; see `cut_to`.
-
-    Such a graph listens to all it is given, so the rows of a batch must come out equally long.
-    """
-    pairs = zip(paddings, n_positions.tolist(), strict=True)
+    """Pad every row to its target with real rows, of silence or of zeros, all equally long."""
+    pairs = [*zip(paddings, n_positions.tolist(), strict=True)]
     lengths = {n + padding.n_added(n) for padding, n in pairs}
     if len(lengths) != 1:
         raise ShapeError(
@@ -126,7 +123,7 @@ def pad_features(
             "decoder cannot mask any; use windows of one length, or one padding target over all"
         )
     padded = cut_to(features, n_positions, lengths.pop())
-    for row, (padding, n) in enumerate(zip(paddings, n_positions.tolist(), strict=True)):
+    for row, (padding, n) in enumerate(pairs):
         if padding.silence is not None and n < padded.shape[1]:
             padded[row, n:] = padding.silence.repeat_rows(padded.shape[1] - n)
     return padded

@@ -23,10 +23,7 @@ ItemT = TypeVar("ItemT", bound=np.generic)
 
 
 def constant(array: NDArray[ItemT]) -> NDArray[ItemT]:
-    """An array that owns its memory and is read-only from now on.
-
-    A reader of it, or of a view, need not read it again.
-    """
+    """Make an array that owns its memory read-only, so that nobody need read it twice."""
     array.flags.writeable = False
     return array
 
@@ -91,10 +88,7 @@ _FEWEST_PLACES = 64
 
 
 def cache_names(kind: str, n_layers: int) -> tuple[str, ...]:
-    """Return `past_key_0, past_value_0, past_key_1 ...`, or the like of `present`.
-
-    The first are inputs that hold the cache before a step, the others outputs that hold it after.
-    """
+    """Return inputs `past_key_0, past_value_0, past_key_1 ...`, or outputs `present_key_0 ...`."""
     return tuple(f"{kind}_{part}_{i}" for i in range(n_layers) for part in ("key", "value"))
 
 
@@ -168,13 +162,6 @@ class Cache:
     n_filled: int = 0
     binding: Binding | None = field(default=None, repr=False)
 
-    @classmethod
-    def empty(cls, n_layers: int, shape: tuple[int, int, int], n_text_ctx: int) -> Cache:
-        """Without any place; `shape` is batch, heads, head size."""
-        batch, heads, size = shape
-        nothing = np.zeros((batch, heads, 0, size), np.float32)
-        return cls((nothing,) * (2 * n_layers), n_text_ctx)
-
     def bound(self, session: onnxruntime.InferenceSession, cross: CrossKV) -> Binding:
         """This cache and the keys and values of the audio, made known to a session once."""
         if self.binding is None or self.binding.session is not session:
@@ -186,10 +173,7 @@ class Cache:
         return self.binding
 
     def with_room(self, n_kept: int, n_new: int) -> Cache:
-        """A cache with the first `n_kept` places of this one and `n_new` free ones after them.
-
-        They count as filled from now on.
-        """
+        """The first `n_kept` places of this cache and `n_new` after them, filled from now on."""
         n_total = n_kept + n_new
         cache = self
         if self.n_filled != n_kept or self.arrays[0].shape[2] < n_total:
@@ -199,10 +183,7 @@ class Cache:
         return cache
 
     def give_back(self, n_tokens: int, n_kept: int) -> None:
-        """Free the places of a state behind its first `n_kept`, unless another one follows it.
-
-        So what goes on from there needs no copy, and the runtime need not be told of one.
-        """
+        """Free a state's places behind its first `n_kept`, unless another state follows it."""
         if self.n_filled == n_tokens:
             self.n_filled = n_kept
 
@@ -228,8 +209,7 @@ class CachedState:
 
     Attributes:
         cache: keys and values, of which the first `n_tokens` places are this state's.
-        cross: keys and values of the audio, of each row, or of windows that rows share, each as
-            many.
+        cross: keys and values of the audio, of each row, or of windows that as many rows share.
         cross_bias: `(windows, 1, 1, n_keys)` float32, see `cross_bias`.
         first: `(batch,)` int64 column of each row's first real token.
         audio_rows: for each row, which row of `start`'s audio features it listens to.
@@ -262,9 +242,8 @@ class StepInputs:
     before it are padding. A padding query may look at padding, so that softmax never sees only
     -inf; no real query looks at padding. What comes later is hidden by the graph.
 
-    The step that comes most often, one token of one row, is put together from tables: between two
-    steps the weights have been read through the cache, and every NumPy function that is called
-    anew costs more than it does.
+    The usual step, one token of one row, is put together from tables: the weights have just been
+    read through the cache, so every NumPy function that is called anew costs more than it does.
     """
 
     def __init__(self, n_text_ctx: int) -> None:
@@ -311,16 +290,10 @@ def cross_bias(
 ) -> FloatArray:
     """Return the cross-attention mask: what each row may hear, and how much silence follows.
 
-    Args:
-        paddings: one policy per row, with the same silence keys or none.
-        n_positions: `(batch,)` int64 true number of positions of each row.
-        n_audio_ctx: positions of the batch, at least the largest of these.
-        n_zero: zero rows at the end, each of which stands for as many.
-
-    Returns:
-        `(batch, 1, 1, n_audio_ctx + n_keys + n_zero)` float32, read-only: 0 for real positions,
-        -inf beyond them. For P positions added, the silence keys have ln P plus their log share and
-        the zero rows -inf; without silence keys, the zero rows have ln P between them.
+    It is `(batch, 1, 1, n_audio_ctx + n_keys + n_zero)` float32, read-only: 0 for the `n_positions`
+    `(batch,)` real positions of each row, -inf beyond them. For P positions added, the silence
+    keys, the same in all `paddings`, have ln P plus their log share and the zero rows -inf; without
+    silence keys, the zero rows have ln P between them.
     """
     heard = np.where(np.arange(n_audio_ctx) < n_positions[:, None], 0.0, -np.inf)
     n_added = [p.n_added(int(n)) for p, n in zip(paddings, n_positions, strict=True)]
