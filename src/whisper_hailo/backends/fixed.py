@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from whisper_hailo.backends.checks import check_features, check_positions, check_rewind, check_step
+from whisper_hailo.backends.checks import check_features, check_positions, check_step
 from whisper_hailo.backends.foreign_encoder import precision
 from whisper_hailo.backends.model_files import has_content
 from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
@@ -105,7 +105,7 @@ class FixedDecoder(Closing):
         n_positions: IntArray | None = None,
     ) -> FixedState:
         """Pad features with zero rows to the graph's positions; see `core.protocols.Decoder`."""
-        n_positions = check_features(audio_features, paddings, n_positions, self.spec)
+        n_positions = check_features(audio_features, n_positions, self.spec)
         check_positions(self.runner.n_positions, int(n_positions.max()))
         target = max(padding.pad_to or 0 for padding in paddings)
         if target > self.runner.n_positions:
@@ -127,7 +127,7 @@ class FixedDecoder(Closing):
         alignment: bool = False,
     ) -> tuple[StepOutput, FixedState]:
         """Run the history and the new tokens, without alignment; see `core.protocols.Decoder`."""
-        first = check_step(tokens, state, positions, first, self.spec)
+        first = check_step(tokens, state, first, self.spec)
         history = np.concatenate([state.tokens, tokens], axis=1)
         state = FixedState(state.audio_features, history, first)
         fed = np.zeros((state.batch, self.runner.length), np.int64)
@@ -149,7 +149,6 @@ class FixedDecoder(Closing):
 
     def rewind(self, state: FixedState, n_tokens: int) -> FixedState:
         """State cut back to its first `n_tokens` tokens (rejected drafts)."""
-        check_rewind(state, n_tokens)
         first = state.first if n_tokens else np.zeros_like(state.first)
         return replace(state, tokens=state.tokens[:, :n_tokens], first=first)
 

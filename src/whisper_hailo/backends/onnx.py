@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
+from whisper_hailo.backends.checks import check_features, check_mel, check_step
 from whisper_hailo.backends.session import (
     CONVERT_AGAIN,
     OneGraph,
@@ -136,7 +136,7 @@ class CachedDecoder(Closing):
         n_positions: IntArray | None = None,
     ) -> CachedState:
         """Compute cross keys and values once for a batch; see `core.protocols.Decoder`."""
-        n_positions = check_features(audio_features, paddings, n_positions, self.spec)
+        n_positions = check_features(audio_features, n_positions, self.spec)
         batch, n_audio_ctx, _ = audio_features.shape
         dims = self.spec.dims
         in_codes = self.spec.audio_in_codes
@@ -192,7 +192,7 @@ class CachedDecoder(Closing):
         """Append tokens to the cache and look at some positions; see `core.protocols.Decoder`."""
         tokens = np.ascontiguousarray(tokens, dtype=np.int64)
         positions = np.ascontiguousarray(positions, dtype=np.int64)
-        first = check_step(tokens, state, positions, first, self.spec)
+        first = check_step(tokens, state, first, self.spec)
         n_new = tokens.shape[1]
         after = CachedState(
             state.cache.with_room(state.n_tokens, n_new),
@@ -281,7 +281,6 @@ class CachedDecoder(Closing):
 
     def rewind(self, state: CachedState, n_tokens: int) -> CachedState:
         """State cut back to its first `n_tokens` cached tokens; see `core.protocols.Decoder`."""
-        check_rewind(state, n_tokens)
         if n_tokens == state.n_tokens:
             return state
         state.cache.give_back(state.n_tokens, n_tokens)

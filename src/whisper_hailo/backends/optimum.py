@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.backends.checks import check_features, check_rewind, check_step
+from whisper_hailo.backends.checks import check_features, check_step
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder, encoder_file, precision
 from whisper_hailo.backends.onnx_file import (
     Port,
@@ -220,7 +220,7 @@ class OptimumDecoder(Closing):
         n_positions: IntArray | None = None,
     ) -> OptimumState:
         """Pad the features with zero rows; see `core.protocols.Decoder`."""
-        n_positions = check_features(audio_features, paddings, n_positions, self.spec)
+        n_positions = check_features(audio_features, n_positions, self.spec)
         padded = pad_features(audio_features, paddings, n_positions)
         dtype = self._first.inputs[FEATURES].dtype
         rows = tuple(range(audio_features.shape[0]))
@@ -236,7 +236,7 @@ class OptimumDecoder(Closing):
         alignment: bool = False,
     ) -> tuple[StepOutput, OptimumState]:
         """Append tokens to the cache, without alignment; see `core.protocols.Decoder`."""
-        if np.any(check_step(tokens, state, positions, first, self.spec)):
+        if np.any(check_step(tokens, state, first, self.spec)):
             raise ShapeError(
                 f"{self.name} cannot skip left padding; prompts of one batch must be equally long"
             )
@@ -315,7 +315,6 @@ class OptimumDecoder(Closing):
 
     def rewind(self, state: OptimumState, n_tokens: int) -> OptimumState:
         """State cut back to its first `n_tokens` cached tokens (rejected drafts)."""
-        check_rewind(state, n_tokens)
         if n_tokens == state.n_tokens:
             return state
         cache = {

@@ -20,8 +20,8 @@ from whisper_hailo.core.spec import FileRecord, ModelSpec
         ((1, 80, 3000), r"mel has 3000 frames, this encoder takes 300 \(3 s window\)"),
         ((1, 128, 100), r"this encoder takes \(batch, 80, n_frames\)"),
         ((80, 100), r"mel has shape \(80, 100\)"),
-        ((1, 80, 99), "expected an even number"),
-        ((1, 80, 0), "expected an even number"),
+        ((1, 80, 99), "or less, an even number"),
+        ((1, 80, 0), "or less, an even number"),
     ],
 )
 def test_mel_that_does_not_fit(encoder: OnnxEncoder, shape: tuple[int, ...], message: str) -> None:
@@ -32,25 +32,14 @@ def test_mel_that_does_not_fit(encoder: OnnxEncoder, shape: tuple[int, ...], mes
 def test_features_that_do_not_fit(decoder: CachedDecoder) -> None:
     with pytest.raises(ShapeError, match=r"this decoder takes \(batch, n_audio_ctx, 64\)"):
         decoder.start(features_of(1, 30, 65), (NONE,))
-    with pytest.raises(ShapeError, match="2 paddings for 1 rows"):
-        decoder.start(features_of(1, 30, 64), (NONE, NONE))
-    with pytest.raises(ShapeError, match="expected 1 numbers from 1 to 30"):
-        decoder.start(features_of(1, 30, 64), (NONE,), np.array([31]))
 
 
 def test_steps_that_do_not_fit(decoder: CachedDecoder) -> None:
     state = decoder.start(features_of(1, 30, 64), (NONE,))
     with pytest.raises(ShapeError, match="65 tokens, this decoder's text context holds 64"):
         decoder.step(np.zeros((1, 65), np.int64), state, last_of(1))
-    with pytest.raises(ShapeError, match=r"expected \(1, 1 or more\)"):
-        decoder.step(ids_of([1], [2]), state, last_of(1))
-    with pytest.raises(ShapeError, match="expected indices below 1"):
-        decoder.step(ids_of([1]), state, np.array([1]))
     with pytest.raises(ShapeError, match="token ids go from 3 to 200, this decoder has 200"):
         decoder.step(ids_of([3, 200]), state, last_of(2))
-    _, later = decoder.step(ids_of([11]), state, last_of(1))
-    with pytest.raises(ShapeError, match="belongs to the first step"):
-        decoder.step(ids_of([1]), later, last_of(1), first=np.array([0]))
 
 
 def test_text_context_can_be_used_to_its_end(decoder: CachedDecoder) -> None:
