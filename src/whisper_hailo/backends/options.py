@@ -29,13 +29,7 @@ class ChipPriority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChipOptions:
-    """What a caller asks of the chip.
-
-    Attributes:
-        priority: of this process's networks; it matters where several are on one chip.
-        open_timeout_s: to open the device and load a network.
-        recovery_s: how long a chip that went away is waited for before a file is given up.
-    """
+    """What a caller asks of the chip; `open_timeout_s` is for opening it and loading a network."""
 
     share: bool = flag(False, "Share the Hailo chip with other processes.", CHIP)
     priority: ChipPriority = ChipPriority.NORMAL
@@ -48,14 +42,11 @@ class ChipOptions:
         rare=True,
     )
     open_timeout_s: float = 60.0
-    recovery_s: float = 10.0
 
     def __post_init__(self) -> None:
         for name in ("timeout_s", "open_timeout_s"):
             fits = 0 < getattr(self, name) <= _LONGEST_S
             require_valid(self, name, fits, f"more than 0 and at most {_LONGEST_S:g} s")
-        fits = 0 <= self.recovery_s <= _LONGEST_S
-        require_valid(self, "recovery_s", fits, f"0 to {_LONGEST_S:g} s")
 
 
 ALONE: Final = ChipOptions()

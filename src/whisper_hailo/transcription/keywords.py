@@ -46,7 +46,6 @@ class ModelKwargs(TypedDict, total=False):
     timeout_s: float
     device_timeout: float
     open_timeout_s: float
-    recovery_s: float
     quantize: str
     encoder_quantize: str
     half: bool | None

@@ -47,7 +47,7 @@ from whisper_hailo_lab.runs.machine import rss_mib
 
 logger = logging.getLogger(__name__)
 
-OPTIONS: Final = ChipOptions(timeout_s=0.4, recovery_s=2.0)
+OPTIONS: Final = ChipOptions(timeout_s=0.4)
 
 FAULTS: Final = {
     "run": ("timeout", "late", "abort", "lost", "refuse", "HAILO_COMMUNICATION_CLOSED"),

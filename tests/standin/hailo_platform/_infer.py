@@ -165,7 +165,7 @@ class ConfiguredInferModel:
         if job.fault == "late":
             time.sleep(MACHINE.facts["late_s"])
         if job.fault in {"lost", "gone"}:
-            MACHINE.lose(3 if job.fault == "lost" else 1_000_000)
+            MACHINE.lose(0 if job.fault == "lost" else 1_000_000)
             self.model.vdevice.lost = True
         if self.model.vdevice.lost:
             return failure("HAILO_COMMUNICATION_CLOSED")

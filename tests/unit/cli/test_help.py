@@ -215,7 +215,7 @@ def test_the_model_s_defaults_are_those_of_python() -> None:
 def test_what_only_python_asks_for_is_no_option() -> None:
     names = {option.name for option in options_of(EngineOptions)}
     assert "share" in names
-    assert not {"priority", "recovery_s", "open_timeout_s"} & names
+    assert not {"priority", "open_timeout_s"} & names
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])

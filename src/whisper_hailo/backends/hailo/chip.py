@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -19,7 +18,6 @@ from whisper_hailo.backends.hailo.network import AsyncRun, ConfiguredNetwork
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
 from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.errors import (
-    DeviceBusyError,
     DeviceError,
     DeviceLostError,
     DeviceTimeoutError,
@@ -130,27 +128,14 @@ def chip_facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
                 opened.release()
 
 
-_LOOK_AGAIN_S: Final = 0.25
-
-
 @dataclass(slots=True)
 class HeldChip:
-    """The chip of this process, while anyone uses it.
-
-    Attributes:
-        chip: the open chip; `None` when it is lost.
-        awaited_until: until when a chip that went away is waited for, in monotonic seconds; 0 when
-            it has come back.
-    """
+    """The chip of this process, while anyone uses it; `None` when it is lost."""
 
     users: int = 0
     chip: Chip | None = None
-    awaited_until: float = 0.0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-
-AWAY: Final = (NoDeviceError, DeviceBusyError, DeviceLostError)
-"""Errors of a chip that may come back."""
 
 HELD_CHIPS: Final[dict[bool, HeldChip]] = {False: HeldChip(), True: HeldChip()}
 """By whether the chip is shared with other processes."""
@@ -211,30 +196,24 @@ class Lease(Closing):
         return LeasedRun(self, inputs, wanted)
 
     def begin(
-        self, inputs: dict[str, FloatArray], wanted: tuple[str, ...], lost: DeviceError | None
+        self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]
     ) -> tuple[AsyncRun, Chip]:
-        """Return a run under way, and the chip that it is on.
-
-        `lost` says what happened to a chip that is now waited for; `None` does not wait.
-        """
-        network, chip = self._network() if lost is None else self._await_network(lost)
+        """Return a run under way, and the chip that it is on."""
+        network, chip = self._network()
         with self.guarded(chip):
             return network.run_async(inputs, wanted), chip
 
     @contextlib.contextmanager
     def guarded(self, chip: Chip) -> Iterator[None]:
-        """Give up a chip in an unknown state, whatever happens in a run; a lost one is waited for.
+        """Give up a chip in an unknown state, whatever happens in a run.
 
         Of several streams that fail at once only one gives up the chip that they all ran on.
         """
         try:
             yield
-        except BaseException as error:
-            until = time.monotonic() + self._options.recovery_s
+        except BaseException:
             with self.held.lock:
                 if self.held.chip is chip:
-                    is_lost = isinstance(error, DeviceLostError)
-                    self.held.awaited_until = until if is_lost else 0.0
                     _give_up(self.held)
             raise
 
@@ -248,30 +227,12 @@ class Lease(Closing):
                 raise
             return network, chip
 
-    def _await_network(self, lost: DeviceError) -> tuple[ConfiguredNetwork, Chip]:
-        """Wait for the chip to come back, all streams until the same time."""
-        until = self.held.awaited_until or time.monotonic() + self._options.recovery_s
-        while True:
-            try:
-                found = self._network()
-            except AWAY as error:
-                if time.monotonic() >= until:
-                    raise DeviceLostError(
-                        f"{lost}; it did not come back within {self._options.recovery_s:g} s "
-                        f"({error})"
-                    ) from error
-                time.sleep(_LOOK_AGAIN_S)
-            else:
-                self.held.awaited_until = 0.0
-                return found
-
 
 class LeasedRun:
     """A run on the chip that a lease is for.
 
-    A chip that goes away is waited for and opened again, once; then the run is tried again. One
-    that is away already when the run is handed over is waited for as long as by the stream that
-    lost it. A chip that does not answer in time is not waited for: that would only double the wait.
+    A chip that goes away is opened again once, and the run repeated. One that does not answer in
+    time is not asked again: that would only double the wait.
     """
 
     def __init__(
@@ -281,21 +242,18 @@ class LeasedRun:
         self._arguments = inputs, wanted
         self._begun: tuple[AsyncRun, Chip] | WhisperHailoError
         try:
-            self._begun = lease.begin(inputs, wanted, None)
+            self._begun = lease.begin(inputs, wanted)
         except WhisperHailoError as error:  # who hands runs over has others to see to first
             self._begun = error
-        self._was_lost = time.monotonic() < lease.held.awaited_until
         self.took_ms = 0.0
 
     def result(self) -> dict[str, FloatArray]:
         """Wait for the outputs; see `AsyncRun.result`. To be called once."""
         try:
             return self._finish(self._begun)
-        except AWAY as lost:
-            if not (self._was_lost or isinstance(lost, DeviceLostError)):
-                raise
+        except DeviceLostError as lost:
             _LOG.warning("%s; opening it again", lost)
-            return self._finish(self._lease.begin(*self._arguments, lost))
+            return self._finish(self._lease.begin(*self._arguments))
 
     def _finish(self, begun: tuple[AsyncRun, Chip] | WhisperHailoError) -> dict[str, FloatArray]:
         if isinstance(begun, WhisperHailoError):

@@ -20,7 +20,7 @@ from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.spec import ModelSpec
 
 PATIENCE_S = 300.0
-QUICK = ChipOptions(timeout_s=1.5, recovery_s=1.0, open_timeout_s=30)
+QUICK = ChipOptions(timeout_s=1.5, open_timeout_s=30)
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.unit.backends.hailo.conftest import QUICK, Hefs, mel_of
-from whisper_hailo.backends.hailo import binding, chip, faults
-from whisper_hailo.backends.hailo.chip import Lease
+from whisper_hailo.backends.hailo import binding, faults
 from whisper_hailo.backends.hailo.hef_parts import HefEncoder
-from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.errors import (
     DeviceError,
     DeviceLostError,
@@ -36,16 +32,12 @@ def test_a_chip_that_comes_back_goes_on(
     assert "opening it again" in caplog.text
 
 
-@pytest.mark.slow
-def test_a_chip_that_stays_away_is_given_up_in_time(
-    machine: Any, hefs: Hefs, spec: ModelSpec
-) -> None:
+def test_a_chip_that_stays_away_is_given_up(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         machine.set(faults={"run": {"0": "gone"}})
-        with pytest.raises(DeviceLostError, match=r"did not come back within 1 s"):
-            encoder.encode(mel_of())
-        with pytest.raises(NoDeviceError):
-            encoder.encode(mel_of())
+        for _ in range(2):
+            with pytest.raises(NoDeviceError):
+                encoder.encode(mel_of())
         machine.set()
         assert encoder.encode(mel_of()).shape == (1, 100, 64), "back, and used again"
 
@@ -134,62 +126,3 @@ def test_several_streams_survive_one_loss(machine: Any, hefs: Hefs, spec: ModelS
             thread.join(30)
         assert failed == []
         assert machine.counts["open"] <= 2
-
-
-class Clock:
-    """Time that passes only where somebody waits."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-        self.at_9_s: Callable[[], None] = lambda: None
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def sleep(self, seconds: float) -> None:
-        before, self.now_s = self.now_s, self.now_s + seconds
-        if before < 9 <= self.now_s:
-            self.at_9_s()
-
-
-def test_one_outage_is_waited_for_once_by_all(
-    machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock, late = Clock(), []
-    monkeypatch.setattr(chip, "time", clock)
-    with HefEncoder(hefs.encoder, spec, ChipOptions(recovery_s=10)) as encoder:
-        clock.at_9_s = lambda: late.append(encoder.encode_async(mel_of()))
-        machine.set(faults={"run": {"0": "gone"}})
-        with pytest.raises(DeviceLostError, match=r"did not come back within 10 s"):
-            encoder.encode(mel_of())
-        assert clock.now_s == pytest.approx(10, abs=0.5)
-        with pytest.raises(DeviceLostError, match=r"did not come back within 10 s"):
-            late[0].result()
-        assert clock.now_s == pytest.approx(10, abs=0.5), "the other stream's wait, not a new one"
-
-
-def test_a_stream_that_comes_while_the_chip_is_away(
-    machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All was well when it set out and the chip gone when it asked: it waits like the other."""
-    begin, away = Lease.begin, threading.Event()
-
-    def begins(own: Lease, inputs: Any, wanted: Any, lost: DeviceError | None) -> Any:
-        if lost is not None:
-            away.set()  # the first stream has lost it, and waits
-        elif threading.current_thread() is not threading.main_thread():
-            assert away.wait(30)
-            try:
-                return begin(own, inputs, wanted, lost)
-            finally:
-                machine.away = 0  # back only now
-        return begin(own, inputs, wanted, lost)
-
-    with HefEncoder(hefs.encoder, spec, ChipOptions(recovery_s=30)) as encoder:
-        expected = encoder.encode(mel_of())
-        monkeypatch.setattr(Lease, "begin", begins)
-        machine.set(faults={"run": {"0": "gone"}})
-        with ThreadPoolExecutor(1) as pool:
-            second = pool.submit(encoder.encode, mel_of())
-            np.testing.assert_array_equal(encoder.encode(mel_of()), expected)
-            np.testing.assert_array_equal(second.result(60), expected)

@@ -1,4 +1,4 @@
-"""Leases on a scripted chip, with a clock that passes only where somebody waits."""
+"""Leases on a scripted chip."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 
 from whisper_hailo.backends.hailo import chip as lease_module
 from whisper_hailo.backends.hailo.chip import Lease, close_all
-from whisper_hailo.backends.options import ChipOptions
+from whisper_hailo.backends.options import ALONE, ChipOptions
 from whisper_hailo.core.errors import (
-    DeviceBusyError,
     DeviceError,
     DeviceLostError,
     DeviceTimeoutError,
@@ -22,24 +21,16 @@ from whisper_hailo.core.errors import (
 )
 
 OK: dict[str, Any] = {"out": np.zeros(1, np.float32)}
-WAITS = ChipOptions(recovery_s=2.0)
 
 
 class Place:
     """A machine: what its chips were asked, and what goes wrong next."""
 
     def __init__(self) -> None:
-        self.now_s = 100.0
         self.opened: list[FakeChip] = []
         self.opening: list[BaseException | None] = []
         self.results: list[Any] = []
         self.closed: list[int] = []
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def sleep(self, seconds: float) -> None:
-        self.now_s += seconds
 
 
 class FakeChip:
@@ -74,7 +65,6 @@ class FakeChip:
 def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     found = Place()
     monkeypatch.setattr(lease_module, "Chip", lambda _options: FakeChip(found))
-    monkeypatch.setattr(lease_module, "time", found)
     held: Any = {share: lease_module.HeldChip() for share in (False, True)}
     monkeypatch.setattr(lease_module, "HELD_CHIPS", held)
     yield found
@@ -82,7 +72,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     assert [one.chip for one in held.values()] == [None, None]
 
 
-def lease(options: ChipOptions = WAITS) -> Lease:
+def lease(options: ChipOptions = ALONE) -> Lease:
     return Lease(None, "group", options)  # type: ignore[arg-type]
 
 
@@ -115,7 +105,6 @@ def test_any_other_failure_opens_the_chip_anew_for_the_next_run(
             own.run({}, ())
         assert place.closed == [0]
         assert own.run({}, ()) == OK
-        assert place.now_s == 100, "nobody waited"
         assert len(place.opened) == 2
 
 
@@ -127,132 +116,6 @@ def test_an_interrupt_gives_the_chip_up(place: Place) -> None:
         assert place.closed == [0]
 
 
-@pytest.mark.parametrize("kind", [NoDeviceError, DeviceBusyError, DeviceLostError])
-def test_a_chip_that_is_away_is_waited_for(place: Place, kind: type[DeviceError]) -> None:
-    with lease() as own:
-        place.results = [DeviceLostError("it went"), OK]
-        place.opening = [kind("not yet")] * 5
-        assert own.run({}, ()) == OK
-        assert 100 < place.now_s < 102
-
-
-@pytest.mark.parametrize("kind", [NoDeviceError, DeviceBusyError, DeviceLostError])
-def test_the_wait_has_an_end(place: Place, kind: type[DeviceError]) -> None:
-    with lease() as own:
-        place.results = [DeviceLostError("it went")]
-        place.opening = [kind("not yet")] * 99
-        why = r"it went; it did not come back within 2 s \(not yet\)"
-        with pytest.raises(DeviceLostError, match=why):
-            own.run({}, ())
-        assert 102 <= place.now_s < 102.5
-
-
-@pytest.mark.parametrize("kind", [NoDeviceError, DeviceBusyError])
-def test_chip_that_did_not_answer_is_not_waited_for_again(
-    place: Place, kind: type[DeviceError]
-) -> None:
-    with lease() as own:
-        with pytest.raises(DeviceLostError), own.guarded(own.held.chip):
-            raise DeviceLostError("it went")
-        for at_s in (102.0, 102.1):
-            place.now_s = at_s
-            place.opening = [kind("not yet")]
-            with pytest.raises(kind, match="not yet"):
-                own.run({}, ())
-            assert place.now_s == at_s
-        place.results = [OK]
-        assert own.run({}, ()) == OK
-
-
-def test_a_chip_that_came_back_is_waited_for_no_more(place: Place) -> None:
-    """Whoever opens it later is told that there is none, and not that it was lost."""
-    with lease() as own:
-        place.results = [DeviceLostError("it went"), OK]
-        place.opening = [NoDeviceError("not yet")]
-        assert own.run({}, ()) == OK
-    assert place.now_s < 101
-    place.opening = [NoDeviceError("none")]
-    with pytest.raises(NoDeviceError, match="none"), lease():
-        pass
-
-
-def test_any_other_failure_ends_the_wait(place: Place) -> None:
-    with lease() as own:
-        place.results = [DeviceLostError("it went")]
-        place.opening = [DeviceError("another")]
-        with pytest.raises(DeviceError, match="another"):
-            own.run({}, ())
-        assert place.now_s == 100
-
-
-def test_no_time_to_come_back_is_one_look(place: Place) -> None:
-    with lease(ChipOptions(recovery_s=0)) as own:
-        place.results = [DeviceLostError("it went"), OK]
-        place.opening = [NoDeviceError("gone")]
-        with pytest.raises(DeviceLostError, match="within 0 s"):
-            own.run({}, ())
-        assert place.now_s == 100
-        place.results = [DeviceLostError("it went"), OK]
-        assert own.run({}, ()) == OK
-
-
-def test_run_while_chip_is_away_waits_like_the_other(place: Place) -> None:
-    with lease() as own:
-        place.results = [DeviceLostError("it went"), OK, OK, DeviceLostError("again"), OK]
-        first = own.run_async({}, ())
-        with pytest.raises(DeviceLostError), own.guarded(own.held.chip):
-            raise DeviceLostError("as the first is about to say")
-        place.now_s = 101.0
-        place.opening = [NoDeviceError("gone"), NoDeviceError("gone")]
-        second = own.run_async({}, ())
-        assert second.result() == OK
-        assert place.now_s < 102
-        assert first.result() == OK, "its chip was given up before, and not the new one"
-        assert len(place.opened) == 2
-        third = own.run_async({}, ())
-        place.opening = [NoDeviceError("gone")] * 4
-        assert third.result() == OK, "a new outage, which is waited for anew"
-        assert place.now_s > 102
-
-
-def test_a_run_of_the_same_loss_waits_no_longer_than_the_first(place: Place) -> None:
-    with lease() as own:
-        place.results = [DeviceLostError("it went"), OK]
-        run = own.run_async({}, ())
-        with pytest.raises(DeviceLostError), own.guarded(own.held.chip):
-            raise DeviceLostError("as another run has said")
-        place.now_s = 101.5
-        place.opening = [NoDeviceError("gone")] * 99
-        with pytest.raises(DeviceLostError, match="it went; it did not come back"):
-            run.result()
-        assert 102 <= place.now_s < 102.5
-
-
-def test_a_run_that_nobody_waits_with_has_a_wait_of_its_own(place: Place) -> None:
-    """The chip came back for the first, which then let it go for another reason."""
-    with lease() as own:
-        place.results = [DeviceLostError("a"), DeviceLostError("b"), OK, OK]
-        first, second = (own.run_async({}, ()) for _ in range(2))
-        assert first.result() == OK
-        with pytest.raises(DeviceTimeoutError), own.guarded(own.held.chip):
-            raise DeviceTimeoutError("no answer")
-        place.opening = [NoDeviceError("gone")] * 4
-        assert second.result() == OK
-        assert 100 < place.now_s < 102
-
-
-def test_a_chip_that_does_not_come_back_is_told_to_all_who_wait(place: Place) -> None:
-    with lease() as own:
-        with pytest.raises(DeviceLostError), own.guarded(own.held.chip):
-            raise DeviceLostError("lost")
-        place.opening = [NoDeviceError("gone")] * 99
-        runs = [own.run_async({}, ()) for _ in range(2)]
-        for run in runs:
-            with pytest.raises(DeviceLostError, match="gone; it did not come back within 2 s"):
-                run.result()
-        assert 102 <= place.now_s < 102.5, "one wait"
-
-
 def test_what_keeps_a_run_from_beginning_is_told_by_its_result(place: Place) -> None:
     with lease() as own:
         with pytest.raises(DeviceError), own.guarded(own.held.chip):
@@ -261,7 +124,6 @@ def test_what_keeps_a_run_from_beginning_is_told_by_its_result(place: Place) -> 
         run = own.run_async({}, ())
         with pytest.raises(NoDeviceError, match="gone"):
             run.result()
-        assert place.now_s == 100
         assert run.took_ms == 0
 
 

@@ -28,7 +28,7 @@ from whisper_hailo.core.protocols import AsyncEncoder
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 
-QUICK = ChipOptions(timeout_s=1.5, recovery_s=1.0, open_timeout_s=30)
+QUICK = ChipOptions(timeout_s=1.5, open_timeout_s=30)
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ def _arguments(network: ConfiguredNetwork) -> tuple[dict[str, FloatArray], tuple
 
 
 def test_a_chip_that_takes_no_more_work_is_told(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
-    options = ChipOptions(timeout_s=0.2, recovery_s=1.0, open_timeout_s=30)
+    options = ChipOptions(timeout_s=0.2, open_timeout_s=30)
     with HefEncoder(hefs.encoder, spec, options) as encoder:
         network = _network(encoder)
         inputs, wanted = _arguments(network)
