@@ -73,7 +73,10 @@ class AsyncRun:
         job, self._job = self._job, None  # which refers to this run again
         left_s = self._began_s + self._timeout_s - time.monotonic()
         if not self._finished.wait(max(0.0, left_s)) and not self._finished.wait(_GRACE_S):
-            raise self._network.silent()
+            raise DeviceTimeoutError(
+                f"the Hailo chip did not answer within {self._timeout_s:g} s while "
+                f"{self._network.what}; it is overloaded, too hot or hangs: see doctor"
+            )
         with self._network.guarded():
             if self._error is not None:
                 raise self._error
@@ -95,12 +98,7 @@ _DRAIN_S = 1.0
 
 
 class ConfiguredNetwork:
-    """A configured network. Closed before its device, by its creator.
-
-    Args:
-        vdevice: the open device, the binding's own object.
-        source: the file, and which of its networks.
-    """
+    """A configured network of a file, on the binding's open device, which it must not outlive."""
 
     def __init__(
         self,
@@ -111,10 +109,9 @@ class ConfiguredNetwork:
     ) -> None:
         hef, group = source
         self._hef = hef
-        self._what = f"running {hef.path.name}"
+        self.what = f"running {hef.path.name}"
         self._faults = faults
         self._options = options
-        self._hangs = False
         self._lock = threading.RLock()
         self.free_slots: list[BufferSlot] = []
         # One place for each run that HailoRT takes before its queue is full. Callbacks give them
@@ -164,7 +161,7 @@ class ConfiguredNetwork:
 
     def guarded(self) -> AbstractContextManager[None]:
         """Turn what the binding raises while it runs the network into errors of ours."""
-        return self._faults.during(self._what, self._hef, running=True)
+        return self._faults.during(self.what, self._hef, running=True)
 
     def give_back(self, slot: BufferSlot) -> None:
         """Buffers of a run that went well, to be used again."""
@@ -172,14 +169,6 @@ class ConfiguredNetwork:
         with self._lock:
             if self.configured is not None:
                 self.free_slots.append(slot)
-
-    def silent(self) -> DeviceTimeoutError:
-        """Note that a run timed out; closing the network does not wait for its callback."""
-        self._hangs = True
-        return DeviceTimeoutError(
-            f"the Hailo chip did not answer within {self._options.timeout_s:g} s while "
-            f"{self._what}; it is overloaded, too hot or hangs: see whisper-hailo doctor"
-        )
 
     def close(self) -> None:
         """Take the network off the chip; runs under way end first, if they do so soon."""
@@ -195,7 +184,7 @@ class ConfiguredNetwork:
 
     def _drain(self) -> None:
         """Wait for callbacks: HailoRT's `shutdown` keeps Python's lock, which they need, too."""
-        until_s = time.monotonic() + (0.0 if self._hangs else _DRAIN_S)
+        until_s = time.monotonic() + _DRAIN_S
         for _ in range(self._queue_size):
             self.places.acquire(timeout=max(0.0, until_s - time.monotonic()))
         for _ in range(self._queue_size):
@@ -204,7 +193,7 @@ class ConfiguredNetwork:
     def _still(self) -> Any:  # noqa: ANN401
         """Return the configured model; the lock is held, so that it does not end meanwhile."""
         if self.configured is None:
-            raise DeviceLostError(f"the Hailo chip was given up while {self._what}")
+            raise DeviceLostError(f"the Hailo chip was given up while {self.what}")
         return self.configured
 
     def _take(self) -> BufferSlot:

@@ -227,12 +227,6 @@ def test_what_comes_back_after_the_end_is_not_used_again() -> None:
         network.run_async(inputs(1), ("o",))
 
 
-def test_a_run_without_an_answer_says_how_long_it_was_waited_for() -> None:
-    network = network_on(Device())
-    assert "did not answer within 0.01 s while running x.hef; it is" in str(network.silent())
-    network.close()
-
-
 def test_parts_of_vocabulary_are_joined_in_decoder_s_order(
     hefs: Hefs, hailo_directory: Path, spec: ModelSpec
 ) -> None:

@@ -214,28 +214,6 @@ def test_a_run_that_was_not_taken_takes_no_place(machine: Any, hefs: Hefs, spec:
         assert network.run_async(inputs, wanted).result().keys() == {*wanted}
 
 
-@pytest.mark.parametrize("hangs", [False, True])
-def test_a_chip_that_hangs_is_not_waited_for_when_it_is_closed(
-    machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, hangs: bool
-) -> None:
-    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
-        network = _network(encoder)
-        if hangs:
-            network.silent()  # as a run says whose time is over
-        waits: list[float] = []
-        places = network.places
-
-        def acquire(timeout: float) -> bool:
-            waits.append(timeout)
-            return places.acquire(timeout=timeout)
-
-        watched = SimpleNamespace(acquire=acquire, release=places.release)
-        monkeypatch.setattr(network, "places", watched)
-        network.close()
-    assert len(waits) == 4
-    assert (max(waits) > 0) is not hangs
-
-
 def test_network_that_fails_to_shut_down_is_taken_off_all_same(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
