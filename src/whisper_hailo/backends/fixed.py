@@ -12,9 +12,8 @@ from typing import Protocol, Self
 import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_positions, check_step
-from whisper_hailo.backends.foreign_encoder import precision
 from whisper_hailo.backends.model_files import has_content
-from whisper_hailo.backends.onnx_file import Port, Signature, read_signature
+from whisper_hailo.backends.onnx_file import Port, Signature, precision, read_signature
 from whisper_hailo.backends.session import OneGraph
 from whisper_hailo.backends.silence import cut_to, logsumexp
 from whisper_hailo.core.errors import ModelError, ShapeError, display_path

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.backends.checks import check_features, check_step
-from whisper_hailo.backends.foreign_encoder import ForeignEncoder, encoder_file, precision
 from whisper_hailo.backends.onnx_file import (
+    ForeignEncoder,
     Port,
     Signature,
+    encoder_file,
     move_weights_into_branches,
+    precision,
     read_signature,
 )
 from whisper_hailo.backends.session import (

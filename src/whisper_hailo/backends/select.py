@@ -41,7 +41,7 @@ def _make_encoder(request: BackendRequest, backend: str, path: Path | None) -> E
         from whisper_hailo.backends.onnx import OnnxEncoder
 
         return OnnxEncoder(*_model_directory(request, path), threads)
-    from whisper_hailo.backends.foreign_encoder import ForeignEncoder, encoder_file
+    from whisper_hailo.backends.onnx_file import ForeignEncoder, encoder_file
 
     if path is not None and backend == "onnx":
         return ForeignEncoder(encoder_file(path), spec, threads)

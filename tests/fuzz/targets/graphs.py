@@ -12,7 +12,7 @@ from tests.fuzz.mutate import mutated_bytes
 from tests.fuzz.target import Input
 from tests.fuzz.targets.toy import toy_model
 from whisper_hailo.backends.fixed import OnnxFixedRunner
-from whisper_hailo.backends.foreign_encoder import ForeignEncoder
+from whisper_hailo.backends.onnx_file import ForeignEncoder
 from whisper_hailo.convert.inspect import describe_onnx
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.check.report import check_file

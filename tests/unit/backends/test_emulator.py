@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 
 from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner, find_emulated
-from whisper_hailo.backends.foreign_encoder import ForeignEncoder
+from whisper_hailo.backends.onnx_file import ForeignEncoder
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
 from whisper_hailo.core.errors import ModelError, ShapeError

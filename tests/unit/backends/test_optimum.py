@@ -15,8 +15,8 @@ import pytest
 from tests.unit.backends.conftest import EXPORTS
 from tests.unit.backends.graphs import add_what_it_is_told, in_float16
 from whisper_hailo.backends import optimum, session
-from whisper_hailo.backends.foreign_encoder import ForeignEncoder
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.backends.onnx_file import ForeignEncoder
 from whisper_hailo.backends.optimum import OptimumDecoder
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.protocols import Decoder, Limits, Padding

@@ -14,8 +14,8 @@ from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from tests.unit.backends.conftest import GOLDENS
 from whisper_hailo.backends import select as module
 from whisper_hailo.backends.fixed import FixedDecoder
-from whisper_hailo.backends.foreign_encoder import ForeignEncoder
 from whisper_hailo.backends.onnx import OnnxEncoder
+from whisper_hailo.backends.onnx_file import ForeignEncoder
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import decoder_backend, engine_window_s, select
 from whisper_hailo.convert.convert import convert_checkpoint

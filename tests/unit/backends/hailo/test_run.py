@@ -110,9 +110,7 @@ def test_a_callback_that_is_a_moment_late_counts(waits: list[bool], is_told: boo
     if is_told:
         assert run.result()["out"].size == 3
     else:
-        with pytest.raises(
-            DeviceTimeoutError, match=r"within 0 s while running x\.hef; it is"
-        ):
+        with pytest.raises(DeviceTimeoutError, match=r"within 0 s while running x\.hef; it is"):
             run.result()
     assert not list(left)
 

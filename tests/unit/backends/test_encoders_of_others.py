@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, helper, load, numpy_helper, save
 
-from whisper_hailo.backends.foreign_encoder import ForeignEncoder, precision
+from whisper_hailo.backends.onnx_file import ForeignEncoder, precision
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
