@@ -62,6 +62,7 @@ class ListenOptions:
         None, "Serve Home Assistant's Wyoming.", metavar="tcp://HOST:PORT", parse=Address.of
     )
     endpointing: bool = flag(True, "Find the end of a spoken command (Wyoming).", rare=True)
+    zeroconf: str | None = flag(None, "Announce Wyoming by this name (mDNS).", metavar="NAME")
     alias: tuple[str, ...] = flag((), "Further name of the first model.", metavar="NAME")
     drain_s: float = flag(
         30.0, "Seconds to finish requests at the end.", name="--drain", metavar="S",
@@ -71,6 +72,8 @@ class ListenOptions:
 
     def __post_init__(self) -> None:
         require_valid(self, "drain_s", 0 <= self.drain_s <= 3600, "0 to 3600 s")
+        if self.zeroconf is not None and self.wyoming is None:
+            raise OptionError("--zeroconf announces Wyoming; give --wyoming, too")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,24 @@
 """HTTP and Wyoming in one process and one event loop, from the first request to the last.
 
-Libraries of a protocol are imported when it is served: HTTP's take 20 MiB.
+Libraries of a protocol are imported when it is served: HTTP's take 20 MiB, those that announce
+Wyoming 9.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import Supervisor
-from whisper_hailo.http.addresses import bind, is_loopback
+from whisper_hailo.http.addresses import bind, is_loopback, own_address
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.serve.logs import rate_limited_network_log
 from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
@@ -28,6 +31,8 @@ _ALIVE_S: Final = 0.1  # interval of watchdog notifications
 PONG_S: Final = 300.0
 """A client that sends faster than it is heard is not read for a while, nor are its pongs."""
 
+WYOMING_SERVICE: Final = "_wyoming._tcp.local."
+
 
 @dataclass(frozen=True, slots=True)
 class Listener:
@@ -37,8 +42,12 @@ class Listener:
     socket: socket.socket
     scheme: str
 
+    @property
+    def port(self) -> int:
+        return int(self.socket.getsockname()[1])
+
     def __str__(self) -> str:
-        return f"{self.scheme}://{Address(self.address.host, self.socket.getsockname()[1])}"
+        return f"{self.scheme}://{Address(self.address.host, self.port)}"
 
 
 Listeners: TypeAlias = tuple[Listener | None, Listener | None]
@@ -153,9 +162,47 @@ class Server:
     async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
         from whisper_hailo.serve.routes.wyoming import WyomingServer
 
-        finds_end = self._listen.endpointing
+        finds_end, name = self._listen.endpointing, self._listen.zeroconf
         wyoming = WyomingServer(self._service, self._connections, finds_end=finds_end)
         server = await wyoming.serve(listener.socket)
         stack.push_async_callback(wyoming.close)
         stack.callback(server.close)
         self._serving(str(listener))
+        if name is not None:
+            announced = announce(name, listener.address.host, listener.port)
+            await stack.enter_async_context(announced)
+
+
+@asynccontextmanager
+async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
+    """Announce the Wyoming server by multicast DNS, so that Home Assistant finds it.
+
+    `name` is shown there. A server at every address is announced on all network cards, at the
+    address at which other machines reach this one.
+    """
+    from zeroconf import InterfaceChoice
+    from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
+
+    try:
+        addresses = list({str(info[4][0]) for info in socket.getaddrinfo(host, port)})
+        everywhere = any(ipaddress.ip_address(address).is_unspecified for address in addresses)
+        zeroconf = AsyncZeroconf(interfaces=InterfaceChoice.All if everywhere else addresses)
+    except OSError as error:
+        raise OptionError(
+            f"--zeroconf cannot tell the network ({error.strerror}); leave it out, and give Home "
+            "Assistant the address"
+        ) from error
+    service = AsyncServiceInfo(
+        WYOMING_SERVICE,
+        f"{name}.{WYOMING_SERVICE}",
+        parsed_addresses=[own_address(host) or "127.0.0.1"] if everywhere else addresses,
+        port=port,
+        server=f"{socket.gethostname()}.local.",
+    )
+    try:
+        await (await zeroconf.async_register_service(service))
+        logger.info("announced by multicast DNS as %s", name)
+        yield
+    finally:
+        await zeroconf.async_unregister_all_services()
+        await zeroconf.async_close()

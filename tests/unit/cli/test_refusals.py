@@ -170,6 +170,7 @@ def test_captions_of_another_engine(
         ("--http here", "--http is 'here', expected an address and a port"),
         ("--wyoming unix:///x", "--wyoming is 'unix:///x', expected an address and a port"),
         ("--tls-cert a.pem", "--tls-cert and --tls-key need each other"),
+        ("--zeroconf home", "--zeroconf announces Wyoming"),
         ("--language xx --model micro", "xx"),
     ],
 )

@@ -1,16 +1,21 @@
-"""The server: its imports."""
+"""The server: imports, and the announcement of Wyoming."""
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from typing import Final
 
 import pytest
+from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.serve.server import WYOMING_SERVICE, announce
 
 pytest.importorskip("wyoming", reason="the server extra is not installed")
 
-_LARGE: Final = ("fastapi", "starlette", "uvicorn", "pydantic", "onnx")
+_LARGE: Final = ("fastapi", "starlette", "uvicorn", "pydantic", "zeroconf", "onnx")
 
 _PROGRAM: Final = f"""
 import sys
@@ -26,3 +31,35 @@ def test_a_server_of_wyoming_alone_loads_no_http() -> None:
     command = [sys.executable, "-c", _PROGRAM]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+@pytest.mark.slow
+def test_the_server_is_found_by_its_name_while_it_runs() -> None:
+    async def look() -> tuple[AsyncServiceInfo | None, AsyncServiceInfo | None]:
+        async with announce("kitchen", "127.0.0.1", 10_300):
+            there = await ask()
+        return there, await ask(500)
+
+    async def ask(patience_ms: int = 10_000) -> AsyncServiceInfo | None:
+        zeroconf = AsyncZeroconf(interfaces=["127.0.0.1"])
+        try:
+            return await zeroconf.async_get_service_info(
+                WYOMING_SERVICE, f"kitchen.{WYOMING_SERVICE}", patience_ms
+            )
+        finally:
+            await zeroconf.async_close()
+
+    there, gone = asyncio.run(look())
+    assert there is not None
+    assert there.port == 10_300
+    assert there.parsed_addresses() == ["127.0.0.1"]
+    assert gone is None
+
+
+def test_an_address_that_is_none_is_told() -> None:
+    async def look() -> None:
+        async with announce("kitchen", "no.such.host.invalid", 10_300):
+            pass
+
+    with pytest.raises(OptionError, match="--zeroconf cannot tell the network"):
+        asyncio.run(look())
