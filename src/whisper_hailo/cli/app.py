@@ -13,14 +13,7 @@ from typing import Any, Final
 
 import click
 
-from whisper_hailo.cli.command import (
-    ENV_PREFIX,
-    Command,
-    command_of,
-    eager_switch,
-    typed_of,
-    write_options,
-)
+from whisper_hailo.cli.command import ENV_PREFIX, Command, command_of, typed_of, write_options
 from whisper_hailo.cli.messages import (
     Verbosity,
     complain,
@@ -139,12 +132,7 @@ def _begin(context: click.Context, /, **parsed: Any) -> None:  # noqa: ANN401 - 
 PROGRAM_GROUP: Final = Program(
     PROGRAM,
     help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
-    params=[
-        *options_of(Verbosity),
-        eager_switch(
-            "--version", "Show the version and exit.", lambda _: emit(f"{PROGRAM} {__version__}\n")
-        ),
-    ],
+    params=[*options_of(Verbosity)],
     callback=_begin,
     invoke_without_command=True,
     context_settings={
@@ -154,6 +142,9 @@ PROGRAM_GROUP: Final = Program(
         "help_option_names": ["-h", "--help"],
     },
 )
+
+
+click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")(PROGRAM_GROUP)
 
 
 def run(arguments: list[str]) -> int:

@@ -7,15 +7,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from copy import copy
 from dataclasses import replace
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from whisper_hailo.cli.messages import is_verbose, note, one_line
+from whisper_hailo.cli.messages import is_verbose, note
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.languages import language_name
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, as_json
 from whisper_hailo.live.statistics import CaptionStatistics
 
@@ -32,9 +30,6 @@ BEHIND_S: Final = 5.0
 """A reader has lost the speaker by then."""
 
 _CAUGHT_UP_S: Final = 1.0
-
-_NOT_SHOWN: Final = frozenset({"words", "committed", "tentative", "heard_s", "at_s", "at"})
-"""Facts of an event that lines about it leave out."""
 
 logger = logging.getLogger(__name__)
 
@@ -183,26 +178,6 @@ def summary(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
     if figures["paused_s"]:
         felt.append(f"it was paused {figures['paused_s']:.1f} s")
     yield "; ".join(felt) or "no sound was lost"
-
-
-class VerboseView:
-    """Writes a line for each event, with the cost since the event before."""
-
-    def __init__(self, statistics: CaptionStatistics) -> None:
-        self._statistics = statistics
-        self._before = copy(statistics)
-        self._erase = _ERASE if sys.stderr.isatty() else ""  # the running line stands there
-
-    def put(self, event: Event) -> None:
-        now, before = self._statistics, self._before
-        heard_s = (now.n_heard_samples - before.n_heard_samples) / SAMPLE_RATE_HZ
-        cost_ms = 1000 * (now.compute_s - before.compute_s)
-        passes = now.partial_passes - before.partial_passes
-        facts = as_json(event)
-        shown = (f"{name} {value}" for name, value in facts.items() if name not in _NOT_SHOWN)
-        line = f"{', '.join(shown)}; {heard_s:.2f} s heard in {cost_ms:.0f} ms, {passes} passes"
-        print(self._erase + one_line(line), file=sys.stderr)
-        self._before = copy(now)
 
 
 class LatencyWarning:

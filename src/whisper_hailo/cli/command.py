@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -70,11 +70,10 @@ def command_of(name: str, function: Callable[..., Any]) -> Command:
         readers[key] = _add(params, key, hints[key], parameter.default)
     params += options_of(Verbosity)
     if any(isinstance(param, Option) and param.hidden for param in params):
-        flag = Flag("Options in TOML, such as seed = 7.", _MORE, metavar="FILE")
-        config = Option("--config", flag, Path)
-        config.callback, config.expose_value, config.is_eager = load_settings, False, True
-        help_all = eager_switch("--help-all", "Show the rare options, too.", _show_all, _MORE)
-        params += [help_all, config]
+        help_all = Flag("Show the rare options, too.", _MORE)
+        config = Flag("Options in TOML, such as seed = 7.", _MORE, metavar="FILE")
+        params.append(_eager("--help-all", help_all, bool, _show_all))
+        params.append(_eager("--config", config, Path, load_settings))
 
     def run(**parsed: Any) -> Any:  # noqa: ANN401 - whatever the options are
         typed = typed_of(click.get_current_context(), parsed)
@@ -125,58 +124,48 @@ def _add(params: list[click.Parameter], key: str, hint: Any, default: Any) -> Re
     return lambda typed: typed.get(name, default)
 
 
-def eager_switch(
-    long: str, text: str, act: Callable[[click.Context], None], topic: str = ""
-) -> Option:
-    """Return an option that runs instead of the command, like `--version`."""
-
-    def callback(context: click.Context, _: click.Parameter, wanted: bool | None) -> None:
-        if wanted and not context.resilient_parsing:
-            act(context)
-            context.exit()
-
-    option = Option(long, Flag(text, topic), bool)
+def _eager(long: str, flag: Flag, hint: type[Any], callback: Callable[..., None]) -> Option:
+    """Return an option that is no argument of the function: its callback does its work."""
+    option = Option(long, flag, hint)
     option.callback, option.expose_value, option.is_eager = callback, False, True
-    option.allow_from_autoenv = False
     return option
 
 
-def _show_all(context: click.Context) -> None:
-    context.meta[SHOWS_RARE] = True
-    emit(context.get_help() + "\n")
+def _show_all(context: click.Context, _: click.Parameter, wanted: bool | None) -> None:
+    if wanted and not context.resilient_parsing:
+        context.meta[SHOWS_RARE] = True
+        emit(context.get_help() + "\n")
+        context.exit()
 
 
-def load_settings(context: click.Context, param: click.Parameter, path: Path | None) -> None:
+def load_settings(context: click.Context, _: click.Parameter, path: Path | None) -> None:
     """Read defaults from a TOML file; the callback of `--config`."""
-    command = context.command
-    options = [one for one in command.params if isinstance(one, click.Option) and one is not param]
-    if path is None:
-        return
-    names = {identifier(name): one for one in options for name in one.opts if name[:2] == "--"}
-    settings: dict[str, Any] = {}
-    for name, value in _read_toml(path).items():
-        if (known := names.get(identifier(name))) is None:
-            similar = get_close_matches(identifier(name), names, 1)
-            hint = f"did you mean {similar[0].replace('_', '-')}?" if similar else "see --help-all"
-            raise OptionError(
-                f"{display_path(path)}: {display_path(name)} is no key of {command.name}; {hint}"
-            )
-        is_one_of_list = known.multiple and not isinstance(value, list)
-        settings[str(known.name)] = [value] if is_one_of_list else value
-    context.default_map = settings
-
-
-def _read_toml(path: Path) -> Mapping[str, Any]:
     import tomllib
 
+    if path is None:
+        return
     try:
-        return tomllib.loads(read_text(path))
+        found = tomllib.loads(read_text(path))
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise OptionError(
             f"--config {display_path(path)} cannot be read ({why}); expected TOML such as model = "
             "'base'"
         ) from error
+    options = (one for one in context.command.params if isinstance(one, Option))
+    names = {identifier(name): one for one in options for name in one.opts if name[:2] == "--"}
+    settings: dict[str, Any] = {}
+    for name, value in found.items():
+        if (known := names.get(identifier(name))) is None:
+            similar = get_close_matches(identifier(name), names, 1)
+            hint = f"did you mean {similar[0].replace('_', '-')}?" if similar else "see --help-all"
+            raise OptionError(
+                f"{display_path(path)}: {display_path(name)} is no key of {context.command.name}; "
+                f"{hint}"
+            )
+        is_one_of_list = known.multiple and not isinstance(value, list)
+        settings[str(known.name)] = [value] if is_one_of_list else value
+    context.default_map = settings
 
 
 def write_options(params: Iterable[Any], formatter: Any, *, rare: bool = False) -> None:  # noqa: ANN401

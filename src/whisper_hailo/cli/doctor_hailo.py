@@ -75,12 +75,11 @@ _FAMILIES: Final = {
 """Packages of one release: library, driver with firmware, binding."""
 
 _INSTALL = "on a Pi: sudo apt install dkms hailo-all (AI HAT, AI HAT+) or hailo-h10-all (AI HAT+ 2)"
-_SHARE_SERVICE = "sudo systemctl enable --now hailort.service"
+_SERVICE = "sudo systemctl enable --now hailort.service"
 _USERS: Final = {
     "hailo-ollama": "it takes the chip for itself: sudo pkill hailo-ollama",
     "Frigate": "it takes the chip for itself: docker stop frigate",
-    "hailo-apps": "it shares by the group SHARED: add --share here; on a Hailo-8 or 8L that needs "
-    + _SHARE_SERVICE,
+    "hailo-apps": f"add --share here, too; on a Hailo-8 or 8L that needs {_SERVICE}",
 }
 """How to run beside programs that are known."""
 
@@ -217,35 +216,30 @@ def _links() -> Iterator[Check]:
 
 
 def _chips(version: str) -> list[Check]:
-    """Check the chips, and whether arrays reach one of them."""
+    """Check the chips, whether their firmware is the driver's, and whether arrays reach one."""
+    name, drivers = "Hailo chip", probe.drivers().values()
     try:
         found = chips()
     except DeviceError as error:
-        return [_failed("Hailo chip", error), _buffers(version, None)]
+        return [_failed(name, error), _buffers(version, None)]
     if not found:
         advice = "the CPU is used; with a HAT fitted, check its cable, power and driver"
-        return [finding("Hailo chip", "none", advice), _buffers(version, None)]
+        return [finding(name, "none", advice), _buffers(version, None)]
     checks = []
     for chip in found:
         degrees = "" if chip.temperature_c is None else f", {chip.temperature_c:.1f} °C"
         firmware = f", firmware {chip.firmware}" if chip.firmware else ""
         takes = " and ".join(sorted(RUNS_ON.get(chip.arch, {"unknown"})))
+        stated, advice = re.match(r"\d+\.\d+\.\d+", chip.firmware), ""
+        if stated is not None and drivers and stated.group() not in drivers:
+            package = _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_family()][1]
+            advice = (
+                f"the driver is {', '.join(drivers)} and loads the firmware at start, reinstall "
+                f"that: sudo apt install --reinstall {package} && sudo reboot"
+            )
         text = f"{chip.arch} at {chip.device}{firmware}{degrees}; it takes HEFs for {takes}"
-        checks.append(finding("Hailo chip", text, _firmware_advice(chip.firmware)))
+        checks.append(finding(name, text, advice))
     return [*checks, _buffers(version, _smallest_hef(found[0].arch))]
-
-
-def _firmware_advice(stated: str) -> str:
-    """Compare a chip's firmware with the driver, which loads it when it starts."""
-    drivers = probe.drivers()
-    firmware = re.match(r"\d+\.\d+\.\d+", stated)
-    if firmware is None or firmware.group() in drivers.values() or not drivers:
-        return ""
-    package = _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_family()][1]
-    return (
-        f"the driver is {', '.join(drivers.values())} and loads the firmware at start, reinstall "
-        f"that: sudo apt install --reinstall {package} && sudo reboot"
-    )
 
 
 def _buffers(version: str, hef: Path | None) -> Check:
@@ -277,10 +271,9 @@ def _smallest_hef(arch: str) -> Path | None:
 def check_service() -> Check:
     """Check whether HailoRT's service runs."""
     state = probe.service_state()
-    advice = (
-        "" if state == "active" else f"only --share on a Hailo-8 or 8L needs it: {_SHARE_SERVICE}"
-    )
-    return finding("Hailo service", state or "not to be asked here", advice)
+    advice = f"only --share on a Hailo-8 or 8L needs it: {_SERVICE}"
+    found = state or "not to be asked here"
+    return finding("Hailo service", found, "" if state == "active" else advice)
 
 
 def check_throttling() -> Check:
@@ -311,8 +304,7 @@ def check_hefs() -> list[Check]:
     known = ", ".join(f"{k.variant} {k.window_s} s for {k.arch}" for k in PAIRS)
     advice = (
         "fetch one with: whisper-hailo fetch-hef tiny|base --arch CHIP, or compile your own "
-        "model's; it has to be for this chip and of the model's width and mel bins. The vendor "
-        f"publishes {known} below {EXAMPLES} (not verified from here)"
+        f"model's. The vendor publishes {known} below {EXAMPLES} (not verified from here)"
     )
     return checks or [finding("HEF files", f"none in {cache_root() / 'hefs'}", advice)]
 

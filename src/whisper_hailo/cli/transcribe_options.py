@@ -44,7 +44,7 @@ _LONGEST_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """The model and how it runs: the arguments of `Transcriber.from_model`."""
+    """The model and how it runs."""
 
     model: str = flag("tiny", "Model name, hub id or directory.", short="-m", metavar="NAME")
     revision: str | None = flag(
@@ -107,13 +107,6 @@ class ModelOptions:
         }
 
 
-_LEAST_STEP = 0.01
-
-
-def _step(text: str) -> float:
-    return number_or_none(text) or 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Fallback:
     """The first temperature, and the step of each retry."""
@@ -126,16 +119,14 @@ class Fallback:
         also=("--temperature-increment-on-fallback",),
         metavar="STEP",
         shown="0.4; 0 for decoders without a cache or with a loop of their own",
-        parse=_step,
+        parse=lambda text: number_or_none(text) or 0.0,
     )
 
     def temperatures(self, step: float) -> tuple[float, ...]:
         """Return the temperatures in the order in which they are tried."""
         step = step if self.fallback is None else self.fallback
-        if step != 0 and not _LEAST_STEP <= step <= HOTTEST:
-            raise OptionError(
-                f"--fallback is {step:g}, expected 0 (off) or a step of {_LEAST_STEP:g} to 1"
-            )
+        if step != 0 and not 0.01 <= step <= HOTTEST:
+            raise OptionError(f"--fallback is {step:g}, expected 0 (off) or a step of 0.01 to 1")
         return rising_temperatures(self.temperature, step)
 
     def on(

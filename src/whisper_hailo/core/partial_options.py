@@ -95,24 +95,14 @@ def option_fields(
 def from_typed(
     kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()
 ) -> PartialOptions[T]:
-    """Take a dataclass's options out of parsed ones.
-
-    Args:
-        kind: the dataclass.
-        values: by typed name with `_` for `-`; those of this dataclass are removed.
-        only: fields that are options here; empty: all.
-    """
+    """Take a dataclass's options, or `only` some, out of parsed ones by typed name."""
     return _take(kind, values, only, is_typed=True)
 
 
 def from_keywords(
     kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()
 ) -> PartialOptions[T]:
-    """Take a dataclass's options out of keywords: names of fields, or typed ones.
-
-    Raises:
-        OptionError: a value of another type.
-    """
+    """Take a dataclass's options out of keywords: names of fields, or typed ones."""
     return _take(kind, values, only, is_typed=False)
 
 

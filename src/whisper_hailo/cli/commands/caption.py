@@ -17,13 +17,7 @@ from whisper_hailo.cli.caption_options import (
     caption_engine,
     expect_heard,
 )
-from whisper_hailo.cli.caption_views import (
-    JsonView,
-    LatencyWarning,
-    TerminalView,
-    VerboseView,
-    report,
-)
+from whisper_hailo.cli.caption_views import JsonView, LatencyWarning, TerminalView, report
 from whisper_hailo.cli.messages import is_verbose
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit, patient_results
@@ -31,6 +25,7 @@ from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import Supervisor, release_freed_memory
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.live.events import as_json
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 
@@ -115,8 +110,7 @@ def _sinks(
 ) -> list[EventSink]:
     """Open the outputs of events except the page; files come before the view."""
     stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
-    sinks: list[EventSink] = [VerboseView(statistics)] if is_verbose() else []
-    sinks += [stack.enter_context(file) for file in files]
+    sinks: list[EventSink] = [stack.enter_context(file) for file in files]
     if show.as_json:
         sinks.append(JsonView())
     else:
@@ -154,6 +148,8 @@ def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSin
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         for event in map(replacements.apply, stream.events()):
+            if is_verbose():
+                logger.debug("%s", as_json(event))
             for sink in sinks:
                 sink.put(event)
     finally:

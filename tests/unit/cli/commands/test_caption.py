@@ -69,7 +69,7 @@ def test_quiet_and_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     assert caption("--verbose") == 0
     told = capsys.readouterr()
     assert told.out == LINES
-    assert "event completed, start_s 0.064, segment_id 0" in told.err
+    assert "{'event': 'completed', 'start_s': 0.064, " in told.err
     assert "                   full_segments  2\n" in told.err
     assert "          final_latency_s_median  -\n" in told.err
 
