@@ -14,7 +14,7 @@ from typing import Any, Final
 from whisper_hailo.cli.messages import is_verbose, note
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.languages import language_name
-from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, as_json
+from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial
 from whisper_hailo.live.statistics import CaptionStatistics
 
 _ERASE: Final = "\r\x1b[K"
@@ -32,13 +32,6 @@ BEHIND_S: Final = 5.0
 _CAUGHT_UP_S: Final = 1.0
 
 logger = logging.getLogger(__name__)
-
-
-class JsonView:
-    """Writes events to standard output as JSON Lines."""
-
-    def put(self, event: Event) -> None:
-        emit_json(as_json(event))
 
 
 class TerminalView:

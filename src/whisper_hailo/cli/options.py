@@ -48,28 +48,23 @@ class Value(click.ParamType[Any]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ANN401 - Click's
         """Return the parsed value."""
-        try:
-            return self._parsed(value)
-        except ValueError as error:
-            raise OptionError(f"{param.opts[0]} is {value!r}, expected {error}") from None
-
-    def _parsed(self, value: Any) -> Any:  # noqa: ANN401 - of any type
         flag, kind = self.flag, self.kind
-        if flag.choices and value not in flag.choices:
-            raise ValueError(f"one of: {', '.join(flag.choices)}")
-        if flag.parse is not None:
-            listed = isinstance(value, list)  # as `suppress-tokens = [5, 6]` in a settings file
-            return flag.parse(",".join(map(str, value)) if listed else str(value))
-        if kind is Path and isinstance(value, str):
-            from whisper_hailo.core.files import expand_user  # takes as long as Click
+        expected = _EXPECTED.get(kind, "")
+        try:
+            if flag.choices and value not in flag.choices:
+                expected = f"one of: {', '.join(flag.choices)}"
+            elif flag.parse is not None:
+                listed = isinstance(value, list)  # `suppress-tokens = [5, 6]` in a settings file
+                return flag.parse(",".join(map(str, value)) if listed else str(value))
+            elif kind is Path and isinstance(value, str):
+                from whisper_hailo.core.files import expand_user  # takes as long as Click
 
-            return Path(expand_user(value))
-        if type(value) in (str, kind) or (type(value) is int and kind is float):
-            try:
+                return Path(expand_user(value))
+            elif type(value) in (str, kind) or (type(value) is int and kind is float):
                 return kind(value)
-            except ValueError:
-                pass
-        raise ValueError(_EXPECTED[kind])
+        except ValueError as error:
+            expected = expected if flag.parse is None else str(error)
+        raise OptionError(f"{param.opts[0]} is {value!r}, expected {expected}")
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:  # noqa: ANN401
         """Return the choices that begin with what is typed."""

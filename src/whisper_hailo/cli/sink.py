@@ -68,17 +68,18 @@ class Sink:
         """
         if self.output.output_dir is not None:
             require_writable_folder(self.output.output_dir, ADVICE)
-        return [replace(entry, fault=entry.fault or self._refusal(entry)) for entry in self.inputs]
-
-    def _refusal(self, entry: Input) -> OutputError | None:
-        try:
-            for fmt, target in self.written(entry):
-                refuse_foreign(target, fmt)
-            if (journal := self.journal(entry)) is not None:
-                refuse_foreign(journal, "jsonl", BEGINNING)
-        except OutputError as error:
-            return error
-        return None
+        checked = []
+        for entry in self.inputs:
+            fault = entry.fault
+            try:
+                for fmt, target in self.written(entry):
+                    refuse_foreign(target, fmt)
+                if (journal := self.journal(entry)) is not None:
+                    refuse_foreign(journal, "jsonl", BEGINNING)
+            except OutputError as error:
+                fault = fault or error
+            checked.append(replace(entry, fault=fault))
+        return checked
 
     def written(self, entry: Input) -> list[tuple[str, Path]]:
         """Return the formats and files of an input's results; none on standard output."""

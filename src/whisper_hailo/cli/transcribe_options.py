@@ -122,18 +122,15 @@ class Fallback:
         parse=lambda text: number_or_none(text) or 0.0,
     )
 
-    def temperatures(self, step: float) -> tuple[float, ...]:
-        """Return the temperatures in the order in which they are tried."""
-        step = step if self.fallback is None else self.fallback
-        if step != 0 and not 0.01 <= step <= HOTTEST:
-            raise OptionError(f"--fallback is {step:g}, expected 0 (off) or a step of 0.01 to 1")
-        return rising_temperatures(self.temperature, step)
-
     def on(
         self, given: PartialOptions[DecodingOptions], default: DecodingOptions, step: float
     ) -> DecodingOptions:
         """Put typed options on a decoder's defaults; `step` is its increment of temperature."""
-        return given.on(replace(default, search=SearchOptions(self.temperatures(step))))
+        step = step if self.fallback is None else self.fallback
+        if step != 0 and not 0.01 <= step <= HOTTEST:
+            raise OptionError(f"--fallback is {step:g}, expected 0 (off) or a step of 0.01 to 1")
+        search = SearchOptions(rising_temperatures(self.temperature, step))
+        return given.on(replace(default, search=search))
 
 
 def tell_engine(transcriber: Transcriber) -> None:
@@ -153,7 +150,7 @@ class OutputOptions:
         metavar="LIST", shown="txt",
     )  # fmt: skip
     output_dir: Path | None = flag(
-        None, "Write files there, not to standard output.", short="-o", metavar="DIR"
+        None, "Write files there.", short="-o", also=("--output",), metavar="DIR"
     )
     skip_existing: bool = flag(
         False, "Skip finished, resume interrupted recordings.", also=("--resume",)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from whisper_hailo.cli.caption_views import JsonView, TerminalView, clean, last_columns
+from whisper_hailo.cli.caption_views import TerminalView, clean, last_columns
 from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -187,11 +186,3 @@ def test_whether_there_is_a_terminal_is_seen(
         monkeypatch.setattr("sys.stdout.isatty", lambda terminal=terminal: terminal)
         TerminalView().put(completed(" one"))
         assert capsys.readouterr().out == "\r\x1b[K" * terminal + "one\n"
-
-
-def test_events_as_json_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    view = JsonView()
-    for event in (Started(segment_id=0, start_s=0, heard_s=0, at_s=0), completed(" a", " b")):
-        view.put(event)
-    first, last = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (first["event"], last["event"], last["text"]) == ("started", "completed", "a b")

@@ -6,11 +6,17 @@ import pytest
 
 from whisper_hailo.cli.transcribe_options import Fallback
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.options import DEFAULT_TEMPERATURES, FALLBACK_STEP, SearchOptions
+from whisper_hailo.core.partial_options import PartialOptions
+from whisper_hailo.decoding.options import DEFAULT_TEMPERATURES, FALLBACK_STEP, DecodingOptions
+
+
+def temperatures(flags: Fallback, step: float) -> tuple[float, ...]:
+    options = flags.on(PartialOptions(DecodingOptions), DecodingOptions(), step)
+    return options.search.temperatures
 
 
 def test_the_default_step_gives_the_default_schedule() -> None:
-    assert Fallback().temperatures(FALLBACK_STEP) == DEFAULT_TEMPERATURES
+    assert temperatures(Fallback(), FALLBACK_STEP) == DEFAULT_TEMPERATURES
 
 
 @pytest.mark.parametrize(
@@ -27,11 +33,11 @@ def test_a_step_of_ones_own(
     given: float | None, temperature: float, expected: tuple[float, ...]
 ) -> None:
     flags = Fallback(fallback=given, temperature=temperature)
-    assert flags.temperatures(0.0) == expected
+    assert temperatures(flags, 0.0) == expected
 
 
 def test_off_is_off_whatever_the_decoder() -> None:
-    assert Fallback(fallback=0.0).temperatures(FALLBACK_STEP) == (0.0,)
+    assert temperatures(Fallback(fallback=0.0), FALLBACK_STEP) == (0.0,)
 
 
 @pytest.mark.parametrize("step", [-0.1, 1e-9, 1.1, float("nan")])
@@ -39,16 +45,16 @@ def test_impossible_steps(step: float) -> None:
     with pytest.raises(
         OptionError, match=r"--fallback is .*, expected 0 \(off\) or a step of 0.01 to 1"
     ):
-        Fallback(fallback=step).temperatures(0.0)
+        temperatures(Fallback(fallback=step), 0.0)
 
 
 @pytest.mark.parametrize("temperature", [-1.0, 3.0, float("nan")])
 def test_an_impossible_temperature_is_named_alone(temperature: float) -> None:
     with pytest.raises(OptionError, match=rf"--temperature is {temperature:g}, expected"):
-        SearchOptions(Fallback(temperature=temperature).temperatures(FALLBACK_STEP))
+        temperatures(Fallback(temperature=temperature), FALLBACK_STEP)
 
 
 @pytest.mark.parametrize("temperature", [math.inf, -math.inf, math.nan, 99.0])
 def test_a_temperature_that_is_none_is_refused(temperature: float) -> None:
     with pytest.raises(OptionError, match="temperature"):
-        SearchOptions(Fallback(temperature=temperature).temperatures(FALLBACK_STEP))
+        temperatures(Fallback(temperature=temperature), FALLBACK_STEP)

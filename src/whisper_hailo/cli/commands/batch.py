@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -10,25 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.cli.commands.transcribe import decoding_options
 from whisper_hailo.cli.messages import note
-from whisper_hailo.cli.options import Argument
+from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.progress import StatusLine, clock
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.cli.transcribe_options import Fallback, ModelOptions, OutputOptions, tell_engine
 from whisper_hailo.core.errors import ExitCode, OptionError, display_path
 from whisper_hailo.core.files import expand_user
-from whisper_hailo.core.flags import flag, option_group, require_choices, require_valid
+from whisper_hailo.core.flags import flag, require_choices, require_valid
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import available_cores, require_extra
 from whisper_hailo.decoding.options import FALLBACK_STEP, DecodingOptions
-from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
-from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.pipeline import USUAL_BATCH, USUAL_OPTIONS, check_batch_size
 
 if TYPE_CHECKING:
     from whisper_hailo.batch.job import BatchJob
-    from whisper_hailo.batch.tasks import Outcome
-    from whisper_hailo.batch.workers import Setup
 
 ENGINES: Final = ("local", "ray")
 STATUS: Final = "status"
@@ -39,16 +34,8 @@ _WORK: Final = "Workers"
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """Where the results go, and which workers run."""
+    """Which workers run."""
 
-    output_dir: str | None = flag(
-        None, "Folder of the job.", name="--output-dir", short="-o",
-        also=("--output",), metavar="DIR",
-    )  # fmt: skip
-    fmt: tuple[str, ...] = flag(
-        (), f"Files beside the JSON: {', '.join(FORMATS)}, {ALL_FORMATS}.", name="--format",
-        short="-f", metavar="LIST",
-    )  # fmt: skip
     workers: int | None = flag(
         None, "Processes with a model each.", _WORK, shown="cores; 1 with a chip"
     )
@@ -58,7 +45,6 @@ class JobOptions:
     )
     batch_size: int = flag(USUAL_BATCH, "Windows decoded together.", _WORK)
     as_json: bool = flag(False, "Print how far the job is as JSON.", name="--json")
-    layout: Layout = option_group(Layout)
 
     def __post_init__(self) -> None:
         require_choices(self)
@@ -75,21 +61,22 @@ def batch(
     decoding: PartialOptions[DecodingOptions],
     fallback: Fallback,
     long: LongOptions,
+    output: Annotated[OutputOptions, FieldSubset(("fmt", "output_dir", "layout"))],
     job: JobOptions,
 ) -> int:
     """Transcribe an archive, each recording once; resume interrupted jobs; `batch status DIR`."""
+    from whisper_hailo.batch.cluster import run_on_ray
     from whisper_hailo.batch.job import BatchJob, JobSettings
     from whisper_hailo.batch.manifest import read_sources
-    from whisper_hailo.batch.workers import Setup
+    from whisper_hailo.batch.workers import Setup, run_locally
 
     if words[0] == STATUS and len(words) == 2:
         return _tell_status(Path(expand_user(words[1])), as_json=job.as_json)
-    if job.output_dir is None:
+    if output.output_dir is None:
         raise OptionError("--output-dir is missing: the folder of the job")
     if job.engine == "ray":
         require_extra("cluster", "--engine ray", "ray")
-    files = OutputOptions(fmt=job.fmt, output_dir=Path(job.output_dir), layout=job.layout)
-    options_on = cache(partial(decoding_options, decoding, fallback, files))
+    options_on = cache(partial(decoding_options, decoding, fallback, output))
     model.expect_language(options_on(USUAL_OPTIONS, FALLBACK_STEP))
     if not model.threads:
         model = replace(model, threads=1)  # workers are as many as cores
@@ -97,19 +84,24 @@ def batch(
     options = options_on(transcriber.default_options, transcriber.default_fallback)
     transcriber.check(options, long)
     tell_engine(transcriber)
-    folder = Path(expand_user(job.output_dir))
+    folder = output.output_dir
     settings = JobSettings(
         transcriber.identity(options, long, job.batch_size),
         transcriber.settings(options, long, job.batch_size),
         options.task,
-        files.formats if job.fmt else (),
-        job.layout,
+        output.formats if output.fmt else (),
+        output.layout,
     )
     setup = Setup(model.arguments(), options, long, job.batch_size)
     on_chip = transcriber.encoder.name.startswith("hef")
+    n_workers = job.workers or (1 if on_chip else available_cores())
     with BatchJob(folder, settings, read_sources([Path(word) for word in words])) as running:
         line = StatusLine()
-        for outcome in _outcomes(running, setup, job, 1 if on_chip else available_cores()):
+        if job.engine == "ray":
+            outcomes = run_on_ray(setup, running.groups(), job.address, job.workers)
+        else:
+            outcomes = run_locally(setup, running.groups(), n_workers)
+        for outcome in outcomes:
             running.take(outcome)
             line.update(_progress(running))
         line.close()
@@ -128,16 +120,6 @@ def batch(
 
 def _items(count: int) -> str:
     return f"{count} item" + "s" * (count != 1)
-
-
-def _outcomes(job: BatchJob, setup: Setup, wanted: JobOptions, n_usual: int) -> Iterator[Outcome]:
-    if wanted.engine == "ray":
-        from whisper_hailo.batch.cluster import run_on_ray
-
-        return run_on_ray(setup, job.groups(), wanted.address, wanted.workers)
-    from whisper_hailo.batch.workers import run_locally
-
-    return run_locally(setup, job.groups(), wanted.workers or n_usual)
 
 
 def _progress(job: BatchJob) -> str:

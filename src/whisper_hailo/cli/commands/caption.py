@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from whisper_hailo.cli.caption_options import (
     DECODING,
@@ -17,26 +17,29 @@ from whisper_hailo.cli.caption_options import (
     caption_engine,
     expect_heard,
 )
-from whisper_hailo.cli.caption_views import JsonView, LatencyWarning, TerminalView, report
+from whisper_hailo.cli.caption_views import LatencyWarning, TerminalView, report
 from whisper_hailo.cli.messages import is_verbose
 from whisper_hailo.cli.options import Argument, FieldSubset
-from whisper_hailo.cli.streams import emit, patient_results
+from whisper_hailo.cli.streams import emit, emit_json, patient_results
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import Supervisor, release_freed_memory
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.live.events import as_json
+from whisper_hailo.live.events import Event, as_json
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.outputs.files import CaptionFile, EventFile, EventSink
+    from whisper_hailo.live.outputs.files import CaptionFile, EventFile
     from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
     from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
 logger = logging.getLogger(__name__)
+
+EventSink: TypeAlias = Callable[[Event], None]
+"""Takes the events of one stream in their order."""
 
 
 def caption(
@@ -90,7 +93,7 @@ def caption(
                 controls=controls,
                 settings=captioner.settings,
             )
-            sinks.append(stack.enter_context(view))
+            sinks.append(stack.enter_context(view).put)
             _follow(view, stream, place)
         logger.info("%s, listening to %s", engine.name, heard.name)
         supervisor.ready(f"listening to {heard.name}")
@@ -110,14 +113,14 @@ def _sinks(
 ) -> list[EventSink]:
     """Open the outputs of events except the page; files come before the view."""
     stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
-    sinks: list[EventSink] = [stack.enter_context(file) for file in files]
+    sinks: list[EventSink] = [stack.enter_context(file).put for file in files]
     if show.as_json:
-        sinks.append(JsonView())
+        sinks.append(lambda event: emit_json(as_json(event)))
     else:
         view = TerminalView(colour=show.colour)
         stack.callback(view.close)
-        sinks.append(view)
-    return [*sinks, LatencyWarning(statistics)]
+        sinks.append(view.put)
+    return [*sinks, LatencyWarning(statistics).put]
 
 
 def _follow(view: WebView, stream: CaptionStream, place: PageAddress) -> None:
@@ -151,7 +154,7 @@ def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSin
             if is_verbose():
                 logger.debug("%s", as_json(event))
             for sink in sinks:
-                sink.put(event)
+                sink(event)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
