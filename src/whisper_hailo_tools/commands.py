@@ -258,7 +258,7 @@ def _parity_lines(report: ParityReport) -> Iterator[str]:
             before, after = fall
             yield (
                 f"{result.kind} {result.part}: SNR falls most from {before.name} "
-                f"({_decibels(before.snr_db)} dB) to {after.name} ({_decibels(after.snr_db)} dB)"
+                f"({_format_db(before.snr_db)} dB) to {after.name} ({_format_db(after.snr_db)} dB)"
             )
 
 
@@ -274,12 +274,12 @@ def _parity_row(result: FormResult) -> tuple[str, ...]:
         f"{found.max_abs:.2g}",
         f"{found.mean_abs:.2g}",
         f"{found.cosine:.6f}",
-        _decibels(found.snr_db),
-        _decibels(found.psnr_db),
+        _format_db(found.snr_db),
+        _format_db(found.psnr_db),
         limit.text,
         agreed,
     )
 
 
-def _decibels(value: float) -> str:
+def _format_db(value: float) -> str:
     return "equal" if value == math.inf else f"{value:.1f}"

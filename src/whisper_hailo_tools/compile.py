@@ -59,7 +59,7 @@ def compile_part(directory: Path, options: CompileOptions) -> Hef:
     spec = ModelSpec.load(directory)
     job = make_job(directory, spec, options)
     job_path = job.result(JOB_SUFFIX)
-    with translate_build_errors(), _alone(Path(job.out)):
+    with translate_build_errors(), _lock_folder(Path(job.out)):
         write_file(job_path, job.to_json())
         facts = supervise(job_path, lambda line: logger.info("%s", line), options.python)
     return record_hef(directory, Path(job.out) / facts["hef"], facts)
@@ -121,7 +121,7 @@ def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
         raise ModelError(f"the record of {display_path(path)}: {error}; build it again") from error
     if not is_inside:
         return Hef(path, record, recorded=False)
-    with translate_build_errors(), _alone(directory):
+    with translate_build_errors(), _lock_folder(directory):
         spec = ModelSpec.load(directory)  # again: the other part may have been compiled meanwhile
         others = (hef for hef in spec.hefs if hef.file != file)
         hefs = tuple(sorted((*others, record), key=lambda hef: hef.file))
@@ -138,7 +138,7 @@ def translate_build_errors() -> Iterator[None]:
         raise _ERRORS.get(error.code, ModelError)(str(error)) from error
 
 
-def _alone(folder: Path) -> AbstractContextManager[None]:
+def _lock_folder(folder: Path) -> AbstractContextManager[None]:
     """Allow one build or one change at a time in a folder."""
     advice = "give a writable place to --out"
     with wrap_os_error(folder, advice):

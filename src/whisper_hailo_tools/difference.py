@@ -80,8 +80,8 @@ class DifferenceTally:
             mean_abs=self.sum_abs / self.n if self.n else 0.0,
             relative=self.max_abs / max(1.0, self.peak),
             cosine=cosine,
-            snr_db=_decibels(self.signal, self.noise, self.max_abs),
-            psnr_db=_decibels(self.peak**2 * self.n, self.noise, self.max_abs),
+            snr_db=_to_decibels(self.signal, self.noise, self.max_abs),
+            psnr_db=_to_decibels(self.peak**2 * self.n, self.noise, self.max_abs),
         )
 
 
@@ -92,7 +92,7 @@ def difference(got: AnyArray, expected: AnyArray) -> Difference:
     return tally.difference()
 
 
-def _decibels(signal: float, noise: float, worst: float) -> float:
+def _to_decibels(signal: float, noise: float, worst: float) -> float:
     if not math.isfinite(worst):
         return -math.inf
     if noise == 0:

@@ -57,9 +57,9 @@ def run_on_ray(
     rows = [{"group": pickle.dumps(group)} for group in groups]
     if not rows:
         return
-    with _connected(address) as ray:
+    with _connect(address) as ray:
         try:
-            for row in _stages(ray, rows, setup, n_workers).iter_rows():
+            for row in _build_dataset(ray, rows, setup, n_workers).iter_rows():
                 yield pickle.loads(row["outcome"])  # noqa: S301 - of our own actor
         except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None) or error
@@ -69,7 +69,7 @@ def run_on_ray(
             ) from error
 
 
-def _stages(
+def _build_dataset(
     ray: Any,  # noqa: ANN401 - a module without types
     rows: list[dict[str, bytes]],
     setup: Setup,
@@ -104,7 +104,7 @@ def _stages(
 
 
 @contextmanager
-def _connected(address: str | None) -> Iterator[Any]:
+def _connect(address: str | None) -> Iterator[Any]:
     """Yield Ray's module, connected."""
     for name, value in (_QUIET if address else _QUIET | _AT_HOME).items():
         os.environ.setdefault(name, value)
@@ -152,7 +152,7 @@ def read_groups(batch: Rows) -> Iterator[Rows]:
     """Read the audio of groups; the first stage."""
     for group in batch["group"]:
         for task in read_tasks(pickle.loads(group)):  # noqa: S301 - of our own driver
-            yield {"task": _column(pickle.dumps(task))}
+            yield {"task": _to_column(pickle.dumps(task))}
 
 
 class TranscriptionActor:
@@ -171,10 +171,10 @@ class TranscriptionActor:
     def __call__(self, batch: Rows) -> Rows:
         (task,) = batch["task"]
         outcome = self._worker.do(pickle.loads(task))  # noqa: S301 - of our own reader
-        return {"outcome": _column(pickle.dumps(outcome))}
+        return {"outcome": _to_column(pickle.dumps(outcome))}
 
 
-def _column(data: bytes) -> NDArray[Any]:
+def _to_column(data: bytes) -> NDArray[Any]:
     column = np.empty(1, object)
     column[0] = data
     return column

@@ -104,7 +104,7 @@ def _in_manifest(path: Path) -> Iterator[Candidate]:
         if not line.strip():
             continue
         try:
-            item = _item(parse_json(line.encode()), path.absolute().parent)
+            item = _parse_item(parse_json(line.encode()), path.absolute().parent)
         except (MismatchError, OptionError) as error:
             raise OptionError(
                 f"{display_path(path)}, line {number}: {error}; expected such as "
@@ -119,7 +119,7 @@ def _in_manifest(path: Path) -> Iterator[Candidate]:
         yield Candidate(item)
 
 
-def _item(raw: Any, folder: Path) -> Item:  # noqa: ANN401 - any JSON
+def _parse_item(raw: Any, folder: Path) -> Item:  # noqa: ANN401 - any JSON
     fields = dict(decode(dict[str, Any], raw))
     name = next((name for name in _NAMES if name in fields), "audio")
     if name not in fields:

@@ -133,7 +133,7 @@ def read_tasks(group: Group) -> Iterator[Task]:
     """Yield the tasks of a group that are not done."""
     pieces: list[Piece] = []
     index, n_samples = 0, 0
-    for piece in _pieces(group):
+    for piece in _read_pieces(group):
         if pieces and n_samples + piece.n_samples > MAX_PIECE_SAMPLES:
             if index not in group.done:
                 yield Task(group.index, index, tuple(pieces))
@@ -144,7 +144,7 @@ def read_tasks(group: Group) -> Iterator[Task]:
         yield Task(group.index, index, tuple(pieces))
 
 
-def _pieces(group: Group) -> Iterator[Piece]:
+def _read_pieces(group: Group) -> Iterator[Piece]:
     for place, item in enumerate(group.items):
         end_s, n_pieces = 0.0, 0
         try:

@@ -54,7 +54,9 @@ class Setup:
 def transcribe_task(transcriber: Transcriber, setup: Setup, task: Task) -> Outcome:
     """Transcribe the pieces of a task, those of a language together."""
     begin = perf_counter()
-    results = {place: _failed(piece, piece.failure) for place, piece in enumerate(task.pieces)}
+    results = {
+        place: _make_failure(piece, piece.failure) for place, piece in enumerate(task.pieces)
+    }
     sound = {place: piece for place, piece in enumerate(task.pieces) if not piece.failure}
     for language in dict.fromkeys(piece.language for piece in sound.values()):
         own = {place: piece for place, piece in sound.items() if piece.language == language}
@@ -65,22 +67,22 @@ def transcribe_task(transcriber: Transcriber, setup: Setup, task: Task) -> Outco
             batch_size=setup.batch_size,
         )
         for place, outcome in zip(own, outcomes, strict=True):
-            results[place] = _result(own[place], outcome)
+            results[place] = _make_result(own[place], outcome)
     took_s, audio_s = round(perf_counter() - begin, 3), round(task.audio_s, 3)
     return Outcome(task.group, task.index, tuple(results.values()), took_s, audio_s)
 
 
-def _result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
+def _make_result(piece: Piece, outcome: Transcript | Exception) -> PieceResult:
     if isinstance(outcome, Exception):
         if isinstance(outcome, WhisperHailoError) and not isinstance(outcome, AudioError):
             raise outcome
-        return _failed(piece, Failure.of(outcome))
+        return _make_failure(piece, Failure.of(outcome))
     end_s = piece.start_s + piece.n_samples / SAMPLE_RATE_HZ
     segments = tuple(shift_segment(segment, piece.start_s) for segment in outcome.segments)
     return PieceResult(piece.item, piece.n_pieces, end_s, outcome.language, segments)
 
 
-def _failed(piece: Piece, failure: Failure | None) -> PieceResult:
+def _make_failure(piece: Piece, failure: Failure | None) -> PieceResult:
     return PieceResult(piece.item, piece.n_pieces, piece.start_s, failure=failure)
 
 
@@ -197,7 +199,7 @@ class Worker:
             audio_s = sum(part.audio_s for part in parts)
             return Outcome(task.group, task.index, results, took_s, audio_s)
         failure = Failure("Crash", f"{_TRIES} workers died of it ({how}); report it")
-        return Outcome(task.group, task.index, (_failed(task.pieces[0], failure),))
+        return Outcome(task.group, task.index, (_make_failure(task.pieces[0], failure),))
 
 
 def run_locally(setup: Setup, groups: Iterable[Group], n_workers: int) -> Iterator[Outcome]:

@@ -44,32 +44,34 @@ def expected_shapes(dims: Dimensions, encoder_ffn: int, decoder_ffn: int) -> Sha
     }
     for i in range(dims.n_encoder_layers):
         layer = f"encoder.layers.{i}"
-        shapes |= _attention(f"{layer}.self_attn", d) | _mlp(layer, d, encoder_ffn)
+        shapes |= _attention_shapes(f"{layer}.self_attn", d) | _mlp_shapes(layer, d, encoder_ffn)
     for i in range(dims.n_decoder_layers):
         layer = f"decoder.layers.{i}"
-        shapes |= _attention(f"{layer}.self_attn", d) | _attention(f"{layer}.encoder_attn", d)
-        shapes |= _mlp(layer, d, decoder_ffn)
-    return shapes | _norm("encoder.layer_norm", d) | _norm("decoder.layer_norm", d)
+        shapes |= _attention_shapes(f"{layer}.self_attn", d) | _attention_shapes(
+            f"{layer}.encoder_attn", d
+        )
+        shapes |= _mlp_shapes(layer, d, decoder_ffn)
+    return shapes | _norm_shapes("encoder.layer_norm", d) | _norm_shapes("decoder.layer_norm", d)
 
 
-def _attention(name: str, d: int) -> Shapes:
+def _attention_shapes(name: str, d: int) -> Shapes:
     """Return one attention block with the norm before it; keys have no bias."""
     shapes: Shapes = {f"{name}.{part}_proj.weight": (d, d) for part in ("q", "k", "v", "out")}
     shapes |= {f"{name}.{part}_proj.bias": (d,) for part in ("q", "v", "out")}
-    return shapes | _norm(f"{name}_layer_norm", d)
+    return shapes | _norm_shapes(f"{name}_layer_norm", d)
 
 
-def _mlp(layer: str, d: int, inner: int) -> Shapes:
+def _mlp_shapes(layer: str, d: int, inner: int) -> Shapes:
     """Return the two products after attention with the norm before them."""
     return {
         f"{layer}.fc1.weight": (inner, d),
         f"{layer}.fc1.bias": (inner,),
         f"{layer}.fc2.weight": (d, inner),
         f"{layer}.fc2.bias": (d,),
-    } | _norm(f"{layer}.final_layer_norm", d)
+    } | _norm_shapes(f"{layer}.final_layer_norm", d)
 
 
-def _norm(name: str, d: int) -> Shapes:
+def _norm_shapes(name: str, d: int) -> Shapes:
     return {f"{name}.weight": (d,), f"{name}.bias": (d,)}
 
 

@@ -93,17 +93,17 @@ def open_ctranslate2(directory: Path) -> tuple[Config, dict[str, StoredArray]]:
         with path.open("rb") as file:
             variables = _Reader(file, path).read_variables()
         for name, expected in _ATTRIBUTES.items():
-            got = _attribute(variables, name, expected)
+            got = _read_attribute(variables, name, expected)
             if got != expected:
                 raise _FormatError(
                     f"has {name} = {got}, expected {expected}; this is a model of another "
                     "architecture"
                 )
-        arrays = dict(_renamed(variables))
+        arrays = dict(_rename_arrays(variables))
         embedding = arrays.get("decoder.embed_tokens.weight")
         if arrays.get("proj_out.weight", embedding) == embedding:
             arrays.pop("proj_out.weight", None)  # an alias: tied
-        return _config(variables, arrays), arrays
+        return _derive_config(variables, arrays), arrays
     except OSError as error:
         reason = f"cannot be read ({error.strerror or error})"
         raise ModelError(f"{display_path(path)} {reason}") from error
@@ -211,7 +211,7 @@ def _with_scale(array: StoredArray, stored: dict[str, StoredArray]) -> StoredArr
     return replace(array, scale=scale)
 
 
-def _renamed(variables: dict[str, StoredArray]) -> Iterator[tuple[str, StoredArray]]:
+def _rename_arrays(variables: dict[str, StoredArray]) -> Iterator[tuple[str, StoredArray]]:
     """Yield the arrays by Hugging Face's names."""
     for name, array in variables.items():
         if not array.shape:
@@ -244,7 +244,7 @@ def _renamed(variables: dict[str, StoredArray]) -> Iterator[tuple[str, StoredArr
                 )
 
 
-def _config(variables: dict[str, StoredArray], arrays: dict[str, StoredArray]) -> Config:
+def _derive_config(variables: dict[str, StoredArray], arrays: dict[str, StoredArray]) -> Config:
     """Derive the sizes from shapes."""
 
     def size(name: str, axis: int) -> int:
@@ -265,9 +265,9 @@ def _config(variables: dict[str, StoredArray], arrays: dict[str, StoredArray]) -
             n_audio_ctx=size("encoder.embed_positions.weight", 0),
             d_model=size("encoder.conv1.weight", 0),
             n_encoder_layers=n_layers("encoder"),
-            n_encoder_heads=_attribute(variables, "encoder/num_heads"),
+            n_encoder_heads=_read_attribute(variables, "encoder/num_heads"),
             n_decoder_layers=n_layers("decoder"),
-            n_decoder_heads=_attribute(variables, "decoder/num_heads"),
+            n_decoder_heads=_read_attribute(variables, "decoder/num_heads"),
             n_text_ctx=size("decoder.embed_positions.weight", 0),
             n_vocab=size("decoder.embed_tokens.weight", 0),
         )
@@ -277,7 +277,9 @@ def _config(variables: dict[str, StoredArray], arrays: dict[str, StoredArray]) -
         raise _FormatError(f"is no Whisper: {error}") from error
 
 
-def _attribute(variables: dict[str, StoredArray], name: str, default: int | None = None) -> int:
+def _read_attribute(
+    variables: dict[str, StoredArray], name: str, default: int | None = None
+) -> int:
     """Return a whole number that is stored as a variable without axes."""
     array = variables.get(name)
     if array is None and default is not None:

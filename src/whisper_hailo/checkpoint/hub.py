@@ -221,8 +221,8 @@ def fetch_files(hub_id: str, instead: str, revision: str | None = None) -> Path:
     except Exception as error:  # the client raises errors of several HTTP libraries
         kind = HubUnreachableError if _is_unreachable(error) else HubError
         raise kind(
-            f"cannot fetch {hub_id} from the model hub ({_reason(error)}); check the name and the "
-            f"network, {instead}"
+            f"cannot fetch {hub_id} from the model hub ({_find_cause(error)}); check the name and "
+            f"the network, {instead}"
         ) from error
 
 
@@ -238,7 +238,7 @@ def _is_unreachable(error: BaseException | None) -> bool:
     return failed
 
 
-def _reason(error: BaseException) -> str:
+def _find_cause(error: BaseException) -> str:
     """Return the innermost cause, such as "no such host", on one line."""
     while error.__cause__ is not None:
         error = error.__cause__

@@ -134,11 +134,11 @@ class _Entries:
 
     @property
     def sot(self) -> int | None:
-        return _first(self.decoder_start_token_id)
+        return _take_first(self.decoder_start_token_id)
 
     @property
     def eot(self) -> int | None:
-        return _first(self.eos_token_id)
+        return _take_first(self.eos_token_id)
 
     @property
     def multilingual(self) -> bool:
@@ -232,7 +232,7 @@ def _known_ids(listed: tuple[int, ...] | None, n_vocab: int, key: str) -> tuple[
     return known
 
 
-def _first(value: int | tuple[int, ...] | None) -> int | None:
+def _take_first(value: int | tuple[int, ...] | None) -> int | None:
     """Return an id, or the first of a list."""
     if isinstance(value, tuple):
         return value[0] if value else None

@@ -61,10 +61,10 @@ def ready_weight(array: AnyArray) -> Weight:
 
 def transposed_weight(weight: Weight) -> Weight:
     """Swap both axes: Hugging Face keeps `(out, in)`, MatMul wants `(in, out)`."""
-    return weight.map(_turned, weight.shape[::-1])
+    return weight.map(_transpose, weight.shape[::-1])
 
 
-def _turned(matrix: AnyArray) -> AnyArray:
+def _transpose(matrix: AnyArray) -> AnyArray:
     """Copy transposed, strip by strip: what fits the cache is several times faster."""
     n_out, n_in = matrix.shape
     turned = np.empty((n_in, n_out), matrix.dtype)

@@ -54,7 +54,7 @@ _TAG: Final = re.compile(r"([a-z]{2,3})(-[a-z0-9]{1,8})*")
 """A BCP 47 tag: a language, then script, region and so on."""
 
 
-def _letters(name: str) -> str:
+def _strip_accents(name: str) -> str:
     """Strip accents and marks, which not every keyboard has."""
     letters = (
         char for char in unicodedata.normalize("NFKD", name) if char.isalnum() or char == " "
@@ -65,7 +65,7 @@ def _letters(name: str) -> str:
 @cache
 def _by_letters() -> dict[str, str]:
     """Return codes by stripped names; computed only when no code is given."""
-    return {_letters(name): code for name, code in CODES_BY_NAME.items()}
+    return {_strip_accents(name): code for name, code in CODES_BY_NAME.items()}
 
 
 CODES_BY_NAME: Final = {
@@ -90,7 +90,7 @@ def language_code(language: str) -> str:
     text = language.strip().casefold()
     if text == AUTO_LANGUAGE or text in KNOWN_LANGUAGES:
         return text
-    if (code := _by_letters().get(_letters(text))) is not None:
+    if (code := _by_letters().get(_strip_accents(text))) is not None:
         return code
     tag = text.replace("_", "-")
     if not _TAG.fullmatch(tag):

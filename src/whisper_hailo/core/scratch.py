@@ -27,7 +27,7 @@ def scratch_file(folder: Path) -> Iterator[Path]:
         folder: of the target; leftovers of killed programs there are removed.
     """
     sweep_once(folder)
-    with _held(folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False)) as path:
+    with _create_locked(folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False)) as path:
         yield path
 
 
@@ -39,7 +39,7 @@ def scratch_directory(folder: Path, prefix: str) -> Iterator[Path]:
         folder: of the target; `sweep` removes leftovers of killed programs there.
         prefix: of its name.
     """
-    with _held(folder, prefix, lambda path: path.mkdir(0o700)) as path:
+    with _create_locked(folder, prefix, lambda path: path.mkdir(0o700)) as path:
         yield path
 
 
@@ -77,7 +77,7 @@ def sweep(folder: Path, prefix: str, keep: Callable[[Path], bool] | None = None)
                 if keep is None or not keep(path):
                     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
                     opened.callback(os.close, descriptor)
-                    if _lock(descriptor):
+                    if _try_lock(descriptor):
                         _remove(path)
 
 
@@ -88,7 +88,7 @@ def sweep_once(folder: Path) -> None:
 
 
 @contextmanager
-def _held(folder: Path, prefix: str, make: Callable[[Path], None]) -> Iterator[Path]:
+def _create_locked(folder: Path, prefix: str, make: Callable[[Path], None]) -> Iterator[Path]:
     """Create and lock a path; retry if another program's sweep removed it in between.
 
     The removal is registered before the path exists: a signal may come at any time.
@@ -110,7 +110,7 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     """Lock an open file or directory, unless another process has it."""
     from filelock import lock_descriptor  # slow, not needed by every start
 
@@ -125,6 +125,6 @@ def _is_locked(path: Path, opened: ExitStack) -> bool:
         return False
     opened.callback(os.close, descriptor)
     try:
-        return _lock(descriptor) and path.exists()
+        return _try_lock(descriptor) and path.exists()
     except OSError:
         return True  # there are no locks in this place, and so no sweeps

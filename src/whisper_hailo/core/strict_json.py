@@ -80,7 +80,9 @@ def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON
     try:
         if raw.count(b"[") + raw.count(b"{") > MOST_CONTAINERS:
             raise ValueError(f"more than {MOST_CONTAINERS} lists and objects")
-        value = json.loads(raw.decode("utf-8"), parse_constant=_finite, parse_float=_finite)
+        value = json.loads(
+            raw.decode("utf-8"), parse_constant=_parse_finite, parse_float=_parse_finite
+        )
         if _is_deep(value):
             raise RecursionError
     except RecursionError as error:
@@ -115,44 +117,44 @@ def decode(wanted: type[T], value: object, where: str = "") -> T:
         value: from `parse_json`.
         where: name of the value, for messages.
     """
-    result: T = _decode(wanted, value, where)
+    result: T = _decode_any(wanted, value, where)
     return result
 
 
-def _decode(wanted: Any, value: Any, where: str) -> Any:  # noqa: ANN401 - any type, any JSON
+def _decode_any(wanted: Any, value: Any, where: str) -> Any:  # noqa: ANN401 - any type, any JSON
     origin, inner = get_origin(wanted) or wanted, get_args(wanted)
     if origin in _NAMES:
-        result = _plain(wanted, value, where)
+        result = _decode_plain(wanted, value, where)
     elif origin is tuple:
-        result = _tuple(inner, value, where)
+        result = _decode_tuple(inner, value, where)
     elif origin is list:
-        result = [*_tuple((*inner, ...), value, where)]
+        result = [*_decode_tuple((*inner, ...), value, where)]
     elif origin is dict:
-        result = _dict(inner[1], value, where)
+        result = _decode_dict(inner[1], value, where)
     elif is_dataclass(origin):
-        result = _dataclass(origin, value, where)
+        result = _decode_dataclass(origin, value, where)
     elif origin is UnionType:
-        result = _either(inner, value, where)
+        result = _decode_union(inner, value, where)
     else:
         result = value
     return result
 
 
-def _dict(inner: Any, value: Any, where: str) -> dict[str, Any]:  # noqa: ANN401 - any type
-    items = _of(dict, "an object", value, where)
+def _decode_dict(inner: Any, value: Any, where: str) -> dict[str, Any]:  # noqa: ANN401 - any type
+    items = _require_type(dict, "an object", value, where)
     if _all_are(inner, items.values()):
         return items
-    return {key: _decode(inner, item, f"{where}.{key}") for key, item in items.items()}
+    return {key: _decode_any(inner, item, f"{where}.{key}") for key, item in items.items()}
 
 
-def _plain(wanted: type, value: object, where: str) -> object:
+def _decode_plain(wanted: type, value: object, where: str) -> object:
     is_number = isinstance(value, int) and not isinstance(value, bool)
     if isinstance(value, int) and is_number and abs(value) > LARGEST_NUMBER:
         raise MismatchError(f"{where} is a number of {value.bit_length()} bits, expected 63")
     if wanted is float and isinstance(value, int) and is_number:
         return float(value)
     if not isinstance(value, wanted) or (wanted is int and not is_number):
-        raise MismatchError(_say(where, value, _NAMES[wanted]))
+        raise MismatchError(_describe_mismatch(where, value, _NAMES[wanted]))
     return value
 
 
@@ -166,18 +168,18 @@ def _all_are(wanted: type, values: Collection[Any]) -> bool:
     )
 
 
-def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:  # noqa: ANN401
-    items = _of(list, "a list", value, where)
+def _decode_tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:  # noqa: ANN401
+    items = _require_type(list, "a list", value, where)
     if inner[-1] is Ellipsis and _all_are(inner[0], items):
         return tuple(items)
     kinds = repeat(inner[0], len(items)) if inner[-1] is Ellipsis else inner
     if inner[-1] is not Ellipsis and len(items) != len(inner):
         raise MismatchError(f"{where} has {len(items)} values, expected {len(inner)}")
     pairs = enumerate(zip(kinds, items, strict=True))
-    return tuple(_decode(kind, item, f"{where}[{i}]") for i, (kind, item) in pairs)
+    return tuple(_decode_any(kind, item, f"{where}[{i}]") for i, (kind, item) in pairs)
 
 
-def _either(kinds: tuple[Any, ...], value: Any, where: str) -> Any:  # noqa: ANN401
+def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:  # noqa: ANN401
     """Return the value as the first type that fits; errors are about the first, the usual one."""
     if value is None and NoneType in kinds:
         return None
@@ -186,42 +188,42 @@ def _either(kinds: tuple[Any, ...], value: Any, where: str) -> Any:  # noqa: ANN
         if kind is NoneType:
             continue
         try:
-            return _decode(kind, value, where)
+            return _decode_any(kind, value, where)
         except MismatchError as error:
             first = first or error
-    raise first or MismatchError(_say(where, value, "null"))
+    raise first or MismatchError(_describe_mismatch(where, value, "null"))
 
 
-def _dataclass(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
-    raw = _of(dict, "an object", value, where)
-    hints, prefix = _hints(kind), f"{where}." if where else ""
+def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
+    raw = _require_type(dict, "an object", value, where)
+    hints, prefix = _field_types(kind), f"{where}." if where else ""
     for field in fields(kind):
         is_needed = field.default is MISSING and field.default_factory is MISSING
         if is_needed and field.name not in raw:
             raise MismatchError(f"{prefix}{field.name} is missing")
     given = {name: kind for name, kind in hints.items() if name in raw}
-    return kind(**{n: _decode(wanted, raw[n], f"{prefix}{n}") for n, wanted in given.items()})
+    return kind(**{n: _decode_any(wanted, raw[n], f"{prefix}{n}") for n, wanted in given.items()})
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def _field_types(kind: type) -> dict[str, Any]:
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def _of(wanted: type[T], name: str, value: object, where: str) -> T:
+def _require_type(wanted: type[T], name: str, value: object, where: str) -> T:
     if not isinstance(value, wanted):
-        raise MismatchError(_say(where, value, name))
+        raise MismatchError(_describe_mismatch(where, value, name))
     return value
 
 
-def _say(where: str, value: object, expected: str) -> str:
+def _describe_mismatch(where: str, value: object, expected: str) -> str:
     named: dict[type, str] = {dict: "an object", list: "a list", NoneType: "null"}
     described = named.get(type(value)) or repr(value)[:60]
     return f"{where or 'it'} is {described}, expected {expected}"
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     """Parse a number, which must be finite."""
     number = float(text)
     if not math.isfinite(number):
@@ -233,13 +235,13 @@ def _is_deep(value: object) -> bool:
     """Return whether lists and objects are nested deeper than any model file needs."""
     level: list[Any] = [value]
     for _ in range(DEEPEST):
-        level = [inner for outer in level for inner in _containers(outer)]
+        level = [inner for outer in level for inner in _find_containers(outer)]
         if not level:
             return False
     return True
 
 
-def _containers(value: object) -> list[Any]:
+def _find_containers(value: object) -> list[Any]:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     if not {dict, list} & {*map(type, inner)}:  # vocabularies are large and flat
         return []

@@ -113,7 +113,7 @@ def verbose_json(transcript: Transcript) -> dict[str, Any]:
         "duration": round(transcript.duration_s, 4),
         "text": transcript.text,
         "segments": [
-            _segment(index, segment, transcript.blank)
+            _segment_json(index, segment, transcript.blank)
             for index, segment in enumerate(transcript.segments)
         ],
     }
@@ -155,7 +155,7 @@ def failure_json(audio: str, error: str, exit_code: int) -> dict[str, Any]:
     return {"version": JSON_VERSION, "audio": audio, "error": error, "exit_code": exit_code}
 
 
-def _segment(index: int, segment: Segment, blank: str) -> dict[str, Any]:
+def _segment_json(index: int, segment: Segment, blank: str) -> dict[str, Any]:
     entry = {
         "id": index,
         "seek": round(segment.window_start_s * FRAMES_PER_SECOND),

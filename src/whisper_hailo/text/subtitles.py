@@ -28,47 +28,47 @@ def split_clauses(
     """
     rest = list(words)
     while rest:
-        n_words = n_fit = sum(map(len, _filled(rest, max_width)[:max_lines]))
+        n_words = n_fit = sum(map(len, _fill_lines(rest, max_width)[:max_lines]))
         if n_fit < len(rest):
             ends = range((n_fit + 1) // 2, n_fit + 1)
-            n_words = max(ends, key=lambda end: (_rank(rest[end - 1]), end))
+            n_words = max(ends, key=lambda end: (_rank_break(rest[end - 1]), end))
         yield rest[:n_words]
         rest = rest[n_words:]
 
 
 def split_lines(words: Sequence[Word], max_width: int) -> list[str]:
     """Split the words of a cue into lines; two are split at a clause, or near the middle."""
-    filled = _filled(words, max_width)
+    filled = _fill_lines(words, max_width)
     if len(filled) != 2:
-        return [_text(line) for line in filled]
-    best, least = [_text(line) for line in filled], math.inf
+        return [_join_words(line) for line in filled]
+    best, least = [_join_words(line) for line in filled], math.inf
     for at in range(1, len(words)):
-        lines = [_text(words[:at]), _text(words[at:])]
+        lines = [_join_words(words[:at]), _join_words(words[at:])]
         widths = list(map(len, lines))
-        unevenness = abs(widths[0] - widths[1]) - max_width * _rank(words[at - 1])
+        unevenness = abs(widths[0] - widths[1]) - max_width * _rank_break(words[at - 1])
         if max(widths) <= max_width and unevenness < least:
             best, least = lines, unevenness
     return best
 
 
-def _filled(words: Sequence[Word], max_width: int) -> list[list[Word]]:
+def _fill_lines(words: Sequence[Word], max_width: int) -> list[list[Word]]:
     """Return words as lines, each as full as possible."""
     filled: list[list[Word]] = []
     for word in words:
-        if filled and len(_text([*filled[-1], word])) <= max_width:
+        if filled and len(_join_words([*filled[-1], word])) <= max_width:
             filled[-1].append(word)
         else:
             filled.append([word])
     return filled
 
 
-def _rank(word: Word) -> int:
+def _rank_break(word: Word) -> int:
     """Return 2 for the end of a sentence, 1 for that of a clause."""
     text = word.text.rstrip("\"'»”)] ")
     return 2 * text.endswith(_SENTENCE_ENDS) or 1 * text.endswith(_CLAUSE_ENDS)
 
 
-def _text(words: Sequence[Word]) -> str:
+def _join_words(words: Sequence[Word]) -> str:
     return "".join(word.text for word in words).strip()
 
 
@@ -112,14 +112,14 @@ class Cue:
 def srt_cue(cue: Cue) -> str:
     """Format a cue without its number."""
     times = f"{cue_time(cue.start_s, ',')} --> {cue_time(cue.end_s, ',')}"
-    return f"{times}\n{speaker_label(cue.speaker)}{_safe(cue.text)}\n\n"
+    return f"{times}\n{speaker_label(cue.speaker)}{_escape_arrows(cue.text)}\n\n"
 
 
 def vtt_cue(cue: Cue) -> str:
     """Format a cue, the speaker as its voice."""
     times = f"{cue_time(cue.start_s, '.')} --> {cue_time(cue.end_s, '.')}"
     voice = "" if cue.speaker is None else f"<v Speaker {cue.speaker + 1}>"
-    return f"{times}\n{voice}{_safe(cue.text)}\n\n"
+    return f"{times}\n{voice}{_escape_arrows(cue.text)}\n\n"
 
 
 def tsv_row(segment: Segment) -> str:
@@ -158,8 +158,8 @@ class CueWriter:
     def _cues(self, words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
         """Return one cue; a word whose text begins with a line end begins a line."""
         if self._layout.highlight_words:
-            return _highlighted(words, speaker)
-        return iter([Cue(words[0].start_s, words[-1].end_s, _joined(words), speaker)])
+            return _highlight_words(words, speaker)
+        return iter([Cue(words[0].start_s, words[-1].end_s, _join_underlined(words), speaker)])
 
 
 class _Page:
@@ -221,17 +221,17 @@ def spread_times(texts: Sequence[str], start_s: float, end_s: float) -> list[Wor
     return words
 
 
-def _highlighted(words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
+def _highlight_words(words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
     """Yield the same text repeatedly, with each word underlined in its time."""
     shown_s = words[0].start_s
     for index, word in enumerate(words):
         if word.start_s > shown_s:
-            yield Cue(shown_s, word.start_s, _joined(words), speaker)
-        yield Cue(word.start_s, word.end_s, _joined(words, index), speaker)
+            yield Cue(shown_s, word.start_s, _join_underlined(words), speaker)
+        yield Cue(word.start_s, word.end_s, _join_underlined(words, index), speaker)
         shown_s = word.end_s
 
 
-def _joined(words: Sequence[Word], underlined: int | None = None) -> str:
+def _join_underlined(words: Sequence[Word], underlined: int | None = None) -> str:
     text = ""
     for index, word in enumerate(words):
         bare = word.text.lstrip()
@@ -240,7 +240,7 @@ def _joined(words: Sequence[Word], underlined: int | None = None) -> str:
     return text.strip()
 
 
-def _safe(text: str) -> str:
+def _escape_arrows(text: str) -> str:
     """Remove the arrow that separates times."""
     return text.replace("-->", "->")
 

@@ -159,7 +159,7 @@ class Tokenizer:
                 f"{display_path(path)} is missing, so tokens cannot be turned into text; convert "
                 "the checkpoint again with --tokenizer tokenizer.json"
             )
-        backend = _quick(path, special) or read_tokenizer(path)
+        backend = _load_quick(path, special) or read_tokenizer(path)
         for name, token in (
             ("<|startoftranscript|>", special.sot),
             ("<|endoftext|>", special.eot),
@@ -231,7 +231,7 @@ class Tokenizer:
         return token
 
 
-def _quick(path: Path, special: SpecialTokens) -> Backend | None:
+def _load_quick(path: Path, special: SpecialTokens) -> Backend | None:
     """Return a quick backend, if the vocabulary has all tokens before the control tokens."""
     vocabulary = Vocabulary.read(path)
     if vocabulary is None or any(token < special.eot for token in vocabulary.added.values()):

@@ -107,7 +107,7 @@ class RowsFile:
     def finish(self, n_rows: int) -> None:
         """Write the header for `n_rows` rows."""
         self._file.seek(0)
-        self._file.write(_header(self._shape, n_rows))
+        self._file.write(_write_header(self._shape, n_rows))
         self.sync()
 
     def __enter__(self) -> Self:
@@ -119,10 +119,10 @@ class RowsFile:
 
 def bytes_of_rows(shape: tuple[int, ...], n_rows: int) -> int:
     """Return the size of a file of rows."""
-    return len(_header(shape, n_rows)) + n_rows * 4 * math.prod(shape)
+    return len(_write_header(shape, n_rows)) + n_rows * 4 * math.prod(shape)
 
 
-def _header(shape: tuple[int, ...], n_rows: int) -> bytes:
+def _write_header(shape: tuple[int, ...], n_rows: int) -> bytes:
     """Return a `.npy` header; NumPy leaves room in it for the number of rows to grow."""
     buffer = BytesIO()
     layout = {"descr": "<f4", "fortran_order": False, "shape": (n_rows, *shape)}

@@ -72,7 +72,7 @@ class OnnxGraph:
         self.inputs = tuple(x.name for x in graph.input if x.name not in self.weights)
         self.outputs = tuple(value.name for value in graph.output)
         values = (*graph.input, *graph.output, *graph.value_info)
-        self.tensors = {value.name: _tensor(value) for value in values}
+        self.tensors = {value.name: _read_tensor(value) for value in values}
         for name, item in self.weights.items():
             self.tensors[name] = Tensor(item.data_type, tuple(item.dims))
         self.producers: dict[str, int] = {
@@ -131,7 +131,7 @@ class OnnxGraph:
         )
 
 
-def _tensor(value: ValueInfoProto) -> Tensor:
+def _read_tensor(value: ValueInfoProto) -> Tensor:
     kind = value.type.tensor_type
     if not kind.HasField("shape"):
         return Tensor(kind.elem_type)

@@ -96,7 +96,7 @@ def check_file(
     graph = OnnxGraph(model, path)
     opsets = {entry.domain.replace("ai.onnx", ""): entry.version for entry in model.opset_import}
     opset = opsets.get("", 0)
-    recorded = None if starts or ends else _recorded(path)
+    recorded = None if starts or ends else _find_recorded_form(path)
     if recorded is not None:
         starts, ends = recorded[0].start_nodes, recorded[0].end_nodes
     section = cut(graph, starts, ends)
@@ -135,7 +135,7 @@ def _on_the_chip(graph: OnnxGraph, name: str) -> str:
     return f"({', '.join(map(str, order))})"
 
 
-def _recorded(path: Path) -> tuple[HailoForm, Dimensions] | None:
+def _find_recorded_form(path: Path) -> tuple[HailoForm, Dimensions] | None:
     """Return the form that a model directory says this file is, and the model's sizes."""
     path = path.resolve()
     directory = next((one for one in path.parents[:2] if (one / SPEC_FILE).is_file()), None)

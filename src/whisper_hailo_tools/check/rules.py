@@ -147,7 +147,7 @@ RULES: Final = {
 """Rule to its severity, what to do, and who says so."""
 
 
-def _find(
+def _make_finding(
     rule: str, got: str, node: str = "", operator: str = "", severity: Severity | None = None
 ) -> Finding:
     usual, mend, source = RULES[rule]
@@ -192,31 +192,31 @@ def check_graph(
     """Yield what the rules say about versions, cut and entries."""
     if opset not in ACCEPTED_OPSETS:
         known = "the compiler is known to accept 17 (encoder) and 13 (decoder)"
-        yield _find("opset", f"opset {opset}; {known}")
+        yield _make_finding("opset", f"opset {opset}; {known}")
     if ir_version > NEWEST_IR:
         known = f"compilers have refused more than {NEWEST_IR}"
-        yield _find("file-format", f"ONNX IR version {ir_version}; {known}")
+        yield _make_finding("file-format", f"ONNX IR version {ir_version}; {known}")
     for name in section.strays:
         needs = f"the nodes before the ends also need input {name}, to which no start leads"
-        yield _find("cut", needs, name)
+        yield _make_finding("cut", needs, name)
     for name in section.unused:
-        yield _find("cut", f"no end depends on start {name}", name)
+        yield _make_finding("cut", f"no end depends on start {name}", name)
     for name in section.entries:
         tensor = graph.tensor(name)
         enters = f"enters with shape {tensor.text}, expected"
         if not tensor.static:
-            yield _find("dynamic-shape", f"{enters} numbers", name)
+            yield _make_finding("dynamic-shape", f"{enters} numbers", name)
         if tensor.dtype not in (TensorProto.FLOAT, TensorProto.UNDEFINED):
             got = f"enters as {tensor.dtype_name}, expected float: the chip takes no ids"
-            yield _find("element-type", got, name)
+            yield _make_finding("element-type", got, name)
         if tensor.shape and tensor.shape[0] not in (1, None):
-            yield _find("batch", f"{enters} a first axis of 1", name)
+            yield _make_finding("batch", f"{enters} a first axis of 1", name)
         if name not in graph.inputs and tensor.shape is not None and len(tensor.shape) != MAX_AXES:
             got = (
                 f"the graph is cut at a tensor of shape {tensor.text}; the accepted decoder is cut "
                 "where it has four axes, (1, d_model, length, 1)"
             )
-            yield _find("layout", got, name)
+            yield _make_finding("layout", got, name)
 
 
 def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding]:
@@ -227,9 +227,9 @@ def check_form(form: HailoForm, dims: Dimensions, arch: str) -> Iterator[Finding
         is_refused = dims.d_model == BASE and form.window_s >= 10 and arch != "hailo10h"
         fits = f"known to fit {arch}: {f'{known_s} s or less' if known_s else 'none of this width'}"
         got = f"a {form.window_s} s window at width {dims.d_model}; {fits}"
-        yield _find("window", got, severity=_BLOCKS if is_refused else None)
+        yield _make_finding("window", got, severity=_BLOCKS if is_refused else None)
     if form.part == "decoder" and arch == "hailo10h":
-        yield _find(
+        yield _make_finding(
             "host-positions",
             "this form has its position rows added on the host; the vendor's decoders for "
             "Hailo-10H add them on the chip",
@@ -243,14 +243,14 @@ def check_nodes(graph: OnnxGraph, section: Section, arch: str, opset: int) -> It
     """
     for index in section.nodes:
         node, is_foldable = graph.nodes[index], index in section.foldable
-        refusal = _refusal(node, is_foldable=is_foldable)
+        refusal = _find_refusal(node, is_foldable=is_foldable)
         if refusal is not None:
-            yield _find(*refusal, graph.label(index), node.op_type)
+            yield _make_finding(*refusal, graph.label(index), node.op_type)
         elif not is_foldable:
             yield from _check_details(graph, section, index, arch, opset)
 
 
-def _refusal(node: NodeProto, *, is_foldable: bool) -> tuple[str, str] | None:
+def _find_refusal(node: NodeProto, *, is_foldable: bool) -> tuple[str, str] | None:
     """Return the rule that refuses a node as a whole, and what it says."""
     operator = node.op_type
     refusal = None
@@ -276,7 +276,7 @@ def _check_details(
 ) -> Iterator[Finding]:
     """Yield what the rules say about the details of a node."""
     node, operator = graph.nodes[index], graph.nodes[index].op_type
-    found = partial(_find, node=graph.label(index), operator=operator)
+    found = partial(_make_finding, node=graph.label(index), operator=operator)
     outputs = [graph.tensor(name) for name in node.output if name]
     kernel = graph.tensor(node.input[1]) if len(node.input) > 1 else None
     if operator == "Conv" and kernel is not None and kernel.shape and len(kernel.shape) == 3:

@@ -206,7 +206,7 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     plan = plan_of_script(name, script, network)
     threads = options.threads
     with temporary_directory() as folder:
-        calibration = _calibration(directory, options, folder)
+        calibration = _find_calibration(directory, options, folder)
         windows = WindowFile(calibration, spec, form, network.entries)
         n_stats, start = split(windows.n_windows, options.count)
         statistics = collect(model, network, windows.read(0, n_stats), threads=threads)
@@ -271,7 +271,7 @@ def _read_script(path: Path) -> str:
         ) from error
 
 
-def _calibration(directory: Path, options: EmulateOptions, folder: Path) -> Path:
+def _find_calibration(directory: Path, options: EmulateOptions, folder: Path) -> Path:
     """Return the set that was given, or one drawn from recordings for this run only."""
     if options.calibration is not None:
         return options.calibration

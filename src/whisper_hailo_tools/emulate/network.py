@@ -93,7 +93,7 @@ _NORM = ("Sub", "Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Add")
 """A layer norm written out: what follows `ReduceMean(x)`, one after the other."""
 
 
-def _norm(graph: OnnxGraph, readers: dict[str, list[int]], mean: int) -> tuple[int, ...]:
+def _find_norm(graph: OnnxGraph, readers: dict[str, list[int]], mean: int) -> tuple[int, ...]:
     """Return indices of the written-out norm that begins at this mean, or nothing.
 
     `readers` are the nodes of the section that read each value.
@@ -182,7 +182,7 @@ class _Reader:
         self._norms: dict[int, tuple[int, ...]] = {}  # each node's to all of its norm's
         for i in section.nodes:
             if self._nodes[i].op_type == "ReduceMean" and i not in self._norms:
-                norm = _norm(graph, self._consumers, i)
+                norm = _find_norm(graph, self._consumers, i)
                 self._norms |= dict.fromkeys(norm, norm)
         self._groups: list[_Group] = []
         self._owner: dict[str, _Group] = {}

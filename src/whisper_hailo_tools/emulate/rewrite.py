@@ -92,12 +92,12 @@ def plan_of_script(name: str, text: str, network: EmulatedNetwork) -> PrecisionP
         if match is None or match[1] != "quantization_param" or "precision_mode" not in match[2]:
             ignored.append(command)
             continue
-        bits = _precision(command)
-        precisions |= dict.fromkeys(_named(command, match[2], names), bits)
+        bits = _parse_precision(command)
+        precisions |= dict.fromkeys(_find_layers(command, match[2], names), bits)
     return PrecisionPlan(name, MappingProxyType(precisions), tuple(ignored))
 
 
-def _precision(command: str) -> LayerPrecision:
+def _parse_precision(command: str) -> LayerPrecision:
     mode = re.search(r"precision_mode\s*=\s*(\w+)", command)
     match = _MODE.match(mode[1]) if mode else None
     if match is None:
@@ -109,7 +109,7 @@ def _precision(command: str) -> LayerPrecision:
     return LayerPrecision(int(reads), int(weights), None if gives is None else int(gives))
 
 
-def _named(command: str, arguments: str, names: list[str]) -> list[str]:
+def _find_layers(command: str, arguments: str, names: list[str]) -> list[str]:
     """Return layers that `conv4`, `net/conv4`, `{ew_add*}` or `[conv4, conv5]` mean."""
     listed = re.match(r"\s*\[(.*?)\]|\s*([^,]+)", arguments)
     words = (listed[1] or listed[2]).split(",") if listed else []
@@ -238,7 +238,7 @@ class _Rewriter:
         scale = self._scale(name, self._bits[name])
         if name in self._inputs:
             section = (self._graph.node[i] for i in self._section)
-            _rename(name, name + ROUNDED, [*section, *(node for _, node in self._added)])
+            _rename_inputs(name, name + ROUNDED, [*section, *(node for _, node in self._added)])
             self._add_rounding(-1, name, name + ROUNDED, scale)
             return
         exact = name + EXACT
@@ -247,7 +247,7 @@ class _Rewriter:
                 node.output[list(node.output).index(name)] = exact
                 self._add_rounding(i + 0.3, exact, name, scale)
         owner = next(layer for layer in self._network.layers if name in layer.gives)
-        _rename(name, exact, [self._graph.node[i] for i in owner.nodes])
+        _rename_inputs(name, exact, [self._graph.node[i] for i in owner.nodes])
 
     def _scale(self, name: str, bits: int) -> Scale:
         histogram = self._statistics.get(name)
@@ -282,7 +282,7 @@ class _Rewriter:
         self._graph.initializer[self._weights[name]].CopyFrom(numpy_helper.from_array(array, name))
 
 
-def _rename(old: str, new: str, nodes: Iterable[NodeProto]) -> None:
+def _rename_inputs(old: str, new: str, nodes: Iterable[NodeProto]) -> None:
     """Let nodes read another value."""
     for node in nodes:
         for k, value in enumerate(node.input):

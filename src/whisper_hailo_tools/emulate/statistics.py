@@ -176,7 +176,7 @@ def open_probe(
         function of what is fed for one window that returns every tensor that is wanted.
     """
     inner = [name for name in tensors if name not in entries]
-    part = _cut(model, entries, inner)
+    part = _cut_graph(model, entries, inner)
     session = open_graph(part.SerializeToString(), "the graph", threads)
 
     def run(feeds: Feeds) -> dict[str, FloatArray]:
@@ -193,7 +193,7 @@ def open_probe(
     return run
 
 
-def _cut(model: ModelProto, entries: Collection[str], tensors: list[str]) -> ModelProto:
+def _cut_graph(model: ModelProto, entries: Collection[str], tensors: list[str]) -> ModelProto:
     """Return the nodes that lead from `entries` to `tensors`, as a graph of its own."""
     graph = OnnxGraph(model)
     ends = (graph.producers[name] for name in tensors if name in graph.producers)
@@ -203,12 +203,12 @@ def _cut(model: ModelProto, entries: Collection[str], tensors: list[str]) -> Mod
     part.graph.node.extend(graph.nodes[i] for i in indices)
     part.graph.initializer.extend(item for item in model.graph.initializer if item.name in read)
     shapes = {value.name: value for value in model.graph.input}
-    part.graph.input.extend(shapes.get(name) or _unshaped(name) for name in entries)
-    part.graph.output.extend(_unshaped(name) for name in tensors)
+    part.graph.input.extend(shapes.get(name) or _value_of_any_shape(name) for name in entries)
+    part.graph.output.extend(_value_of_any_shape(name) for name in tensors)
     return part
 
 
-def _unshaped(name: str) -> ValueInfoProto:
+def _value_of_any_shape(name: str) -> ValueInfoProto:
     value: ValueInfoProto = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
     return value
 

@@ -144,13 +144,13 @@ def model_script(job: BuildJob, network: HefNetwork, n_windows: int) -> str:
             f"learning_rate=0.00001{batch or ''})"
         )
     lines += _before_quantization(job, network)
-    lines += [_wide(name) for name in wide_products(network, job)]
+    lines += [_use_16_bits(name) for name in wide_products(network, job)]
     # Residual adds at 8 bits are what ruins an encoder.
-    lines += [_wide("{ew_add*}")] if network.has("ew_add") else []
+    lines += [_use_16_bits("{ew_add*}")] if network.has("ew_add") else []
     if is_encoder and "ew_add1" in network.names:
         lines.append("quantization_param(ew_add1, precision_mode=a8_w8)")
     if not is_encoder and job.size.startswith("tiny") and network.has("output_layer"):
-        lines.append(_wide("{output_layer*}"))
+        lines.append(_use_16_bits("{output_layer*}"))
     effort = "compiler_optimization_level=max, " if is_encoder and job.size == "tiny.en" else ""
     lines.append(f"performance_param({effort}optimize_for_batch=1)")
     if not is_encoder:  # how full a context may get
@@ -206,5 +206,5 @@ def wide_products(network: HefNetwork, job: BuildJob) -> list[str]:
     return [products[number - 1].name for number in sorted(wanted) if number <= last]
 
 
-def _wide(layer: str) -> str:
+def _use_16_bits(layer: str) -> str:
     return f"quantization_param({layer}, precision_mode=a16_w16)"

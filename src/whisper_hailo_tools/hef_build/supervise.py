@@ -45,7 +45,7 @@ def supervise(job_path: Path, say: Callable[[str], None], python: str | None = N
     with disk_errors(job.out):
         Path(job.out).mkdir(parents=True, exist_ok=True)
         with job.result(LOG_SUFFIX).open("a", encoding="utf-8") as log:
-            code, failure = _run(job_path, say, python, log)
+            code, failure = _run_process(job_path, say, python, log)
     if code < 0:
         name = signal.Signals(-code).name
         raise BuildError(
@@ -63,7 +63,7 @@ def supervise(job_path: Path, say: Callable[[str], None], python: str | None = N
     return write_record(job)
 
 
-def _run(
+def _run_process(
     job_path: Path, say: Callable[[str], None], python: str | None, log: IO[str]
 ) -> tuple[int, str | None]:
     """Start the process and follow it; returns its exit code and the reason that it gave."""
@@ -110,14 +110,14 @@ def write_record(job: BuildJob) -> dict[str, Any]:
     """Write and return what was built, from what, by what."""
     state = json.loads(job.result(STATE_SUFFIX).read_text(encoding="utf-8"))
     log = job.result(LOG_SUFFIX).read_text(encoding="utf-8")
-    contexts = _CONTEXTS.findall(_last(log, "compile"))
+    contexts = _CONTEXTS.findall(_read_last_stage(log, "compile"))
     record = {
         **state["facts"],
         "hef": job.result(HEF).name,
         "bytes": job.result(HEF).stat().st_size,
         "sha256": state["compile"]["results"][HEF],
         "optimization_level": job.optimization_level,
-        "snr_db": {name: float(db) for name, db in _SNR.findall(_last(log, "optimize"))},
+        "snr_db": {name: float(db) for name, db in _SNR.findall(_read_last_stage(log, "optimize"))},
         "contexts": int(contexts[-1]) if contexts else None,
     }
     text = json.dumps(record, indent=2, sort_keys=True) + "\n"
@@ -125,7 +125,7 @@ def write_record(job: BuildJob) -> dict[str, Any]:
     return record
 
 
-def _last(log: str, stage: str) -> str:
+def _read_last_stage(log: str, stage: str) -> str:
     """Return the log from a stage's last beginning on: one that was kept says nothing."""
     return log[max(log.rfind(f"{stage}{STARTED}"), 0) :]
 
@@ -155,18 +155,18 @@ def build_bundle(folder: Path) -> int:
         sys.stderr.write("build.py needs Python 3.10 or newer, the compiler's own\n")
         return 2
     try:
-        record = supervise(folder / "job.json", _say)
+        record = supervise(folder / "job.json", _print_line)
     except BuildError as error:
-        _say(f"build.py: {error}")
+        _print_line(f"build.py: {error}")
         return error.code
     except KeyboardInterrupt:
-        _say("build.py: interrupted; start again: finished stages are kept")
+        _print_line("build.py: interrupted; start again: finished stages are kept")
         return INTERRUPTED
     snr = ", ".join(f"{name} {value:g} dB" for name, value in record["snr_db"].items())
-    _say(f"built {folder / 'out' / record['hef']}" + (f", SNR {snr}" if snr else ""))
+    _print_line(f"built {folder / 'out' / record['hef']}" + (f", SNR {snr}" if snr else ""))
     return 0
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stderr.write(line + "\n")
     sys.stderr.flush()

@@ -72,12 +72,12 @@ class InnerGraph:
         # Protobuf joins messages that follow each other: more outputs, no copy of the weights.
         tail = ModelProto(graph=GraphProto(output=extra)).SerializeToString()
         with running(self._label, EXPORT_AGAIN):
-            session = _session(self._encoded + tail, self._folder)
+            session = _open_plain_session(self._encoded + tail, self._folder)
             runs = [session.run(list(names), dict(one)) for one in feeds]
         return [dict(zip(names, run, strict=True)) for run in runs]
 
 
-def _session(encoded: bytes, folder: Path) -> onnxruntime.InferenceSession:
+def _open_plain_session(encoded: bytes, folder: Path) -> onnxruntime.InferenceSession:
     """Return a session that computes every node as it is written: nothing fused, nothing folded."""
     import onnxruntime
 
@@ -141,7 +141,7 @@ def stage_values(
 def cached_encoder(directory: Path) -> EncoderRun:
     """`encoder.onnx` of a model directory."""
     spec = ModelSpec.load(directory)
-    label = _label(ENCODER_FILE, spec.encoder_quantization)
+    label = _label_graph(ENCODER_FILE, spec.encoder_quantization)
 
     def encode(mel: FloatArray) -> FloatArray:
         with OnnxEncoder(directory, spec) as encoder:
@@ -160,7 +160,7 @@ def cached_decoder(directory: Path, pad_to: int | None = None) -> DecoderRun:
     """
     spec = ModelSpec.load(directory)
     dims = spec.dims
-    label = _label(DECODER_FILE, spec.quantization)
+    label = _label_graph(DECODER_FILE, spec.quantization)
     target = dims.n_audio_ctx if pad_to is None else pad_to
     padding = Padding(target or None)
 
@@ -188,10 +188,10 @@ def cached_decoder(directory: Path, pad_to: int | None = None) -> DecoderRun:
         feeds["positions"] = np.arange(n_tokens)
         return InnerGraph(directory / DECODER_FILE, feeds, label)
 
-    return DecoderRun(label, logits, target, inner, _sums(dims.n_decoder_layers))
+    return DecoderRun(label, logits, target, inner, _name_stages(dims.n_decoder_layers))
 
 
-def _sums(n_layers: int) -> dict[str, str]:
+def _name_stages(n_layers: int) -> dict[str, str]:
     """Of the cached decoder: each stage's value, called by the norm that takes it."""
     found = {}
     for i in range(n_layers):
@@ -202,7 +202,7 @@ def _sums(n_layers: int) -> dict[str, str]:
     return found
 
 
-def _label(file: str, quantization: str) -> str:
+def _label_graph(file: str, quantization: str) -> str:
     return file if quantization == "none" else f"{file} {quantization}"
 
 

@@ -149,7 +149,7 @@ def try_encoder(
     found = difference(features, reference.features)
     status = PASSED if limit.holds(found) else FAILED
     stages = reference.source.encoder_stages(reference.mel[:1])
-    layers = tuple(_layers(run, stages, reference.mel[0]))
+    layers = tuple(_compare_layers(run, stages, reference.mel[0]))
     return FormResult(kind, "encoder", status, run.graph, limit, found, tokens, layers)
 
 
@@ -165,7 +165,7 @@ def try_decoder(kind: str, run: DecoderRun, reference: ReferenceModel, limit: Li
     tokens = agreement(got, expected, shown)
     status = PASSED if limit.holds(found) else FAILED
     stages = reference.source.decoder_stages(shown.tokens[:1], features[:1], run.pad_to)
-    layers = tuple(_layers(run, stages, shown.tokens[0], features[0]))
+    layers = tuple(_compare_layers(run, stages, shown.tokens[0], features[0]))
     return FormResult(kind, "decoder", status, run.graph, limit, found, tokens, layers)
 
 
@@ -176,7 +176,7 @@ def agreement(got: AnyArray, expected: AnyArray, shown: ShownTokens) -> Agreemen
     return Agreement(same, len(places))
 
 
-def _layers(
+def _compare_layers(
     run: EncoderRun | DecoderRun, stages: Iterable[tuple[str, AnyArray]], *fed: AnyArray
 ) -> Iterator[LayerResult]:
     """Yield the ratio of a graph, fed with one row, at each stage of the reference."""

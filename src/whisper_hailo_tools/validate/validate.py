@@ -97,7 +97,7 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
     The windows have the size of the Hailo forms, and the decoders are shown as many tokens.
     """
     spec = ModelSpec.load(directory)
-    checkpoint = _checkpoint(spec, options)
+    checkpoint = _open_checkpoint(spec, options)
     window_s = next((float(form.window_s) for form in spec.hailo), None)
     length = next((form.length for form in spec.hailo if form.length), DEFAULT_LENGTH)
     plan = WindowPlan.make(spec.dims, window_s)
@@ -122,7 +122,7 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
     )
 
 
-def _checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | None:
+def _open_checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | None:
     """Return the checkpoint that a model was made of, opened and recognised by its hashes."""
     known = spec.source.sha256
     if options.checkpoint is None:
@@ -163,7 +163,7 @@ def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Win
     """
     sources = find_sources(folder, SEED)
     mels, used, hashes = [], [], {}
-    for name, index, audio in _drawn(sources, plan):
+    for name, index, audio in _draw_windows(sources, plan):
         mels.append(log_mel(pad_or_trim(audio, plan.window_samples), n_mels))
         used.append((name, index))
         hashes[name] = sha256(folder / name)
@@ -174,7 +174,7 @@ def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Win
     return Windows(np.stack(mels), tuple(used), hashes)
 
 
-def _drawn(sources: Sources, plan: WindowPlan) -> Iterator[tuple[str, int, FloatArray]]:
+def _draw_windows(sources: Sources, plan: WindowPlan) -> Iterator[tuple[str, int, FloatArray]]:
     """Yield one window of every file, then a second of each, until none gives any more."""
     turn, found = 0, True
     while found:
