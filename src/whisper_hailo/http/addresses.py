@@ -23,43 +23,48 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 _BACKLOG: Final = 1024  # connections that the system keeps until they are accepted
 
 
-def listen(host: str, port: int, shown: str, advice: str) -> socket.socket:
-    """Return a socket that queues connections until the server is ready; see `bind`."""
-    listener = bind(host, port, shown, advice)
-    listener.listen()
-    return listener
+def url(scheme: str, host: str, port: int) -> str:
+    """Return the address of a server, without a path."""
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def bind(host: str, port: int, shown: str, advice: str) -> socket.socket:
-    """Return a socket that has its address and refuses connections until it listens.
+class Listener(socket.socket):
+    """A socket that has its address, and refuses connections until it listens.
 
-    Messages have `shown`, the address, and `advice` if it is taken.
+    Port 0 takes any free one. Messages have `advice` if the address is taken.
     """
-    listener = _Listener(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listener.shown, listener.advice = shown, advice
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    with listener.translate_errors():
-        listener.bind((host, port))
-    return listener
 
+    def __init__(self, host: str, port: int, scheme: str, advice: str) -> None:
+        super().__init__(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        self.host, self._scheme, self._advice = host, scheme, advice
+        self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with self._translate_errors(port):
+            self.bind((host, port))
 
-class _Listener(socket.socket):
-    shown: str
-    advice: str
+    @property
+    def port(self) -> int:
+        return int(self.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return url(self._scheme, self.host, self.port)
 
     def listen(self, _at_once: int = 0, /) -> None:
         """Queue more connections than asyncio accepts at once: others retry after a second."""
-        with self.translate_errors():
+        with self._translate_errors(self.port):
             super().listen(_BACKLOG)
 
     @contextmanager
-    def translate_errors(self) -> Iterator[None]:
+    def _translate_errors(self, port: int) -> Iterator[None]:
         try:
             yield
         except (OSError, ValueError, TypeError) as error:  # others: no name at all
             self.close()
-            why = getattr(error, "strerror", None) or error
-            raise OptionError(f"cannot listen at {self.shown} ({why}); {self.advice}") from error
+            why, shown = (
+                getattr(error, "strerror", None) or error,
+                url(self._scheme, self.host, port),
+            )
+            raise OptionError(f"cannot listen at {shown} ({why}); {self._advice}") from error
 
 
 def own_address(host: str) -> str | None:

@@ -19,7 +19,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.core.version import __version__
 from whisper_hailo.http.addresses import Hosts
 from whisper_hailo.serve.access import AccessMiddleware, answer_failures, body_of
-from whisper_hailo.serve.options import Address, SafetyOptions
+from whisper_hailo.serve.options import SafetyOptions
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.routes import realtime, recordings
 from whisper_hailo.serve.service import Ticket, TranscriptionService
@@ -34,8 +34,8 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
 """Nothing is sent anywhere, whatever the environment says."""
 
 
-def make_app(service: TranscriptionService, address: Address, safety: SafetyOptions) -> ASGIApp:
-    """Return the application of a service that is served at an address."""
+def make_app(service: TranscriptionService, host: str, safety: SafetyOptions) -> ASGIApp:
+    """Return the application of a service that is served at an address or a name."""
     app = FastAPI(
         title="whisper-hailo",
         version=__version__,
@@ -54,7 +54,7 @@ def make_app(service: TranscriptionService, address: Address, safety: SafetyOpti
     app.include_router(page_router(service, needs_key=bool(keys)))
     served: ASGIApp = AccessMiddleware(
         app,
-        hosts=Hosts(address.host, safety.allow_host, "--allow-host"),
+        hosts=Hosts(host, safety.allow_host, "--allow-host"),
         origins=safety.allow_origin,
         keys=keys,
         open_to_all=OPEN_TO_ALL,

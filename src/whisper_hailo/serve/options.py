@@ -41,10 +41,6 @@ class Address:
             raise ValueError(expected)
         return cls(host, port)
 
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
 
 @dataclass(frozen=True, slots=True)
 class ListenOptions:

@@ -13,12 +13,11 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import Supervisor
-from whisper_hailo.http.addresses import bind, is_loopback, own_address
+from whisper_hailo.http.addresses import Listener, is_loopback, own_address
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.serve.logs import rate_limited_network_log
 from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
@@ -34,22 +33,6 @@ PONG_S: Final = 300.0
 WYOMING_SERVICE: Final = "_wyoming._tcp.local."
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """A socket that is bound and not listening yet; port 0 of its address means any free one."""
-
-    address: Address
-    socket: socket.socket
-    scheme: str
-
-    @property
-    def port(self) -> int:
-        return int(self.socket.getsockname()[1])
-
-    def __str__(self) -> str:
-        return f"{self.scheme}://{Address(self.address.host, self.port)}"
-
-
 Listeners: TypeAlias = tuple[Listener | None, Listener | None]
 """Of HTTP and of Wyoming."""
 
@@ -60,117 +43,107 @@ def bound(listen: ListenOptions, *, tls: bool) -> Iterator[Listeners]:
     advice = "give another port, or an address that this machine has"
     with ExitStack() as stack:
 
-        def open_socket(address: Address | None, scheme: str) -> Listener | None:
+        def bind(address: Address | None, scheme: str) -> Listener | None:
             if address is None:
                 return None
-            taken = bind(address.host, address.port, f"{scheme}://{address}", advice)
-            return Listener(address, stack.enter_context(taken), scheme)
+            return stack.enter_context(Listener(address.host, address.port, scheme, advice))
 
-        http = open_socket(listen.http, "https" if tls else "http")
-        yield http, open_socket(listen.wyoming, "tcp")
+        yield bind(listen.http, "https" if tls else "http"), bind(listen.wyoming, "tcp")
 
 
-class Server:
-    """Serves HTTP and Wyoming for a service with open models, which `run` closes.
+async def run_server(
+    service: TranscriptionService,
+    listeners: Listeners,
+    *,
+    listen: ListenOptions,
+    safety: SafetyOptions,
+    serving: Callable[[str], None],
+) -> None:
+    """Serve until a signal, drain within the time-out, and close the service, which is open.
 
     `serving` is called once with each address that is served.
     """
+    loop, supervisor, (http, wyoming) = asyncio.get_running_loop(), Supervisor(), listeners
+    connections = ConnectionLimiter(service.limits.connections, safety.proxies)
 
-    def __init__(
-        self,
-        service: TranscriptionService,
-        listeners: Listeners,
-        *,
-        listen: ListenOptions,
-        safety: SafetyOptions,
-        serving: Callable[[str], None],
-    ) -> None:
-        self._service = service
-        self._http, self._wyoming = listeners
-        self._listen = listen
-        self._safety = safety
-        self._serving = serving
-        self._supervisor = Supervisor()
-        self._connections = ConnectionLimiter(service.limits.connections, safety.proxies)
-
-    async def run(self) -> None:
-        """Serve until a signal; then drain within the time-out."""
-        loop, service = asyncio.get_running_loop(), self._service
-        numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        for number in numbers:
-            loop.add_signal_handler(number, self._end)
-        try:
-            async with AsyncExitStack() as stack:
-                stack.enter_context(rate_limited_network_log())
-                if self._http is not None:
-                    await self._open_http(self._http, stack)
-                else:
-                    logger.info("only Wyoming is served; --http HOST:PORT adds OpenAI's API")
-                if self._wyoming is not None:
-                    await self._open_wyoming(self._wyoming, stack)
-                watchdog = asyncio.create_task(self._watch())
-                stack.callback(watchdog.cancel)
-                await service.ending.wait()
-                self._supervisor.stopping()
-                service.stop()
-                if not await asyncio.to_thread(service.wait_until_empty, self._listen.drain_s):
-                    n_unfinished = sum(model.queue.n_unfinished for model in service.models)
-                    logger.warning("%d requests were given up", n_unfinished)
-        finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
-            await asyncio.to_thread(service.close)
-
-    def _end(self) -> None:
+    def end() -> None:
         """End; asked a second time, without waiting for anything."""
-        if self._service.ending.is_set():
+        if service.ending.is_set():
             raise KeyboardInterrupt
-        logger.info("ending: requests under way have %g s", self._listen.drain_s)
-        self._service.ending.set()
+        logger.info("ending: requests under way have %g s", listen.drain_s)
+        service.ending.set()
 
-    async def _watch(self) -> None:
+    async def watch() -> None:
         """Tell the service manager that the server is ready, then that it is alive."""
-        self._supervisor.ready("serving")
-        while all(model.is_alive for model in self._service.models):
-            self._supervisor.alive()
+        supervisor.ready("serving")
+        while all(model.is_alive for model in service.models):
+            supervisor.alive()
             await asyncio.sleep(_ALIVE_S)
 
-    async def _open_http(self, listener: Listener, stack: AsyncExitStack) -> None:
-        from whisper_hailo.http.server import HttpServer
-        from whisper_hailo.serve.app import make_app
-        from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, end)
+    try:
+        async with AsyncExitStack() as stack:
+            stack.enter_context(rate_limited_network_log())
+            if http is not None:
+                _open_http(service, http, safety, connections, stack)
+                serving(http.url)
+            else:
+                logger.info("only Wyoming is served; --http HOST:PORT adds OpenAI's API")
+            if wyoming is not None:
+                from whisper_hailo.serve.routes.wyoming import WyomingServer
 
-        app = make_app(self._service, listener.address, self._safety)
-        if not (self._safety.keys() or is_loopback(listener.address.host)):
-            logger.warning(
-                "%s is open to the network without an API key: everyone who reaches it may use it; "
-                "give --api-key-file, or listen at 127.0.0.1",
-                listener,
-            )
-        tls = self._safety.tls()
-        server = HttpServer(app, self._connections, tls, message_bytes=MOST_BYTES, pong_s=PONG_S)
-        listener.socket.listen()
-        task = asyncio.create_task(server.serve(sockets=[listener.socket]))
+                finds_end = listen.endpointing
+                speaking = WyomingServer(service, connections, finds_end=finds_end)
+                server = await speaking.serve(wyoming)
+                stack.push_async_callback(speaking.close)
+                stack.callback(server.close)
+                serving(wyoming.url)
+                if listen.zeroconf is not None:
+                    announced = announce(listen.zeroconf, wyoming.host, wyoming.port)
+                    await stack.enter_async_context(announced)
+            watchdog = asyncio.create_task(watch())
+            stack.callback(watchdog.cancel)
+            await service.ending.wait()
+            supervisor.stopping()
+            service.stop()
+            if not await asyncio.to_thread(service.wait_until_empty, listen.drain_s):
+                n_unfinished = sum(model.queue.n_unfinished for model in service.models)
+                logger.warning("%d requests were given up", n_unfinished)
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+        await asyncio.to_thread(service.close)
 
-        async def close() -> None:
-            server.should_exit = True
-            await task
 
-        stack.push_async_callback(close)
-        self._serving(str(listener))
+def _open_http(
+    service: TranscriptionService,
+    listener: Listener,
+    safety: SafetyOptions,
+    connections: ConnectionLimiter,
+    stack: AsyncExitStack,
+) -> None:
+    from whisper_hailo.http.server import HttpServer
+    from whisper_hailo.serve.app import make_app
+    from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
 
-    async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
-        from whisper_hailo.serve.routes.wyoming import WyomingServer
+    if not (safety.keys() or is_loopback(listener.host)):
+        logger.warning(
+            "%s is open to the network without an API key: everyone who reaches it may use it; "
+            "give --api-key-file, or listen at 127.0.0.1",
+            listener.url,
+        )
+    app, tls = make_app(service, listener.host, safety), safety.tls()
+    server = HttpServer(app, connections, tls, message_bytes=MOST_BYTES, pong_s=PONG_S)
+    listener.listen()
+    task = asyncio.create_task(server.serve(sockets=[listener]))
 
-        finds_end, name = self._listen.endpointing, self._listen.zeroconf
-        wyoming = WyomingServer(self._service, self._connections, finds_end=finds_end)
-        server = await wyoming.serve(listener.socket)
-        stack.push_async_callback(wyoming.close)
-        stack.callback(server.close)
-        self._serving(str(listener))
-        if name is not None:
-            announced = announce(name, listener.address.host, listener.port)
-            await stack.enter_async_context(announced)
+    async def close() -> None:
+        server.should_exit = True
+        await task
+
+    stack.push_async_callback(close)
 
 
 @asynccontextmanager

@@ -192,19 +192,19 @@ class Fuzzed:
         opened.wait()
 
     async def _serve(self, opened: threading.Event) -> None:
-        from whisper_hailo.http.addresses import listen
+        from whisper_hailo.http.addresses import Listener
         from whisper_hailo.http.connections import ConnectionLimiter
         from whisper_hailo.http.server import HttpServer
         from whisper_hailo.serve.app import make_app
-        from whisper_hailo.serve.options import Address, SafetyOptions
+        from whisper_hailo.serve.options import SafetyOptions
         from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
         from whisper_hailo.serve.routes.wyoming import WyomingServer
 
         limiter = ConnectionLimiter()
-        listener, other = (listen("127.0.0.1", 0, "here", "") for _ in range(2))
+        listener, other = (Listener("127.0.0.1", 0, "tcp", "") for _ in range(2))
         await WyomingServer(self._engine, limiter).serve(other)
         self._ports = {"wyoming": other.getsockname()[1], "http": listener.getsockname()[1]}
-        app = make_app(self._engine, Address("127.0.0.1", 1), SafetyOptions())
+        app = make_app(self._engine, "127.0.0.1", SafetyOptions())
         opened.set()
         server = HttpServer(app, limiter, None, message_bytes=MOST_BYTES)
         await server.serve([listener])

@@ -17,8 +17,7 @@ from whisper_hailo.http.addresses import (
     MISDIRECTED,
     Authority,
     Hosts,
-    bind,
-    listen,
+    Listener,
     own_address,
     tls_context,
 )
@@ -52,18 +51,19 @@ def test_others_reach_a_machine_at_the_address_of_its_way_out(
 
 
 def test_a_port_is_taken_again_as_soon_as_its_server_has_ended() -> None:
-    with bind("127.0.0.1", 0, "here", "") as listener:
+    with Listener("127.0.0.1", 0, "tcp", "") as listener:
         assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
 
 
 def test_who_comes_before_the_server_is_ready_waits() -> None:
-    with listen("127.0.0.1", 0, "here", "") as listener:
+    with Listener("127.0.0.1", 0, "tcp", "") as listener:
+        listener.listen()
         for _ in range(9):
             socket.create_connection(listener.getsockname(), timeout=60).close()
 
 
 def test_who_comes_before_it_listens_is_refused() -> None:
-    with bind("127.0.0.1", 0, "here", "") as bound, pytest.raises(ConnectionRefusedError):
+    with Listener("127.0.0.1", 0, "tcp", "") as bound, pytest.raises(ConnectionRefusedError):
         socket.create_connection(bound.getsockname(), timeout=60)
 
 
@@ -76,11 +76,12 @@ def test_who_comes_before_it_listens_is_refused() -> None:
     ],
 )
 def test_what_keeps_a_server_from_listening_is_one_line(host: str, why: str) -> None:
-    with listen("127.0.0.1", 0, "here", "") as listener:
-        port = listener.getsockname()[1]
-        line = re.escape(f"cannot listen at http://{port}/ ({why}")
+    with Listener("127.0.0.1", 0, "tcp", "") as listener:
+        listener.listen()
+        port = listener.port
+        line = re.escape(f"cannot listen at http://{host}:{port} ({why}")
         with pytest.raises(OptionError, match=rf"^{line}.*\); take another$"):
-            listen(host, port, f"http://{port}/", "take another")
+            Listener(host, port, "http", "take another")
 
 
 def test_without_a_certificate_it_is_http() -> None:

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.unit.serve.house import House
-from whisper_hailo.http.addresses import listen
+from whisper_hailo.http.addresses import Listener
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.http.server import HttpServer
 from whisper_hailo.serve.app import make_app
-from whisper_hailo.serve.options import Address, SafetyOptions
+from whisper_hailo.serve.options import SafetyOptions
 from whisper_hailo.serve.routes.realtime_protocol import MOST_BYTES
 
 
@@ -36,9 +36,10 @@ def running(
 ) -> Iterator[Running]:
     """Serve, until the block ends."""
     safety = safety or SafetyOptions()
-    listener = listen("127.0.0.1", 0, "a test", "try again")
-    port = listener.getsockname()[1]
-    app = make_app(house.service, Address("127.0.0.1", port), safety)
+    listener = Listener("127.0.0.1", 0, "http", "try again")
+    listener.listen()
+    port = listener.port
+    app = make_app(house.service, "127.0.0.1", safety)
     server = HttpServer(
         app,
         ConnectionLimiter(connections),

@@ -9,16 +9,15 @@ from starlette.testclient import TestClient
 
 from tests.unit.serve.house import SHORT, House
 from whisper_hailo.serve.app import make_app
-from whisper_hailo.serve.options import Address, SafetyOptions
+from whisper_hailo.serve.options import SafetyOptions
 
 TRANSCRIPTIONS = "/v1/audio/transcriptions"
 
 
 def client(house: House, safety: SafetyOptions | None = None) -> TestClient:
     """Somebody who asks."""
-    address = Address("127.0.0.1", 8000)
     safety = safety or SafetyOptions()
-    app = make_app(house.service, address, safety)
+    app = make_app(house.service, "127.0.0.1", safety)
     return TestClient(app, "http://127.0.0.1:8000", raise_server_exceptions=False)
 
 

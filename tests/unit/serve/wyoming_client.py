@@ -13,7 +13,7 @@ from wyoming.event import Event
 
 from tests.unit.serve.house import House
 from whisper_hailo.audio import load_audio
-from whisper_hailo.http.addresses import listen
+from whisper_hailo.http.addresses import Listener
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.serve.routes.wyoming import WyomingServer
 
@@ -24,7 +24,7 @@ async def wyoming_server(
 ) -> AsyncIterator[int]:
     """Serve Wyoming and give the port."""
     opened = WyomingServer(house.service, ConnectionLimiter(most), finds_end=finds_end)
-    server = await opened.serve(listen("127.0.0.1", 0, "a test", "try again"))
+    server = await opened.serve(Listener("127.0.0.1", 0, "tcp", "try again"))
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

@@ -47,7 +47,7 @@ def serve(
     require_extra("server", "serve", *_NEEDED)
     fallback.on(decoding, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
     from whisper_hailo.serve.request import RequestDefaults
-    from whisper_hailo.serve.server import Server, bound
+    from whisper_hailo.serve.server import bound, run_server
     from whisper_hailo.serve.service import make_service
 
     if listen.http is None and listen.wyoming is None:
@@ -66,7 +66,8 @@ def serve(
             models.append((transcriber, RequestDefaults(options, long, step)))
         service = make_service(models, listen, limits)
         serving = partial(logger.info, "serving at %s")
-        server = Server(service, listeners, listen=listen, safety=safety, serving=serving)
         with service:
-            asyncio.run(server.run())
+            asyncio.run(
+                run_server(service, listeners, listen=listen, safety=safety, serving=serving)
+            )
     return ExitCode.OK

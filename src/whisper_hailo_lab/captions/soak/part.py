@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.http.addresses import listen
+from whisper_hailo.http.addresses import Listener
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.soak.room import Diary, Fault, SoundServer, Speaker
 from whisper_hailo_lab.captions.soak.service import Service
@@ -82,7 +82,7 @@ class _Watch(Closing):
 
 
 def _free_port() -> int:
-    with listen("127.0.0.1", 0, "a free port", "try again") as listener:
+    with Listener("127.0.0.1", 0, "http", "try again") as listener:
         port: int = listener.getsockname()[1]
         return port
 

@@ -57,7 +57,7 @@ class Served:
         monkeypatch.setattr(Listener, "check", lambda _, *given: self.checked.append(given))
         for name, stands in (
             ("server.bound", self._bound), ("service.make_service", self._service),
-            ("server.Server", self._server),
+            ("server.run_server", self._serve),
         ):  # fmt: skip
             monkeypatch.setattr(f"whisper_hailo.serve.{name}", stands)
 
@@ -78,20 +78,16 @@ class Served:
         self.made.append(given)
         return self
 
-    def _server(self, *given: Any, **named: Any) -> Any:
+    async def _serve(self, *given: Any, **named: Any) -> None:
         self.served.append((given, named))
-        return self
+        named["serving"]("http://127.0.0.1:9000")
+        self.happened.append("served")
 
     def __enter__(self) -> None:
         self.happened.append("open")
 
     def __exit__(self, *_: object) -> None:
         self.happened.append("closed")
-
-    async def run(self) -> None:
-        ((_, named),) = self.served
-        named["serving"]("http://127.0.0.1:9000")
-        self.happened.append("served")
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.http.addresses import Hosts, is_loopback, listen, origin_of, own_address
+from whisper_hailo.http.addresses import Hosts, Listener, is_loopback, origin_of, own_address, url
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.sources.network import BrowserSource
@@ -128,6 +128,7 @@ class WebView(Closing):
         self._statistics = statistics
         self.place = place
         self._port = place.port
+        self._scheme = "http" if place.tls is None else "https"
         self.browser = browser
         self.controls = controls or Controls()
         # Used by the server's thread only.
@@ -148,8 +149,7 @@ class WebView(Closing):
         return "" if own is None else self._at(own)
 
     def _at(self, host: str) -> str:
-        scheme = "http" if self.place.tls is None else "https"
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._port}/"
+        return url(self._scheme, host, self._port) + "/"
 
     @property
     def address_to_control(self) -> str:
@@ -167,8 +167,9 @@ class WebView(Closing):
         app, tls = make_caption_app(self), self.place.tls
         self._server = HttpServer(app, ConnectionLimiter(), tls, message_bytes=MOST_BYTES)
         advice = "give another --web-port, or a --web-host that this machine has"
-        listener = listen(self.place.host, self._port, self._at(self.place.host), advice)
-        self._port = listener.getsockname()[1]
+        listener = Listener(self.place.host, self._port, self._scheme, advice)
+        listener.listen()
+        self._port = listener.port
         ready = threading.Event()
 
         async def serve() -> None:
