@@ -26,9 +26,9 @@ class Quota:
     def __init__(
         self, limits: LimitOptions | None = None, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._limits = limits or LimitOptions()
+        self.limits = limits or LimitOptions()
         self._now = now
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._requests: Counter[str] = Counter()
         self._live: Counter[str] = Counter()
@@ -37,7 +37,7 @@ class Quota:
 
     def count_request(self, client: str) -> None:
         """Count a request against the client's rate limit, a token bucket."""
-        per_minute = self._limits.rate
+        per_minute = self.limits.rate
         if not per_minute:
             return
         now_s = self._now()
@@ -52,7 +52,7 @@ class Quota:
     @contextmanager
     def request(self, client: str) -> Iterator[Reservation]:
         """Hold a place for a request, and what it stores, as long as the block lasts."""
-        most, each = self._limits.queue, self._limits.queue_each
+        most, each = self.limits.queue, self.limits.queue_each
         with (
             self._slot(self._requests, client, most, each, "requests"),
             Reservation(self) as stored,
@@ -61,14 +61,14 @@ class Quota:
 
     def live(self, client: str) -> AbstractContextManager[None]:
         """Hold a place for a live stream as long as the block lasts; one client has half."""
-        most = self._limits.live
+        most = self.limits.live
         return self._slot(self._live, client, most, (most + 1) // 2, "live streams")
 
     @contextmanager
     def _slot(
         self, taken: Counter[str], client: str, most: int, each: int, kind: str
     ) -> Iterator[None]:
-        with self._lock:
+        with self.lock:
             if self.is_closed:
                 raise BusyError(ENDING)
             if taken.total() >= most:
@@ -79,21 +79,10 @@ class Quota:
         try:
             yield
         finally:
-            with self._lock:
+            with self.lock:
                 taken[client] -= 1
                 if not taken[client]:
                     del taken[client]
-
-    def take(self, n_bytes: int) -> None:
-        """Reserve bytes, or give them back where they are less than 0."""
-        most = self._limits.max_stored_mib << 20
-        with self._lock:
-            if n_bytes > 0 and self.n_bytes + n_bytes > most:
-                raise BusyError(
-                    f"recordings of {self.n_bytes >> 20} MiB wait already, expected "
-                    f"{most >> 20} MiB at most; try again soon"
-                )
-            self.n_bytes += n_bytes
 
 
 class Reservation(Closing):
@@ -105,7 +94,15 @@ class Reservation(Closing):
 
     def take(self, n_bytes: int) -> None:
         """Take more, or give some back where `n_bytes` is less than 0."""
-        self._quota.take(n_bytes)
+        quota = self._quota
+        most = quota.limits.max_stored_mib << 20
+        with quota.lock:
+            if n_bytes > 0 and quota.n_bytes + n_bytes > most:
+                raise BusyError(
+                    f"recordings of {quota.n_bytes >> 20} MiB wait already, expected "
+                    f"{most >> 20} MiB at most; try again soon"
+                )
+            quota.n_bytes += n_bytes
         self.n_bytes += n_bytes
 
     def close(self) -> None:

@@ -49,23 +49,11 @@ _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 1 << 16
 
 
-def _is_plain(data: dict[str, Any]) -> bool:
-    """Whether what a client wants is said in texts, or not at all."""
-    texts = [data.get(name) or "" for name in ("name", "language", "vad_sensitivity")]
-    for name in ("transcript_names", "transcript_terms"):
-        listed = data.get(name) or []
-        texts += listed if isinstance(listed, list) else [None]
-    return all(isinstance(text, str) for text in texts)
-
-
 class WyomingSession:
     """One connection."""
 
     def __init__(
-        self,
-        server: WyomingServer,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
+        self, server: WyomingServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._server = server
         self._service = server.service
@@ -187,11 +175,16 @@ class WyomingSession:
 
     def _chosen(self, event: Event) -> Choices:
         """Return what a client wants; names and terms are hotwords, the names first."""
-        if not _is_plain(event.data):
+        data = event.data
+        texts = [data.get(name) or "" for name in ("name", "language", "vad_sensitivity")]
+        for name in ("transcript_names", "transcript_terms"):
+            listed = data.get(name) or []
+            texts += listed if isinstance(listed, list) else [None]
+        if not all(isinstance(text, str) for text in texts):
             raise MalformedError("transcribe has a value that is no text, or no list of texts")
         asked = Transcribe.from_event(event)
         self._service.find(asked.name)  # refused before its recording is sent
-        self._silence_s = SILENCE_S.get(event.data.get("vad_sensitivity", ""), SILENCE_S["default"])
+        self._silence_s = SILENCE_S.get(data.get("vad_sensitivity", ""), SILENCE_S["default"])
         words = [*(asked.transcript_names or ()), *(asked.transcript_terms or ())]
         language = asked.language or None
         return Choices(model=asked.name, language=language, hotwords=hotwords_of(words))

@@ -83,8 +83,7 @@ class _Watch(Closing):
 
 def _free_port() -> int:
     with Listener("127.0.0.1", 0, "http", "try again") as listener:
-        port: int = listener.getsockname()[1]
-        return port
+        return listener.port
 
 
 def _causes(

@@ -42,21 +42,23 @@ class Client:
     stream is over always comes last.
     """
 
-    def __init__(self, broadcast: Broadcast) -> None:
+    def __init__(self, broadcast: Broadcast, wake: Callable[[], None]) -> None:
         self._broadcast = broadcast
+        self._wake = wake
         self._waiting = deque(broadcast.summary())
         self._level: Message | None = None
 
     def put(self, message: Message) -> None:
         if message["event"] == "level":
             self._level = message
-            return
-        newest = self._waiting[-1]["event"] if self._waiting else ""
-        if message["event"] == "partial" and newest == "partial":
-            self._waiting.pop()
-        self._waiting.append(message)
-        if len(self._waiting) > _LONGEST_QUEUE:
-            self._waiting = deque(self._broadcast.summary())
+        else:
+            newest = self._waiting[-1]["event"] if self._waiting else ""
+            if message["event"] == newest == "partial":
+                self._waiting.pop()
+            self._waiting.append(message)
+            if len(self._waiting) > _LONGEST_QUEUE:
+                self._waiting = deque(self._broadcast.summary())
+        self._wake()
 
     def take(self) -> Message | None:
         """Return the next message; `None` when nothing waits."""
@@ -83,12 +85,12 @@ class Broadcast:
         self._settings = settings or {}
         self._n_cleared = 0
         self._ended = False
-        self._clients: dict[Client, Callable[[], None]] = {}
+        self._clients: set[Client] = set()
 
     def join(self, wake: Callable[[], None]) -> Client:
         """Return a new client; `wake` is called whenever something waits for it."""
-        client = Client(self)
-        self._clients[client] = wake
+        client = Client(self, wake)
+        self._clients.add(client)
         return client
 
     @property
@@ -96,7 +98,7 @@ class Broadcast:
         return len(self._clients)
 
     def leave(self, client: Client) -> None:
-        self._clients.pop(client, None)
+        self._clients.discard(client)
 
     def put(self, event: Event, figures: Message | None = None) -> None:
         message = as_json(event)
@@ -156,6 +158,5 @@ class Broadcast:
         self._completed.append(message)
 
     def _tell(self, message: Message) -> None:
-        for client, wake in self._clients.items():
+        for client in self._clients:
             client.put(message)
-            wake()
