@@ -60,10 +60,8 @@ class Listener(socket.socket):
             yield
         except (OSError, ValueError, TypeError) as error:  # others: no name at all
             self.close()
-            why, shown = (
-                getattr(error, "strerror", None) or error,
-                url(self._scheme, self.host, port),
-            )
+            why = getattr(error, "strerror", None) or error
+            shown = url(self._scheme, self.host, port)
             raise OptionError(f"cannot listen at {shown} ({why}); {self._advice}") from error
 
 
