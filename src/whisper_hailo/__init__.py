@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from whisper_hailo.live.stream import (
         BlockCaptions as BlockCaptions,
         stream as stream,
-        stream_async as stream_async,
     )
     from whisper_hailo.text.outputs import (
         as_json as as_json,
@@ -69,7 +68,7 @@ _NAMES: Final = {
     "decoding.options": "AntiRepetition DecodingOptions PromptOptions SearchOptions Thresholds "
     "TokenLimits",
     "live.options": "CaptionOptions",
-    "live.stream": "BlockCaptions stream stream_async",
+    "live.stream": "BlockCaptions stream",
     "text.outputs": "as_json json_schema render",
     "text.subtitles": "Layout",
     "transcription.longform.plan": "LongOptions",

@@ -88,7 +88,7 @@ class SourceOptions:
         microphone.
         """
         from whisper_hailo.live.sources.file import FileSource, PcmSource
-        from whisper_hailo.live.sources.reopened import ADDRESS_PATIENCE_S, ReopenedSource
+        from whisper_hailo.live.sources.source import ADDRESS_PATIENCE_S, ReopenedSource
 
         patience_s = self.wait_for_source
         if (audio is None) == (self.mic is None):
@@ -240,7 +240,7 @@ NO_EFFECT: Final = (
 """Options of decoding that live captions cannot make use of."""
 
 _MOONSHINE: Final = frozenset(("moonshine", *(one.name for one in fields(CaptionOptions)))) - {
-    "drafts", "hold_back_s", "trim_window",
+    "drafts", "hold_back_s",
 }  # fmt: skip
 """Options that Moonshine honours."""
 
@@ -283,7 +283,7 @@ def caption_engine(
                 decoding = expecting
             except OptionError as error:
                 logger.warning("what --replace shows is not expected: %s", error)
-        engine = TranscriberEngine(transcriber, decoding, trim_window=options.trim_window)
+        engine = TranscriberEngine(transcriber, decoding)
         for reason in transcriber.reasons:
             logger.debug(reason)
         stack.enter_context(transcriber)

@@ -91,15 +91,18 @@ class Captioner:
             captured_s: when its last sample was captured, by the captioner's clock, from which
                 latencies are measured; `None` for audio that is not live.
         """
-        audio = np.concatenate([self._torn, audio])
+        audio = np.concatenate([self._torn, audio]) if self._torn.size else audio
         if captured_s is not None:
             self._clock.note_capture(captured_s, self._segmenter.n_heard + audio.size)
         n_whole = audio.size - audio.size % FRAME_SAMPLES
         self._torn = audio[n_whole:].copy()
         for begin in range(0, n_whole, FRAME_SAMPLES):
             yield from self._frame(audio[begin : begin + FRAME_SAMPLES])
-        if self._running is not None and self._is_due(self._running):
-            yield from self._partial(self._running)
+        running, n_samples = self._running, self._segmenter.n_samples
+        if running is not None and self._due and n_samples >= _LEAST_HEARD_S * SAMPLE_RATE_HZ:
+            rest = round(_REST * self._partial_took_s * SAMPLE_RATE_HZ)
+            if n_samples - running.shown >= max(self._due, rest):
+                yield from self._partial(running)
 
     def lose(self, n_samples: int) -> Iterator[Event]:
         """Complete the running segment and continue behind `n_samples` of lost audio."""
@@ -141,15 +144,11 @@ class Captioner:
     @property
     def settings(self) -> dict[str, str]:
         """Return the settings that users change while captions run, by name."""
-        return {"language": self._listener.language}
+        return {"language": self._listener.engine.language}
 
     def set_language(self, language: str) -> Settings:
-        """Change the language from the next segment on.
-
-        Raises:
-            OptionError: it is unknown, or the engine has another one only.
-        """
-        self._listener.language = language
+        """Change the language from the next segment on; `OptionError` refuses an unknown one."""
+        self._listener.engine = self._listener.engine.in_language(language)
         return Settings(settings=self.settings, **self._moment(self.heard_s))
 
     def mark(self, label: str) -> Marker:
@@ -190,12 +189,6 @@ class Captioner:
         if self._running is not None:
             yield from self._complete(self._running, self._segmenter.n_samples, reason)
             self._segmenter.end()
-
-    def _is_due(self, running: RunningSegment) -> bool:
-        new = self._segmenter.n_samples - running.shown
-        enough = self._segmenter.n_samples >= _LEAST_HEARD_S * SAMPLE_RATE_HZ
-        rest = round(_REST * self._partial_took_s * SAMPLE_RATE_HZ)
-        return self._due > 0 and max(self._due, rest) <= new and enough
 
     def _partial(self, running: RunningSegment) -> Iterator[Partial]:
         """Transcribe the running segment again; skip this partial if the device fails."""

@@ -7,7 +7,7 @@ Source: local agreement (Liu et al. 2020; Macháček et al. 2023), with a time s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -84,7 +84,15 @@ class RunningText:
         """Return all words of the segment after its last hypothesis, with times if it has them."""
         words = self.behind_committed(result)
         self._count_agreed(words)
-        return (*_timed(self.committed, result.words), *words)
+        holders = [word for word in result.words for _ in word.tokens]
+        timed, at = [], 0
+        for word in self.committed:
+            held = holders[at : at + len(word.tokens)]
+            at += len(word.tokens)
+            if held and word.tokens[0] in held[0].tokens:
+                word = replace(word, start_s=held[0].start_s, end_s=held[-1].end_s)  # noqa: PLW2901
+            timed.append(word)
+        return (*timed, *words)
 
     def behind_committed(self, result: BufferText) -> tuple[BufferWord, ...]:
         """Return the words of a hypothesis that follow the committed ones."""
@@ -116,17 +124,6 @@ class RunningText:
             self.settled_s = max(self.settled_s, old.since_s)
         self.committed += [old.word for old in self.tentative[:n_ready]]
         self.tentative = self.tentative[n_ready:]
-
-
-def _timed(committed: Sequence[BufferWord], words: Sequence[BufferWord]) -> Iterator[BufferWord]:
-    """Return committed words with the times that a hypothesis has for their tokens."""
-    holders = [word for word in words for _ in word.tokens]
-    at = 0
-    for word in committed:
-        held = holders[at : at + len(word.tokens)]
-        at += len(word.tokens)
-        fits = held and word.tokens[0] in held[0].tokens
-        yield replace(word, start_s=held[0].start_s, end_s=held[-1].end_s) if fits else word
 
 
 def words_behind(

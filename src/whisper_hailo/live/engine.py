@@ -18,7 +18,6 @@ from whisper_hailo.decoding.options import (
     SearchOptions,
     TokenLimits,
 )
-from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer, words_of_text
 from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -47,20 +46,19 @@ def options_in(options: DecodingOptions, language: str) -> DecodingOptions:
 
 
 class CaptionEngine(Protocol):
-    """Transcribes buffers of up to `content_s` seconds, repeatedly."""
+    """Transcribes buffers of up to `content_s` seconds, repeatedly.
+
+    Its `language` is the code of the one that is transcribed by default, or `auto`.
+    """
 
     @property
     def name(self) -> str: ...
 
     @property
-    def content_s(self) -> float:
-        """Return the seconds of the longest buffer."""
-        ...
+    def content_s(self) -> float: ...
 
     @property
-    def language(self) -> str:
-        """Return the code of the language that is transcribed by default, or `auto`."""
-        ...
+    def language(self) -> str: ...
 
     def in_language(self, language: str) -> CaptionEngine:
         """Return the same engine for another language that it knows: a code, a name or `auto`."""
@@ -84,13 +82,7 @@ class TranscriberEngine:
         OptionError: the model does not support the options, or they need several passes.
     """
 
-    def __init__(
-        self,
-        transcriber: Transcriber,
-        options: DecodingOptions,
-        *,
-        trim_window: bool | None = None,
-    ) -> None:
+    def __init__(self, transcriber: Transcriber, options: DecodingOptions) -> None:
         if options.search.beam_size > 1 or options.search.temperatures[0] > 0:
             raise OptionError(
                 f"live captions are decoded greedily, got {options.search.name}; leave out "
@@ -98,32 +90,24 @@ class TranscriberEngine:
             )
         if options.timestamps:
             raise OptionError("live captions take their times from the stream; no --timestamps")
-        transcriber.check(options, LongOptions(trim_window=trim_window))
+        transcriber.check(options)
         self._transcriber = transcriber
         self._translates = options.task == "translate"
         self._options = replace(options, task="transcribe")
-        self._trim_window = trim_window
+        self.content_s = transcriber.content_s
+        self.language = options.language
 
     @property
     def name(self) -> str:
         settings = self._transcriber.settings(self._options)
         return f"{settings.model} ({settings.encoder} + {settings.decoder})"
 
-    @property
-    def content_s(self) -> float:
-        """Return the window less its margin."""
-        return self._transcriber.content_s
-
-    @property
-    def language(self) -> str:
-        return self._options.language
-
     def in_language(self, language: str) -> TranscriberEngine:
         task = "translate" if self._translates else "transcribe"
         return self._with(replace(options_in(self._options, language), task=task))
 
     def _with(self, options: DecodingOptions) -> TranscriberEngine:
-        return TranscriberEngine(self._transcriber, options, trim_window=self._trim_window)
+        return TranscriberEngine(self._transcriber, options)
 
     def transcribe(self, buffer: PartialBuffer, language: str | None = None) -> BufferText:
         options = self._options
@@ -131,9 +115,7 @@ class TranscriberEngine:
 
     def _run(self, buffer: PartialBuffer, options: DecodingOptions) -> BufferText:
         translate = self._translates and buffer.word_times
-        return self._transcriber.transcribe_running(
-            buffer, options, trim_window=self._trim_window, translate=translate
-        )
+        return self._transcriber.transcribe_running(buffer, options, translate=translate)
 
 
 def warm_up(engine: CaptionEngine) -> None:
@@ -153,26 +135,16 @@ class MoonshineEngine(Closing):
     Its source is a size, such as `tiny-streaming`, or a folder with the weights.
     """
 
+    language = "en"
+
     def __init__(self, source: str = SIZES[0], content_s: float = LONGEST_S) -> None:
         if content_s >= MAX_S:
             raise OptionError(
                 f"--max-segment is {content_s:g} s, Moonshine takes less than {MAX_S:g} s"
             )
-        self._source = source
-        self._content_s = content_s
+        self.name = f"Moonshine {source}"
+        self.content_s = content_s
         self._model = Moonshine(source)
-
-    @property
-    def name(self) -> str:
-        return f"Moonshine {self._source}"
-
-    @property
-    def content_s(self) -> float:
-        return self._content_s
-
-    @property
-    def language(self) -> str:
-        return "en"
 
     def in_language(self, language: str) -> MoonshineEngine:
         if language != self.language:

@@ -173,16 +173,14 @@ def as_json(event: Event) -> dict[str, Any]:
     return {"event": type(event).__name__.lower(), **fields}
 
 
-def _rounded(fields: dict[str, Any]) -> dict[str, Any]:
+def _rounded(value: Any) -> Any:  # noqa: ANN401 - of JSON
     """Round numbers to meaningful digits and drop fields that are `None`."""
-    for words in ("committed", "tentative", "words"):
-        if words in fields:
-            fields[words] = tuple(map(_rounded, fields[words]))
-    return {
-        name: round(value, 4) if isinstance(value, float) else value
-        for name, value in fields.items()
-        if value is not None or name == "probability"
-    }
+    if isinstance(value, dict):
+        fields = ((name, _rounded(part)) for name, part in value.items())
+        return {name: part for name, part in fields if part is not None or name == "probability"}
+    if isinstance(value, tuple):
+        return tuple(map(_rounded, value))
+    return round(value, 4) if isinstance(value, float) else value
 
 
 class Moment(TypedDict):

@@ -94,36 +94,27 @@ class FinishedSegment:
 
 
 class SegmentListener:
-    """Transcribes running segments, and counts the calls; `options` are the current ones."""
+    """Transcribes running segments with `engine`, from the next one on; counts the calls."""
 
     def __init__(
         self, engine: CaptionEngine, options: CaptionOptions, statistics: CaptionStatistics
     ) -> None:
-        self._engine = self._next = engine
-        self.options = options
+        self.engine = self._engine = engine
+        self._options = options
         self._statistics = statistics
         self._language: str | None = None  # of the last segment in which it was found
         self._before: FinishedSegment | None = None
 
-    @property
-    def language(self) -> str:
-        """Return the language of the next segment, or `auto`."""
-        return self._next.language
-
-    @language.setter
-    def language(self, language: str) -> None:
-        self._next = self._next.in_language(language)
-
     def begin(self) -> None:
-        """Begin a segment, in the language that was set last."""
-        if self._next is not self._engine:
-            self._engine, self._language, self._before = self._next, None, None
+        """Begin a segment."""
+        if self._engine is not self.engine:
+            self._engine, self._language, self._before = self.engine, None, None
 
     def transcribe_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
         """Return the text so far of a segment that goes on."""
         language = running.language if running.is_decided else self._expected(audio)
         result = self._transcribe(
-            running, audio, language, hold_back_s=self.options.hold_back_s, word_times=False
+            running, audio, language, hold_back_s=self._options.hold_back_s, word_times=False
         )
         running.is_decided = _is_enough(audio) or self._engine.language != AUTO_LANGUAGE
         self._statistics.n_partials += 1
@@ -136,13 +127,9 @@ class SegmentListener:
         return self._transcribe(running, audio, self._expected(audio))
 
     def transcribe_all(self, running: RunningSegment, audio: FloatArray) -> BufferText:
-        """Return the final text of a segment with word times; its language is decided again.
-
-        Raises:
-            DeviceError: the device failed in every attempt.
-        """
+        """Return the final text of a segment with word times; its language is decided again."""
         language, before = self._expected(audio), self._before
-        longest_s = self.options.longest_s(self._engine.content_s)
+        longest_s = self._options.longest_s(self._engine.content_s)
         joined = None if before is None else before.joined(running, audio, longest_s)
         result = BufferText(())
         for attempt in range(1, _ATTEMPTS + 1):
@@ -189,7 +176,7 @@ class SegmentListener:
         draft: Draft | None = None,
     ) -> BufferText:
         draft = draft or running.draft
-        if not self.options.drafts:
+        if not self._options.drafts:
             draft = replace(draft, tokens=draft.tokens[: draft.n_fixed])
         buffer = PartialBuffer(audio, draft, word_times, hold_back_s, self._language)
         figures, begin = self._statistics, perf_counter()

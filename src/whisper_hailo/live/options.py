@@ -61,13 +61,6 @@ class CaptionOptions:
     drafts: bool = flag(
         True, "Verify the previous text instead of decoding again.", "Segments", rare=True
     )
-    trim_window: bool | None = flag(
-        None,
-        "Encode only what of the window is filled.",
-        "Segments",
-        shown="where the encoder can",
-        rare=True,
-    )
 
     def __post_init__(self) -> None:
         fits = 0.0 < self.vad_threshold <= 1.0
@@ -80,7 +73,7 @@ class CaptionOptions:
             fits = least_s <= getattr(self, name) <= _LONGEST_S
             require_valid(self, name, fits, f"{least_s:g} to {_LONGEST_S:g} s")
         longest = self.max_segment_s
-        fits = longest is None or (math.isfinite(longest) and longest >= 1.0)
+        fits = longest is None or 1.0 <= longest < math.inf
         require_valid(self, "max_segment_s", fits, "1 s or more")
 
     def longest_s(self, content_s: float) -> float:
@@ -94,7 +87,7 @@ class CaptionOptions:
             return min(_MAX_SEGMENT_S, content_s)
         if longest > content_s:
             raise OptionError(
-                f"max-segment is {longest:g} s, the model's window takes {content_s:g} s of "
+                f"--max-segment is {longest:g} s, the model's window takes {content_s:g} s of "
                 "audio; use that or less, or a longer --window"
             )
         return longest

@@ -20,8 +20,7 @@ class CaptionStatistics:
     Attributes:
         n_calls: buffers that were transcribed; those of cuts count as well.
         n_heard_samples: of all calls: every call counts its whole buffer.
-        n_segment_samples: of completed segments, each once.
-        n_stream_samples: of the stream, silence included.
+        n_segment_samples: of completed segments, each once; `n_stream_samples`: with silence.
         compute_s: wall-clock time of the calls.
         n_skipped: partials that were due but not made.
         words_in: words by the code of their language.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from queue import Empty, Full, Queue
@@ -60,10 +59,6 @@ class Controls:
             raise OptionError(_ENDED)
         self.is_paused = wanted
 
-    async def asked(self, command: Command) -> None:
-        """Queue a command and wait until it is processed; raise its error if it is refused."""
-        await asyncio.wrap_future(self.ask(command))
-
     def ask(self, command: Command) -> Future[None]:
         """Queue a command, from any thread; the future gets its error if it is refused."""
         answer: Future[None] = Future()
@@ -115,10 +110,9 @@ class CaptionStream:
         source: open.
         captioner: not used before.
         alive: called at least each `LOOK_S`, except while computing.
-        record: called with each block, without the audio of pauses, before it is captioned.
 
     Attributes:
-        hear: called with each block's audio, `(n_samples,)`, before it is captioned.
+        listeners: called with each block, without the audio of pauses, before it is captioned.
     """
 
     def __init__(
@@ -127,12 +121,10 @@ class CaptionStream:
         captioner: Captioner,
         alive: Callable[[], None] = lambda: None,
         controls: Controls | None = None,
-        record: Callable[[Block], None] = lambda _block: None,
     ) -> None:
-        self.hear: Callable[[FloatArray], None] = lambda _audio: None
+        self.listeners: list[Callable[[Block], None]] = []
         self._alive = alive
         self._controls = controls or Controls()
-        self._record = record
         self._source = source
         self._captioner = captioner
         self._stopped = False
@@ -146,11 +138,7 @@ class CaptionStream:
         self._stopped = True
 
     def events(self) -> Iterator[Event]:
-        """Yield all events, the last segment's completion included.
-
-        Raises:
-            AudioError, DeviceError: the source failed; the running segment is completed first.
-        """
+        """Yield all events; a failure of the source follows the last segment's completion."""
         failure: BaseException | None = None
         try:
             with self._reading() as blocks:
@@ -171,9 +159,18 @@ class CaptionStream:
             yield self._source.blocks()
             return
         queue = AudioQueue()
-        thread = threading.Thread(
-            target=self._listen, args=(queue,), name="caption-source", daemon=True
-        )
+
+        def listen() -> None:
+            put = queue.put if self._source.pace is Pace.REAL_TIME else queue.put_all
+            try:
+                for block in self._source.blocks():
+                    put(block)
+            except Exception as error:  # told on the main thread
+                queue.end(error)
+            else:
+                queue.end()
+
+        thread = threading.Thread(target=listen, name="caption-source", daemon=True)
         thread.start()
         try:
             yield queue.blocks()
@@ -224,8 +221,8 @@ class CaptionStream:
         if block.captured_s is not None:
             waited_s = block.audio.size / SAMPLE_RATE_HZ
             figures.longest_backlog_s = max(figures.longest_backlog_s, waited_s)
-        self._record(block)
-        self.hear(block.audio)
+        for listener in self.listeners:
+            listener(block)
         yield from self._captioner.feed(block.audio, block.captured_s)
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)
@@ -234,17 +231,6 @@ class CaptionStream:
             yield from self._captioner.leave(gap.why, paused=gap.paused)
         elif gap is not None:
             yield from self._captioner.come_back(gap.n_samples, paused=gap.paused)
-
-    def _listen(self, queue: AudioQueue) -> None:
-        """Runs on the source's thread."""
-        put = queue.put if self._source.pace is Pace.REAL_TIME else queue.put_all
-        try:
-            for block in self._source.blocks():
-                put(block)
-        except Exception as error:  # told on the main thread
-            queue.end(error)
-        else:
-            queue.end()
 
 
 Samples: TypeAlias = NDArray[Any]
@@ -276,17 +262,13 @@ class BlockCaptions:
     ) -> None:
         captions = captions or CaptionOptions()
         options = options or caption_defaults(transcriber.default_anti_repetition)
-        engine = TranscriberEngine(transcriber, options, trim_window=captions.trim_window)
+        engine = TranscriberEngine(transcriber, options)
         self._captioner = Captioner(engine, detector or SileroDetector(), captions)
         self._resampler = Resampler(sample_rate)
         warm_up(engine)
 
     def feed(self, block: Samples) -> list[Event]:
-        """Take a block of any length; it blocks while that is transcribed.
-
-        Raises:
-            AudioError: the samples are not mono.
-        """
+        """Take a block of any length; it blocks while that is transcribed."""
         return list(self._captioner.feed(self._resampler.push(to_float32(block))))
 
     def finish(self) -> list[Event]:
@@ -300,17 +282,6 @@ def stream(blocks: Iterable[Samples], captions: BlockCaptions) -> Iterator[Event
     for block in blocks:
         yield from captions.feed(block)
     yield from captions.finish()
-
-
-async def stream_async(
-    blocks: AsyncIterable[Samples], captions: BlockCaptions
-) -> AsyncIterator[Event]:
-    """Caption blocks in an asyncio program, whose loop goes on while a thread transcribes."""
-    async for block in blocks:
-        for event in await asyncio.to_thread(captions.feed, block):
-            yield event
-    for event in await asyncio.to_thread(captions.finish):
-        yield event
 
 
 def to_float32(block: Samples) -> FloatArray:

@@ -39,6 +39,7 @@ class Transcriber:
     heard: list[tuple[DecodingOptions, dict[str, Any]]] = field(default_factory=list)
     priorities: list[ChipPriority] = field(default_factory=list)
     default_anti_repetition = PRESETS["conservative"]
+    content_s = 9.0
 
     def __enter__(self) -> Transcriber:
         self.is_open = True
@@ -88,17 +89,16 @@ def given(hotwords: str | None = None, **typed: Any) -> PartialOptions[DecodingO
 def test_our_own_is_warm_and_open_until_the_end(
     transcriber: Transcriber, stack: contextlib.ExitStack, caplog: pytest.LogCaptureFixture
 ) -> None:
-    options = CaptionOptions(trim_window=True)
+    options = CaptionOptions()
     with caplog.at_level(logging.DEBUG, "whisper_hailo"):
         caption_engine(CaptionModel(), given(language="de"), options, "", stack)
     assert transcriber.priorities == [ChipPriority.LIVE], "live captions go before files"
     assert transcriber.is_open
     assert transcriber.heard
-    heard, named = transcriber.heard[0]
+    heard, _ = transcriber.heard[0]
     assert (heard.language, heard.anti_repetition, heard.limits.max_per_second) == (
         "de", PRESETS["conservative"], 20.0,
     )  # fmt: skip
-    assert named["trim_window"] is True
     assert caplog.messages == ["encoder a: why", "decoder b: because"]
     stack.close()
     assert not transcriber.is_open

@@ -21,8 +21,7 @@ from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.file import FileSource, PcmSource
 from whisper_hailo.live.sources.network import NetworkSource
-from whisper_hailo.live.sources.reopened import ReopenedSource
-from whisper_hailo.live.sources.source import Block, Interruption, Pace
+from whisper_hailo.live.sources.source import Block, Interruption, Pace, ReopenedSource
 
 
 def test_nothing_is_no_file_and_not_the_current_folder() -> None:

@@ -148,7 +148,6 @@ def test_options_of_captions(
         ("--quantize int4", "Moonshine cannot honour --quantize"),
         ("--threads 2", "Moonshine cannot honour --threads"),
         ("| hold-back = 0", "Moonshine cannot honour --hold-back"),
-        ("| trim-window = true", "Moonshine cannot honour --trim-window"),
         ("| drafts = false", "Moonshine cannot honour --drafts"),
         ("", install_command("moonshine")),
     ],

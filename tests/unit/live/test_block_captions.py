@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,8 +18,7 @@ from whisper_hailo.decoding.options import PRESETS, DecodingOptions, SearchOptio
 from whisper_hailo.live.engine import caption_defaults
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.stream import BlockCaptions, Samples, stream, stream_async, to_float32
-from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.live.stream import BlockCaptions, Samples, stream, to_float32
 from whisper_hailo.transcription.partials import PartialBuffer
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.captions.event_checks import violations
@@ -84,14 +81,12 @@ def test_rate_of_sound_card_is_that_of_model_before_it_is_heard(
 
 
 class Heedless:
-    """A transcriber that cannot trim its window, and hears nothing."""
+    """A transcriber that hears nothing."""
 
     content_s = 9.0
     default_anti_repetition = PRESETS["balanced"]
 
-    def check(self, options: DecodingOptions, long: LongOptions) -> None:
-        if long.trim_window:
-            raise OptionError("trim-window needs an encoder that takes windows of any length")
+    def check(self, options: DecodingOptions) -> None:
         assert options == caption_defaults(PRESETS["balanced"])
 
     def __init__(self) -> None:
@@ -102,48 +97,8 @@ class Heedless:
         return BufferText(())
 
 
-class Patient(Heedless):
-    """Has transcribed nothing until something else was done."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.something = threading.Event()
-        self.something.set()
-
-    def transcribe_running(
-        self, buffer: PartialBuffer, *rest: object, **named: object
-    ) -> BufferText:
-        assert self.something.wait(20), "nothing else was done meanwhile"
-        return super().transcribe_running(buffer, *rest, **named)
-
-
 def told(events: Iterable[Event]) -> list[tuple[str, float]]:
     return [(type(event).__name__, event.heard_s) for event in events]
-
-
-def test_program_of_asyncio_goes_on_while_blocks_are_transcribed() -> None:
-    plain: Any = Patient()
-    said = speech(range(4))
-    expected = told(stream(blocks(said), BlockCaptions(plain, detector=Loudness())))
-    running = BlockCaptions(plain, detector=Loudness())
-    plain.something.clear()
-
-    async def spoken() -> AsyncIterator[Samples]:
-        for block in blocks(said):
-            yield block
-
-    async def do_something() -> None:
-        plain.something.set()
-
-    async def run() -> list[Event]:
-        other = asyncio.create_task(do_something())
-        events = [event async for event in stream_async(spoken(), running)]
-        await other
-        return events
-
-    assert told(asyncio.run(run())) == expected
-    assert expected[0][0] == "Started"
-    assert expected[-1] == ("Completed", 1.12)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +112,8 @@ def test_what_is_no_mono_sound_is_refused(block: Samples) -> None:
 
 def test_captions_are_as_they_were_asked_for() -> None:
     plain: Any = Heedless()
-    for options, told in (
-        (CaptionOptions(max_segment_s=12.0), "max-segment is 12 s"),
-        (CaptionOptions(trim_window=True), "trim-window needs an encoder"),
-    ):
-        with pytest.raises(OptionError, match=told):
-            BlockCaptions(plain, None, options, detector=Loudness())
+    with pytest.raises(OptionError, match="max-segment is 12 s"):
+        BlockCaptions(plain, None, CaptionOptions(max_segment_s=12.0), detector=Loudness())
 
 
 def test_silero_tells_speech_unless_another_detector_is_given(

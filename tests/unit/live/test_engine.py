@@ -29,29 +29,27 @@ from whisper_hailo.decoding.options import (
 )
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import MoonshineEngine, TranscriberEngine, caption_defaults, warm_up
-from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.partials import PartialBuffer
 
 
 class Noting:
     """Notes the options that it is given."""
 
+    content_s = 9.0
+
     def __init__(self) -> None:
-        self.checked: list[LongOptions] = []
         self.given: list[DecodingOptions] = []
         self.translates: list[bool] = []
-        self.asked: list[tuple[PartialBuffer, bool | None]] = []
+        self.asked: list[PartialBuffer] = []
 
-    def check(self, options: DecodingOptions, long: LongOptions) -> None:
-        del options
-        self.checked.append(long)
+    def check(self, options: DecodingOptions) -> None:
+        pass
 
     def transcribe_running(
-        self, buffer: PartialBuffer, options: DecodingOptions, *, trim_window: bool | None,
-        translate: bool,
-    ) -> Any:  # fmt: skip
+        self, buffer: PartialBuffer, options: DecodingOptions, *, translate: bool
+    ) -> Any:
         self.given.append(options)
-        self.asked.append((buffer, trim_window))
+        self.asked.append(buffer)
         self.translates.append(translate)
         return SimpleNamespace(text="")
 
@@ -108,13 +106,10 @@ def test_an_engine_is_warm_before_the_first_words() -> None:
 def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
     transcriber: Any = Noting()
     buffer = PartialBuffer(np.zeros(1600, np.float32), Draft((1,)), True, 0.5, "de")
-    for trims in (False, True, None):
-        engine = TranscriberEngine(transcriber, DecodingOptions(), trim_window=trims)
-        for one in (engine, engine.in_language("de")):
-            one.transcribe(buffer)
-    assert transcriber.asked == [
-        (buffer, trims) for trims in (False, False, True, True, None, None)
-    ]
+    engine = TranscriberEngine(transcriber, DecodingOptions())
+    for one in (engine, engine.in_language("de")):
+        one.transcribe(buffer)
+    assert transcriber.asked == [buffer, buffer]
 
 
 @pytest.mark.parametrize(
@@ -132,19 +127,11 @@ def test_what_needs_more_than_one_pass_is_refused(options: DecodingOptions, told
 
 def test_unsupported_options_are_refused_before_hearing() -> None:
     class Picky(Noting):
-        def check(self, options: DecodingOptions, long: LongOptions) -> None:
+        def check(self, options: DecodingOptions) -> None:
             raise OptionError(f"no {options.language} here")
 
     with pytest.raises(OptionError, match="no de here"):
         TranscriberEngine(Picky(), DecodingOptions(language="de"))  # type: ignore[arg-type]
-
-
-def test_trimming_is_checked_before_hearing() -> None:
-    transcriber: Any = Noting()
-    for trims in (True, False, None):
-        TranscriberEngine(transcriber, DecodingOptions(), trim_window=trims)
-    TranscriberEngine(transcriber, DecodingOptions())
-    assert [long.trim_window for long in transcriber.checked] == [True, False, None, None]
 
 
 @pytest.mark.slow

@@ -86,8 +86,7 @@ def test_found_language_is_forgotten_when_another_is_asked_for() -> None:
     engine = Guesser(["de", "en"])
     listener, _ = listening(engine)
     listener.transcribe_all(segment(), audio(3.0))
-    listener.language = "en"
-    assert listener.language == "en"
+    listener.engine = listener.engine.in_language("en")
     listener.begin()
     listener.transcribe_all(segment(), audio(1.0))
     assert engine.told == [None, None]

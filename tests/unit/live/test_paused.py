@@ -73,9 +73,8 @@ def paused_run(
         *(actions.get(step, step) if isinstance(step, str) else step for step in steps), **how
     )
     recorded: list[Block] = []
-    stream = CaptionStream(
-        source, cast(Captioner, captioner), controls=controls, record=recorded.append
-    )
+    stream = CaptionStream(source, cast(Captioner, captioner), controls=controls)
+    stream.listeners.append(recorded.append)
     assert list(stream.events()) == []
     heard = sum(size for size, *_ in captioner.told)
     assert sum(block.audio.size for block in recorded) == heard, "a pause is not recorded"

@@ -192,7 +192,7 @@ def test_captured_audio_is_heard_to_its_end_with_pauses(
     source = Steps(*[quiet, sound] * 4, *[quiet] * 9)
     stream = CaptionStream(source, Captioner(Speller(), Loudness(), quick()))
     sizes: list[int] = []
-    stream.hear = lambda audio: sizes.append(audio.size)
+    stream.listeners.append(lambda block: sizes.append(block.audio.size))
     stream.stop()
     assert list(stream.events()) == []
     assert sizes == [0, sound.audio.size] * 4 + [0] * 2
@@ -203,7 +203,7 @@ def test_who_looks_on_hears_all() -> None:
     captioner = Captioner(Speller(), Loudness(), quick())
     stream = CaptionStream(Steps(*map(Block, pieces), endless=False), captioner)
     heard: list[FloatArray] = []
-    stream.hear = heard.append
+    stream.listeners.append(lambda block: heard.append(block.audio))
     list(stream.events())
     np.testing.assert_array_equal(np.concatenate(heard), AUDIO[:30_000])
 

@@ -77,12 +77,13 @@ def caption(
         shown = replacements.phrases.values()
         hotwords = ", ".join(text for text in shown if text and "*" not in text)  # not masked
         engine = caption_engine(hearing, decoding, settings, hotwords, stack)
-        record = stack.enter_context(recording).put if recording else lambda _block: None
         stack.enter_context(heard)
         captioner, controls = Captioner(engine, detector, settings), Controls()
         sinks = _sinks(files, show, captioner.statistics, stack)
         supervisor = Supervisor()
-        stream = CaptionStream(heard, captioner, supervisor.alive, controls, record)
+        stream = CaptionStream(heard, captioner, supervisor.alive, controls)
+        if recording is not None:
+            stream.listeners.append(stack.enter_context(recording).put)
         if place is not None:
             from whisper_hailo.serve.routes.captions.view import WebView
 
@@ -125,7 +126,7 @@ def _sinks(
 
 def _follow(view: WebView, stream: CaptionStream, place: PageAddress) -> None:
     """Show the stream's level on the page, and log its address."""
-    stream.hear = view.hear
+    stream.listeners.append(lambda block: view.hear(block.audio))
     others = f" and, for others, {view.address_for_others}" if view.address_for_others else ""
     logger.info("captions at %s%s", view.address, others)
     if place.access.is_generated:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Final, Generic, Self, TypeVar
 
@@ -80,11 +81,7 @@ class GrowingFile(Closing, Generic[ItemT]):
         refuse_foreign(self._path, self._format)
 
     def open(self) -> Self:
-        """Begin a file of this run; after a temporary failure the first item does.
-
-        Raises:
-            OutputError: the place is not writable, or holds a foreign file.
-        """
+        """Begin a file of this run, or refuse its place; on a full disk the first item does."""
         self.check(None)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,11 +112,7 @@ class GrowingFile(Closing, Generic[ItemT]):
             self._n_lost += self._lose(self._waiting.popleft())
 
     def close(self) -> None:
-        """Write what waits, for the last time.
-
-        Raises:
-            OutputError: something is missing, and how much.
-        """
+        """Write what waits, for the last time; `OutputError` says how much is missing."""
         why = f"{self.name} could not be written for too long"
         try:
             self._write_waiting(ends=True)
@@ -226,8 +219,14 @@ class GrowingFile(Closing, Generic[ItemT]):
             if not stat.S_ISREG(mode):  # not to wait for a reader of a pipe
                 return os.open(path, flags | os.O_WRONLY | os.O_NONBLOCK * stat.S_ISFIFO(mode))
         descriptor = os.open(path, flags | os.O_RDWR | os.O_CREAT, 0o666)
-        if _is_ours(descriptor) and (_size(descriptor) == 0 or self._joins):
-            os.ftruncate(descriptor, _end_of_lines(descriptor))
+        is_ours, size = True, _size(descriptor)
+        with suppress(OSError):  # a file system without locks
+            is_ours = lock_descriptor(descriptor, blocking=False)
+        if is_ours and size and self._joins:
+            with mmap(descriptor, size, access=ACCESS_READ) as text:
+                size = text.rfind(b"\n") + 1
+            os.ftruncate(descriptor, size)
+        if is_ours and (self._joins or not size):
             return descriptor
         os.close(descriptor)
         return None
@@ -239,25 +238,5 @@ class GrowingFile(Closing, Generic[ItemT]):
         return OutputError(f"cannot write {self.name} ({error.strerror}); {advice}")
 
 
-def _is_ours(descriptor: int) -> bool:
-    """Return whether no other process has locked a file, as far as the file system has locks."""
-    try:
-        return lock_descriptor(descriptor, blocking=False)
-    except OSError:
-        return True
-
-
 def _size(descriptor: int) -> int:
     return os.fstat(descriptor).st_size
-
-
-def _end_of_lines(descriptor: int) -> int:
-    """Return the position behind the last line end of a file."""
-    end = _size(descriptor)
-    while end:
-        begin = max(0, end - 4096)
-        at = os.pread(descriptor, end - begin, begin).rfind(b"\n")
-        if at >= 0:
-            return begin + at + 1
-        end = begin
-    return 0

@@ -31,15 +31,24 @@ class Replacements:
     @classmethod
     def read(cls, path: Path) -> Replacements:
         """Read a file with a line `high low => Hailo` for each; `#` begins a comment."""
+        try:
+            text = read_text(path)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise OptionError(
+                f"--replace {display_path(path)} cannot be read ({why}); check the path"
+            ) from error
         phrases = {}
-        for number, line in _lines(path):
+        for number, raw in enumerate(text.splitlines(), start=1):
+            line = raw.partition("#")[0].strip()
             heard, arrow, instead = line.partition(_ARROW)
-            if not arrow or not _key(heard):
+            if line and not (arrow and _key(heard)):
                 raise OptionError(
                     f"{display_path(path)}, line {number} is {line!r}, expected HEARD {_ARROW} "
                     "SHOWN"
                 )
-            phrases[_key(heard)] = instead.strip()
+            if line:
+                phrases[_key(heard)] = instead.strip()
         return cls(phrases)
 
     def apply(self, event: Event) -> Event:
@@ -94,19 +103,6 @@ class Replacements:
         text = blank + self.phrases[_keys(words)] + marks
         known = [word.probability for word in words if word.probability is not None]
         return CaptionWord(text, min(known, default=None), first.start_s, last.end_s)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    try:
-        text = read_text(path)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise OptionError(
-            f"--replace {display_path(path)} cannot be read ({why}); check the path"
-        ) from error
-    for number, line in enumerate(text.splitlines(), start=1):
-        if bare := line.partition("#")[0].strip():
-            yield number, bare
 
 
 def _key(text: str) -> tuple[str, ...]:

@@ -18,24 +18,16 @@ from whisper_hailo.audio.stream import Resampler
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources.source import BLOCK_S, Block, Pace
+from whisper_hailo.live.sources.source import BLOCK_S, LOOK_S, Block, Pace
 
 _BLOCK: Final = round(BLOCK_S * SAMPLE_RATE_HZ)
 
-_FILES: Final = {
-    "a WAV file": re.compile(rb"RIFF|RF64"),
-    "a FLAC file": re.compile(rb"fLaC"),
-    "an OGG file": re.compile(rb"OggS"),
-    "an MP3 file": re.compile(rb"ID3[\x02-\x04]|\xff[\xfb\xf3\xf2][\x10-\xeb]"),
-    "an MP4 or M4A file": re.compile(rb"....ftyp", re.DOTALL),
-    "a Matroska or WebM file": re.compile(rb"\x1aE\xdf\xa3"),
-    "an AIFF file": re.compile(rb"FORM....AIF", re.DOTALL),
-    "a CAF file": re.compile(rb"caff\x00"),
-}
-"""How files of sound begin."""
-
-_LOOK_MS: Final = 100
-"""So often a pipe that nothing comes from is left, to see whether it is still wanted."""
+_SOUND_FILE: Final = re.compile(
+    rb"RIFF|RF64|fLaC|OggS|ID3[\x02-\x04]|\xff[\xfb\xf3\xf2][\x10-\xeb]|....ftyp|\x1aE\xdf\xa3"
+    rb"|FORM....AIF|caff\x00",
+    re.DOTALL,
+)
+"""How WAV, FLAC, OGG, MP3, MP4, Matroska, AIFF and CAF files begin."""
 
 
 class FileSource(Closing):
@@ -90,11 +82,9 @@ class PcmSource(Closing):
 
     pace = Pace.BUFFERED
     endless = True
+    name = "standard input"
 
-    def __init__(
-        self, descriptor: int, rate_hz: int = SAMPLE_RATE_HZ, name: str = "standard input"
-    ) -> None:
-        self.name = name
+    def __init__(self, descriptor: int, rate_hz: int = SAMPLE_RATE_HZ) -> None:
         self._descriptor = descriptor
         self._resampler = Resampler(rate_hz)
         self._closed = False
@@ -105,7 +95,7 @@ class PcmSource(Closing):
         coming = select.poll()
         coming.register(self._descriptor, select.POLLIN)
         while not self._closed:
-            if not coming.poll(_LOOK_MS):
+            if not coming.poll(1000 * LOOK_S):
                 continue
             try:
                 raw = os.read(self._descriptor, 1 << 16)
@@ -116,11 +106,10 @@ class PcmSource(Closing):
             if not raw:
                 break
             captured_s = time.perf_counter()
-            kind = next((kind for kind, first in _FILES.items() if first.match(raw)), None)
-            if kind is not None and not begun:
+            if not begun and _SOUND_FILE.match(raw):
                 raise AudioError(
-                    f"{self.name} begins as {kind}, expected raw 16-bit mono samples; name the "
-                    "file, or pipe it through ffmpeg -i - -f s16le -ac 1 -ar 16000 -"
+                    f"{self.name} begins as a sound file, expected raw 16-bit mono samples; name "
+                    "the file, or pipe it through ffmpeg -i - -f s16le -ac 1 -ar 16000 -"
                 )
             begun = True
             data = odd + raw

@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 SILENCE_TIMEOUT_S: Final = 5.0
 """A device that gives nothing for so long is gone."""
 
+_PORT: Final = re.compile(r"\s*\(hw:[^)]*\)")
+"""Of a device, behind its name."""
+
 CLOSE_TIMEOUT_S: Final = 5.0
 """A stream that is not closed by then never will be."""
 
@@ -77,7 +80,8 @@ def choose_device(wanted: str, before: str = "") -> InputDevice:
     if not wanted:
         return next((device for device in devices if device.is_default), devices[0])
     if wanted.isdigit() and before:
-        fitting = [device for device in devices if _model(device.name) == _model(before)][:1]
+        model = _PORT.sub("", before)
+        fitting = [device for device in devices if _PORT.sub("", device.name) == model][:1]
     elif wanted.isdigit():
         fitting = [device for device in devices if device.index == int(wanted)]
     else:
@@ -86,11 +90,6 @@ def choose_device(wanted: str, before: str = "") -> InputDevice:
         how_many = "several devices fit" if fitting else "no input device fits"
         raise OptionError(f"--mic is {wanted!r}, {how_many}; there are {display_path(listed)}")
     return fitting[0]
-
-
-def _model(name: str) -> str:
-    """Return a device's name without the port, such as `(hw:1,0)`."""
-    return re.sub(r"\s*\(hw:[^)]*\)", "", name).casefold()
 
 
 class MicrophoneSource(Closing):

@@ -12,7 +12,7 @@ import numpy as np
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.protocols import Closing
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.source import AudioQueue, Block, Pace
 
 TIMEOUT_S: Final = 10.0
@@ -55,15 +55,11 @@ class NetworkSource(Closing):
         options = {"rtsp_transport": "tcp"} if self.name.startswith("rtsp") else {}
         try:
             self._container = av.open(self.name, timeout=TIMEOUT_S, options=options)
-        except av.ExitError as error:
-            raise AudioError(
-                f"{self.name} does not answer within {TIMEOUT_S:g} s; check the address and the "
-                "network"
-            ) from error
         except (av.FFmpegError, OSError, ValueError) as error:
-            raise AudioError(
-                f"{self.name} cannot be opened ({error}); check the address and the network"
-            ) from error
+            why = f"cannot be opened ({error})"
+            if isinstance(error, av.ExitError):
+                why = f"does not answer within {TIMEOUT_S:g} s"
+            raise AudioError(f"{self.name} {why}; check the address and the network") from error
         if not self._container.streams.audio:
             self._container.close()
             raise AudioError(f"{self.name} has no sound; give an address with an audio stream")
@@ -84,12 +80,10 @@ class NetworkSource(Closing):
             yield from self._decoded(
                 av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE_HZ)
             )
-        except av.ExitError as error:
-            raise AudioError(
-                f"{self.name} broke off: nothing came for {TIMEOUT_S:g} s; check its sender"
-            ) from error
         except (av.FFmpegError, OSError) as error:
-            raise AudioError(f"{self.name} broke off ({error}); check its sender") from error
+            late = isinstance(error, av.ExitError)
+            why = f"nothing came for {TIMEOUT_S:g} s" if late else str(error)
+            raise AudioError(f"{self.name} broke off ({why}); check its sender") from error
         finally:
             self._container.close()
 
@@ -109,7 +103,7 @@ class NetworkSource(Closing):
                 for frame in packet.decode():
                     for out in resampler.resample(frame):
                         n_samples += out.samples
-                        yield Block(_samples(out), captured_s)
+                        yield Block(out.to_ndarray().reshape(-1), captured_s)
             if waited_s > MAX_WAIT_S:
                 if n_samples < _LEAST_SOUND_S * SAMPLE_RATE_HZ:
                     raise AudioError(
@@ -120,7 +114,7 @@ class NetworkSource(Closing):
         if self._closed:
             return
         for out in resampler.resample(None):
-            yield Block(_samples(out))
+            yield Block(out.to_ndarray().reshape(-1))
         if self.endless:  # FFmpeg reports a recording that breaks off
             raise AudioError(f"{self.name} broke off: its sender ended the stream; see why it did")
 
@@ -131,11 +125,6 @@ class NetworkSource(Closing):
             if self._reading or self._container is None:
                 return
         self._container.close()
-
-
-def _samples(frame: Any) -> FloatArray:  # noqa: ANN401 - a class without types
-    samples: FloatArray = frame.to_ndarray().reshape(-1).astype(np.float32)
-    return samples
 
 
 class BrowserSource(Closing):

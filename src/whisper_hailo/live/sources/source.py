@@ -1,18 +1,24 @@
-"""Sources of live audio, the blocks that they give, and the queue that blocks wait in."""
+"""Sources of live audio, the blocks that they give, the queue that these wait in, reopening."""
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 import numpy as np
 
-from whisper_hailo.core.protocols import Closeable
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.protocols import Closeable, Closing
+from whisper_hailo.core.timing import Backoff
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+
+logger = logging.getLogger(__name__)
 
 BLOCK_S: Final = 0.032
 """Live audio comes in pieces of this length, one VAD frame each."""
@@ -22,6 +28,9 @@ LIMIT_S: Final = 300.0
 
 LOOK_S: Final = 0.1
 """So often one who waits for audio looks whether it is still wanted."""
+
+ADDRESS_PATIENCE_S: Final = 600.0
+"""An address that is away for so long does not come back by itself."""
 
 _LEAST_COST: Final = round(0.005 * SAMPLE_RATE_HZ)
 """Samples that a waiting block counts at least."""
@@ -181,20 +190,19 @@ def _joined(blocks: Sequence[Block]) -> Block:
 
 
 class AudioSource(Closeable, Protocol):
-    """A stream of audio; a `with` block opens and closes it."""
+    """A stream of audio; a `with` block opens and closes it.
+
+    Its `pace` is known when it is open. An `endless` one only ends when its reader closes it.
+    """
 
     @property
     def name(self) -> str: ...
 
     @property
-    def pace(self) -> Pace:
-        """Return who waits for whom; known when it is open."""
-        ...
+    def pace(self) -> Pace: ...
 
     @property
-    def endless(self) -> bool:
-        """Return whether it only ends when its reader closes it."""
-        ...
+    def endless(self) -> bool: ...
 
     def blocks(self) -> Iterator[Block]:
         """Yield the audio once, in order; it ends soon after `close`.
@@ -203,3 +211,95 @@ class AudioSource(Closeable, Protocol):
         raised where it cannot be read any more.
         """
         ...
+
+
+def awake_s() -> float:
+    """Return a monotonic time in seconds that includes suspends, where the system has one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class ReopenedSource(Closing):
+    """Reopens an endless source whenever it fails; a finite one fails as it does.
+
+    The first time it has to be there. It is given up when it was away for `patience_s`; `None` is
+    never.
+    """
+
+    def __init__(
+        self,
+        source: AudioSource,
+        patience_s: float | None = None,
+        *,
+        now: Callable[[], float] = awake_s,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._source = source
+        self._patience_s = patience_s
+        self._now = now
+        self._sleep = sleep
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def pace(self) -> Pace:
+        return self._source.pace
+
+    @property
+    def endless(self) -> bool:
+        return self._source.endless
+
+    def open(self) -> Self:
+        self._source.open()
+        return self
+
+    def close(self) -> None:
+        """End the source for good, whatever it is doing."""
+        self._closed = True
+        self._source.close()
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield its audio, with interruptions between."""
+        while not self._closed:
+            sound_s = self._now()
+            try:
+                for block in self._source.blocks():
+                    sound_s = self._now() if block.audio.size else sound_s
+                    yield block
+                return
+            except WhisperHailoError as error:
+                if self._closed or not self.endless or self._patience_s == 0:
+                    raise
+                failure = error
+            logger.warning("%s; it is opened again as soon as it is back", failure)
+            yield nothing(Interruption(str(failure)))
+            yield from self._reopened(failure)
+            if not self._closed:
+                away_s = self._now() - sound_s  # it was noticed after a while only
+                logger.warning("%s is back after %.1f s", self.name, away_s)
+                yield nothing(Interruption("", round(away_s * SAMPLE_RATE_HZ)))
+
+    def _reopened(self, failure: WhisperHailoError) -> Iterator[Block]:
+        """Reopen it with back-off, unless it is closed meanwhile; yield empty blocks."""
+        wait, left_s = Backoff(self._now), self._now()
+        while not self._closed:
+            if wait.is_over:
+                self._source.close()
+                try:
+                    self._source.open()
+                except WhisperHailoError as error:
+                    failure = error
+                    wait.fail()
+                else:
+                    break
+            if self._patience_s is not None and self._now() - left_s >= self._patience_s:
+                raise type(failure)(
+                    f"{self.name} was away for {self._patience_s:g} s, longer than "
+                    f"--wait-for-source: {failure}"
+                )
+            self._sleep(LOOK_S)
+            yield nothing()
+        if self._closed:
+            self._source.close()  # it may have been opened meanwhile

@@ -181,7 +181,7 @@ def test_sources(
         return source
 
     monkeypatch.setattr(f"whisper_hailo.live.sources.{kind}", make)
-    monkeypatch.setattr("whisper_hailo.live.sources.reopened.ReopenedSource", reopened)
+    monkeypatch.setattr("whisper_hailo.live.sources.source.ReopenedSource", reopened)
     stdin = SimpleNamespace(isatty=lambda: False, fileno=lambda: 0)
     monkeypatch.setattr("whisper_hailo.cli.caption_options.sys", SimpleNamespace(stdin=stdin))
     monkeypatch.setattr("whisper_hailo.cli.caption_options.require_extra", lambda *_: None)

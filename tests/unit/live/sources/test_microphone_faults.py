@@ -15,8 +15,7 @@ from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.process import install_command
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.microphone import MicrophoneSource, input_devices
-from whisper_hailo.live.sources.reopened import ReopenedSource
-from whisper_hailo.live.sources.source import AudioQueue
+from whisper_hailo.live.sources.source import AudioQueue, ReopenedSource
 
 
 @pytest.mark.usefixtures("sounddevice")

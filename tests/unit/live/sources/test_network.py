@@ -19,8 +19,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed
 from whisper_hailo.live.sources.network import NetworkSource
-from whisper_hailo.live.sources.reopened import ReopenedSource
-from whisper_hailo.live.sources.source import Block, Pace
+from whisper_hailo.live.sources.source import Block, Pace, ReopenedSource
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo_lab.captions.event_checks import violations
 
@@ -186,7 +185,7 @@ def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
 def test_address_is_not_waited_for_forever_unless_asked(
     radio: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.sources.reopened.ADDRESS_PATIENCE_S", 0.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.source.ADDRESS_PATIENCE_S", 0.0)
     with (
         SourceOptions().source(f"{radio}/dying") as source,
         pytest.raises(AudioError, match="dying broke off"),

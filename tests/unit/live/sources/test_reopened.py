@@ -14,8 +14,7 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Event
-from whisper_hailo.live.sources.reopened import ReopenedSource, awake_s
-from whisper_hailo.live.sources.source import Block, Pace, nothing
+from whisper_hailo.live.sources.source import Block, Pace, ReopenedSource, awake_s, nothing
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo_lab.captions.event_checks import violations
 

@@ -224,7 +224,7 @@ class EventSocket:
             if action in ("pause", "resume"):
                 controls.pause(action == "pause")
             else:
-                await controls.asked(_command(action, message))
+                await asyncio.wrap_future(controls.ask(_command(action, message)))
         except OptionError as error:
             await self._websocket.send_json({**answer, "ok": False, "error": str(error)})
         else:
