@@ -1,9 +1,8 @@
-"""FLAC as bytes that are appended to a file, and its date."""
+"""FLAC as bytes that are appended to a file."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 import soundfile
@@ -64,13 +63,3 @@ class FlacBytes:
             self.fresh[at : at + len(raw)] = raw
         self._at += len(raw)
         return len(raw)
-
-
-def recorded_s(path: Path) -> float | None:
-    """Return when a recording started, in seconds since 1970, by its date."""
-    try:
-        with soundfile.SoundFile(path) as file:
-            began = datetime.fromisoformat(file.date)
-    except (soundfile.SoundFileError, ValueError, OSError):
-        return None
-    return None if began.tzinfo is None else began.timestamp()
