@@ -13,7 +13,7 @@ import numpy as np
 
 from whisper_hailo.backends.checks import check_features, check_positions, check_step
 from whisper_hailo.backends.model_files import has_content
-from whisper_hailo.backends.onnx_file import Port, Signature, precision, read_signature
+from whisper_hailo.backends.onnx_file import Signature, precision, read_signature
 from whisper_hailo.backends.session import OneGraph
 from whisper_hailo.backends.silence import cut_to, logsumexp
 from whisper_hailo.core.errors import ModelError, ShapeError, display_path
@@ -50,10 +50,8 @@ class FixedRunner(Closeable, Protocol):
 class FixedState:
     """A batch of hypotheses between two runs: nothing but what the graph is fed.
 
-    Attributes:
-        audio_features: `(batch, n_positions, d_model)` float32.
-        tokens: `(batch, n_tokens)` int64, left padding included.
-        first: `(batch,)` int64 column of each row's first real token.
+    Audio features `(batch, n_positions, d_model)` float32, tokens `(batch, n_tokens)` int64, left
+    padding included, and `(batch,)` int64 columns of each row's first real token.
     """
 
     audio_features: FloatArray
@@ -160,18 +158,20 @@ class OnnxFixedRunner(OneGraph):
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0, name: str = "") -> None:
         signature = read_signature(path)
-        self._ids, ids = _input(signature, "int", 2)
-        self._features, features = _input(signature, "float", 3)
+        names = fixed_inputs(signature)
+        if names is None:
+            raise ModelError(
+                f"{display_path(path)} takes {signature.describe()}; a fixed decoder takes numbers "
+                "of ids (1, length) and audio features (1, n_positions, d_model): make one with "
+                "convert --hailo"
+            )
+        self._ids, self._features = names
+        ids, features = (signature.inputs[name] for name in names)
         self._logits, logits = next(iter(signature.outputs.items()))
         self._dtypes = (ids.dtype, features.dtype)
         super().__init__(path, threads, name or f"fixed-{precision(path, features.dtype)}")
-        length, n_positions = ids.shape[1], features.shape[1]
-        if isinstance(length, str) or isinstance(n_positions, str):
-            raise ModelError(
-                f"{display_path(path)} takes {signature.describe()}; a fixed decoder has numbers "
-                "for length and positions: make one with convert --hailo"
-            )
-        self.length, self.n_positions, dims = length, n_positions, spec.dims
+        self.length, self.n_positions = int(ids.shape[1]), int(features.shape[1])
+        dims = spec.dims
         got, wanted = (features.shape[2], logits.shape[-1]), (dims.d_model, dims.n_vocab)
         if any(isinstance(g, int) and g != w for g, w in zip(got, wanted, strict=True)):
             raise ModelError(
@@ -192,25 +192,18 @@ class OnnxFixedRunner(OneGraph):
         return np.concatenate(logits).astype(np.float32, copy=False)
 
 
-def is_fixed_decoder(signature: Signature) -> bool:
-    """Return whether a graph maps ids and features, all of fixed sizes, to logits."""
-    kinds = sorted(port.dtype[:3] for port in signature.inputs.values())
-    sizes = [axis for port in signature.inputs.values() for axis in port.shape[1:]]
-    return kinds == ["flo", "int"] and all(isinstance(axis, int) for axis in sizes)
-
-
-def _input(signature: Signature, kind: str, rank: int) -> tuple[str, Port]:
-    found = [
-        (name, port)
-        for name, port in signature.inputs.items()
-        if port.dtype.startswith(kind) and len(port.shape) == rank
-    ]
-    if len(found) != 1 or len(signature.inputs) != 2:
-        raise ModelError(
-            f"{display_path(signature.path)} takes {signature.describe()}; a fixed decoder takes "
-            "ids (1, length) and audio features (1, n_positions, d_model)"
-        )
-    return found[0]
+def fixed_inputs(signature: Signature) -> tuple[str, str] | None:
+    """Return the names of ids and audio features, if all of their sizes are fixed."""
+    ports = signature.inputs
+    kinds = {(port.dtype[:3], len(port.shape)): name for name, port in ports.items()}
+    sizes = [axis for port in ports.values() for axis in port.shape[1:]]
+    if (
+        len(ports) != 2
+        or kinds.keys() != {("int", 2), ("flo", 3)}
+        or not all(isinstance(size, int) for size in sizes)
+    ):
+        return None
+    return kinds["int", 2], kinds["flo", 3]
 
 
 def find_emulated(

@@ -222,7 +222,12 @@ class ForeignEncoder(OneGraph):
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0, name: str = "") -> None:
         signature = read_signature(path)
         self.spec = spec
-        self._input, self._port = _only_input(signature)
+        ((self._input, self._port), *others) = signature.inputs.items()
+        if others or not self._port.dtype.startswith("float"):
+            raise ModelError(
+                f"{display_path(path)} takes {signature.describe()}; an encoder has one input, a "
+                "log-mel: is it a decoder?"
+            )
         self.n_frames = _window(signature, self._port, spec)
         self._output = _features_output(signature, spec, self.n_frames)
         weights = precision(path, self._port.dtype)
@@ -252,16 +257,6 @@ def precision(path: Path, dtype: str = "float32") -> str:
     if marks := [mark for mark in QUANTIZED_MARKS if mark in words]:
         return "int8" if marks[0] == "quantized" else marks[0]
     return "fp16" if dtype == "float16" or "fp16" in words else "fp32"
-
-
-def _only_input(signature: Signature) -> tuple[str, Port]:
-    ((name, port), *others) = signature.inputs.items()
-    if others or not port.dtype.startswith("float"):
-        raise ModelError(
-            f"{display_path(signature.path)} takes {signature.describe()}; an encoder has one "
-            "input, a log-mel: is it a decoder?"
-        )
-    return name, port
 
 
 def _window(signature: Signature, port: Port, spec: ModelSpec) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from whisper_hailo.backends.checks import check_positions
 from whisper_hailo.backends.model_files import model_file
@@ -13,9 +13,6 @@ from whisper_hailo.core.errors import DeviceError, ModelError, OptionError, disp
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, SPEC_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
-
-if TYPE_CHECKING:
-    from whisper_hailo.backends.hailo.hef_parts import HefRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +71,17 @@ def _make_decoder(request: BackendRequest, backend: str, path: Path | None) -> A
     from whisper_hailo.backends.fixed import FixedDecoder, OnnxFixedRunner, find_emulated
 
     if backend == "hailo":
-        return FixedDecoder(_hef_runner(request, path), spec)
+        from whisper_hailo.backends.hailo.hef_catalog import needed_hef
+        from whisper_hailo.backends.hailo.hef_parts import HefRunner
+
+        path = path or needed_hef(directory, spec, "decoder")
+        assets = request.options.decoder_assets or directory
+        return FixedDecoder(HefRunner(path, spec, assets, request.options.hailo), spec)
     name = ""
     if backend == "emulator":
         path, name = find_emulated(directory, spec, path, "decoder")
     path = path or hailo_form(directory, spec, "decoder")
     return FixedDecoder(OnnxFixedRunner(path, spec, threads, name), spec)
-
-
-def _hef_runner(request: BackendRequest, path: Path | None) -> HefRunner:
-    from whisper_hailo.backends.hailo.hef_catalog import needed_hef
-    from whisper_hailo.backends.hailo.hef_parts import HefRunner
-
-    options = request.options
-    path = path or needed_hef(request.directory, request.spec, "decoder")
-    assets = options.decoder_assets or request.directory
-    return HefRunner(path, request.spec, assets, options.hailo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +217,10 @@ def decoder_backend(path: Path) -> str:
         return "hailo"
     if path.is_dir():
         return "cached" if is_model_directory(path) else "optimum"
-    from whisper_hailo.backends.fixed import is_fixed_decoder
+    from whisper_hailo.backends.fixed import fixed_inputs
     from whisper_hailo.backends.onnx_file import read_signature
 
-    return "fixed" if is_fixed_decoder(read_signature(path)) else "optimum"
+    return "fixed" if fixed_inputs(read_signature(path)) else "optimum"
 
 
 def is_model_directory(path: Path) -> bool:

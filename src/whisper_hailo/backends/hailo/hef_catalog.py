@@ -14,9 +14,10 @@ import numpy as np
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
 from whisper_hailo.backends.hailo.hef_contract import (
     RUNS_ON,
+    DecoderShape,
+    EncoderShape,
     check_encoder,
-    find_decoder,
-    find_encoder,
+    find_part,
 )
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.isolated_probe import chips
@@ -184,10 +185,7 @@ def _check_file(path: Path, known: KnownHefs, name: str) -> None:
     """Refuse a file that is not what the file of this name should be."""
     if name.endswith(".hef"):
         hef = read_hef(path)
-        if name == known.encoder:
-            find_encoder(hef)
-        if name == known.decoder:
-            find_decoder(hef)
+        find_part(hef, EncoderShape if name == known.encoder else DecoderShape)
         if hef.arch not in RUNS_ON[known.arch]:
             raise WrongChipError(f"{name} from there is for {hef.arch}, not for {known.arch}")
         return

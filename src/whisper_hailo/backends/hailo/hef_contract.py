@@ -105,21 +105,12 @@ def recognise(group: HefGroup, arch: str) -> Shape | None:
     return None
 
 
-def find_encoder(hef: HefFile) -> EncoderShape:
-    """Return the encoder of a HEF."""
-    return _find_part(hef, EncoderShape, "encoder")
-
-
-def find_decoder(hef: HefFile) -> DecoderShape:
-    """Return the decoder of a HEF."""
-    return _find_part(hef, DecoderShape, "decoder")
-
-
-def _find_part(hef: HefFile, kind: type[ShapeT], part: str) -> ShapeT:
+def find_part(hef: HefFile, kind: type[ShapeT]) -> ShapeT:
     """Return a half of Whisper; a file for the 10H may hold both.
 
     Of several the one whose name ends with the part, as HailoRT's server takes it.
     """
+    part = "encoder" if kind is EncoderShape else "decoder"
     shapes = [recognise(group, hef.arch) for group in hef.groups]
     found = [shape for shape in shapes if isinstance(shape, kind)]
     if found:
@@ -160,7 +151,7 @@ def _decoder(group: HefGroup, arch: str) -> DecoderShape | None:
 def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
     """Return a HEF's encoder, if it is one of this model."""
     hef = read_hef(path, verify=False)  # HailoRT compares the checksum when it loads the file
-    shape, dims = find_encoder(hef), spec.dims
+    shape, dims = find_part(hef, EncoderShape), spec.dims
     _check_size(path, spec, "mel bins", shape.n_mels, dims.n_mels)
     _check_size(path, spec, "width", shape.d_model, dims.d_model)
     if shape.n_frames > dims.max_frames:
@@ -174,7 +165,7 @@ def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
 def check_decoder(path: Path, spec: ModelSpec) -> tuple[HefFile, DecoderShape]:
     """Return a HEF's decoder, if it is one of this model."""
     hef = read_hef(path, verify=False)
-    shape = find_decoder(hef)
+    shape = find_part(hef, DecoderShape)
     _check_size(path, spec, "width", shape.d_model, spec.dims.d_model)
     shape.logits(spec.dims.n_vocab)
     return hef, shape

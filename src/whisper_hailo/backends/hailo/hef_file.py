@@ -60,15 +60,10 @@ def read_header(data: memoryview) -> Header:
     if len(data) < start:
         raise HefError(f"it ends within its header, after {len(data)} bytes")
     values = form.unpack_from(data, _COMMON.size)
-    end = checked_end = start + size
-    if version == 0:
-        checksum = values[1].hex()
-    elif version == 1:
-        checksum, checked_end = f"{values[0]:08x}", end + values[1]
-    elif version == 2:
-        checksum, checked_end = f"{values[0]:016x}", end + values[1]
-    else:
-        checksum, checked_end = f"{values[0]:016x}", end + values[1] + values[3]
+    rest = 0 if version == 0 else values[1] + (values[3] if version == 3 else 0)
+    end, checked_end = start + size, start + size + rest
+    n_digits = 8 if version == 1 else 16
+    checksum = values[1].hex() if version == 0 else f"{values[0]:0{n_digits}x}"
     if len(data) != checked_end:
         raise HefError(f"it has {len(data)} bytes, its header says {checked_end}")
     if size == 0:

@@ -13,8 +13,7 @@ from whisper_hailo.backends.hailo.hef_contract import (
     HOST,
     DecoderShape,
     EncoderShape,
-    find_decoder,
-    find_encoder,
+    find_part,
     recognise,
 )
 from whisper_hailo.backends.hailo.hef_file import HefFile, HefGroup, read_hef
@@ -122,7 +121,7 @@ def test_whose_network_it_is_says_who_adds_positions(name: str, arch: str, where
 def test_who_adds_the_position_rows(tmp_path: Path, arch: str, name: str, positions: str) -> None:
     net = Net(name, DECODER.inputs, DECODER.outputs)
     hef = read_hef(write(tmp_path / "x.hef", Wish([net], arch=arch)))
-    shape = find_decoder(hef)
+    shape = find_part(hef, DecoderShape)
     assert (shape.positions, shape.length, shape.n_positions) == (positions, 32, 500)
     assert shape.features.endswith("input_layer1")
     assert shape.logits(51865) == tuple(DECODER.outputs)
@@ -131,7 +130,7 @@ def test_who_adds_the_position_rows(tmp_path: Path, arch: str, name: str, positi
 def test_outputs_that_are_no_logits_are_left_out(tmp_path: Path) -> None:
     extra = {"d/extra1": (1, 32, 384), **DECODER.outputs, "d/extra2": (1, 500, 384)}
     net = Net("d", DECODER.inputs, extra)
-    shape = find_decoder(read_hef(write(tmp_path / "x.hef", Wish([net], "hailo10h"))))
+    shape = find_part(read_hef(write(tmp_path / "x.hef", Wish([net], "hailo10h"))), DecoderShape)
     assert shape.logits(51865) == tuple(DECODER.outputs)
     with pytest.raises(HefError, match=r"a vocabulary of 51864 needs 12966, 12966"):
         shape.logits(51864)
@@ -139,10 +138,10 @@ def test_outputs_that_are_no_logits_are_left_out(tmp_path: Path) -> None:
 
 def test_an_encoder_and_what_is_none(tmp_path: Path) -> None:
     hef = read_hef(write(tmp_path / "x.hef", Wish([ENCODER])))
-    shape = find_encoder(hef)
+    shape = find_part(hef, EncoderShape)
     assert (shape.n_frames, shape.n_mels, shape.n_positions, shape.d_model) == (1000, 80, 500, 384)
     with pytest.raises(HefError, match="holds no Whisper decoder but tiny-whisper-encoder-10s"):
-        find_decoder(hef)
+        find_part(hef, DecoderShape)
     image = Net("yolo", {"yolo/input_layer1": (640, 640, 3)}, {"yolo/conv1": (20, 20, 85)})
     yolo = read_hef(write(tmp_path / "y.hef", Wish([image], "hailo8")))
     assert recognise(yolo.groups[0], "hailo8") is None
@@ -167,6 +166,6 @@ def two_part(folder: Path, *nets: Net) -> HefFile:
 def test_of_several_encoders_the_one_that_is_named_so_is_taken(tmp_path: Path) -> None:
     first = Net("front", {"front/in": (1, 1000, 80)}, {"front/out": (1, 500, 384)})
     named = Net("small_encoder", {"e/in": (1, 1000, 80)}, {"e/out": (1, 500, 384)})
-    assert find_encoder(two_part(tmp_path, first, named)).group == "small_encoder"
-    assert find_encoder(two_part(tmp_path, named, first)).group == "small_encoder"
-    assert find_encoder(two_part(tmp_path, first, ENCODER)).group == "front"
+    assert find_part(two_part(tmp_path, first, named), EncoderShape).group == "small_encoder"
+    assert find_part(two_part(tmp_path, named, first), EncoderShape).group == "small_encoder"
+    assert find_part(two_part(tmp_path, first, ENCODER), EncoderShape).group == "front"
