@@ -31,6 +31,7 @@ from whisper_hailo.backends.state import (
     cross_bias,
     shared_windows,
 )
+from whisper_hailo.core.errors import ShapeError
 from whisper_hailo.core.protocols import Closing, Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import (
     AUDIO_BLOCK,
@@ -194,6 +195,11 @@ class CachedDecoder(Closing):
         positions = np.ascontiguousarray(positions, dtype=np.int64)
         first = check_step(tokens, state, first, self.spec)
         n_new = tokens.shape[1]
+        if n_new > 1 and state.batch > 1 and state.n_tokens:
+            raise ShapeError(
+                f"{n_new} tokens for each of {state.batch} rows behind others, the runtime takes "
+                "one; decode rows with drafts one by one"
+            )
         after = CachedState(
             state.cache.with_room(state.n_tokens, n_new),
             state.cross,
@@ -203,28 +209,7 @@ class CachedDecoder(Closing):
             state.n_audio_ctx,
             state.n_tokens + n_new,
         )
-        if n_new > 1 and state.batch > 1 and state.n_tokens:
-            return self._by_token(tokens, after, positions, alignment=alignment), after
         return self._pass(tokens, after, positions, alignment=alignment), after
-
-    def _by_token(
-        self, tokens: IntArray, state: CachedState, positions: IntArray, *, alignment: bool
-    ) -> StepOutput:
-        """What one pass would give, where the runtime takes only one new token of several rows."""
-        outputs, n_new = [], tokens.shape[1]
-        for column in range(n_new):
-            shorter = replace(state, n_tokens=state.n_tokens - n_new + column + 1)
-            token = np.ascontiguousarray(tokens[:, column : column + 1])
-            output = self._pass(token, shorter, np.zeros(1, np.int64), alignment=alignment)
-            # The next pass writes to the same arrays.
-            kept = output.logits.copy(), output.logsumexp.copy()
-            outputs.append(StepOutput(*kept, output.alignment))
-        weights = [output.alignment for output in outputs if output.alignment is not None]
-        return StepOutput(
-            np.concatenate([output.logits for output in outputs], axis=1)[:, positions],
-            np.concatenate([output.logsumexp for output in outputs], axis=1)[:, positions],
-            np.concatenate(weights, axis=2) if weights else None,
-        )
 
     def _pass(
         self, tokens: IntArray, state: CachedState, positions: IntArray, *, alignment: bool

@@ -52,7 +52,7 @@ def _describe_group(group: HefGroup, arch: str) -> dict[str, Any]:
             "positions": shape.n_positions,
             "length": shape.length,
             "d_model": shape.d_model,
-            "contract": shape.contract,
+            "contract": f"the {shape.positions} adds the position rows",
         }
     return {
         **role,

@@ -63,13 +63,6 @@ class DecoderShape:
     positions: str
     outputs: tuple[tuple[str, int], ...]
 
-    @property
-    def contract(self) -> str:
-        """The host's part, in words."""
-        if self.positions == HOST:
-            return "8/8L: the host adds the position rows"
-        return "10H: the chip adds the position rows"
-
     def logits(self, n_vocab: int) -> tuple[str, ...]:
         """Return names of the outputs that together are the logits, in the vocabulary's order.
 

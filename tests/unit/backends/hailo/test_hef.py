@@ -150,4 +150,4 @@ def test_description_is_json(tmp_path: Path) -> None:
     assert json.loads(json.dumps(facts)) == facts
     assert facts["runs_on"] == ["hailo8", "hailo8l"]
     assert facts["networks"][ENCODER.name]["window_s"] == 10.0
-    assert "8/8L" in facts["networks"][DECODER.name]["contract"]
+    assert "the host adds" in facts["networks"][DECODER.name]["contract"]
