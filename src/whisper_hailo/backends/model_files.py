@@ -57,10 +57,9 @@ _AGAIN = "copy the model directory again or convert the checkpoint again"
 
 def model_file(directory: Path, spec: ModelSpec, name: str) -> Path:
     """Path of a file that `model.json` lists; the weights beside a graph are looked at, too."""
-    path = _checked(directory, spec, name)
     if (data := f"{name}.data") in spec.files:
         _checked(directory, spec, data)
-    return path
+    return _checked(directory, spec, name)
 
 
 def check_all(directory: Path, spec: ModelSpec) -> None:

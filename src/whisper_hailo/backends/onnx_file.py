@@ -238,16 +238,12 @@ class ForeignEncoder(OneGraph):
     def encode(self, mel: FloatArray) -> FloatArray:
         """Encode log-mel windows; see `core.protocols.Encoder`."""
         check_mel(mel, self.spec, self.n_frames)
-        batched = not isinstance(self._port.shape[0], int)
-        parts = [mel] if batched else np.split(mel, mel.shape[0])
-        return np.concatenate([self._run(part) for part in parts])
-
-    def _run(self, mel: FloatArray) -> FloatArray:
-        """Run the graph on `(batch, n_mels, n_frames)`."""
         laid_out = mel if len(self._port.shape) == 3 else mel[:, :, np.newaxis]
         laid_out = np.ascontiguousarray(laid_out, dtype=self._port.dtype)
-        features = self.compute(self._output, {self._input: laid_out})
-        flat: FloatArray = features.reshape(mel.shape[0], -1, self.spec.dims.d_model)
+        is_batched = not isinstance(self._port.shape[0], int)
+        parts = [laid_out] if is_batched else np.split(laid_out, len(mel))
+        features = np.concatenate([self.compute(self._output, {self._input: x}) for x in parts])
+        flat: FloatArray = features.reshape(len(mel), -1, self.spec.dims.d_model)
         return flat.astype(np.float32, copy=False)
 
 

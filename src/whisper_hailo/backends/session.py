@@ -103,7 +103,21 @@ def open_graph(
     """
     import onnxruntime
 
-    options = _options(threads)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = FATAL_ONLY
+    # A plan of memory for each set of sizes would be made at every step of a growing text, and its
+    # block be held beside what the first run took (docs/measurements/speed.md).
+    options.enable_mem_pattern = False
+    # What a run of the encoder gives back, the decoder's may use.
+    _register_arena()
+    options.add_session_config_entry("session.use_env_allocators", "1")
+    # Threads that spin while they wait take the cores from everything else in the pipeline: on a
+    # busy two-core machine a decoder step is twice as fast without.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if not pairs_fit and saturates():
         options.add_session_config_entry(*EXACT_PRODUCTS)
     try:
@@ -154,27 +168,6 @@ def is_old_runtime(version: str) -> bool:
     """Return whether an ONNX Runtime of this version, such as `1.29.0`, is too old."""
     own, oldest = ([int(n) for n in re.findall(r"\d+", v)[:3]] for v in (version, OLDEST_RUNTIME))
     return own < oldest
-
-
-def _options(threads: int) -> onnxruntime.SessionOptions:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    options.log_severity_level = FATAL_ONLY
-    # A plan of memory for each set of sizes would be made at every step of a growing text, and its
-    # block be held beside what the first run took (docs/measurements/speed.md).
-    options.enable_mem_pattern = False
-    # What a run of the encoder gives back, the decoder's may use.
-    _register_arena()
-    options.add_session_config_entry("session.use_env_allocators", "1")
-    # Threads that spin while they wait take the cores from everything else in the pipeline: on a
-    # busy two-core machine a decoder step is twice as fast without.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return options
 
 
 @cache

@@ -82,8 +82,6 @@ class CrossKV:
         return CrossKV({name: array[places] for name, array in self.arrays.items()}, self.shares)
 
 
-Arrays: TypeAlias = tuple[FloatArray, ...]
-
 _FEWEST_PLACES = 64
 
 
@@ -157,7 +155,7 @@ class Cache:
     most `n_text_ctx` places, of which `n_filled` are some state's own.
     """
 
-    arrays: Arrays
+    arrays: tuple[FloatArray, ...]
     n_text_ctx: int
     n_filled: int = 0
     binding: Binding | None = field(default=None, repr=False)

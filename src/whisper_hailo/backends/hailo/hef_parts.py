@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final, Self
@@ -103,37 +102,22 @@ _EMBEDDING, _POSITIONS = "token_embedding_weight_", "onnx_add_input_"
 _FOLDER = "decoder_tokenization"
 
 
-@dataclass(frozen=True, slots=True)
-class DecoderAssets:
-    """What a decoder's host looks up.
+def load_assets(
+    directory: Path, sizes: tuple[int, int, int], *, positions: bool
+) -> tuple[FloatArray, FloatArray | None]:
+    """Load the decoder's arrays: in `decoder_assets`, one of its folders, or what has it.
 
-    Attributes:
-        embedding: `(n_vocab, d_model)` float32, mapped from its file: only rows that are looked up
-            take memory.
-        positions: `(length, d_model)` float32; `None` where the chip adds them.
-    """
-
-    embedding: FloatArray
-    positions: FloatArray | None
-
-    def embed(self, tokens: IntArray) -> FloatArray:
-        """Token ids `(length,)` to what the chip is fed, `(length, d_model)` float32."""
-        rows: FloatArray = np.asarray(self.embedding[tokens], dtype=np.float32)
-        return rows if self.positions is None else rows + self.positions
-
-
-def load_assets(directory: Path, sizes: tuple[int, int, int], *, positions: bool) -> DecoderAssets:
-    """Find and check the arrays, in `decoder_assets` or one of its folders, or in what has it.
-
-    `sizes` are `n_vocab`, `d_model` and the decoder's length; `positions`: the host adds rows.
+    `sizes` are `n_vocab`, `d_model` and the decoder's length. The first array is the embedding
+    `(n_vocab, d_model)` float32, mapped from its file: only rows that are looked up take memory.
+    The second are `(length, d_model)` float32 rows that the host adds, if it does: `positions`.
     """
     n_vocab, d_model, length = sizes
     folder = _find(directory)
     embedding = _array(_one(folder, _EMBEDDING, length), (n_vocab, d_model))
     if not positions:
-        return DecoderAssets(embedding, None)
+        return embedding, None
     rows = _array(_one(folder, _POSITIONS, length), (length, d_model))
-    return DecoderAssets(embedding, np.array(rows[:length], dtype=np.float32))
+    return embedding, np.array(rows[:length], dtype=np.float32)
 
 
 def _find(directory: Path) -> Path:
@@ -199,7 +183,7 @@ class HefRunner(_HefPart):
         self._outputs = self.shape.logits(spec.dims.n_vocab)
         self._sizes = (spec.dims.n_vocab, spec.dims.d_model, self.shape.length)
         self._folder = assets
-        self._assets: DecoderAssets | None = None
+        self._assets: tuple[FloatArray, FloatArray | None] | None = None
         self.length, self.n_positions = self.shape.length, self.shape.n_positions
 
     def open(self) -> Self:
@@ -216,9 +200,11 @@ class HefRunner(_HefPart):
         """Run all positions, row by row; see `FixedRunner`."""
         if self._assets is None:
             raise ModelError(f"{self.name} is not loaded; use the transcriber in a with block")
-        logits = []
+        logits, (table, places) = [], self._assets
         for ids, features in zip(tokens, audio_features, strict=True):
-            embeddings = self._assets.embed(ids)
+            embeddings = np.asarray(table[ids], np.float32)
+            if places is not None:
+                embeddings = embeddings + places
             inputs = {self.shape.features: features, self.shape.embeddings: embeddings}
             chunks = self.lease.run(inputs, self._outputs)
             parts = [chunks[name].reshape(self.length, -1) for name in self._outputs]

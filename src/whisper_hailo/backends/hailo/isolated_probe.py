@@ -33,7 +33,6 @@ _LOOK_S: Final = 20.0
 """A busy machine takes seconds to start a process."""
 
 _RUN_S: Final = 60.0
-_TIDY_S: Final = 5.0
 _DIE_S: Final = 1.0
 """What hangs in a driver does not even die at once."""
 
@@ -65,7 +64,9 @@ def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa:
         except subprocess.TimeoutExpired as error:
             raise DeviceTimeoutError(hangs(what, timeout_s)) from error
         finally:
-            _end(process)
+            process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_DIE_S)
         said, last_words = _last_line(out), _last_line(log)
     try:
         answered = json.loads(said)
@@ -77,17 +78,6 @@ def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa:
     if "kind" in answered:
         raise getattr(errors, answered["kind"])(answered["message"])
     return answered["result"]
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process, if it still runs, and give it the time to tidy up."""
-    process.terminate()
-    try:
-        process.wait(_TIDY_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_DIE_S)
 
 
 def _last_line(file: IO[bytes]) -> str:

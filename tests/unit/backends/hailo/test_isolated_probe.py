@@ -186,7 +186,7 @@ def test_the_last_line_is_the_answer(process: type[Process]) -> None:
     assert one.command[1:] == ["-P", "-m", isolated_probe.__name__, "one", "two"]
     assert one.named["stdin"] == subprocess.DEVNULL
     assert one.named["process_group"] == 0  # Ctrl-C is not its affair
-    assert one.did == [1.0, "terminate", 5.0]
+    assert one.did == [1.0, "kill", 1.0]
 
 
 def test_an_error_of_the_task_is_raised(process: type[Process]) -> None:
