@@ -37,11 +37,10 @@ class FixedRunner(Closeable, Protocol):
     def n_positions(self) -> int: ...
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
-        """Run all positions.
+        """Run all positions; return logits `(batch, length, n_vocab)` float32.
 
-        Tokens `(batch, length)` int64, padded with 0, and features `(batch, n_positions, d_model)`
-        float32, padded with zero rows, give logits `(batch, length, n_vocab)` float32; row i
-        belongs to the token after token i.
+        Tokens `(batch, length)` int64 are padded with 0, features `(batch, n_positions, d_model)`
+        float32 with zero rows. Row i of the logits belongs to the token after token i.
         """
         ...
 
@@ -209,11 +208,7 @@ def fixed_inputs(signature: Signature) -> tuple[str, str] | None:
 def find_emulated(
     directory: Path, spec: ModelSpec, path: Path | None, part: str
 ) -> tuple[Path, str]:
-    """Return a graph that computes as the chip will, in its 8 and 16 bits, and a name.
-
-    It is what `whisper-hailo emulate` wrote: `path`, or the model directory's own. The name has its
-    plan, such as `emulated-adds16`.
-    """
+    """Return a graph of `whisper-hailo emulate`, and its name, such as `emulated-adds16`."""
     form = spec.hailo_form(part)
     path = path or resolve_within(directory, form.emulated_file)
     return path, f"emulated-{emulated_plan(path, spec, form)}"

@@ -165,10 +165,7 @@ class CachedDecoder(Closing):
         )
 
     def _cross(self, audio_features: FloatArray) -> CrossKV:
-        """Keys and values of all layers, row by row, each straight to its place in the batch.
-
-        So does the encoder: what a window is rounded to does not depend on its neighbours.
-        """
+        """Keys and values of all layers, row by row, so that no row depends on its neighbours."""
         session = require_open(self._cross_kv, self.name)
         batch, n_positions, _ = audio_features.shape
         cross = CrossKV.empty(self.spec, batch, n_positions)

@@ -53,10 +53,9 @@ _AGAIN: Final = "export it with --task automatic-speech-recognition-with-past"
 
 
 def find_graphs(path: Path, spec: ModelSpec) -> tuple[Signature, Signature]:
-    """Find and check the decoder graphs of an export; the same one twice where it merged them.
+    """Find and check the graphs of an export: of the first step, and of later ones.
 
-    The first takes ids and audio features, gives logits and all keys and values; the second takes
-    ids and the past, gives logits and the decoder's keys and values.
+    They are the same one where the export merged them.
     """
     for first_path, later_path in _candidates(path):
         if not (first_path.is_file() and later_path.is_file()):

@@ -117,10 +117,7 @@ def select(
 def engine_window_s(
     engine: SelectedEngine, spec: ModelSpec, window_s: float | None
 ) -> float | None:
-    """Return the window that both halves can take, in seconds; `None` is the pipeline's default.
-
-    `window_s` is what the user asked for, `None` what suits the engine.
-    """
+    """Return the window that both halves take, in seconds, if the one asked for suits them."""
     n_frames = engine.encoder.n_frames
     if n_frames is not None:
         fixed_s = n_frames / FRAMES_PER_SECOND

@@ -147,18 +147,13 @@ def saturates() -> bool:
     The smallest product that shows it is run: only the runtime knows which kernel it chose.
     """
     import onnxruntime
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import parser
 
     code, weight = 255, 127  # two such products are more than 16 bits hold
-    weights = numpy_helper.from_array(np.full((4, 16), weight, np.int8), "weights")
-    graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["codes", "weights"], ["sums"])],
-        "pair",
-        [helper.make_tensor_value_info("codes", TensorProto.UINT8, [4, 4])],
-        [helper.make_tensor_value_info("sums", TensorProto.INT32, [4, 16])],
-        [weights],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    weights = ", ".join([str(weight)] * 64)
+    model = parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17]>
+        pair (uint8[4, 4] codes) => (int32[4, 16] sums) <int8[4, 16] weights = {{{weights}}}>
+        {{ sums = MatMulInteger(codes, weights) }}""")
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=PROVIDERS)
     (sums,) = session.run(None, {"codes": np.full((4, 4), code, np.uint8)})
     return bool((sums != 4 * code * weight).any())

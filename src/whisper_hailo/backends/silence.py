@@ -88,7 +88,7 @@ def bundled_clips() -> list[FloatArray]:
 def cluster_positions(features: FloatArray, n_keys: int) -> SilenceKeys:
     """Cluster `(n, d_model)` features by k-means into at most `n_keys` centres with their shares.
 
-    The first centres are the means of equal runs of positions, so that every run gives the same.
+    It starts with the means of equal runs of positions, so the result is always the same.
     """
     runs = np.array_split(features, min(n_keys, len(features)))
     centres = np.stack([run.mean(axis=0) for run in runs])

@@ -117,8 +117,7 @@ class Binding:
     def prepare(self, inputs: Named, outputs: dict[str, tuple[int, ...]]) -> list[FloatArray]:
         """Bind what is new in a step; return arrays that the run fills, until the next one.
 
-        An array of the same size goes where the last one was, which needs no binding. A constant
-        that comes again needs nothing at all.
+        An array of the same size goes where the last one was; the same constant needs nothing.
         """
         for name, array in inputs.items():
             if self._constants.get(name) is array:
@@ -212,7 +211,6 @@ class CachedState:
         first: `(batch,)` int64 column of each row's first real token.
         audio_rows: for each row, which row of `start`'s audio features it listens to.
         n_audio_ctx: positions of the audio; keys behind them stand for silence.
-        n_tokens: tokens in the cache.
     """
 
     cache: Cache

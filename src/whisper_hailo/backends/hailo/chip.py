@@ -142,10 +142,7 @@ HELD_CHIPS: Final[dict[bool, HeldChip]] = {False: HeldChip(), True: HeldChip()}
 
 
 class Lease(Closing):
-    """The right to use the chip of this process and run a network on it, from `open` to `close`.
-
-    The file was checked before; without the name of a network the chip alone is opened.
-    """
+    """The right to run a network on this process's chip; without its name, to use the chip."""
 
     def __init__(self, hef: HefFile, group: str, options: ChipOptions) -> None:
         self._options = options
@@ -205,10 +202,7 @@ class Lease(Closing):
 
     @contextlib.contextmanager
     def guarded(self, chip: Chip) -> Iterator[None]:
-        """Give up a chip in an unknown state, whatever happens in a run.
-
-        Of several streams that fail at once only one gives up the chip that they all ran on.
-        """
+        """Give up a chip in an unknown state, once for all streams whose runs fail on it."""
         try:
             yield
         except BaseException:

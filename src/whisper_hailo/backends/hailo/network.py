@@ -41,10 +41,7 @@ class AsyncRun:
     """A run that was handed to the chip; its buffers live as long as it may write into them.
 
     HailoRT's callback is what ends it, not the binding's job: waiting for that one may take twice
-    the time-out. After a failure, or when the result is not asked for, the buffers are not used
-    again.
-
-    `wanted` are the outputs to give back, `timeout_s` is for the answer.
+    the time-out. The buffers are used again only after a result.
     """
 
     def __init__(
