@@ -55,16 +55,12 @@ class CrossKV:
         """Memory for what the graph makes of so many windows."""
         dims, in_codes, n_keys = spec.dims, spec.audio_in_codes, n_positions + 1
         heads, size = dims.n_decoder_heads, dims.head_size
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
-            ("key", "value"), (batch, heads, n_keys, size)
-        )
-        if in_codes:
-            shapes["key"] = (batch, heads, n_keys // AUDIO_BLOCK, size, AUDIO_BLOCK)
+        rows: tuple[int, ...] = (batch, heads, n_keys, size)
+        blocks = (batch, heads, n_keys // AUDIO_BLOCK, size, AUDIO_BLOCK)
         arrays: Named = {}
         for layer in range(dims.n_decoder_layers):
-            for part, shape in shapes.items():
-                dtype = np.uint8 if in_codes else np.float32
-                arrays[f"cross_{part}_{layer}"] = np.empty(shape, dtype)
+            for part, shape in (("key", blocks if in_codes else rows), ("value", rows)):
+                arrays[f"cross_{part}_{layer}"] = np.empty(shape, "u1" if in_codes else "f4")
                 if in_codes:
                     scales = np.empty((batch, 1, heads, size), np.float32)
                     arrays[f"cross_{part}_scale_{layer}"] = scales

@@ -92,12 +92,6 @@ _LOST_RUNNING: Final = {
 }
 """They say so of a chip only while a network runs on it."""
 
-_VERSIONS: Final = {
-    "HAILO_INVALID_DRIVER_VERSION",
-    "HAILO_UNSUPPORTED_FW_VERSION",
-    "HAILO_UNSUPPORTED_CONTROL_PROTOCOL_VERSION",
-    "HAILO_INVALID_SERVICE_VERSION",
-}
 _BROKEN_HEF: Final = {"HAILO_INVALID_HEF", "HAILO_HEF_FILE_CORRUPTED", "HAILO_HEF_NOT_SUPPORTED"}
 
 
@@ -169,7 +163,7 @@ class Faults:
     def _other(self, error: BaseException, status: str, what: str) -> DeviceError:
         if status == "HAILO_TIMEOUT":
             return DeviceTimeoutError(f"the Hailo chip did not answer in time while {what}")
-        if status in _VERSIONS:
+        if status.endswith("_VERSION"):  # of driver, firmware, protocol or service
             return BindingMismatchError(
                 f"HailoRT {self._version} does not fit the driver, firmware or service on this "
                 f"machine ({status}); install all of one release and reboot: see doctor"

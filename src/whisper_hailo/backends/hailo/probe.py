@@ -14,12 +14,7 @@ ROOT: Final = Path("/")
 _VENDOR: Final = "0x1e60"
 _CHIPS: Final = {"0x2864": "Hailo-8 or 8L", "0x45c4": "Hailo-10H"}
 _DRIVERS: Final = ("hailo_pci", "hailo1x_pci", "hailo_integrated_nnc")
-_THROTTLED_BITS: Final = {
-    0: "under-voltage",
-    1: "clock capped",
-    2: "throttled",
-    3: "soft temperature limit",
-}
+_THROTTLED_BITS: Final = ("under-voltage", "clock capped", "throttled", "soft temperature limit")
 _SINCE_BOOT: Final = 16
 """Distance of a bit that says `now` to the one that says `since the start`."""
 
@@ -129,29 +124,21 @@ def _has_device(process: Path) -> bool:
 def throttling(root: Path = ROOT) -> Throttling:
     """Read what the Raspberry Pi's firmware says."""
     cpu_c = _cpu_temperature(root)
-    bits = _throttled_bits(root)
-    if bits is not None:
-        now, before = (
-            tuple(text for bit, text in _THROTTLED_BITS.items() if shifted >> bit & 1)
-            for shifted in (bits, bits >> _SINCE_BOOT)
-        )
-        return Throttling(now, before, cpu_c, known=True)
-    return Throttling((), (), cpu_c, known=False)
+    text = _text(root / "sys/devices/platform/soc/soc:firmware/get_throttled")
+    if not text and root == ROOT:
+        text = run_command("vcgencmd", "get_throttled").removeprefix("throttled=")
+    if not re.fullmatch(r"(0x)?[0-9a-fA-F]+", text):
+        return Throttling((), (), cpu_c, known=False)
+    now, before = (
+        tuple(name for bit, name in enumerate(_THROTTLED_BITS) if int(text, 16) >> (shift + bit) & 1)
+        for shift in (0, _SINCE_BOOT)
+    )
+    return Throttling(now, before, cpu_c, known=True)
 
 
 def service_state() -> str:
     """Return the state of HailoRT's service, such as `active`; empty where none can be asked."""
     return run_command("systemctl", "is-active", "hailort.service")
-
-
-def _throttled_bits(root: Path) -> int | None:
-    text = _text(root / "sys/devices/platform/soc/soc:firmware/get_throttled")
-    if not text and root == ROOT:
-        text = run_command("vcgencmd", "get_throttled").removeprefix("throttled=")
-    try:
-        return int(text, 16)
-    except ValueError:
-        return None
 
 
 def _cpu_temperature(root: Path) -> float | None:
