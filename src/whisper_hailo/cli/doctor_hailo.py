@@ -152,10 +152,10 @@ def _users() -> list[Check]:
     return [
         finding(
             "Hailo in use",
-            f"{user.name} (process {user.pid})",
-            _USERS.get(user.name, f"add --share to both programs, or end it: sudo kill {user.pid}"),
+            f"{name} (process {pid})",
+            _USERS.get(name, f"add --share to both programs, or end it: sudo kill {pid}"),
         )
-        for user in probe.chip_users()
+        for pid, name in probe.chip_users().items()
     ]
 
 

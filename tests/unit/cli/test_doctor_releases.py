@@ -142,7 +142,7 @@ def test_who_holds_a_busy_chip_is_named(monkeypatch: pytest.MonkeyPatch) -> None
             def scan() -> list[str]:
                 return ["0000:01:00.0"]
 
-    for users, text in (([probe.ChipUser("Frigate", 42)], "(Frigate, process 42); "), ([], "; ")):
+    for users, text in (({42: "Frigate"}, "(Frigate, process 42); "), ({}, "; ")):
         monkeypatch.setattr(faults, "chip_users", lambda found=users: found)
         error = faults.Faults(Binding).no_device_or_busy()
         assert f"another program holds the Hailo chip {text}".replace(" ;", ";") in str(error)
@@ -150,5 +150,5 @@ def test_who_holds_a_busy_chip_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_machine_without_packages_and_processes(tmp_path: Path) -> None:
     assert probe.packages(tmp_path) == {}
-    assert probe.chip_users(tmp_path) == []
+    assert probe.chip_users(tmp_path) == {}
     assert not probe.is_home_assistant_os(tmp_path)

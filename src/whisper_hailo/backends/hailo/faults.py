@@ -194,7 +194,7 @@ class Faults:
                 found = []
         if not found:
             return NoDeviceError(NO_DEVICE)
-        named = ", ".join(f"{user.name}, process {user.pid}" for user in chip_users())
+        named = ", ".join(f"{name}, process {pid}" for pid, name in chip_users().items())
         return DeviceBusyError(
             f"another program holds the Hailo chip{f' ({named})' if named else ''}; end it (see: "
             "sudo lsof /dev/hailo* /dev/h1x-*), or run both with --share"

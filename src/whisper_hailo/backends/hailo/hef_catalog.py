@@ -103,10 +103,7 @@ def fitting_encoder(
     window_s: float | None = None,
     n_positions: int | None = None,
 ) -> tuple[Path | None, str]:
-    """Return an encoder HEF for `auto` and nothing, or `None` and why there is none.
-
-    It has to fit the window in seconds and the most positions that the decoder takes; `None`: any.
-    """
+    """Return an encoder HEF for `auto`, or why none fits the window and the decoder's positions."""
     reasons = []
     for path in _hefs(directory, spec, arch, "encoder"):
         try:

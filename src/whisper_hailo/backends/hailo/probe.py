@@ -90,26 +90,18 @@ def is_home_assistant_os(root: Path = ROOT) -> bool:
     return "haos" in _text(root / "proc/sys/kernel/osrelease")
 
 
-@dataclass(frozen=True, slots=True)
-class ChipUser:
-    """Another program that uses a Hailo chip."""
-
-    name: str
-    pid: int
-
-
-def chip_users(root: Path = ROOT) -> list[ChipUser]:
-    """Return processes that are known to use a chip, or have a device file of one open.
+def chip_users(root: Path = ROOT) -> dict[int, str]:
+    """Return ids and names of processes that are known to use a chip, or have its device file open.
 
     Open files of other users' processes are seen by root alone; command lines by everybody.
     """
-    found = []
+    found = {}
     for folder in root.glob("proc/[0-9]*"):
         command = _text(folder / "cmdline").replace("\0", " ")
         known = next((name for name in PROGRAMS if re.search(PROGRAMS[name], command)), "")
         if int(folder.name) != os.getpid() and (known or _has_device(folder)):
-            found.append(ChipUser(known or _text(folder / "comm"), int(folder.name)))
-    return sorted(found, key=lambda user: user.pid)
+            found[int(folder.name)] = known or _text(folder / "comm")
+    return dict(sorted(found.items()))
 
 
 def _has_device(process: Path) -> bool:
@@ -130,7 +122,9 @@ def throttling(root: Path = ROOT) -> Throttling:
     if not re.fullmatch(r"(0x)?[0-9a-fA-F]+", text):
         return Throttling((), (), cpu_c, known=False)
     now, before = (
-        tuple(name for bit, name in enumerate(_THROTTLED_BITS) if int(text, 16) >> (shift + bit) & 1)
+        tuple(
+            name for bit, name in enumerate(_THROTTLED_BITS) if int(text, 16) >> (shift + bit) & 1
+        )
         for shift in (0, _SINCE_BOOT)
     )
     return Throttling(now, before, cpu_c, known=True)
