@@ -182,7 +182,10 @@ def _check_file(path: Path, known: KnownHefs, name: str) -> None:
     """Refuse a file that is not what the file of this name should be."""
     if name.endswith(".hef"):
         hef = read_hef(path)
-        find_part(hef, EncoderShape if name == known.encoder else DecoderShape)
+        if name == known.encoder:
+            find_part(hef, EncoderShape)
+        else:
+            find_part(hef, DecoderShape)
         if hef.arch not in RUNS_ON[known.arch]:
             raise WrongChipError(f"{name} from there is for {hef.arch}, not for {known.arch}")
         return
