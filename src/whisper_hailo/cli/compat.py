@@ -125,13 +125,9 @@ COMPAT_OPTIONS: Final = (
     _valued("--ov-e-device -oved", "give --encoder-backend"),
     _valued(
         "--hallucination-silence --hallucination-silence-threshold",
-        "leave it out: silence gives no text",
-        none="",
+        "leave it out: silence gives no text", none="",
     ),
-    _valued(
-        "--prepend-punctuations --append-punctuations",
-        "leave it out: marks join words as in OpenAI Whisper",
-    ),
+    _valued("--prepend-punctuations --append-punctuations", "leave it out: marks join words"),
     # servers: wyoming-faster-whisper, whisper.cpp
     _same("--wyoming", "--uri"),
     _valued("--host --port", "give --http HOST:PORT"),

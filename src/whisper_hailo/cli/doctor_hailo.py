@@ -92,7 +92,6 @@ def hailo_checks() -> list[Check]:
         return [binding, _nodes(), check_throttling()]
     return [
         binding,
-        *_packages(),
         _library(version),
         _driver(version),
         _nodes(),
@@ -130,21 +129,6 @@ def _same_release(family: int) -> str:
     unwanted = "hailort-pcie-driver" if _FIRMWARE in found else _FIRMWARE
     names = " ".join(name for name in _FAMILIES[family] if name != unwanted)
     return f"install all of one release: sudo apt install --reinstall {names} && sudo reboot"
-
-
-def _packages() -> list[Check]:
-    """Check that packages are of one release and of one family."""
-    found = probe.packages()
-    here = {family: [n for n in names if n in found] for family, names in _FAMILIES.items()}
-    names = [*here[_LEGACY], *here[_LATER]]
-    advice = ""
-    if here[_LEGACY] and here[_LATER]:
-        other = _LEGACY if _family() == _LATER else _LATER
-        advice = f"keep one family: sudo apt purge {' '.join(here[other])}"
-    elif len({found[name] for name in names}) > 1:
-        advice = _same_release(_LATER if here[_LATER] else _LEGACY)
-    text = ", ".join(f"{name} {found[name]}" for name in names)
-    return [finding("Hailo packages", text, advice)] if names else []
 
 
 def _users() -> list[Check]:

@@ -72,10 +72,9 @@ class ResultStream(io.FileIO):
 class _Patience:
     """Queue of output that could not be written, and its back-off."""
 
-    def __init__(self, out: ResultStream, wait: Backoff, *, alone: bool) -> None:
+    def __init__(self, out: ResultStream, wait: Backoff) -> None:
         self._out = out
         self.backoff = wait
-        self._alone = alone
         self._gone = False
         self.waiting = bytearray()
         self.n_lost = 0
@@ -92,11 +91,9 @@ class _Patience:
         if not self.backoff.is_over:
             return n_bytes
         try:
-            while self.waiting and (self._alone or select.select([], [self._out], [], 0)[1]):
+            while self.waiting and select.select([], [self._out], [], 0)[1]:
                 del self.waiting[: self._out.write_some(bytes(self.waiting[: select.PIPE_BUF]))]
         except BrokenPipeError:
-            if self._alone:
-                raise
             logger.warning("the reader of standard output has gone; captions go on elsewhere")
             self._gone = True
             self.waiting.clear()
@@ -113,18 +110,15 @@ class _Patience:
 
 
 @contextmanager
-def patient_results(*, alone: bool) -> Iterator[None]:
-    """Queue and retry failed writes to standard output within the block.
-
-    Unless it is `alone`, a reader that is slow or gone holds nothing up.
-    """
+def patient_results() -> Iterator[None]:
+    """Queue and retry writes to standard output that fail or would block, within the block."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if not isinstance(raw, ResultStream):
         yield
         return
     from whisper_hailo.core.timing import Backoff
 
-    raw.patience = patience = _Patience(raw, Backoff(), alone=alone)
+    raw.patience = patience = _Patience(raw, Backoff())
     try:
         yield
     finally:

@@ -48,49 +48,6 @@ def test_firmware_of_the_driver_s_release_needs_no_advice(
     assert found_checks()["Hailo chip"].status == OK
 
 
-def test_packages_of_one_release(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_binding(monkeypatch, "5.1.1")
-    root.package("bash", "5.2")
-    for name in ("h10-hailort", "python3-h10-hailort"):
-        root.package(name, "5.1.1-1")
-    root.package("hailort", "4.23.0", "deinstall ok config-files")
-    check = found_checks()["Hailo packages"]
-    assert (check.status, check.advice) == (OK, "")
-    assert check.found == "h10-hailort 5.1.1, python3-h10-hailort 5.1.1"
-
-
-@pytest.mark.parametrize(
-    ("packages", "command"),
-    [
-        (
-            {"h10-hailort": "5.1.1", "h10-hailort-pcie-driver": "5.2.0"},
-            "sudo apt install --reinstall h10-hailort h10-hailort-pcie-driver python3-h10-hailort",
-        ),
-        ({"h10-hailort": "5.1.1", "hailort": "4.23.0"}, "sudo apt purge hailort"),
-        (
-            {"hailort": "4.20.0-1", "hailofw": "4.19.0-1"},
-            "sudo apt install --reinstall hailort hailofw python3-hailort && sudo reboot",
-        ),
-        (
-            {"hailort": "4.23.0", "python3-hailort": "4.20.0-1"},
-            "sudo apt install --reinstall hailort hailort-pcie-driver python3-hailort",
-        ),
-    ],
-)
-def test_packages_that_do_not_fit_have_one_command(
-    root: Root, monkeypatch: pytest.MonkeyPatch, packages: dict[str, str], command: str
-) -> None:
-    with_binding(monkeypatch, "5.1.1")
-    if "h10-hailort" in packages:
-        root.pci("0x45c4", "8.0 GT/s PCIe")
-    for name, version in packages.items():
-        root.package(name, version)
-    check = found_checks()["Hailo packages"]
-    assert check.status == NOTE
-    assert command in check.advice
-    assert all(version.split("-")[0] in check.found for version in packages.values())
-
-
 @pytest.mark.parametrize(
     ("device", "binding", "status", "advice"),
     [

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from whisper_hailo.cli import streams
-from whisper_hailo.cli.streams import ReaderGoneError, emit, patient_results
+from whisper_hailo.cli.streams import emit, patient_results
 from whisper_hailo.core import timing
 from whisper_hailo.core.errors import OutputError
 
@@ -41,11 +41,11 @@ class Pipe:
         return self.out.buffer.raw.patience  # type: ignore[attr-defined]
 
     @contextmanager
-    def patient(self, *, alone: bool) -> Iterator[None]:
+    def patient(self) -> Iterator[None]:
         """A block in which it is `sys.stdout`."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "stdout", self.out)
-            with patient_results(alone=alone):
+            with patient_results():
                 yield
 
     def begin_to_read(self) -> None:
@@ -87,7 +87,7 @@ def say_all() -> None:
 
 
 def test_nobody_waits_for_a_reader_who_gets_all_of_it_in_the_end(pipe: Pipe) -> None:
-    with pipe.patient(alone=False):
+    with pipe.patient():
         say_all()
         assert pipe.patience.waiting, "more than a pipe holds, and nobody has read"
         pipe.begin_to_read()
@@ -95,19 +95,11 @@ def test_nobody_waits_for_a_reader_who_gets_all_of_it_in_the_end(pipe: Pipe) -> 
     assert pipe.end() == TEXT + b"afterwards\n"
 
 
-def test_who_reads_meanwhile_has_nothing_to_wait_for(pipe: Pipe) -> None:
-    pipe.begin_to_read()
-    with pipe.patient(alone=True):
-        say_all()
-        assert not pipe.patience.waiting, "without another view each line is written at once"
-    assert pipe.end() == TEXT
-
-
 def test_waiting_lines_are_bounded_and_losses_told(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "MAX_WAITING_BYTES", 1000)
-    block = pipe.patient(alone=False)
+    block = pipe.patient()
     block.__enter__()
     say_all()
     assert 950 < len(pipe.patience.waiting) <= 1000
@@ -121,7 +113,7 @@ def test_waiting_lines_are_bounded_and_losses_told(
 
 
 def test_exactly_as_much_waits_as_may(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pipe.patient(alone=False):
+    with pipe.patient():
         pipe.patience.backoff.fail()
         monkeypatch.setattr(streams, "MAX_WAITING_BYTES", 10)
         emit("12345\n")
@@ -132,17 +124,11 @@ def test_exactly_as_much_waits_as_may(pipe: Pipe, monkeypatch: pytest.MonkeyPatc
     assert pipe.end() == b"12345\n789\n"
 
 
-def test_without_a_reader_and_another_view_the_work_is_over(pipe: Pipe) -> None:
-    pipe.leave()
-    with pytest.raises(ReaderGoneError), pipe.patient(alone=True):
-        emit("a line\n")
-
-
 def test_without_a_reader_the_work_goes_on_elsewhere(
     pipe: Pipe, caplog: pytest.LogCaptureFixture
 ) -> None:
     pipe.leave()
-    with pipe.patient(alone=False):
+    with pipe.patient():
         say_all()
         assert not pipe.patience.waiting
     assert caplog.messages == ["the reader of standard output has gone; captions go on elsewhere"]
@@ -156,7 +142,7 @@ def test_full_disk_is_told_once_tried_again_and_error_in_end(
         monkeypatch.setattr(sys, "stdout", out)
         now = [0.0]
         monkeypatch.setattr(timing, "Backoff", partial(timing.Backoff, lambda: now[0]))
-        block = patient_results(alone=False)
+        block = patient_results()
         block.__enter__()
         patience: Any = out.buffer.raw.patience  # type: ignore[attr-defined]
         for _ in range(100):
@@ -182,7 +168,7 @@ def test_a_disk_that_has_room_again_gets_what_waited(
         monkeypatch.setattr(sys, "stdout", out)
         kept, now = os.dup(file.fileno()), [0.0]
         monkeypatch.setattr(timing, "Backoff", partial(timing.Backoff, lambda: now[0]))
-        with patient_results(alone=False):
+        with patient_results():
             for at in range(2):
                 os.dup2(full.fileno(), file.fileno())
                 emit(f"full {at}\n")
@@ -196,7 +182,7 @@ def test_a_disk_that_has_room_again_gets_what_waited(
 
 
 def test_other_streams_are_left_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    with patient_results(alone=False):
+    with patient_results():
         emit("a line\n")
     assert capsys.readouterr().out == "a line\n"
 
@@ -235,7 +221,7 @@ def test_no_more_is_written_at_once_than_there_is_room_for(
         return write(out, data)
 
     monkeypatch.setattr(streams.ResultStream, "write_some", noted)
-    with pipe.patient(alone=False):
+    with pipe.patient():
         emit("x" * 9999 + "\n")
     assert sum(sizes) == 10_000
     assert max(sizes) <= select.PIPE_BUF

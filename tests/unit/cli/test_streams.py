@@ -112,7 +112,7 @@ from whisper_hailo.cli import streams
 from whisper_hailo.cli.streams import patient_results, prepare_streams
 streams.MAX_WAITING_BYTES = int(sys.argv[1])
 prepare_streams()
-with patient_results(alone=False):
+with patient_results():
     for number in range(20_000):
         print(number, "of many lines", flush=True)
     print("written", file=sys.stderr, flush=True)

@@ -113,7 +113,8 @@ def _sinks(
     stack: contextlib.ExitStack,
 ) -> list[EventSink]:
     """Open the outputs of events except the page; files come before the view."""
-    stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
+    if files or show.web or show.record:
+        stack.enter_context(patient_results())
     sinks: list[EventSink] = [stack.enter_context(file).put for file in files]
     if show.as_json:
         sinks.append(lambda event: emit_json(as_json(event)))

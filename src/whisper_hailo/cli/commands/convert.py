@@ -12,7 +12,6 @@ from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, display_path
 from whisper_hailo.core.flags import Flag
-from whisper_hailo.core.spec import ModelSpec
 
 
 def convert(
@@ -38,19 +37,10 @@ def convert(
     begin = perf_counter()
     directory, source = locate_checkpoint(name, revision)
     spec = convert_checkpoint(directory, out, options, source=source)
-    emit(f"{out}: {_describe(spec)}\n")
+    n_bytes = sum(record.bytes for record in spec.files.values())
+    forms = f"decoder {spec.quantization}, encoder {spec.encoder_quantization}"
+    emit(f"{out}: {spec.name}, {forms}, {n_bytes / 2**20:.1f} MiB\n")
     note(f"converted in {perf_counter() - begin:.1f} s")
-
-
-def _describe(spec: ModelSpec) -> str:
-    dims = spec.dims
-    size_mib = sum(record.bytes for record in spec.files.values()) / 2**20
-    return (
-        f"{spec.name}, width {dims.d_model}, {dims.n_encoder_layers}+{dims.n_decoder_layers} "
-        f"layers, {dims.n_mels} mel bins, {dims.n_vocab} tokens, decoder {spec.quantization}, "
-        f"encoder {spec.encoder_quantization}, {'float16, ' * spec.half}{size_mib:.1f} MiB"
-        + "".join(f", {form.file}" for form in spec.hailo)
-    )
 
 
 def inspect(
