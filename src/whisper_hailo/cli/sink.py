@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,6 @@ from whisper_hailo.core.files import (
     write_file,
 )
 from whisper_hailo.core.languages import language_name
-from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.text.outputs import JSON, TextWriter, as_json, failure_json, render, timings_json
 from whisper_hailo.transcription.run import Segments
@@ -143,60 +143,43 @@ class Sink:
         return code
 
 
-class RecordingWriter(Closing):
-    """Takes the segments of one input, prints them if they come on standard output.
+def write_recording(
+    entry: Input,
+    sink: Sink,
+    identity: Callable[[], str],
+    transcribe: Callable[..., Segments],
+) -> None:
+    """Transcribe an input, print its segments if they come on standard output, write the result.
 
-    Args:
-        identity: returns the hash of all that affects the text, for resumed runs.
+    `identity` returns the hash of all that affects the text, for resumed runs; `transcribe` takes
+    the source, `progress` and a `memory` of windows.
     """
-
-    def __init__(self, entry: Input, sink: Sink, identity: Callable[[], str]) -> None:
-        self._entry = entry
-        self._name = display_path(entry.name)
-        self._sink = sink
-        self._show = sink.printer(entry)
-        self._language_told = False
-        kept = sink.journal(entry)
-        go_on = sink.output.skip_existing
-        self.journal = None if kept is None else Journal(kept, identity(), go_on=go_on)
-        self.progress = Progress(display_path(Path(entry.name).name))
-
-    def open(self) -> RecordingWriter:
-        if self.journal is not None:
-            self.journal.open()
-            known_s = self.journal.known_s
-            self.progress.skip(known_s)
-            if known_s:
-                note(f"{self._name}: goes on after {clock(known_s)}")
-        return self
-
-    def write_all(self, segments: Segments) -> None:
-        """Take all segments, write the whole result, and remove the journal."""
-        for segment in segments:
-            self._tell_language(segments)
-            if self._show is not None:
-                self.progress.close()
-                self._show(segment)
-        self._tell_language(segments)
-        self.progress.close()
-        if self._show is not None:
-            self._show(None)
-        self._sink.put(self._entry, segments.transcript, printed=self._show is not None)
-        if self.journal is not None:
-            self.journal.remove()
-
-    def _tell_language(self, so_far: Segments) -> None:
-        probs = so_far.language_probs
-        if self._language_told or len(probs) < 2:
-            return
-        self._language_told = True
-        code, probability = next(iter(probs.items()))
-        self.progress.close()
-        note(f"{self._name}: {language_name(code)} ({probability:.0%})")
-
-    def close(self) -> None:
-        self.progress.close()
-        if self.journal is not None:
-            self.journal.close()
-            if self.journal.kept:
-                note(f"{self._name}: what was decoded is kept; --resume goes on")
+    name, show, kept = display_path(entry.name), sink.printer(entry), sink.journal(entry)
+    go_on, is_told = sink.output.skip_existing, False
+    journal = None if kept is None else Journal(kept, identity(), go_on=go_on)
+    progress = Progress(display_path(Path(entry.name).name))
+    try:
+        if journal is not None and (known_s := journal.open().known_s):
+            progress.skip(known_s)
+            note(f"{name}: goes on after {clock(known_s)}")
+        segments = transcribe(entry.source(), progress=progress, memory=journal)
+        for segment in chain(segments, (None,)):
+            probs = segments.language_probs
+            if not is_told and len(probs) > 1:
+                is_told = True
+                code, probability = next(iter(probs.items()))
+                progress.close()
+                note(f"{name}: {language_name(code)} ({probability:.0%})")
+            if show is not None:
+                progress.close()
+                show(segment)
+        progress.close()
+        sink.put(entry, segments.transcript, printed=show is not None)
+        if journal is not None:
+            journal.remove()
+    finally:
+        progress.close()
+        if journal is not None:
+            journal.close()
+            if journal.kept:
+                note(f"{name}: what was decoded is kept; --resume goes on")

@@ -7,20 +7,22 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.text.test_outputs import transcript
 from whisper_hailo.cli import progress
 from whisper_hailo.cli.inputs import find_inputs
-from whisper_hailo.cli.sink import RecordingWriter, Sink
+from whisper_hailo.cli.progress import Progress
+from whisper_hailo.cli.sink import Sink, write_recording
 from whisper_hailo.cli.transcribe_options import OutputOptions
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.text.outputs import render
 from whisper_hailo.text.subtitles import Layout
-from whisper_hailo.transcription.window_cache import CachedWindow
+from whisper_hailo.transcription.window_cache import CachedWindow, Journal
 
 
 class Coming(Iterator[Segment]):
@@ -61,9 +63,30 @@ def sink(folder: Path, *formats: str, out: str = "", goes_on: bool = False) -> S
     return Sink(OutputOptions(formats, place, goes_on), entries)
 
 
-def follow(results: Sink, segments: Coming, at: int = 0) -> None:
-    with RecordingWriter(results.inputs[at], results, str) as writer:
-        writer.write_all(segments)  # type: ignore[arg-type]
+def follow(
+    results: Sink,
+    segments: Coming,
+    at: int = 0,
+    identity: str = "",
+    begin: Callable[[Progress, Journal], None] = lambda _progress, _journal: None,
+) -> None:
+    def transcribe(_source: Any, *, progress: Progress, memory: Journal) -> Any:
+        begin(progress, memory)
+        return segments
+
+    write_recording(results.inputs[at], results, lambda: identity, transcribe)
+
+
+def interrupt(results: Sink, segments: Coming, identity: str = "") -> None:
+    """A run that ends when some is decoded."""
+
+    def remember(_progress: Progress, journal: Journal) -> None:
+        assert not journal.kept
+        journal.remember([remembered(segments, transcript())])
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        follow(results, segments, identity=identity, begin=remember)
 
 
 def printed(
@@ -170,10 +193,7 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
     """Of other runs nothing is known; those that do not go on begin anew."""
     results = sink(tmp_path, "txt", out="out", goes_on=True)
     path = tmp_path / "out" / "a.part.jsonl"
-    with RecordingWriter(results.inputs[0], results, lambda: "mine") as interrupted:
-        assert interrupted.journal is not None
-        assert not interrupted.journal.kept
-        interrupted.journal.remember([remembered(segments, transcript())])
+    interrupt(results, segments, "mine")
     told = capsys.readouterr().err
     assert told == f"{tmp_path}/a.wav: what was decoded is kept; --resume goes on\n"
     assert path.exists()
@@ -183,14 +203,18 @@ def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
         (False, "mine", 0),
     ):
         again = replace(results, output=replace(results.output, skip_existing=goes_on))
-        growing = RecordingWriter(results.inputs[0], again, lambda identity=identity: identity)
-        growing.open()
-        assert growing.journal is not None
-        assert growing.journal.known_s == known
+        seen: list[float] = []
+
+        def look(_progress: Progress, journal: Journal, seen: list[float] = seen) -> None:
+            seen.append(journal.known_s)
+            raise AudioError("not now")
+
+        with pytest.raises(AudioError):
+            follow(again, segments, identity=identity, begin=look)
+        assert seen == [known]
         told = capsys.readouterr().err
         assert (f"{tmp_path}/a.wav: goes on after 0:12\n" in told) == bool(known)
-    with RecordingWriter(results.inputs[0], results, lambda: "mine") as last:
-        last.write_all(segments)  # type: ignore[arg-type]
+    follow(results, segments, identity="mine")
     assert "--resume" not in capsys.readouterr().err
     assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
 
@@ -202,14 +226,15 @@ def test_what_was_known_before_tells_nothing_of_the_speed(
     now = [0.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     results = sink(tmp_path, "txt", out="out", goes_on=True)
-    with RecordingWriter(results.inputs[0], results, str) as interrupted:
-        assert interrupted.journal is not None
-        interrupted.journal.remember([remembered(segments, transcript())])
+    interrupt(results, segments)
     capsys.readouterr()
-    with RecordingWriter(results.inputs[0], results, str) as going_on:
-        going_on.progress(12.5, 112.5)
+
+    def go_on(progress: Progress, _journal: Journal) -> None:
+        progress(12.5, 112.5)
         now[0] = 20.0
-        going_on.progress(32.5, 112.5)
+        progress(32.5, 112.5)
+
+    follow(results, segments, begin=go_on)
     line = "a.wav: 0:32 of 1:52, 1.0 x real time, 1:20 left\n"
     assert line in capsys.readouterr().err
 
@@ -226,9 +251,11 @@ def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
     monkeypatch.setattr(progress, "monotonic", lambda: float(next(now)))
     monkeypatch.setattr(sys, "stdout", sys.stderr)
     results = sink(tmp_path, "txt", out=out)
-    with RecordingWriter(results.inputs[0], results, str) as grown:
-        segments.before = lambda: grown.progress(100.0, 600.0)
-        grown.write_all(segments)  # type: ignore[arg-type]
+
+    def advance(progress: Progress, _journal: Journal) -> None:
+        segments.before = lambda: progress(100.0, 600.0)
+
+    follow(results, segments, begin=advance)
     parts = capsys.readouterr().err.split("\r\x1b[K")
     told = [part for part in parts if part and not part.endswith(" left")]
     language, texts = f"{tmp_path}/a.wav: German (75%)\n", ["Grüße.\n", "All the rest.\n"]
@@ -248,9 +275,13 @@ def test_language_that_was_told_or_is_only_one_is_not_told_again(
 
 
 def test_nothing_decoded_means_nothing_to_resume(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def fail(_progress: Progress, _journal: Journal) -> None:
+        raise AudioError("it is broken")
+
     results = sink(tmp_path, "txt", out="out", goes_on=True)
-    RecordingWriter(results.inputs[0], results, str).open().close()
+    with pytest.raises(AudioError):
+        follow(results, segments, begin=fail)
     assert capsys.readouterr().err == ""
     assert not (tmp_path / "out").exists()

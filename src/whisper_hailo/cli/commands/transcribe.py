@@ -52,7 +52,7 @@ def transcribe(
 ) -> int:
     """Make text of recordings: files of any format, folders of them, - for a pipe."""
     from whisper_hailo.cli.inputs import find_inputs, looked_at
-    from whisper_hailo.cli.sink import RecordingWriter, Sink
+    from whisper_hailo.cli.sink import Sink, write_recording
 
     # Wrong options and files are refused before a model is looked for.
     options_on = cache(partial(decoding_options, decoding, fallback, output))
@@ -69,7 +69,9 @@ def transcribe(
     options = options_on(transcriber.default_options, transcriber.default_fallback)
     transcriber.check(options, long)
     tell_engine(transcriber)
-    identity = cache(lambda: transcriber.identity(options, long, together.batch_size))
+    size = together.batch_size
+    identity = cache(lambda: transcriber.identity(options, long, size))
+    by_segment = partial(transcriber.segments, options=options, long=long, batch_size=size)
     with transcriber:
         outcomes = _outcomes(transcriber, options, long, together, list(sound.values()))
         for at, entry in sound.items():
@@ -77,16 +79,7 @@ def transcribe(
                 if outcomes is not None:
                     sink.put(entry, _expect_transcript(next(outcomes)))
                     continue
-                with RecordingWriter(entry, sink, identity) as writer:
-                    segments = transcriber.segments(
-                        entry.source(),
-                        options,
-                        writer.progress,
-                        long=long,
-                        batch_size=together.batch_size,
-                        memory=writer.journal,
-                    )
-                    writer.write_all(segments)
+                write_recording(entry, sink, identity, by_segment)
             except ReaderGoneError:
                 raise
             except Exception as error:
