@@ -32,7 +32,7 @@ def test_the_hosts_arrays_are_there(model: Path) -> None:
 
 
 def test_inspect_lists_the_forms(whisper_hailo: Command, model: Path) -> None:
-    facts = json.loads(whisper_hailo("inspect", "--json", model).stdout)
+    facts = json.loads(whisper_hailo("inspect", model).stdout)
     assert set(facts["hailo"]) == {"hailo/encoder-10s.onnx", "hailo/decoder-10s-32.onnx"}
     assert facts["hailo"]["hailo/decoder-10s-32.onnx"]["length"] == 32
     assert {record["state"] for record in facts["files"].values()} == {"ok"}

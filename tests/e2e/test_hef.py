@@ -85,11 +85,11 @@ def test_what_was_compiled_is_read_and_run(
         result = whisper_hailo(*_compile(own, sets, part), env=with_compiler({}))
         assert result.returncode == 0, result.stderr
     encoder, decoder = (own / f"hailo/hailo8l/{STEMS[part]}.hef" for part in STEMS)
-    facts = json.loads(whisper_hailo("inspect", "--json", encoder).stdout)
+    facts = json.loads(whisper_hailo("inspect", encoder).stdout)
     assert (facts["compiled_for"], facts["runs_on"]) == ("hailo8l", ["hailo8", "hailo8l"])
     (network,) = facts["networks"].values()
     assert (network["part"], network["window_s"], network["d_model"]) == ("encoder", 10, 128)
-    (network,) = json.loads(whisper_hailo("inspect", "--json", decoder).stdout)["networks"].values()
+    (network,) = json.loads(whisper_hailo("inspect", decoder).stdout)["networks"].values()
     assert (network["part"], network["positions"], network["length"]) == ("decoder", 500, 32)
     assert "the host adds the position rows" in network["contract"]
     env = with_chip(tmp_path / "chip", {})

@@ -268,7 +268,7 @@ def test_doctor_and_inspect(
     assert result.returncode == 0
     assert "hailo8l at 0000:01:00.0" in result.stdout
     assert "48.5 °C" in result.stdout
-    facts = json.loads(whisper_hailo("inspect", "--json", hefs[1]).stdout)
+    facts = json.loads(whisper_hailo("inspect", hefs[1]).stdout)
     assert facts["compiled_for"] == "hailo8l"
     (network,) = facts["networks"].values()
     assert (network["part"], network["length"]) == ("decoder", 32)

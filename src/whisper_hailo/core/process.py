@@ -112,11 +112,17 @@ def has_float16_kernels() -> bool:
 
     if (platform.system(), platform.machine()) != ("Linux", "aarch64"):
         return False
+    return HALF_LANES in read_cpu_flags()
+
+
+def read_cpu_flags() -> set[str]:
+    """Return the features that the system lists for its processor."""
     try:
-        lines = CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
+        text = CPUINFO.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
-    return any(HALF_LANES in line.split() for line in lines if line.startswith("Features"))
+        return set()
+    lines = (line for line in text.splitlines() if line.startswith(("flags", "Features")))
+    return {flag for line in lines for flag in line.partition(":")[2].split()}
 
 
 def available_cores() -> int:

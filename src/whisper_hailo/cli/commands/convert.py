@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated
 
 from whisper_hailo.cli.messages import note
 from whisper_hailo.cli.options import Argument
@@ -43,26 +43,8 @@ def convert(
     note(f"converted in {perf_counter() - begin:.1f} s")
 
 
-def inspect(
-    path: Annotated[Path, Argument("Model directory or HEF.")],
-    as_json: Annotated[bool, Flag("Print JSON.", name="--json")] = False,
-) -> None:
-    """Show dimensions, windows, quantisation, sizes and hashes."""
+def inspect(path: Annotated[Path, Argument("Model directory or HEF.")]) -> None:
+    """Show dimensions, windows, quantisation, sizes and hashes as JSON."""
     from whisper_hailo.convert.inspect import describe
 
-    facts = describe(path)
-    if as_json:
-        emit_json(facts, indent=2)
-    else:
-        emit("\n".join(_lines(facts)) + "\n")
-
-
-def _lines(facts: dict[str, Any], indent: str = "") -> list[str]:
-    """Format facts as an indented outline, one line each."""
-    lines = []
-    for key, value in facts.items():
-        if isinstance(value, dict):
-            lines += [f"{indent}{key}:", *_lines(value, indent + "  ")]
-        else:
-            lines.append(f"{indent}{key}: {value}")
-    return lines
+    emit_json(describe(path), indent=2)

@@ -9,14 +9,13 @@ import sys
 from dataclasses import asdict
 from importlib import metadata
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated, Final
 
 from whisper_hailo.cli.doctor_hailo import BROKEN, Check, finding
 from whisper_hailo.cli.streams import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.flags import Flag
-from whisper_hailo.core.process import install_command
+from whisper_hailo.core.process import install_command, read_cpu_flags
 
 _DOT_PRODUCTS: Final = ("avx512_vnni", "avx_vnni", "asimddp", "i8mm")
 _CPU_FEATURES: Final = ("avx2", *_DOT_PRODUCTS, "asimd", "asimdhp")
@@ -94,16 +93,6 @@ def check_int8() -> Check:
     if in_pairs:  # products are added in pairs, in 16 bits
         by = "without VNNI, by weights that leave room; graphs of other programs are slower"
     return finding(name, f"exact, {by}; the rest in {rest}")
-
-
-def read_cpu_flags() -> set[str]:
-    """Return the features that the system lists for its processor."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return set()
-    lines = (line for line in text.splitlines() if line.startswith(("flags", "Features")))
-    return {flag for line in lines for flag in line.partition(":")[2].split()}
 
 
 def check_audio() -> Check:

@@ -86,15 +86,11 @@ def test_what_is_no_checkpoint_or_would_be_lost(
     assert asked.with_ == []
 
 
-def test_facts_of_a_file_are_an_outline_or_json(
+def test_facts_of_a_file_are_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     facts = {"name": "toy", "dims": {"layers": 4, "more": {"heads": 2}}, "files": ["a", "b"]}
     asked = Asked(facts).patched(monkeypatch, "whisper_hailo.convert.inspect.describe")
     assert run(["inspect", "model"]) == 0
-    assert capsys.readouterr().out == (
-        "name: toy\ndims:\n  layers: 4\n  more:\n    heads: 2\nfiles: ['a', 'b']\n"
-    )
-    assert run(["inspect", "model", "--json"]) == 0
     assert capsys.readouterr().out == json.dumps(facts, indent=2) + "\n"
-    assert asked.with_ == [(Path("model"),)] * 2
+    assert asked.with_ == [(Path("model"),)]
