@@ -263,18 +263,12 @@ def caption_engine(
 
     The decoder expects `hotwords`, too, if it can expect any.
     """
-    from whisper_hailo.live.engine import (
-        LONGEST_S,
-        MoonshineEngine,
-        TranscriberEngine,
-        caption_defaults,
-        warm_up,
-    )
+    from whisper_hailo.live import engine as engines
 
     engine: CaptionEngine
     if model.moonshine is None:
         transcriber = model.transcriber(ChipPriority.LIVE)
-        decoding = given.on(caption_defaults(transcriber.default_anti_repetition))
+        decoding = given.on(engines.caption_defaults(transcriber.default_anti_repetition))
         if hotwords:
             both = ", ".join(filter(None, (decoding.prompts.hotwords, hotwords)))
             expecting = replace(decoding, prompts=replace(decoding.prompts, hotwords=both))
@@ -283,12 +277,12 @@ def caption_engine(
                 decoding = expecting
             except OptionError as error:
                 logger.warning("what --replace shows is not expected: %s", error)
-        engine = TranscriberEngine(transcriber, decoding)
+        engine = engines.TranscriberEngine(transcriber, decoding)
         for reason in transcriber.reasons:
             logger.debug(reason)
         stack.enter_context(transcriber)
     else:
-        longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s
-        engine = stack.enter_context(MoonshineEngine(model.moonshine, longest_s))
-    warm_up(engine)
+        longest_s = engines.LONGEST_S if options.max_segment_s is None else options.max_segment_s
+        engine = stack.enter_context(engines.MoonshineEngine(model.moonshine, longest_s))
+    engines.warm_up(engine)
     return engine

@@ -24,12 +24,10 @@ _SHADES: Final = ((0.5, "\x1b[31m"), (0.8, "\x1b[33m"), (1.01, "\x1b[32m"))
 """Red, yellow and green: the probability up to which a word has the colour."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_ELLIPSIS: Final = "…"
+"""Characters that move the cursor."""
 
 BEHIND_S: Final = 5.0
 """A reader has lost the speaker by then."""
-
-_CAUGHT_UP_S: Final = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +70,7 @@ class TerminalView:
         words = _shown([*event.committed, *event.tentative])
         room = max(4, get_terminal_size().columns - 1)  # the last column may wrap
         kept = last_columns(words, room)
-        dots = "" if kept == words else _ELLIPSIS
+        dots = "" if kept == words else "…"
         if self._colour:
             return dots + _in_colour(kept)
         n_settled = max(0, len(kept) - len(event.tentative))
@@ -97,7 +95,9 @@ def _in_colour(words: Iterable[CaptionWord]) -> str:
 
 def _shown(words: Iterable[CaptionWord]) -> list[CaptionWord]:
     """Return words for a terminal."""
-    return _from_margin([replace(word, text=clean(word.text)) for word in words])
+    return _from_margin(
+        [replace(word, text=_CONTROL.sub(" ", word.text).strip("\n")) for word in words]
+    )
 
 
 def _from_margin(words: list[CaptionWord]) -> list[CaptionWord]:
@@ -105,11 +105,6 @@ def _from_margin(words: list[CaptionWord]) -> list[CaptionWord]:
     while words and not words[0].text.strip():
         words = words[1:]
     return [replace(word, text=word.text.lstrip()) for word in words[:1]] + words[1:]
-
-
-def clean(text: str) -> str:
-    """Sanitize a text: no control characters, which move the cursor."""
-    return _CONTROL.sub(" ", text).strip("\n")
 
 
 def _n_fitting(texts: Iterable[str], room: int) -> int:
@@ -127,7 +122,7 @@ def last_columns(words: list[CaptionWord], room: int) -> list[CaptionWord]:
     """Return as many of the last words as fit `room` columns with an ellipsis; at least one."""
     if _columns(_text(words)) <= room:
         return words
-    room -= _columns(_ELLIPSIS)
+    room -= 1  # the ellipsis
     first, *rest = words[-_n_fitting((word.text for word in reversed(words)), room) :]
     text = first.text
     while not rest and _columns(text) > room:
@@ -182,18 +177,14 @@ class LatencyWarning:
 
     def put(self, event: Event) -> None:
         """Check how late a final text came."""
-        if not isinstance(event, Completed):
-            return
         behind_s = self._statistics.behind_s
-        if behind_s > BEHIND_S and not self._is_told:
+        if isinstance(event, Completed) and behind_s > BEHIND_S and not self._is_told:
             self._is_told = True
             logger.warning(
                 "captions are %.0f s behind what is said: this machine has too much to compute; "
                 "take a smaller --model, --min-partial 1, or end other programs",
                 behind_s,
             )
-        elif behind_s < _CAUGHT_UP_S:
-            self._is_told = False
 
 
 def _columns(text: str) -> int:

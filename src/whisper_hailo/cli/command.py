@@ -31,16 +31,12 @@ _SPEAKING: Final = "hotwords"
 """An option of the commands that transcribe; these know the options of other programs."""
 
 Read: TypeAlias = Callable[[dict[str, Any]], Any]
-"""Makes an argument of a function from parsed options, and takes them out."""
-
 _MORE: Final = "More"
 """Topic of options that are about options."""
 
 _RARE: Final = "Rare options"
 _LAST: Final = (ENGINE, CHIP, _MORE, _RARE)
 _EVERYDAY: Final = "Options"
-_NAMES_WIDTH: Final = 33
-"""Longer names stand on a line of their own."""
 
 
 class Command(click.Command):
@@ -95,7 +91,7 @@ def typed_of(context: click.Context, parsed: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add(params: list[click.Parameter], key: str, hint: Any, default: Any) -> Read:  # noqa: ANN401
-    """Add the options of a function's parameter; return what reads them."""
+    """Add the options of a function's parameter; return what takes it out of parsed ones."""
     note: Any = None
     if get_origin(hint) is Annotated:
         hint, note = get_args(hint)[:2]
@@ -178,7 +174,7 @@ def write_options(params: Iterable[Any], formatter: Any, *, rare: bool = False) 
     ranks = {topic: rank for rank, topic in enumerate(_LAST)}
     for topic in sorted(filter(topics.get, topics), key=lambda topic: ranks.get(topic, -1)):
         with formatter.section(topic):
-            formatter.write_dl(topics[topic], col_max=_NAMES_WIDTH)
+            formatter.write_dl(topics[topic], col_max=33)  # longer names have a line of their own
 
 
 def _names(param: click.Option) -> str:

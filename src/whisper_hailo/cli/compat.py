@@ -21,7 +21,6 @@ from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
 
 _BOOLEANS: Final = ("True", "False")
 _FORMAT: Final = "--format"
-_INT8: Final = "--quantize int8"
 _CONTEXT: Final = "--condition-on-previous-text"
 _ANY: Final = "*"
 
@@ -80,7 +79,8 @@ COMPAT_OPTIONS: Final = (
     ),
     _valued(
         "--compute-type", "give --quantize int8, int4 or none (float32)", auto="", default="",
-        float32="--quantize none", int8=_INT8, int8_float32=_INT8,
+        float32="--quantize none", int8="--quantize int8",
+        int8_float32="--quantize int8",
     ),
     _valued(
         "--fp16", "leave it out: 8 bits are the default here; --quantize none is float32", false=""

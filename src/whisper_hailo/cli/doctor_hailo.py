@@ -131,16 +131,11 @@ def _same_release(family: int) -> str:
     return f"install all of one release: sudo apt install --reinstall {names} && sudo reboot"
 
 
-def _users() -> list[Check]:
+def _users() -> Iterator[Check]:
     """Check for other programs on the chip, and how to run beside them."""
-    return [
-        finding(
-            "Hailo in use",
-            f"{name} (process {pid})",
-            _USERS.get(name, f"add --share to both programs, or end it: sudo kill {pid}"),
-        )
-        for pid, name in probe.chip_users().items()
-    ]
+    for pid, name in probe.chip_users().items():
+        usual = f"add --share to both programs, or end it: sudo kill {pid}"
+        yield finding("Hailo in use", f"{name} (process {pid})", _USERS.get(name, usual))
 
 
 def _library(binding: str) -> Check:
@@ -244,12 +239,11 @@ def _buffers(version: str, hef: Path | None) -> Check:
 
 def _smallest_hef(arch: str) -> Path | None:
     """Return the quickest to load of the fetched HEFs that a chip takes."""
-    found = []
-    for path in _fetched():
+    for path in sorted(_fetched(), key=lambda path: path.stat().st_size):
         with contextlib.suppress(HefError):
             if read_hef(path, verify=False).arch in RUNS_ON.get(arch, ()):
-                found.append(path)
-    return min(found, key=lambda path: path.stat().st_size, default=None)
+                return path
+    return None
 
 
 def check_service() -> Check:

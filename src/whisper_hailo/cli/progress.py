@@ -19,9 +19,6 @@ LOG_INTERVAL_S: Final = 15.0
 MIN_DURATION_S: Final = 60.0
 """Shorter recordings are done before anyone wonders."""
 
-_LEAST_S: Final = 0.2
-"""A speed is told of so long at least."""
-
 
 class StatusLine:
     """A line that is rewritten on a terminal, and printed now and then elsewhere."""
@@ -39,8 +36,7 @@ class StatusLine:
         """
         if is_quiet() or (now_s := monotonic()) - self._last_s < self._interval_s:
             return
-        self._last_s = now_s
-        self._shown = True
+        self._last_s, self._shown = now_s, True
         if not self._terminal:
             print(f"{name}: {line}" if name else line, file=sys.stderr, flush=True)
             return
@@ -95,7 +91,7 @@ class Progress(StatusLine):
         if (duration_s or done_s) < MIN_DURATION_S:
             return
         of = f" of {clock(duration_s)}" if duration_s is not None else ""
-        speed = max(0.0, done_s - self._known_s) / max(now_s - self._begin_s, _LEAST_S)
+        speed = max(0.0, done_s - self._known_s) / max(now_s - self._begin_s, 0.2)
         line = f"{clock(done_s)}{of}, {speed:.1f} x real time"
         if duration_s is not None and speed:
             line += f", {clock(max(0.0, duration_s - done_s) / speed)} left"

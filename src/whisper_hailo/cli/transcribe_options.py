@@ -6,7 +6,7 @@ import logging
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from whisper_hailo.backends.options import ChipPriority, EngineOptions
 from whisper_hailo.cli.messages import is_verbose
@@ -21,7 +21,6 @@ from whisper_hailo.core.flags import (
 from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
 from whisper_hailo.core.partial_options import PartialOptions
 from whisper_hailo.core.process import MOST_THREADS
-from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 from whisper_hailo.decoding.options import (
     HOTTEST,
     SEARCH,
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
     from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
-
-
-_SHORTEST_S: Final = FRAMES_PER_POSITION / FRAMES_PER_SECOND
-_LONGEST_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +62,8 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         require_valid(self, "threads", 0 <= self.threads <= MOST_THREADS, f"0 to {MOST_THREADS}")
-        fits = self.window is None or _SHORTEST_S <= self.window <= _LONGEST_S
-        require_valid(self, "window", fits, f"{_SHORTEST_S:g} s to {_LONGEST_S:g} s")
+        fits = self.window is None or 0.02 <= self.window <= 30.0  # from one encoder position on
+        require_valid(self, "window", fits, "0.02 s to 30 s")
 
     def expect_language(self, options: DecodingOptions) -> None:
         """Refuse unknown languages, and others than English for `.en` models."""

@@ -92,32 +92,26 @@ def option_fields(
             yield one, hints[one.name], held
 
 
-def from_typed(
-    kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()
-) -> PartialOptions[T]:
-    """Take a dataclass's options, or `only` some, out of parsed ones by typed name."""
-    return _take(kind, values, only, is_typed=True)
-
-
 def from_keywords(
     kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()
 ) -> PartialOptions[T]:
     """Take a dataclass's options out of keywords: names of fields, or typed ones."""
-    return _take(kind, values, only, is_typed=False)
+    return from_typed(kind, values, only, are_keywords=True)
 
 
-def _take(
-    kind: type[T], values: dict[str, Any], only: tuple[str, ...], *, is_typed: bool
+def from_typed(
+    kind: type[T], values: dict[str, Any], only: tuple[str, ...] = (), *, are_keywords: bool = False
 ) -> PartialOptions[T]:
+    """Take a dataclass's options, or `only` some, out of parsed ones by typed name."""
     typed: dict[str, Any] = {}
     groups: dict[str, PartialOptions[Any]] = {}
     for one, hint, held in option_fields(kind, only):
-        for name in _typed_identifiers(one) if is_typed else names_of(one):
+        for name in names_of(one) if are_keywords else _typed_identifiers(one):
             if name in values:
                 value = values.pop(name)
-                typed[one.name] = value if is_typed else _checked(one, hint, name, value)
+                typed[one.name] = _checked(one, hint, name, value) if are_keywords else value
         if held is not None:
-            groups[one.name] = _take(held, values, only_of(one), is_typed=is_typed)
+            groups[one.name] = from_typed(held, values, only_of(one), are_keywords=are_keywords)
     return PartialOptions(kind, typed, groups)
 
 

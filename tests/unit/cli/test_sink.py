@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.unit.text.test_outputs import transcript
-from whisper_hailo.cli.commands.transcribe import skip_done
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
 from whisper_hailo.cli.transcribe_options import OutputOptions
@@ -48,22 +47,15 @@ def test_every_format_has_a_file_of_its_input_s_name(
     assert (tmp_path / "out" / "a.b.srt").read_text().startswith("1\n00:00:00,000 --> ")
 
 
-def test_only_inputs_whose_every_result_is_there_are_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One has both of its files, one has half of them, one has none, one cannot be found."""
-    entries = [*inputs(tmp_path, "both.wav", "half.wav", "none.wav"), *find_inputs([""])]
+def test_only_inputs_whose_every_result_is_there_are_done(tmp_path: Path) -> None:
+    """One has both of its files, one has half of them, one has none."""
+    entries = inputs(tmp_path, "both.wav", "half.wav", "none.wav")
     out = tmp_path / "out"
     out.mkdir()
     for name in ("both.txt", "both.srt", "half.txt"):
         (out / name).touch()
     results = sink(entries, out, "txt", "srt")
-    assert [results.has(entry) for entry in entries[:3]] == [True, False, False]
-    left = skip_done(entries, results)
-    assert [entry.stem.name for entry in left] == ["half", "none", ""]
-    assert "1 of 4 are there already" in capsys.readouterr().err
-    assert skip_done(left, results) == left
-    assert capsys.readouterr().err == ""
+    assert [results.has(entry) for entry in entries] == [True, False, False]
 
 
 def test_without_a_folder_nothing_is_there_already(tmp_path: Path) -> None:

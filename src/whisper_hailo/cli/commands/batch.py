@@ -25,10 +25,6 @@ from whisper_hailo.transcription.pipeline import USUAL_BATCH, USUAL_OPTIONS, che
 if TYPE_CHECKING:
     from whisper_hailo.batch.job import BatchJob
 
-ENGINES: Final = ("local", "ray")
-STATUS: Final = "status"
-MOST_WORKERS: Final = 4096
-
 _WORK: Final = "Workers"
 
 
@@ -39,7 +35,7 @@ class JobOptions:
     workers: int | None = flag(
         None, "Processes with a model each.", _WORK, shown="cores; 1 with a chip"
     )
-    engine: str = flag("local", "Who runs the workers", _WORK, choices=ENGINES)
+    engine: str = flag("local", "Who runs the workers", _WORK, choices=("local", "ray"))
     address: str | None = flag(
         None, "A Ray cluster that runs already.", _WORK, metavar="HOST:PORT", shown="one is started"
     )
@@ -49,8 +45,8 @@ class JobOptions:
     def __post_init__(self) -> None:
         require_choices(self)
         check_batch_size(self.batch_size)
-        fits = self.workers is None or 1 <= self.workers <= MOST_WORKERS
-        require_valid(self, "workers", fits, f"1 to {MOST_WORKERS}")
+        fits = self.workers is None or 1 <= self.workers <= 4096
+        require_valid(self, "workers", fits, "1 to 4096")
         if self.address is not None and self.engine != "ray":
             raise OptionError("--address needs --engine ray; give both")
 
@@ -70,7 +66,7 @@ def batch(
     from whisper_hailo.batch.manifest import read_sources
     from whisper_hailo.batch.workers import Setup, run_locally
 
-    if words[0] == STATUS and len(words) == 2:
+    if words[0] == "status" and len(words) == 2:
         return _tell_status(Path(expand_user(words[1])), as_json=job.as_json)
     if output.output_dir is None:
         raise OptionError("--output-dir is missing: the folder of the job")
@@ -134,11 +130,12 @@ def _tell_status(folder: Path, *, as_json: bool) -> int:
     if as_json:
         emit_json(asdict(status) | {"remaining": status.remaining})
         return ExitCode.OK
-    emit(f"{status.done} of {_items(status.items)} done, {status.failed} failed, ")
+    left = f", about {clock(status.left_s)} left" if status.remaining and status.left_s else ""
     emit(
-        f"{status.remaining} left\n{clock(status.audio_s)} of audio, {status.speed:.1f} x real time"
+        f"{status.done} of {_items(status.items)} done, {status.failed} failed, "
+        f"{status.remaining} left\n{clock(status.audio_s)} of audio, "
+        f"{status.speed:.1f} x real time{left}\n"
     )
-    emit(f", about {clock(status.left_s)} left\n" if status.remaining and status.left_s else "\n")
     for kind, count in status.failures.items():
         emit(f"{kind}: {count}\n")
     return ExitCode.OK

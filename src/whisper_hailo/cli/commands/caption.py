@@ -6,7 +6,7 @@ import contextlib
 import logging
 import signal
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 from whisper_hailo.cli.caption_options import (
     DECODING,
@@ -34,12 +34,8 @@ if TYPE_CHECKING:
     from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
-    from whisper_hailo.serve.routes.captions.view import PageAddress, WebView
 
 logger = logging.getLogger(__name__)
-
-EventSink: TypeAlias = Callable[[Event], None]
-"""Takes the events of one stream in their order."""
 
 
 def caption(
@@ -95,7 +91,13 @@ def caption(
                 settings=captioner.settings,
             )
             sinks.append(stack.enter_context(view).put)
-            _follow(view, stream, place)
+            stream.listeners.append(lambda block: view.hear(block.audio))
+            others = view.address_for_others and f" and, for others, {view.address_for_others}"
+            logger.info("captions at %s%s", view.address, others)
+            if place.access.is_generated:
+                logger.info("to control them: %s", view.address_to_control)
+            else:
+                logger.info("they are shown to those who add ?token= and what --web-token says")
         logger.info("%s, listening to %s", engine.name, heard.name)
         supervisor.ready(f"listening to {heard.name}")
         try:
@@ -111,11 +113,11 @@ def _sinks(
     show: ShowOptions,
     statistics: CaptionStatistics,
     stack: contextlib.ExitStack,
-) -> list[EventSink]:
+) -> list[Callable[[Event], None]]:
     """Open the outputs of events except the page; files come before the view."""
     if files or show.web or show.record:
         stack.enter_context(patient_results())
-    sinks: list[EventSink] = [stack.enter_context(file).put for file in files]
+    sinks: list[Callable[[Event], None]] = [stack.enter_context(file).put for file in files]
     if show.as_json:
         sinks.append(lambda event: emit_json(as_json(event)))
     else:
@@ -125,18 +127,9 @@ def _sinks(
     return [*sinks, LatencyWarning(statistics).put]
 
 
-def _follow(view: WebView, stream: CaptionStream, place: PageAddress) -> None:
-    """Show the stream's level on the page, and log its address."""
-    stream.listeners.append(lambda block: view.hear(block.audio))
-    others = f" and, for others, {view.address_for_others}" if view.address_for_others else ""
-    logger.info("captions at %s%s", view.address, others)
-    if place.access.is_generated:
-        logger.info("to control them: %s", view.address_to_control)
-    else:
-        logger.info("they are shown to those who add ?token= and what --web-token says")
-
-
-def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSink]) -> bool:
+def _run(
+    stream: CaptionStream, replacements: Replacements, sinks: list[Callable[[Event], None]]
+) -> bool:
     """Show all events; return whether the user ended the stream.
 
     Ctrl-C or SIGTERM stops it; the second signal ends the program.

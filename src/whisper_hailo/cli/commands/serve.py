@@ -31,7 +31,6 @@ _DECODING = (
     "language", "anti_repetition", "max_new_tokens", "search", "thresholds", "limits", "prompts",
 )  # fmt: skip
 _LONG = ("trim_window", "skip_silence", "vad_threshold")
-_NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming")
 
 
 def serve(
@@ -44,7 +43,8 @@ def serve(
     safety: SafetyOptions,
 ) -> int:
     """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
-    require_extra("server", "serve", *_NEEDED)
+    needed = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming")
+    require_extra("server", "serve", *needed)
     fallback.on(decoding, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
     from whisper_hailo.serve.request import RequestDefaults
     from whisper_hailo.serve.server import bound, run_server

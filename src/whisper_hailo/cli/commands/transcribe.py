@@ -23,7 +23,6 @@ from whisper_hailo.transcription.pipeline import USUAL_OPTIONS, check_batch_size
 
 if TYPE_CHECKING:
     from whisper_hailo.cli.inputs import Input
-    from whisper_hailo.cli.sink import Sink
     from whisper_hailo.core.types import Transcript
     from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -60,7 +59,10 @@ def transcribe(
     sink = Sink(output, find_inputs(audio), decoding.typed.get("timestamps", False))
     inputs = [looked_at(entry) for entry in sink.checked()]
     if output.skip_existing:
-        inputs = skip_done(inputs, sink)
+        left = [entry for entry in inputs if entry.fault or not sink.has(entry)]
+        if len(left) < len(inputs):
+            note(f"{len(inputs) - len(left)} of {len(inputs)} are there already")
+        inputs = left
     codes = {at: sink.put_error(one, one.fault) for at, one in enumerate(inputs) if one.fault}
     sound = {at: one for at, one in enumerate(inputs) if not one.fault}
     if not sound:
@@ -99,14 +101,6 @@ def decoding_options(
     if output.layout.highlight_words and not options.words:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
     return options
-
-
-def skip_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
-    """Return the inputs whose results are not there yet."""
-    left = [entry for entry in inputs if entry.fault or not sink.has(entry)]
-    if len(left) < len(inputs):
-        note(f"{len(inputs) - len(left)} of {len(inputs)} are there already")
-    return left
 
 
 def _outcomes(
