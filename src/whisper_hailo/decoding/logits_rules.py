@@ -15,8 +15,8 @@ import numpy as np
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import Dimensions, SpecialTokens
-from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray, IntArray
-from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
 
 START_BONUS: Final = 1.0
@@ -130,12 +130,6 @@ def prefer_timestamps(logits: FloatArray, begin: int) -> FloatArray:
     return logits
 
 
-def suppress_ids(logits: FloatArray, ids: IntArray) -> FloatArray:
-    """Make ids `(n,)` int64 impossible."""
-    logits[ids] = -np.inf
-    return logits
-
-
 def penalise_repetition(
     logits: FloatArray, generated: Collection[int], penalty: float
 ) -> FloatArray:
@@ -219,13 +213,16 @@ class LogitsRules:
     ) -> None:
         self._hotwords = hotwords
         self._eot = special.eot
-        self._cures: AntiRepetition = options.anti_repetition
+        self._penalty = options.anti_repetition.repetition_penalty
         self._ngram = options.limits.no_repeat_ngram
         listed = special.suppress if options.limits.suppress is None else options.limits.suppress
-        self._never = np.array(suppressed_ids(special, listed), dtype=np.int64)
+        # Each once, for their parts are summed; no transcript has these control tokens.
+        tasks = (special.transcribe, special.translate, special.no_timestamps)
+        starts = (special.sot, special.sot_lm, special.sot_prev, special.no_speech)
+        never = sorted({*listed, *(token for token in (*starts, *tasks) if token is not None)})
         blank = special.begin_suppress if options.limits.suppress_blank else ()
-        first = dict.fromkeys((*self._never.tolist(), *blank))  # each once: their parts are summed
-        self._never_first = np.array(list(first), np.int64)
+        self._never = np.array(never, dtype=np.int64)
+        self._never_first = np.array(list(dict.fromkeys((*never, *blank))), np.int64)
         self._begin = special.timestamp_begin if options.timestamps else None
         latest_s = options.max_initial_timestamp_s
         self._latest = None if latest_s is None else round(latest_s / SECONDS_PER_TIMESTAMP)
@@ -235,14 +232,19 @@ class LogitsRules:
     def apply(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> FilteredLogits:
         """Apply all rules to a copy of one row `(n_vocab,)` float32, whose log-sum-exp is given."""
         never = self._never if generated else self._never_first
-        logits = suppress_ids(raw.copy(), never)
+        logits = raw.copy()
+        logits[never] = -np.inf
         if self._ngram or self._begin is not None:
             logits = block_ngrams(logits, generated, self._ngram)
-            if self._begin is not None:
-                logits = self._time_rules(logits, generated, self._begin)
+            if (begin := self._begin) is not None:
+                logits[begin + self._last + 1 :] = -np.inf  # behind the window's end
+                logits = keep_pairs(logits, generated, begin, self._eot)
+                logits = keep_order(logits, generated, begin)
+                logits = begin_with_timestamp(logits, generated, begin, self._latest)
+                logits = prefer_timestamps(logits, begin)
             never = np.flatnonzero(np.isneginf(logits))
         allowed = allowed_logsumexp(logits, raw[never], logsumexp)
-        logits = penalise_repetition(logits, generated, self._cures.repetition_penalty)
+        logits = penalise_repetition(logits, generated, self._penalty)
         if self._hotwords is not None:
             logits = self._hotwords.add_bonus(logits, generated)
         return FilteredLogits(logits, allowed)
@@ -262,18 +264,10 @@ class LogitsRules:
         masked = logits[never]
         logits[never] = -np.inf
         allowed = allowed_logsumexp(logits, masked, logsumexp)
-        penalty = self._cures.repetition_penalty
-        if penalty == 1.0:
+        if self._penalty == 1.0:
             return FilteredLogits(logits, allowed), logits
-        penalised = penalise_repetition(logits.copy(), generated, penalty)
+        penalised = penalise_repetition(logits.copy(), generated, self._penalty)
         return FilteredLogits(penalised, allowed), logits
-
-    def _time_rules(self, logits: FloatArray, generated: Sequence[int], begin: int) -> FloatArray:
-        logits[begin + self._last + 1 :] = -np.inf  # behind the window's end
-        logits = keep_pairs(logits, generated, begin, self._eot)
-        logits = keep_order(logits, generated, begin)
-        logits = begin_with_timestamp(logits, generated, begin, self._latest)
-        return prefer_timestamps(logits, begin)
 
 
 def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) -> float:
@@ -291,10 +285,3 @@ def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) 
         return logsumexp
     largest = allowed.max()
     return float(largest + np.log(np.exp(allowed - largest).sum()))
-
-
-def suppressed_ids(special: SpecialTokens, listed: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the suppress list and the control tokens that no transcript contains."""
-    tasks = (special.transcribe, special.translate, special.no_timestamps)
-    starts = (special.sot, special.sot_lm, special.sot_prev, special.no_speech)
-    return tuple(sorted({*listed, *(i for i in (*starts, *tasks) if i is not None)}))

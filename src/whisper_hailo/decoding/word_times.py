@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,9 +140,11 @@ def align_words(
     # The row of a token is that of the one before it, where the decoder looks for it.
     rows = slice(len(prefix) - 1, len(prefix) + len(text))
     starts = token_starts(output.alignment[0], n_positions, rows)
-    likely = np.ones(len(text), np.float32)
-    if probabilities:
-        likely = _text_probabilities(output.logits[0, :, :eot], text)
+    likely: FloatArray = np.ones(len(text), np.float32)
+    if probabilities:  # among all text ids
+        logits = output.logits[0, :, :eot]
+        exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
+        likely = exponents[np.arange(len(text)), list(text)] / exponents.sum(axis=1)
     words: list[Word] = []
     at = 0
     for word, ids in split_words(tokenizer, text, language):
@@ -158,14 +160,6 @@ def align_words(
         )
         at = after
     return words
-
-
-def _text_probabilities(logits: FloatArray, text: Sequence[int]) -> FloatArray:
-    """Return `(n_tokens,)` probabilities among all text ids from `(n_tokens, eot)` logits."""
-    exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
-    chosen: IntArray = np.array(text, dtype=np.int64)
-    probabilities: FloatArray = exponents[np.arange(len(text)), chosen] / exponents.sum(axis=1)
-    return probabilities
 
 
 _STRETCHED_S: Final = 0.4
@@ -198,28 +192,21 @@ def trim_pauses(words: Sequence[Word], audio: FloatArray, detector: SpeechDetect
         stretches = _speech_within(word, audio, detector)
         if not stretches:
             continue
-        first, last = stretches[0], stretches[-1]
-        own = next(
-            (each for each in reversed(stretches) if each.end_s - each.start_s > _SOUND_S), last
-        )
-        trimmed[at] = replace(word, start_s=own.start_s, end_s=own.end_s)
+        sounds = [each for each in stretches if each[1] - each[0] > _SOUND_S]
+        first, own, last = stretches[0], (sounds or stretches)[-1], stretches[-1]
+        trimmed[at] = replace(word, start_s=own[0], end_s=own[1])
         before = trimmed[at - 1] if at else None
-        if first is not own and before and before.end_s == first.start_s:
-            trimmed[at - 1] = replace(before, end_s=first.end_s)
-        if last is not own and last.end_s == word.end_s and at + 1 < len(words):
-            trimmed[at + 1] = replace(words[at + 1], start_s=last.start_s)
+        if first is not own and before and before.end_s == first[0]:
+            trimmed[at - 1] = replace(before, end_s=first[1])
+        if last is not own and last[1] == word.end_s and at + 1 < len(words):
+            trimmed[at + 1] = replace(words[at + 1], start_s=last[0])
     return trimmed
 
 
-class _Stretch(NamedTuple):
-    """Speech within a word, in seconds."""
-
-    start_s: float
-    end_s: float
-
-
-def _speech_within(word: Word, audio: FloatArray, detector: SpeechDetector) -> list[_Stretch]:
-    """Return the speech within a word; less than a pause at its ends belongs to it."""
+def _speech_within(
+    word: Word, audio: FloatArray, detector: SpeechDetector
+) -> list[tuple[float, float]]:
+    """Return edges of the speech within a word; less than a pause at its ends belongs to it."""
     first = max(0, round(word.start_s * SAMPLE_RATE_HZ) // FRAME_SAMPLES - _LEAD_FRAMES)
     end = min(audio.size, round(word.end_s * SAMPLE_RATE_HZ)) // FRAME_SAMPLES
     frames = audio[first * FRAME_SAMPLES : end * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)
@@ -237,7 +224,7 @@ def _speech_within(word: Word, audio: FloatArray, detector: SpeechDetector) -> l
         start_s = word.start_s if start_s < word.start_s + pause_s else start_s
         end_s = word.end_s if end_s > word.end_s - pause_s else end_s
         if end_s > start_s:
-            found.append(_Stretch(start_s, end_s))
+            found.append((start_s, end_s))
     return found
 
 
@@ -270,9 +257,12 @@ def words_into_segments(
         n_text = sum(token < eot for token in segment.tokens)
         taken, own = 0, []
         while at < len(words) and taken < n_text:
-            if words[at].text:
-                own.append(_placed(words[at], window))
-            taken += len(words[at].tokens)
+            word = words[at]
+            if word.text:
+                start_s = window.locate(word.start_s, is_start=True)
+                end_s = max(start_s, window.locate(word.end_s))
+                own.append(replace(word, start_s=round(start_s, 2), end_s=round(end_s, 2)))
+            taken += len(word.tokens)
             at += 1
         timed = _mend(segment, own, median_s, last_speech_s)
         if timed.words:
@@ -293,12 +283,6 @@ def _shorten_at_sentence_ends(words: Sequence[Word], longest_s: float) -> list[W
         elif mended[i - 1].text in _SENTENCE_ENDS:
             mended[i] = replace(word, start_s=word.end_s - longest_s)
     return mended
-
-
-def _placed(word: Word, window: Window) -> Word:
-    start_s = window.locate(word.start_s, is_start=True)
-    end_s = max(start_s, window.locate(word.end_s))
-    return replace(word, start_s=round(start_s, 2), end_s=round(end_s, 2))
 
 
 def _mend(segment: Segment, words: list[Word], median_s: float, last_speech_s: float) -> Segment:

@@ -65,19 +65,13 @@ def check_batch_size(batch_size: int) -> int:
 
 
 def default_batch_size(dims: Dimensions) -> int:
-    """Return the default batch size that fits a quarter of the free memory; at least one."""
-    free = available_bytes()
-    if free is None:
-        return 1
-    return max(1, min(USUAL_BATCH, int(_SHARE * free / window_bytes(dims))))
+    """Return the default batch size that fits a quarter of the free memory; at least one.
 
-
-def window_bytes(dims: Dimensions) -> int:
-    """Return the most memory of one window: float32 keys and values, and the encoder's."""
-    positions = dims.n_audio_ctx + 1 + dims.n_text_ctx
-    cached = 2 * dims.n_decoder_layers * positions * dims.d_model
-    encoded = _ENCODER_COPIES * dims.n_audio_ctx * dims.d_model
-    return _FLOAT_BYTES * (cached + encoded)
+    A window takes float32 keys and values, and the encoder's arrays.
+    """
+    cached = 2 * dims.n_decoder_layers * (dims.n_audio_ctx + 1 + dims.n_text_ctx)
+    window_bytes = _FLOAT_BYTES * dims.d_model * (cached + _ENCODER_COPIES * dims.n_audio_ctx)
+    return max(1, min(USUAL_BATCH, int(_SHARE * (available_bytes() or 0) / window_bytes)))
 
 
 @dataclass(eq=False, repr=False)

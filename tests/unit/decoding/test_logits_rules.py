@@ -19,7 +19,6 @@ from whisper_hailo.decoding.logits_rules import (
     end_lead,
     penalise_repetition,
     prefer_timestamps,
-    suppress_ids,
 )
 from whisper_hailo.decoding.options import AntiRepetition, DecodingOptions, TokenLimits
 from whisper_hailo.transcription.window import split_at_timestamps
@@ -126,16 +125,6 @@ EOT = 3
 
 def logits(*values: float) -> np.ndarray:
     return np.array(values, dtype=np.float32)
-
-
-def test_suppress_makes_ids_impossible_and_leaves_the_rest() -> None:
-    ruled = suppress_ids(logits(1.0, 2.0, 3.0), np.array([2, 0]))
-    assert ruled.tolist() == [-np.inf, 2.0, -np.inf]
-
-
-def test_suppress_nothing() -> None:
-    ruled = suppress_ids(logits(1.0, -2.0), np.array([], dtype=np.int64))
-    assert ruled.tolist() == [1.0, -2.0]
 
 
 def test_penalty_divides_positive_and_multiplies_other_logits() -> None:

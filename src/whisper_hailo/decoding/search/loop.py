@@ -11,7 +11,7 @@ import numpy as np
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import AnyDecoder, DecoderState, StepOutput
 from whisper_hailo.core.spec import SpecialTokens
-from whisper_hailo.core.types import FloatArray, IntArray
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import Decoded, compression_ratio, cut_loop, repeats_prompt
 from whisper_hailo.decoding.logits_rules import HotwordTrie, LogitsRules
 from whisper_hailo.decoding.options import DecodingOptions, Thresholds
@@ -69,55 +69,6 @@ class DecodingTask:
     is_running: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Prompts:
-    """The prompts of a batch as one pass; shorter ones are padded on the left.
-
-    Attributes:
-        tokens: `(batch, n_tokens)` int64, with a draft's opening after the prompt.
-        first: `(batch,)` int64 columns of the first real tokens; `None` where all are real.
-        looks: `(K,)` int64 positions to look at: each start-of-transcript, which tells speech from
-            silence, then those that a token is chosen from.
-        sot: per row, the index of its start-of-transcript in `looks`.
-    """
-
-    tokens: IntArray
-    first: IntArray | None
-    looks: IntArray
-    sot: IntArray
-
-    @classmethod
-    def of(cls, tasks: Sequence[DecodingTask], search: Search, special: SpecialTokens) -> Prompts:
-        width = max(len(task.prompt) for task in tasks)
-        first = [width - len(task.prompt) for task in tasks]
-        padded = [
-            (*(special.eot,) * n, *task.prompt, *search.opening)
-            for n, task in zip(first, tasks, strict=True)
-        ]
-        sot = [row.index(special.sot, n) for n, row in zip(first, padded, strict=True)]
-        begins = sorted(set(sot))
-        return cls(
-            np.array(padded, dtype=np.int64),
-            np.array(first, dtype=np.int64) if any(first) else None,
-            np.array([*begins, *range(width - 1 + search.n_fixed, len(padded[0]))], dtype=np.int64),
-            np.searchsorted(begins, sot),
-        )
-
-    def split(self, output: StepOutput, no_speech: int | None) -> tuple[FloatArray, StepOutput]:
-        """Return `(batch,)` no-speech probabilities, and the output at the other positions."""
-        if not np.all(np.isfinite(output.logsumexp)):
-            raise ModelError(
-                "the decoder gives values that are no numbers; the checkpoint's weights are broken"
-            )
-        rows, n = np.arange(len(self.sot)), int(self.sot.max()) + 1
-        probs: FloatArray = np.zeros(rows.size, dtype=np.float32)
-        if no_speech is not None:
-            logits = output.logits[rows, self.sot, no_speech]
-            probs = np.exp(logits - output.logsumexp[rows, self.sot])
-        behind = StepOutput(output.logits[:, n:], output.logsumexp[:, n:], output.alignment)
-        return probs, behind
-
-
 class DecodingLoop:
     """Runs the decoder until every window is done.
 
@@ -165,11 +116,7 @@ class DecodingLoop:
         width = max(len(task.prompt) for task in tasks)
         budgets = [options.budget(decoder.spec.dims, width, task.content_s) for task in tasks]
         search = self._search(tasks, budgets, temperature, beam_size or options.search.beam_size)
-        prompts = Prompts.of(tasks, search, special)
-        output, state = decoder.step(
-            prompts.tokens, state, prompts.looks, first=prompts.first, alignment=search.aligns
-        )
-        no_speech, output = prompts.split(output, special.no_speech)
+        no_speech, output, state = self._feed_prompts(state, tasks, search)
         # Settled text is no silence.
         ends = (output.logits[:, 0].argmax(axis=1) == special.eot) & (search.n_fixed == 0)
         while (feed := search.advance(output)) is not None:
@@ -196,6 +143,41 @@ class DecodingLoop:
                 )
             )
         return tuple(decoded)
+
+    def _feed_prompts(
+        self, state: DecoderState, tasks: Sequence[DecodingTask], search: Search
+    ) -> tuple[FloatArray, StepOutput, DecoderState]:
+        """Take the first pass: prompts, shorter ones padded on the left, and a draft's opening.
+
+        Returns `(batch,)` no-speech probabilities at each start-of-transcript, the output at the
+        positions that a token is chosen from, and the new state.
+        """
+        special, width = self._special, max(len(task.prompt) for task in tasks)
+        first = [width - len(task.prompt) for task in tasks]
+        fed = [
+            (*(special.eot,) * n, *task.prompt, *search.opening)
+            for n, task in zip(first, tasks, strict=True)
+        ]
+        sot = [row.index(special.sot, n) for n, row in zip(first, fed, strict=True)]
+        begins = sorted(set(sot))
+        looks = [*begins, *range(width - 1 + search.n_fixed, len(fed[0]))]
+        output, state = self.decoder.step(
+            np.array(fed, dtype=np.int64),
+            state,
+            np.array(looks, dtype=np.int64),
+            first=np.array(first, dtype=np.int64) if any(first) else None,
+            alignment=search.aligns,
+        )
+        logits, logsumexp, n = output.logits, output.logsumexp, len(begins)
+        if not np.all(np.isfinite(logsumexp)):
+            raise ModelError(
+                "the decoder gives values that are no numbers; the checkpoint's weights are broken"
+            )
+        probs: FloatArray = np.zeros(len(tasks), dtype=np.float32)
+        if special.no_speech is not None:
+            at = np.arange(len(tasks)), np.searchsorted(begins, sot)
+            probs = np.exp(logits[(*at, special.no_speech)] - logsumexp[at])
+        return probs, StepOutput(logits[:, n:], logsumexp[:, n:], output.alignment), state
 
     def _search(
         self,

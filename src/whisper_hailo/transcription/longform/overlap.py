@@ -97,22 +97,24 @@ def _paired(
     """
     n, m = len(left), len(right)
     reads = [[_plain(a.text) == _plain(b.text) for b in right] for a in left]
-    apart_s = [[abs(_middle(a) - _middle(b)) for b in right] for a in left]
 
-    def in_a_row(i: int, j: int) -> bool:
-        before = i > 0 and j > 0 and reads[i - 1][j - 1]
-        return before or (i + 1 < n and j + 1 < m and reads[i + 1][j + 1])
+    def nearness(i: int, j: int, limit_s: float) -> float:
+        """Return 1 for the same time down to 0 at the limit; a little more inside it."""
+        apart_s = abs(_middle(left[i]) - _middle(right[j]))
+        return 0.1 + 1 - apart_s / limit_s if apart_s <= limit_s else 0.0
 
     def sure(i: int, j: int) -> float:
-        return _nearness(apart_s[i][j], NEAR_S) if reads[i][j] else 0.0
+        return nearness(i, j, NEAR_S) if reads[i][j] else 0.0
 
     def likely(i: int, j: int) -> float:
         """Two words in a row are no chance; their times may be useless."""
         a, b = left[i], right[j]
         between_s = max(a.start_s, b.start_s) - min(a.end_s, b.end_s)
-        if between_s > farthest_s or not (reads[i][j] and in_a_row(i, j)):
+        before = i > 0 and j > 0 and reads[i - 1][j - 1]
+        in_a_row = before or (i + 1 < n and j + 1 < m and reads[i + 1][j + 1])
+        if between_s > farthest_s or not (reads[i][j] and in_a_row):
             return 0.0
-        return 0.1 + _nearness(apart_s[i][j], SLACK_S)
+        return 0.1 + nearness(i, j, SLACK_S)
 
     def same_time(i: int, j: int) -> float:
         """One of the two was misheard."""
@@ -126,11 +128,6 @@ def _paired(
         if pairs:
             return pairs, evidence is not same_time
     return [], False
-
-
-def _nearness(apart_s: float, limit_s: float) -> float:
-    """Return 1 for the same time down to 0 at the limit; a little more inside it."""
-    return 0.1 + 1 - apart_s / limit_s if apart_s <= limit_s else 0.0
 
 
 def match_in_order(likeness: list[list[float]]) -> list[tuple[int, int]]:
