@@ -19,7 +19,7 @@ from tests.references.cases import NO_THRESHOLDS, PROMPT
 from tests.shared import WHOLE_WINDOWS
 from whisper_hailo import Transcriber
 from whisper_hailo.audio.log_mel import pad_or_trim
-from whisper_hailo.core.types import FloatArray, Transcript
+from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.logits_rules import FilteredLogits
 from whisper_hailo.decoding.options import (
     DecodingOptions,
@@ -131,8 +131,7 @@ class CTranslate2Beam:
     def running(self) -> Sequence[Hypothesis]:
         return self.live if len(self.finished) < self.wanted else ()
 
-    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
-        del raw
+    def advance(self, ruled: Sequence[FilteredLogits]) -> list[int]:
         candidates = sorted(
             (
                 (

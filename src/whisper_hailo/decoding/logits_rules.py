@@ -185,12 +185,18 @@ _LARGEST_PART = 0.9
 class FilteredLogits:
     """One row of logits `(n_vocab,)` after all rules, -inf where an id is not allowed.
 
-    The log-sum-exp is over the allowed ids, before the repetition penalty: `raw[t] - logsumexp` is
-    the model's log-probability of t among them.
+    Attributes:
+        logsumexp: over the allowed ids, before the repetition penalty.
+        raw: the model's own logits, at least those of the allowed ids.
     """
 
     logits: FloatArray
     logsumexp: float
+    raw: FloatArray
+
+    def logprob(self, token: int) -> float:
+        """Return the model's log-probability of an id among the allowed ones."""
+        return float(self.raw[token]) - self.logsumexp
 
 
 class LogitsRules:
@@ -247,27 +253,24 @@ class LogitsRules:
         logits = penalise_repetition(logits, generated, self._penalty)
         if self._hotwords is not None:
             logits = self._hotwords.add_bonus(logits, generated)
-        return FilteredLogits(logits, allowed)
+        return FilteredLogits(logits, allowed, raw)
 
     def apply_in_place(
         self, logits: FloatArray, logsumexp: float, generated: Sequence[int]
-    ) -> tuple[FilteredLogits, FloatArray]:
+    ) -> FilteredLogits:
         """Apply all rules to one row in place, unless a rule needs a copy.
 
-        The model's own logits of the allowed ids are returned too: the same array, unless it was
-        copied. The decoder's weights have just evicted NumPy's functions from the processor's
-        cache, so this calls as few as possible.
+        The decoder's weights have just evicted NumPy's functions from the processor's cache, so
+        this calls as few as possible.
         """
         if self._ngram or self._begin is not None or self._hotwords is not None:
-            return self.apply(logits, logsumexp, generated), logits
+            return self.apply(logits, logsumexp, generated)
         never = self._never if generated else self._never_first
         masked = logits[never]
         logits[never] = -np.inf
         allowed = allowed_logsumexp(logits, masked, logsumexp)
-        if self._penalty == 1.0:
-            return FilteredLogits(logits, allowed), logits
-        penalised = penalise_repetition(logits.copy(), generated, self._penalty)
-        return FilteredLogits(penalised, allowed), logits
+        raw = logits if self._penalty == 1.0 else logits.copy()
+        return FilteredLogits(penalise_repetition(logits, generated, self._penalty), allowed, raw)
 
 
 def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) -> float:

@@ -47,11 +47,11 @@ def test_rules_in_place_are_the_rules(options: DecodingOptions, generated: tuple
     raw = np.random.default_rng(0).normal(0, 2, N_VOCAB).astype(np.float32)
     total = float(np.log(np.exp(raw.astype(np.float64)).sum()))
     expected = rules.apply(raw, total, generated)
-    found, own = rules.apply_in_place(raw.copy(), total, generated)
+    found = rules.apply_in_place(raw.copy(), total, generated)
     assert found.logits.tolist() == expected.logits.tolist()
     assert found.logsumexp == expected.logsumexp
     may_come = expected.logits > -np.inf
-    assert own[may_come].tolist() == raw[may_come].tolist()
+    assert found.raw[may_come].tolist() == raw[may_come].tolist()
     left = raw[may_come].astype(np.float64)
     assert found.logsumexp == pytest.approx(float(np.log(np.exp(left).sum())), abs=1e-5)
 
@@ -116,7 +116,7 @@ def test_an_id_on_both_suppress_lists_is_taken_off_once() -> None:
     left = raw[alone.logits > -np.inf].astype(np.float64)
     exact = float(np.log(np.exp(left).sum()))
     assert alone.logsumexp == pytest.approx(exact, abs=1e-6)
-    in_place, _ = rules.apply_in_place(raw.copy(), total, ())
+    in_place = rules.apply_in_place(raw.copy(), total, ())
     assert in_place.logsumexp == pytest.approx(exact, abs=1e-6)
 
 
@@ -408,9 +408,9 @@ def test_no_run_of_ids_comes_twice(generated: Sequence[int], n: int, blocked: se
 def test_runs_are_blocked_in_the_loop_s_own_path_too() -> None:
     rules = LogitsRules(TOY_TOKENS, TINY, DecodingOptions(limits=TokenLimits(no_repeat_ngram=2)))
     raw = np.zeros(30, np.float32)
-    ruled, own = rules.apply_in_place(raw, float(np.log(30)), (1, 2, 1))
+    ruled = rules.apply_in_place(raw, float(np.log(30)), (1, 2, 1))
     assert ruled.logits[2] == -np.inf
-    assert own[2] == 0.0  # the model's own logits are left for the log-probability
+    assert ruled.raw[2] == 0.0  # the model's own logits are left for the log-probability
 
 
 def test_times_win_together_only_over_a_text_that_is_less_likely() -> None:
@@ -482,8 +482,8 @@ def test_the_penalty_leaves_the_model_s_probabilities_alone() -> None:
     )
     raw = np.zeros(30, np.float32)
     raw[1] = 2.0
-    ruled, own = rules.apply_in_place(raw.copy(), float(np.log(29 + np.exp(2.0))), (1,))
+    ruled = rules.apply_in_place(raw.copy(), float(np.log(29 + np.exp(2.0))), (1,))
     assert ruled.logits[1] == 1.0
-    assert own[1] == 2.0
+    assert ruled.raw[1] == 2.0
     never = 7  # control tokens, those of languages left out
     assert ruled.logsumexp == pytest.approx(np.log(29 - never + np.exp(2.0)), abs=1e-6)

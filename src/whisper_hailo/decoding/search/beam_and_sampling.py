@@ -23,10 +23,10 @@ class Choice(Protocol):
     def running(self) -> Sequence[Hypothesis]:
         """Hypotheses to continue; empty when the window is done."""
 
-    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
+    def advance(self, ruled: Sequence[FilteredLogits]) -> list[int]:
         """Take one step; return, for each hypothesis that runs on, the index it continues.
 
-        There are logits `(n_vocab,)` of each running hypothesis: the model's, and after the rules.
+        There are logits of each running hypothesis.
         """
 
     def finish(self) -> list[Hypothesis]:
@@ -55,13 +55,13 @@ class SampledChoice:
         live = [hypothesis for hypothesis in self._hypotheses if not hypothesis.done]
         return live if self._begun else live[:1]
 
-    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
+    def advance(self, ruled: Sequence[FilteredLogits]) -> list[int]:
         sources, row = [], 0
         for index, hypothesis in enumerate(self._hypotheses):
             if hypothesis.done:
                 continue
             token = self.draw_token(ruled[row].logits, self._generators[index])
-            logprob = float(raw[row][token]) - ruled[row].logsumexp
+            logprob = ruled[row].logprob(token)
             self._hypotheses[index] = hypothesis.extended(token, logprob, self._eot)
             if token != self._eot:
                 sources.append(row)
@@ -104,8 +104,8 @@ class BeamChoice:
     def running(self) -> Sequence[Hypothesis]:
         return self._live if len(self._finished) < self._wanted else ()
 
-    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[FilteredLogits]) -> list[int]:
-        del raw  # with a repetition penalty it is the penalised logits that compete
+    def advance(self, ruled: Sequence[FilteredLogits]) -> list[int]:
+        # With a repetition penalty it is the penalised logits that compete.
         candidates = [
             (hypothesis.extended(token, float(row.logits[token]) - row.logsumexp, self._eot), index)
             for index, (hypothesis, row) in enumerate(zip(self._live, ruled, strict=True))
@@ -176,12 +176,13 @@ class WindowSearch(Search):
             if not running:
                 continue
             own = [row for row, of in enumerate(self._rows) if of == window]
-            raw = [output.logits[row, 0] for row in own]
             ruled = [
-                self._rules.apply(logits, float(output.logsumexp[row, 0]), hypothesis.tokens)
-                for logits, row, hypothesis in zip(raw, own, running, strict=True)
+                self._rules.apply(
+                    output.logits[row, 0], float(output.logsumexp[row, 0]), hypothesis.tokens
+                )
+                for row, hypothesis in zip(own, running, strict=True)
             ]
-            kept = choice.advance(raw, ruled)
+            kept = choice.advance(ruled)
             if self._n_steps + 1 < self._budgets[window]:
                 sources += [own[source] for source in kept]
                 tokens += [[hypothesis.tokens[-1]] for hypothesis in choice.running]

@@ -111,9 +111,9 @@ class GreedyChoice:
         self, raw: FloatArray, logsumexp: float, generated: Sequence[int]
     ) -> tuple[int, float]:
         """Return the id and its log-probability; `raw` `(n_vocab,)` may be changed."""
-        ruled, raw = self.rules.apply_in_place(raw, logsumexp, generated)
+        ruled = self.rules.apply_in_place(raw, logsumexp, generated)
         token = choose_token(ruled.logits, self.eot, self.eot_boost)
-        return token, float(raw[token]) - ruled.logsumexp
+        return token, ruled.logprob(token)
 
 
 class GreedySearch(Search):

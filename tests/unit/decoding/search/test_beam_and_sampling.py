@@ -39,8 +39,12 @@ def beam(size: int, patience: float = 1.0, boost: float = 0.0) -> BeamChoice:
 
 
 def step(choice: BeamChoice, *rows: Odds) -> list[int]:
-    ruled = [FilteredLogits(logprobs(odds), 0.0) for odds in rows]
-    return choice.advance([row.logits for row in ruled], ruled)
+    return choice.advance([of(logprobs(odds), 0.0) for odds in rows])
+
+
+def of(logits: np.ndarray, logsumexp: float) -> FilteredLogits:
+    """Logits that no rule changed."""
+    return FilteredLogits(logits, logsumexp, logits.copy())
 
 
 def texts(hypotheses: Sequence[Any]) -> list[tuple[int, ...]]:
@@ -116,7 +120,7 @@ def test_a_beam_whose_every_way_ends_is_done() -> None:
     two = beam(2, patience=4.0)
     only_end = np.full(6, -np.inf, np.float32)
     only_end[END] = 0.0
-    assert two.advance([only_end], [FilteredLogits(only_end, 0.0)]) == []
+    assert two.advance([of(only_end, 0.0)]) == []
     assert not two.running
     assert texts(two.finish()) == [()]
 
@@ -237,7 +241,7 @@ def test_penalised_ids_compete_with_what_is_left_of_them(penalty: float) -> None
 
 def take(choice: Choice, logits: np.ndarray) -> None:
     total = float(np.log(np.exp(logits.astype(np.float64)).sum()))
-    choice.advance([logits.copy()], [FilteredLogits(logits.copy(), total)])
+    choice.advance([of(logits.copy(), total)])
 
 
 def draw(logits: np.ndarray, temperature: float, seed: int, boost: float = 0.0) -> int:
@@ -263,7 +267,7 @@ def test_each_sample_goes_on_from_its_own_row() -> None:
     take(choice, np.array([0.0, 0.0, 0.0, 0.0, 0.0, -np.inf], np.float32))
     rows = np.zeros((3, 6), np.float32)
     rows[[0, 1, 2], [3, 4, 2]] = 60.0
-    assert choice.advance(list(rows), [FilteredLogits(row.copy(), 60.0) for row in rows]) == [
+    assert choice.advance([of(row.copy(), 60.0) for row in rows]) == [
         0,
         1,
         2,
@@ -279,7 +283,7 @@ def test_a_sample_is_the_same_whatever_is_drawn_beside_it() -> None:
         choice = SampledChoice(END, 0.0, 1.0, [(seed,) for seed in seeds])
         for _ in range(8):
             rows = [even] * len(choice.running)
-            choice.advance(rows, [FilteredLogits(row.copy(), np.log(5)) for row in rows])
+            choice.advance([of(row.copy(), np.log(5)) for row in rows])
         return [one.tokens for one in choice.finish()]
 
     assert drawn(1, 2, 3) == [*drawn(1), *drawn(2), *drawn(3)]
@@ -292,7 +296,7 @@ def test_draw_has_model_s_own_probability_and_its_end_has_one() -> None:
     for token, share in ((2, 0.25), (END, 0.5)):
         only = np.full(6, -np.inf, np.float32)
         only[token] = -7.0
-        choice.advance([np.full(6, np.log(share), np.float32)], [FilteredLogits(only, 0.0)])
+        choice.advance([FilteredLogits(only, 0.0, np.full(6, np.log(share), np.float32))])
     (drawn,) = choice.finish()
     assert (drawn.tokens, drawn.done) == ((2,), True)
     assert drawn.sum_logprob == pytest.approx(np.log(0.125), abs=1e-5)

@@ -422,7 +422,7 @@ def test_a_prompt_that_fills_the_text_context_leaves_no_text(
 def test_a_beam_whose_every_way_is_barred_gives_an_empty_text() -> None:
     beam = BeamChoice(EOT, 0.0, 2, 1.0)
     barred = np.full(30, -np.inf, np.float32)
-    assert beam.advance([barred], [FilteredLogits(barred, 0.0)]) == []
+    assert beam.advance([FilteredLogits(barred, 0.0, barred)]) == []
     assert not beam.running
     (found,) = beam.finish()
     assert (found.tokens, found.done) == ((), False)
