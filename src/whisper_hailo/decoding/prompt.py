@@ -59,8 +59,9 @@ class PromptMaker:
         self._options = options
         self._room = dims.n_text_ctx // 2 - 1
         prompts = options.prompts
-        self.initial = self._encode("--initial-prompt", prompts.initial_prompt)
-        self._prefix = self._encode("prefix", prompts.prefix)
+        first, prefix = prompts.initial_prompt, prompts.prefix
+        self.initial = () if first is None else tokenizer.encode_plain("--initial-prompt", first)
+        self._prefix = () if prefix is None else tokenizer.encode_plain("prefix", prefix)
         shown = prompts.initial_prompt or prompts.condition_on_previous_text
         if shown and tokenizer.special.sot_prev is None:
             raise OptionError(
@@ -74,9 +75,6 @@ class PromptMaker:
             )
         if len(self.initial) > self._room:
             _tell_once(len(self.initial), self._room)
-
-    def _encode(self, option: str, text: str | None) -> tuple[int, ...]:
-        return () if text is None else self._tokenizer.encode_plain(option, text)
 
     def tokens(
         self, language: str, previous: tuple[int, ...], *, is_first: bool

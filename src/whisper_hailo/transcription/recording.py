@@ -17,8 +17,12 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, OverlapPlan
-from whisper_hailo.transcription.longform.plan import AudioBuffer, LongOptions, WindowPlanner
-from whisper_hailo.transcription.longform.seek import SeekPlan
+from whisper_hailo.transcription.longform.plan import (
+    AudioBuffer,
+    LongOptions,
+    SeekPlan,
+    WindowPlanner,
+)
 from whisper_hailo.transcription.longform.speech import SpeechGate, SpeechPlan
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult, round_times
 
@@ -55,11 +59,6 @@ class Recording(Closing):
     """A recording being transcribed.
 
     Args:
-        source: a file or samples.
-        context: shared by its windows.
-        plan: sizes of the windows.
-        options: decoding options.
-        long: how it is cut into windows.
         priority: lower goes first, within it the client whose `share` had least.
         engine: decodes its windows; `None` is that of the schedule.
 

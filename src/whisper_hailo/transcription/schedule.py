@@ -14,7 +14,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.stages import LazyFuture, Prefetch, Stages
-from whisper_hailo.transcription.window import Encoded, WindowRequest
+from whisper_hailo.transcription.window import WindowRequest
 from whisper_hailo.transcription.window_cache import CachedWindow, Journal, window_key
 
 PATIENCE: Final = 8
@@ -121,7 +121,7 @@ class _Batch:
     """
 
     members: Members
-    encoded: LazyFuture[Encoded] | None
+    encoded: LazyFuture | None
     cached: Sequence[CachedWindow] = ()
 
     @property
@@ -144,11 +144,7 @@ class Schedule:
     the same `batch_key`.
 
     Args:
-        source: gives the recordings.
         stages: all engines share their encoder.
-        batch_size: most windows of a batch.
-        progress: called after each batch.
-        encode_ahead: encode while decoding.
         cache: windows that are not decoded again.
     """
 

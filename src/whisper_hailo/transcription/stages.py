@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, NoReturn, TypeVar
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Stages:
         if not isinstance(encoder, AsyncEncoder):
             return None
 
-        def start(requests: Sequence[WindowRequest]) -> Callable[[], Encoded]:
+        def start(requests: Requests) -> Callable[[], Encoded]:
             clock = StageClock()
             encoding = encoder.encode_async(self._mel(requests, clock))
 
@@ -75,46 +75,45 @@ class Stages:
             return np.stack([log_mel(pad_or_trim(own, size), n_mels) for own in audio])
 
 
-InT = TypeVar("InT")
-OutT = TypeVar("OutT")
+Requests: TypeAlias = Sequence[WindowRequest]
 
 
-class Prefetch(Closing, Generic[InT, OutT]):
-    """Runs a function before its result is needed.
+class Prefetch(Closing):
+    """Encodes windows before their features are needed.
 
     In a thread, a single call waits until its result is asked for or another call follows it: a
     recording of one window, or sequential windows, need no thread.
 
     Args:
-        function: called one at a time, except for calls that are `apart`.
+        encode: called one at a time, except for calls that are `apart`.
         start: asynchronous version, which returns a function that waits.
         enabled: otherwise each call runs when its result is asked for.
     """
 
     def __init__(
         self,
-        function: Callable[[InT], OutT],
-        start: Callable[[InT], Callable[[], OutT]] | None = None,
+        encode: Callable[[Requests], Encoded],
+        start: Callable[[Requests], Callable[[], Encoded]] | None = None,
         *,
         enabled: bool = True,
     ) -> None:
-        self._function = function
+        self._encode = encode
         self._start = start if enabled else None
         by_thread = enabled and start is None
         self._thread = ThreadPoolExecutor(1, "encode") if by_thread else None
-        self._last: LazyFuture[OutT] | None = None
+        self._last: LazyFuture | None = None
 
-    def begin(self, argument: InT, *, now: bool = False, apart: bool = False) -> LazyFuture[OutT]:
+    def begin(self, requests: Requests, *, now: bool = False, apart: bool = False) -> LazyFuture:
         """Start one call; in a thread, with `now`, without waiting for another call.
 
         With `apart` it runs when its result is asked for, whatever the thread does meanwhile.
         """
         if self._start is not None:
             try:
-                return LazyFuture(self._start(argument))
+                return LazyFuture(self._start(requests))
             except Exception as error:
                 return LazyFuture(partial(_fail, error))
-        call = LazyFuture(partial(self._function, argument))
+        call = LazyFuture(partial(self._encode, requests))
         if self._thread is None or apart:
             return call
         before, self._last = self._last, call
@@ -131,22 +130,22 @@ class Prefetch(Closing, Generic[InT, OutT]):
             self._thread.shutdown(cancel_futures=True)
 
 
-class LazyFuture(Generic[OutT]):
+class LazyFuture:
     """A call that runs in a thread once started, else when its result is asked for.
 
     `coming` is its future in a thread, once started.
     """
 
-    def __init__(self, function: Callable[[], OutT]) -> None:
+    def __init__(self, function: Callable[[], Encoded]) -> None:
         self._function = function
-        self.coming: Future[OutT] | None = None
+        self.coming: Future[Encoded] | None = None
         self.asked = False
 
     def run_in(self, thread: ThreadPoolExecutor) -> None:
         if self.coming is None:
             self.coming = thread.submit(self._function)
 
-    def result(self) -> OutT:
+    def result(self) -> Encoded:
         self.asked = True
         return self._function() if self.coming is None else self.coming.result()
 

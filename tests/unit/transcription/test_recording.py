@@ -22,8 +22,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, PromptOptions
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.plan import AudioBuffer, Clip, LongOptions
-from whisper_hailo.transcription.longform.seek import SeekPlan
+from whisper_hailo.transcription.longform.plan import AudioBuffer, Clip, LongOptions, SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 from whisper_hailo.transcription.recording import Recording, make_plan
 from whisper_hailo.transcription.run import Segments

@@ -11,7 +11,7 @@ import numpy as np
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import AnyDecoder, DecoderState, StepOutput
 from whisper_hailo.core.spec import SpecialTokens
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded, compression_ratio, cut_loop, repeats_prompt
 from whisper_hailo.decoding.logits_rules import HotwordTrie, LogitsRules
 from whisper_hailo.decoding.options import DecodingOptions, Thresholds
@@ -116,7 +116,11 @@ class DecodingLoop:
         width = max(len(task.prompt) for task in tasks)
         budgets = [options.budget(decoder.spec.dims, width, task.content_s) for task in tasks]
         search = self._search(tasks, budgets, temperature, beam_size or options.search.beam_size)
-        no_speech, output, state = self._feed_prompts(state, tasks, search)
+        fed, first, looks, sot = _pad_prompts(tasks, search, special)
+        output, state = decoder.step(fed, state, looks, first=first, alignment=search.aligns)
+        no_speech = _no_speech_probs(output, sot, special.no_speech)
+        n = int(sot.max()) + 1
+        output = StepOutput(output.logits[:, n:], output.logsumexp[:, n:], output.alignment)
         # Settled text is no silence.
         ends = (output.logits[:, 0].argmax(axis=1) == special.eot) & (search.n_fixed == 0)
         while (feed := search.advance(output)) is not None:
@@ -144,41 +148,6 @@ class DecodingLoop:
             )
         return tuple(decoded)
 
-    def _feed_prompts(
-        self, state: DecoderState, tasks: Sequence[DecodingTask], search: Search
-    ) -> tuple[FloatArray, StepOutput, DecoderState]:
-        """Take the first pass: prompts, shorter ones padded on the left, and a draft's opening.
-
-        Returns `(batch,)` no-speech probabilities at each start-of-transcript, the output at the
-        positions that a token is chosen from, and the new state.
-        """
-        special, width = self._special, max(len(task.prompt) for task in tasks)
-        first = [width - len(task.prompt) for task in tasks]
-        fed = [
-            (*(special.eot,) * n, *task.prompt, *search.opening)
-            for n, task in zip(first, tasks, strict=True)
-        ]
-        sot = [row.index(special.sot, n) for n, row in zip(first, fed, strict=True)]
-        begins = sorted(set(sot))
-        looks = [*begins, *range(width - 1 + search.n_fixed, len(fed[0]))]
-        output, state = self.decoder.step(
-            np.array(fed, dtype=np.int64),
-            state,
-            np.array(looks, dtype=np.int64),
-            first=np.array(first, dtype=np.int64) if any(first) else None,
-            alignment=search.aligns,
-        )
-        logits, logsumexp, n = output.logits, output.logsumexp, len(begins)
-        if not np.all(np.isfinite(logsumexp)):
-            raise ModelError(
-                "the decoder gives values that are no numbers; the checkpoint's weights are broken"
-            )
-        probs: FloatArray = np.zeros(len(tasks), dtype=np.float32)
-        if special.no_speech is not None:
-            at = np.arange(len(tasks)), np.searchsorted(begins, sot)
-            probs = np.exp(logits[(*at, special.no_speech)] - logsumexp[at])
-        return probs, StepOutput(logits[:, n:], logsumexp[:, n:], output.alignment), state
-
     def _search(
         self,
         tasks: Sequence[DecodingTask],
@@ -202,6 +171,46 @@ class DecodingLoop:
             seeds = [(*key, index) for index in range(search.best_of)]
             choices.append(SampledChoice(eot, boost, temperature, seeds))
         return WindowSearch(self._rules, choices, budgets)
+
+
+def _pad_prompts(
+    tasks: Sequence[DecodingTask], search: Search, special: SpecialTokens
+) -> tuple[IntArray, IntArray | None, IntArray, IntArray]:
+    """Return the prompts of a batch as one pass, with a draft's opening after them.
+
+    Returns `(batch, n_tokens)` ids, shorter prompts padded on the left; the `(batch,)` columns of
+    the first real ones, or `None` where all are; `(K,)` positions to look at: each
+    start-of-transcript, then those that a token is chosen from; and the index there of each row's
+    start-of-transcript.
+    """
+    width = max(len(task.prompt) for task in tasks)
+    first = [width - len(task.prompt) for task in tasks]
+    fed = [
+        (*(special.eot,) * n, *task.prompt, *search.opening)
+        for n, task in zip(first, tasks, strict=True)
+    ]
+    sot = [row.index(special.sot, n) for n, row in zip(first, fed, strict=True)]
+    begins = sorted(set(sot))
+    looks = [*begins, *range(width - 1 + search.n_fixed, len(fed[0]))]
+    return (
+        np.array(fed, dtype=np.int64),
+        np.array(first, dtype=np.int64) if any(first) else None,
+        np.array(looks, dtype=np.int64),
+        np.searchsorted(begins, sot),
+    )
+
+
+def _no_speech_probs(output: StepOutput, sot: IntArray, no_speech: int | None) -> FloatArray:
+    """Return `(batch,)` no-speech probabilities at each row's start-of-transcript."""
+    if not np.all(np.isfinite(output.logsumexp)):
+        raise ModelError(
+            "the decoder gives values that are no numbers; the checkpoint's weights are broken"
+        )
+    rows = np.arange(len(sot))
+    if no_speech is None:
+        return np.zeros(rows.size, dtype=np.float32)
+    probs: FloatArray = np.exp(output.logits[rows, sot, no_speech] - output.logsumexp[rows, sot])
+    return probs
 
 
 _UNSURE: Final = -0.4

@@ -1,4 +1,4 @@
-"""Long recordings: options, clips, the audio buffer, and the base of window planners."""
+"""Long recordings: options, clips, the audio buffer, the base of window planners, and seeking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, require_choices, require_valid
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
+from whisper_hailo.core.types import FRAMES_PER_SECOND, SAMPLE_RATE_HZ, FloatArray, Segment
 from whisper_hailo.decoding.options import setting
 
 if TYPE_CHECKING:
@@ -220,3 +220,46 @@ class WindowPlanner:
         if wanted < least or not self.buffer.reaches(at + least - 1):
             return None
         return self.buffer.read(at, wanted)
+
+
+_HOP: Final = SAMPLE_RATE_HZ // FRAMES_PER_SECOND
+_MIN_ADVANCE_FRAMES: Final = 2
+"""Keeps a model that closes empty segments from staying in place."""
+
+
+@dataclass(eq=False)
+class SeekPlan(WindowPlanner):
+    """Windows that start as Whisper's do: at the end of the last whole segment, or last word."""
+
+    words: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.sequential = True
+        self._frame = 0
+
+    def windows(self) -> Iterator[Window]:
+        for clip in self.clips:
+            self._frame = max(self._frame, clip.start // _HOP)
+            while (start := self._find_start(self._frame * _HOP, clip)) is not None:
+                self._frame = start // _HOP
+                at = self._frame * _HOP
+                audio = self._read(at, clip, 1 if at == 0 else MIN_SAMPLES)
+                if audio is None:
+                    break
+                yield Window(audio, at / SAMPLE_RATE_HZ, is_sought=True)
+
+    def take(self, result: WindowResult) -> list[Segment]:
+        """Advance, and return the window's segments."""
+        window, before = result.window, self._frame
+        whole = before + -(-window.audio.size // _HOP)
+        if result.silent:
+            self._frame = whole
+            return []
+        at_end = result.ends_alone or result.advance_s >= window.content_s
+        frame = whole if at_end else before + round(result.advance_s * FRAMES_PER_SECOND)
+        last_s = result.last_word_end_s
+        if self.words and not result.ends_alone and last_s is not None and last_s > window.start_s:
+            frame = round(last_s * FRAMES_PER_SECOND)
+        self._frame = max(frame, before + min(_MIN_ADVANCE_FRAMES, whole - before))
+        return [segment for segment in result.segments if segment.end_s > segment.start_s]

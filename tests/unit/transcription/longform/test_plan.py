@@ -24,10 +24,10 @@ from whisper_hailo.transcription.longform.plan import (
     AudioBuffer,
     Clip,
     LongOptions,
+    SeekPlan,
     WindowPlanner,
     parse_clips,
 )
-from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 from whisper_hailo.transcription.recording import make_plan
 

@@ -14,8 +14,10 @@ from tests.unit.transcription.longform.layouts import feed_of
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.transcription.longform.plan import WHOLE, AudioBuffer, Clip
-from whisper_hailo.transcription.longform.seek import (
+from whisper_hailo.transcription.longform.plan import (
+    WHOLE,
+    AudioBuffer,
+    Clip,
     SeekPlan,
 )
 from whisper_hailo.transcription.window import WindowResult, split_at_timestamps

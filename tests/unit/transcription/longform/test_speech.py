@@ -23,9 +23,9 @@ from whisper_hailo.transcription.longform.plan import (
     AudioBuffer,
     Clip,
     LongOptions,
+    SeekPlan,
     WindowPlanner,
 )
-from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechGate, SpeechPlan
 from whisper_hailo.transcription.recording import make_plan
 
