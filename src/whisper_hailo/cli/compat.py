@@ -79,8 +79,7 @@ COMPAT_OPTIONS: Final = (
     ),
     _valued(
         "--compute-type", "give --quantize int8, int4 or none (float32)", auto="", default="",
-        float32="--quantize none", int8="--quantize int8",
-        int8_float32="--quantize int8",
+        float32="--quantize none", int8="--quantize int8", int8_float32="--quantize int8",
     ),
     _valued(
         "--fp16", "leave it out: 8 bits are the default here; --quantize none is float32", false=""

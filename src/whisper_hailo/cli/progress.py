@@ -30,10 +30,7 @@ class StatusLine:
         self._shown = False
 
     def update(self, line: str, name: str = "") -> None:
-        """Replace the line if it is old enough; on a terminal the name is cut, not the line.
-
-        A terminal cannot erase a line that wraps.
-        """
+        """Replace the line if it is old enough; a terminal erases one row, so the name is cut."""
         if is_quiet() or (now_s := monotonic()) - self._last_s < self._interval_s:
             return
         self._last_s, self._shown = now_s, True

@@ -38,8 +38,9 @@ def convert(
     directory, source = locate_checkpoint(name, revision)
     spec = convert_checkpoint(directory, out, options, source=source)
     n_bytes = sum(record.bytes for record in spec.files.values())
-    forms = f"decoder {spec.quantization}, encoder {spec.encoder_quantization}"
-    emit(f"{out}: {spec.name}, {forms}, {n_bytes / 2**20:.1f} MiB\n")
+    bits = f"decoder {spec.quantization}, encoder {spec.encoder_quantization}"
+    forms = "".join(f", {form.file}" for form in spec.hailo)
+    emit(f"{out}: {spec.name}, {bits}, {n_bytes / 2**20:.1f} MiB{forms}\n")
     note(f"converted in {perf_counter() - begin:.1f} s")
 
 

@@ -30,6 +30,7 @@ _MODEL = ("revision", "convert", "window", "margin_s", "engine", "threads")
 _DECODING = (
     "language", "anti_repetition", "max_new_tokens", "search", "thresholds", "limits", "prompts",
 )  # fmt: skip
+_NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming")
 _LONG = ("trim_window", "skip_silence", "vad_threshold")
 
 
@@ -43,8 +44,7 @@ def serve(
     safety: SafetyOptions,
 ) -> int:
     """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
-    needed = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming")
-    require_extra("server", "serve", *needed)
+    require_extra("server", "serve", *_NEEDED)
     fallback.on(decoding, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
     from whisper_hailo.serve.request import RequestDefaults
     from whisper_hailo.serve.server import bound, run_server

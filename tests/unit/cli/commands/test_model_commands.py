@@ -60,6 +60,14 @@ def test_what_was_converted(
     assert options == ConvertOptions("int8", hailo=HailoOptions(window_s=10.0))
 
 
+def test_forms_for_a_chip_are_named(
+    spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    convert(monkeypatch, replace(spec, hailo=(FORM, replace(FORM, file="d.onnx"))))
+    assert run(["convert", "micro", "out"]) == 0
+    assert capsys.readouterr().out.endswith(", 1.5 MiB, hailo/e.onnx, d.onnx\n")
+
+
 def test_a_checkpoint_is_fetched_at_the_revision_that_is_typed(
     spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
