@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import shutil
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -53,7 +51,7 @@ from whisper_hailo.core.spec import (
     ModelSource,
     ModelSpec,
 )
-from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
+from whisper_hailo.core.strict_json import read_json_object
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
@@ -66,8 +64,6 @@ DECODER_ARITHMETIC = {
 }
 ENCODER_ARITHMETIC = {**DECODER_ARITHMETIC, "int8": Arithmetic.TENSOR_8}
 """An encoder has many rows at once, a decoder's step has one."""
-
-_ANOTHER_FOLDER = "give an output in another folder"
 
 CONFIG_FILES = ("config.json", "generation_config.json", INDEX_FILE)
 
@@ -90,12 +86,9 @@ def convert_checkpoint(
         what was written to `out/model.json`.
     """
     opened = Checkpoint(checkpoint)
-    dims = opened.config.dims
-    sizes = None if options.hailo is None else fixed_sizes(options.hailo, dims)
+    sizes = None if options.hailo is None else fixed_sizes(options.hailo, opened.config.dims)
     origin = source or ModelSource(name=checkpoint.resolve().name)
-    out = out.resolve()
-    _refuse_early(out, checkpoint.resolve())
-    with _written_at_once(out, checkpoint.resolve()) as work:
+    with _written_at_once(out.resolve(), checkpoint.resolve()) as work:
         spec = _write_all(opened, work, options, origin, sizes)
         (work / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
         return spec
@@ -135,7 +128,8 @@ def _write_all(
     hashes, files = run_side_by_side(lambda: source_hashes(checkpoint), jobs)
     if has_tokenizer:
         files[TOKENIZER_FILE] = _record(tokenizer)
-    write_silence_keys(work, replace(spec, files=files), work / SILENCE_FILE)
+    with OnnxEncoder(work, replace(spec, files=files)) as encoder:
+        save_silence_keys(measure_silence_keys(encoder), work / SILENCE_FILE)
     files[SILENCE_FILE] = _record(work / SILENCE_FILE)
     return replace(spec, files=files, source=replace(source, sha256=hashes))
 
@@ -159,7 +153,7 @@ def run_side_by_side(
 
 
 def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job]:
-    """What writes the graphs with a cache, the largest first."""
+    """Return what writes the graphs with a cache, the largest first."""
     of_decoder = DECODER_ARITHMETIC[spec.quantization]
     of_encoder = ENCODER_ARITHMETIC[spec.encoder_quantization]
     # Products for the audio stay at 8 bits: 4 would save a hundredth and is heard in every step.
@@ -182,7 +176,7 @@ def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job
 
 
 def source_hashes(checkpoint: Checkpoint) -> dict[str, str]:
-    """SHA-256 of every checkpoint file that the model is made of."""
+    """Return the SHA-256 of every checkpoint file that the model is made of."""
     configs = (checkpoint.directory / name for name in CONFIG_FILES)
     paths = [path for path in configs if path.is_file()]
     return {path.name: _record(path).sha256 for path in (*paths, *checkpoint.files)}
@@ -192,25 +186,57 @@ def _record(path: Path) -> FileRecord:
     return FileRecord(bytes=path.stat().st_size, sha256=sha256(path))
 
 
-def _refuse_early(out: Path, checkpoint: Path) -> None:
-    """Refuse before any work what could not be replaced at its end."""
-    if os.path.isdir(out.parent):  # False also for a name that is too long
-        with exclusive_lock(out.parent, _ANOTHER_FOLDER):
-            _check_free(out, checkpoint)
-            _sweep(out)
+@contextmanager
+def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
+    """Yield a directory beside `out` that takes its place at the end, or vanishes."""
+    prefix = f".{out.name[:60]}.writing."
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with _alone_at(out, checkpoint, prefix):
+            pass  # refused before any work
+        with scratch_directory(out.parent, prefix) as work:
+            work.chmod(umask_mode(0o777))
+            yield work
+            fsync_tree(work)
+            with _alone_at(out, checkpoint, prefix):
+                _replace(work, out, scratch_path(out.parent, prefix))
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {display_path(out)} ({error.strerror or error}); no half-written output "
+            "is left; give a writable place with enough free space"
+        ) from error
 
 
-def _sweep(out: Path) -> None:
-    """Remove what killed conversions left.
+@contextmanager
+def _alone_at(out: Path, checkpoint: Path, prefix: str) -> Iterator[None]:
+    """Hold a place that may be written, and remove what killed conversions left beside it.
 
     A kill between the two renames of `_replace` leaves nothing in the place of a whole one, which
     stays until there is another.
     """
-    sweep(
-        out.parent,
-        _scratch_prefix(out),
-        keep=lambda left: not out.exists() and (left / SPEC_FILE).exists(),
-    )
+    with exclusive_lock(out.parent, "give an output in another folder"):
+        _check_free(out, checkpoint)
+        yield
+        sweep(
+            out.parent,
+            prefix,
+            keep=lambda left: not out.exists() and (left / SPEC_FILE).exists(),
+        )
+
+
+def _replace(work: Path, out: Path, old: Path) -> None:
+    """Move `work` to `out` by way of `old`; no rename replaces a directory that holds files."""
+    try:
+        if out.exists():
+            out.rename(old)
+        work.rename(out)
+    except BaseException:  # a signal, too
+        if old.exists() and not out.exists():
+            old.rename(out)
+        raise
+    # by name: whoever made it may not have let go of its lock yet
+    shutil.rmtree(old, ignore_errors=True)
+    fsync_path(out.parent)
 
 
 def _check_free(out: Path, checkpoint: Path) -> None:
@@ -222,10 +248,9 @@ def _check_free(out: Path, checkpoint: Path) -> None:
             f"{display_path(out)} holds the checkpoint itself; give another directory"
         )
     try:
-        mode = _mode_of(out)
-        if mode is None:
+        if not out.exists():
             return
-        if not stat.S_ISDIR(mode):
+        if not out.is_dir():
             raise OutputError(f"{display_path(out)} is a file; give a directory to be made")
         foreign = _foreign_file(out)
     except OSError as error:
@@ -239,21 +264,13 @@ def _check_free(out: Path, checkpoint: Path) -> None:
         )
 
 
-def _mode_of(path: Path) -> int | None:
-    """What a path is; `None` if there is nothing."""
-    try:
-        return path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
 def _foreign_file(directory: Path) -> str | None:
-    """A file that is not part of an earlier conversion or made from one, if there is one."""
+    """Return a file that is not part of an earlier conversion or made from one, if there is one."""
     try:
-        files = decode(_Listing, read_json_object(directory / SPEC_FILE)).files
-        known = {SPEC_FILE, PARITY_FILE, *files}
-    except (ModelError, MismatchError):
-        known = set()
+        listed = read_json_object(directory / SPEC_FILE).get("files")
+    except ModelError:
+        listed = None
+    known = {SPEC_FILE, PARITY_FILE, *listed} if isinstance(listed, dict) else set()
     found: list[Path] = []
     found += list_files(directory, lambda path, _: found.append(path))
     names = (path.relative_to(directory).as_posix() for path in found)
@@ -261,83 +278,23 @@ def _foreign_file(directory: Path) -> str | None:
     return next((name for name in names if name not in known and not made.fullmatch(name)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Listing:
-    """What a `model.json` of any version has."""
-
-    files: dict[str, Any]
-
-
-@contextmanager
-def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
-    """A directory beside `out` that takes its place at the end, or vanishes."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_directory(out.parent, _scratch_prefix(out)) as work:
-            work.chmod(umask_mode(0o777))
-            yield work
-            fsync_tree(work)
-            _replace(work, out, checkpoint)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {display_path(out)} ({error.strerror or error}); no half-written output "
-            "is left; give a writable place with enough free space"
-        ) from error
-
-
-def _replace(work: Path, out: Path, checkpoint: Path) -> None:
-    """Move `work` to `out`; a rename cannot replace a directory that holds files."""
-    with exclusive_lock(out.parent, _ANOTHER_FOLDER):
-        _check_free(out, checkpoint)
-        old = scratch_path(out.parent, _scratch_prefix(out))
-        try:
-            if out.exists():
-                out.rename(old)
-            work.rename(out)
-        except BaseException:  # a signal, too
-            if old.exists() and not out.exists():
-                old.rename(out)
-            raise
-        # by name: whoever made it may not have let go of its lock yet
-        shutil.rmtree(old, ignore_errors=True)
-        fsync_path(out.parent)
-        _sweep(out)
-
-
-def _scratch_prefix(out: Path) -> str:
-    """Begins the name of every temporary directory beside `out`."""
-    return f".{out.name[:60]}.writing."
-
-
-_PEAKS_FILE = "peaks.onnx"
-
-
-def write_silence_keys(work: Path, spec: ModelSpec, path: Path) -> None:
-    """Measure the silence keys with the encoder of a model directory and write them."""
-    with OnnxEncoder(work, spec) as encoder:
-        save_silence_keys(measure_silence_keys(encoder), path)
-
-
 def measure_peaks(checkpoint: Checkpoint, work: Path) -> Peaks:
     """Run the encoder in float32 and note the largest magnitudes of what its products read.
 
-    Args:
-        checkpoint: whose encoder.
-        work: folder for the graph, which is removed again.
+    `work` is a folder for the graph, which is removed again.
     """
     peaks: dict[str, FloatArray] = {}
-    with ExitStack() as stack:
-        written = write_graph(encoder_graph(checkpoint, shows_peaks=True), work / _PEAKS_FILE)
-        for name in written:
-            stack.callback((work / name).unlink)
-        session = open_graph(work / _PEAKS_FILE, _PEAKS_FILE, threads=0)
+    with TemporaryDirectory(dir=work) as folder:
+        graph = Path(folder, "peaks.onnx")
+        write_graph(encoder_graph(checkpoint, shows_peaks=True), graph)
+        session = open_graph(graph, graph.name, threads=0)
         names = [out.name for out in session.get_outputs() if out.name.endswith(PEAK_SUFFIX)]
         dims = checkpoint.config.dims
         longest = round(dims.max_window_s * FRAMES_PER_SECOND)
         for clip in bundled_clips():
             mel = log_mel(clip, dims.n_mels)[np.newaxis, :, :longest]
             mel = mel[..., : mel.shape[-1] // FRAMES_PER_POSITION * FRAMES_PER_POSITION]
-            with running(_PEAKS_FILE):
+            with running(graph.name):
                 found = session.run(names, {"mel": mel})
             for name, values in zip(names, found, strict=True):
                 key = name.removesuffix(PEAK_SUFFIX)
