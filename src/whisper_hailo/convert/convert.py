@@ -23,12 +23,11 @@ from whisper_hailo.checkpoint.config import INDEX_FILE, alignment_heads
 from whisper_hailo.checkpoint.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
 from whisper_hailo.convert.graphs.decoder import decoder_graph
-from whisper_hailo.convert.graphs.encoder import encoder_graph
+from whisper_hailo.convert.graphs.encoder import PEAK_SUFFIX, Peaks, encoder_graph
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.graphs.products import Arithmetic
-from whisper_hailo.convert.graphs.smoothing import PEAK_SUFFIX, Peaks
-from whisper_hailo.convert.hailo.pieces import FixedSizes, fixed_sizes
-from whisper_hailo.convert.hailo.write import Job, hailo_forms
+from whisper_hailo.convert.hailo.graphs import FixedSizes
+from whisper_hailo.convert.hailo.write import Job, fixed_sizes, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError, display_path
 from whisper_hailo.core.files import (

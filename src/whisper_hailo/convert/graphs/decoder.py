@@ -9,14 +9,6 @@ import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import Config
-from whisper_hailo.convert.graphs.attention import (
-    ROW_VALUES,
-    SELF_BIAS,
-    WINDOW_QUERIES,
-    attend,
-    attend_to_cache,
-    attend_to_codes,
-)
 from whisper_hailo.convert.graphs.builder import (
     FLOAT,
     INT32,
@@ -26,7 +18,16 @@ from whisper_hailo.convert.graphs.builder import (
     WhisperBuilder,
 )
 from whisper_hailo.convert.graphs.cross_kv import audio_form
-from whisper_hailo.convert.graphs.layers import layer_norm, mlp
+from whisper_hailo.convert.graphs.layers import (
+    ROW_VALUES,
+    SELF_BIAS,
+    WINDOW_QUERIES,
+    attend,
+    attend_to_cache,
+    attend_to_codes,
+    layer_norm,
+    mlp,
+)
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
     joined,

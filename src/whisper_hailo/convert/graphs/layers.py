@@ -1,12 +1,37 @@
-"""The pieces every Whisper graph is made of, each a few nodes."""
+"""The pieces every Whisper graph is made of: norm, GELU, MLP, and the runtime's fused attention.
+
+All queries come with 1 / sqrt(head size) folded into their projection, so the scale is one.
+"""
 
 from __future__ import annotations
 
-from whisper_hailo.convert.graphs.builder import FLOAT, HALF, GraphBuilder, WhisperBuilder
+import numpy as np
+
+from whisper_hailo.convert.graphs.builder import (
+    FLOAT,
+    HALF,
+    INT32,
+    MICROSOFT,
+    GraphBuilder,
+    WhisperBuilder,
+)
 from whisper_hailo.convert.graphs.products import Arithmetic, Linear, linear
+from whisper_hailo.core.spec import SIGNLESS_ZERO
 from whisper_hailo.core.types import FloatArray
 
 LAYER_NORM_EPSILON = 1e-5
+
+SELF_BIAS = "self_bias.cut"
+"""What is added to the scores of the cache, `(batch, 1, n, n_columns)`."""
+
+WINDOW_QUERIES = "window_queries.shape"
+"""Shape `(4,)` of the queries of each window: `windows, -1, heads, head_size`."""
+
+ROW_VALUES = "row_values.shape"
+"""Shape `(3,)` of a value of each token: `rows, n_tokens, d_model`."""
+
+_LARGEST_CODE = 127
+_LARGEST_WEIGHT_CODE = 255
 
 
 def layer_norm(
@@ -65,3 +90,105 @@ def mlp(
     inner = linear(b, normed, f"{name}.fc1", products[0], arithmetic)
     shaped = gelu(b, inner, f"{name}.gelu", half=half)
     return linear(b, shaped, f"{name}.fc2", products[1], arithmetic)
+
+
+def attend(
+    b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_heads: int, *, bias: str = ""
+) -> str:
+    """Write softmax attention of all heads, which never holds the whole matrix of scores.
+
+    The query is `(batch, n, d_model)`, key and value are `(batch, n_keys, d_model)`, or apart as
+    `(batch, heads, n_keys, head_size)`. `bias (batch, 1, n, n_keys)` is added to the scores.
+    """
+    inputs = [*qkv] + (["", "", bias] if bias else [])
+    return b.op("MultiHeadAttention", inputs, name, domain=MICROSOFT, num_heads=n_heads, scale=1.0)
+
+
+def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: int) -> str:
+    """Write causal attention over a cache to which this step's keys and values are added.
+
+    Where the runtime is given the same memory for past and present, it adds them in place. With
+    one key and value for each query, "grouped" attention is the ordinary one. The graph has the
+    inputs `past_key_{layer}`, `past_value_{layer}`, `last_column`, `n_columns` and the value
+    `SELF_BIAS`; `qkv (batch, n, 3 d_model)` holds query, key and value side by side.
+    """
+    cache = (f"past_key_{layer}", f"past_value_{layer}")
+    unused = ("",) * 3
+    inputs = (qkv, "", "", *cache, "last_column", "n_columns", *unused, SELF_BIAS)
+    outputs = (name, f"present_key_{layer}", f"present_value_{layer}")
+    return b.ops(
+        "GroupQueryAttention",
+        inputs,
+        outputs,
+        domain=MICROSOFT,
+        num_heads=n_heads,
+        kv_num_heads=n_heads,
+        scale=1.0,
+    )[0]
+
+
+def attend_to_codes(b: GraphBuilder, name: str, query: str, layer: int) -> str:
+    """Write attention to keys and values of the audio in 8 bits, all products in integers.
+
+    Hypotheses of one window are further queries to the same keys, which are read once. Queries and
+    weights are rounded to 8 bits for each query and head, so none depends on its neighbours.
+    Weights are 36 dB from those that are not rounded (real `base`). No code has a sign: sums of
+    signed ones are cut off by processors without VNNI.
+
+    The graph has the inputs `cross_key_{layer} (windows, heads, blocks, head_size, AUDIO_BLOCK)`,
+    `cross_value_{layer} (windows, heads, n_keys, head_size)`, its scales `(windows, 1, heads,
+    head_size)`, `cross_bias (windows, 1, 1, n_keys)` and the value `WINDOW_QUERIES`. `query` has
+    the scales of the keys; it and the result are `(windows, m, heads, head_size)`.
+    """
+    apart = b.op("Transpose", (query,), f"{name}.query", perm=[0, 2, 1, 3])
+    zero, middle = (b.constant(np.array(code, np.uint8)) for code in (0, SIGNLESS_ZERO))
+    one, block = b.constant(1.0), b.constant([2])
+    size = b.op("Abs", (apart,), f"{name}.sizes")
+    largest = b.op("ReduceMax", (size,), f"{name}.largest", axes=[-1])
+    step = b.op("Mul", (largest, b.constant(1.0 / _LARGEST_CODE)), f"{name}.step")
+    steps = b.op("Div", (apart, step), f"{name}.steps")
+    codes = b.op("QuantizeLinear", (steps, one, middle), f"{name}.codes")
+    asked = b.op("Unsqueeze", (codes, block), f"{name}.asked")
+    keys = (asked, f"cross_key_{layer}", middle, middle)
+    blocks = b.op("MatMulInteger", keys, f"{name}.score_blocks")
+    # (windows, heads, blocks, m, AUDIO_BLOCK) -> (windows, heads, m, n_keys)
+    turned = b.op("Transpose", (blocks,), f"{name}.sums.side_by_side", perm=[0, 1, 3, 2, 4])
+    shape = b.op("Shape", ("cross_bias",), f"{name}.sums.n_keys", start=3, end=4)
+    shape = b.op("Concat", (b.constant([0, 0, -1]), shape), f"{name}.sums.shape", axis=0)
+    sums = b.op("Reshape", (turned, shape), f"{name}.sums")
+    floats = b.op("Cast", (sums,), f"{name}.float_sums", to=FLOAT)
+    scores = b.op("Mul", (floats, step), f"{name}.scores")
+    biased = b.op("Add", (scores, "cross_bias"), f"{name}.biased")
+    weights = b.op("Softmax", (biased,), f"{name}.weights", axis=-1)
+    peak = b.op("ReduceMax", (weights,), f"{name}.peak", axes=[-1])
+    shares = b.op("Div", (weights, peak), f"{name}.shares")
+    unit = b.constant(1.0 / _LARGEST_WEIGHT_CODE)
+    parts = b.op("QuantizeLinear", (shares, unit, zero), f"{name}.weight_codes")
+    values = (parts, f"cross_value_{layer}", zero, middle)
+    sums = b.op("MatMulInteger", values, f"{name}.value_sums")
+    floats = b.op("Cast", (sums,), f"{name}.float_values", to=FLOAT)
+    worth = b.op("Mul", (peak, unit), f"{name}.worth")
+    mixed = b.op("Mul", (floats, worth), f"{name}.mixed")
+    back = b.op("Transpose", (mixed,), f"{name}.back", perm=[0, 2, 1, 3])
+    return b.op("Mul", (back, f"cross_value_scale_{layer}"), name)
+
+
+def attend_in_half(b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_heads: int) -> str:
+    """Write `attend` for as many keys as queries, computed in float16 from and to float32."""
+    x = qkv[0]
+    batch, n = (b.op("Shape", (x,), f"{x}.size_{at}", start=at, end=at + 1) for at in (0, 1))
+    n_keys = b.op("Cast", (n,), f"{x}.n", to=INT32)
+    last = b.op("Sub", (n_keys, b.constant(np.array([1], np.int32))), f"{x}.last")
+    last_of_each = b.op("Expand", (last, batch), f"{x}.last_of_each")
+    halves = [b.op("Cast", (part,), f"{part}.half", to=HALF) for part in qkv]
+    mixed = b.op(
+        "GroupQueryAttention",
+        (*halves, "", "", last_of_each, n_keys),
+        f"{name}.in_half",
+        domain=MICROSOFT,
+        num_heads=n_heads,
+        kv_num_heads=n_heads,
+        scale=1.0,
+        causal=0,
+    )
+    return b.op("Cast", (mixed,), name, to=FLOAT)

@@ -10,18 +10,18 @@ from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_chec
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.convert import measure_peaks
-from whisper_hailo.convert.graphs.encoder import encoder_graph
-from whisper_hailo.convert.graphs.onnx_file import write_graph
-from whisper_hailo.convert.graphs.products import Arithmetic, Linear
-from whisper_hailo.convert.graphs.smoothing import (
+from whisper_hailo.convert.graphs.encoder import (
     PEAK_SUFFIX,
     divide_outputs,
+    encoder_graph,
     loudest_units,
     scale_inputs,
     select_inputs,
     select_outputs,
     smoothing_factors,
 )
+from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs.products import Arithmetic, Linear
 from whisper_hailo.core.types import FloatArray
 
 MEL = np.random.default_rng(0).standard_normal((1, 80, 100)).astype(np.float32)

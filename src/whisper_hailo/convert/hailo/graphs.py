@@ -1,0 +1,253 @@
+"""Both Hailo-form graphs: every shape a number, every node one the chip knows.
+
+The encoder is node for node the accepted form; the decoder has no cache, and computes every
+position at every run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.weights import ready_weight, stacked_weight, transposed_weight
+from whisper_hailo.convert.graphs.builder import FLOAT, INT64, OPSET, Graph, WhisperBuilder
+from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, gelu, layer_norm, mlp
+from whisper_hailo.convert.graphs.products import linear, stored_linear
+from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
+
+N_CHUNKS: Final = 4
+"""Products that the vocabulary is cut into: one of 51865 columns is too large for the chip."""
+
+ENCODER_INPUT, ENCODER_OUTPUT = "x.1", "525"
+ENCODER_END_NODE = "/layer_norm/LayerNormalization"
+"""The names of the graph that the compiler is known to accept, so that the vendor's own scripts
+run on ours unchanged."""
+
+DECODER_OPSET = 13
+TOKENS, FEATURES, LOGITS = "decoder_input_ids", "encoder_hidden_states", "logits"
+START_NODE = "/Reshape"
+END_NODES = ("/MatMul", "/MatMul_1", "/MatMul_2", "/MatMul_3")
+"""The same of the decoder, whose opset has no LayerNormalization."""
+
+EMBEDDING = "decoder.embed_tokens.weight"
+POSITIONS = "decoder.embed_positions.weight"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizes:
+    """The sizes that every tensor of a Hailo-form graph follows from."""
+
+    window_s: int
+    length: int
+
+    @property
+    def n_frames(self) -> int:
+        """Log-mel frames of the window."""
+        return self.window_s * FRAMES_PER_SECOND
+
+    @property
+    def n_positions(self) -> int:
+        """Encoder positions of the window."""
+        return self.n_frames // FRAMES_PER_POSITION
+
+
+def hailo_encoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
+    """Author the Hailo-form encoder, opset 17.
+
+    Input `x.1 (1, n_mels, 1, n_frames)`, output `525 (1, n_positions, d_model)`, both float32.
+    For L layers it has exactly: Conv 2, LayerNormalization 2L+1, MatMul 6L, Add 3+8L, Mul 4+3L,
+    Reshape 1+4L, Transpose 1+4L, Split L, Softmax L, Div 2+L, Erf 2+L.
+    """
+    b = WhisperBuilder("whisper_hailo_encoder", checkpoint)
+    n, dims = sizes.n_positions, b.dims
+    x = b.input(ENCODER_INPUT, FLOAT, (1, dims.n_mels, 1, sizes.n_frames))
+    for name, stride in (("encoder.conv1", 1), ("encoder.conv2", 2)):
+        x = gelu(b, _convolution(b, x, name, stride), f"{name}.gelu")
+    flat = b.op("Reshape", (x, b.constant([1, dims.d_model, n])), "encoder.conv.flat")
+    turned = b.op("Transpose", (flat,), "encoder.conv.turned", perm=[0, 2, 1])
+    stem = "encoder.embed_positions.weight"
+    x = b.op("Add", (turned, b.weight(stem, checkpoint.rows(stem, 0, n))), "encoder.embedded")
+    for i in range(dims.n_encoder_layers):
+        name = f"encoder.layers.{i}"
+        x = _self_attention(b, x, f"{name}.self_attn", n, dims.n_encoder_heads)
+        x = _feed_forward(b, x, name)
+    layer_norm(b, x, ENCODER_OUTPUT, "encoder.layer_norm", node_name=ENCODER_END_NODE)
+    b.output(ENCODER_OUTPUT, FLOAT, (1, n, dims.d_model))
+    return b.build()
+
+
+def _convolution(b: WhisperBuilder, x: str, name: str, stride: int) -> str:
+    """Write `(1, n_in, 1, n)` -> `(1, d_model, 1, n / stride)`."""
+    stored = b.checkpoint.weight(f"{name}.weight")
+    n_out, n_in, width = stored.shape
+    shape = (n_out, n_in, 1, width)
+    weight = b.weight(f"{name}.weight", stored.map(lambda kernel: kernel.reshape(shape), shape))
+    return b.op(
+        "Conv",
+        (x, weight, b.stored(f"{name}.bias")),
+        name,
+        kernel_shape=[1, width],
+        pads=[0, 1, 0, 1],
+        strides=[1, stride],
+    )
+
+
+def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
+    """Author the Hailo-form decoder, opset 13.
+
+    Inputs `decoder_input_ids (1, length)` int64 and `encoder_hidden_states (1, n_positions,
+    d_model)` float32, output `logits (1, length, n_vocab)` float32. The compiler starts at
+    `encoder_hidden_states` and `/Reshape` and ends at the four products of `END_NODES`, each of
+    which the chip can hold; token lookup and concatenation are the host's.
+    """
+    b = WhisperBuilder("whisper_hailo_decoder", checkpoint, DECODER_OPSET)
+    length, dims = sizes.length, b.dims
+    tokens = b.input(TOKENS, INT64, (1, length))
+    features = b.input(FEATURES, FLOAT, (1, sizes.n_positions, dims.d_model))
+    x = _embed(b, tokens, length)
+    beyond = np.triu(np.ones((1, 1, length, length), bool), 1)
+    causal = np.where(beyond, np.float32(-np.inf), np.float32(0))
+    mask = b.weight("decoder.causal_mask", ready_weight(causal))
+    for i in range(dims.n_decoder_layers):
+        name = f"decoder.layers.{i}"
+        x = _self_attention(b, x, f"{name}.self_attn", length, dims.n_decoder_heads, mask=mask)
+        lengths = (length, sizes.n_positions)
+        x = _cross_attention(b, x, features, f"{name}.encoder_attn", lengths)
+        x = _feed_forward(b, x, name)
+    hidden = _norm(b, x, "decoder.hidden", "decoder.layer_norm")
+    chunks = []
+    for node_name, (start, stop) in zip(END_NODES, vocabulary_chunks(dims.n_vocab), strict=True):
+        rows = checkpoint.rows(checkpoint.projection_name, start, stop)
+        matrix = b.weight(f"{LOGITS}.{start}.weight", transposed_weight(rows))
+        chunks.append(b.op("MatMul", (hidden, matrix), f"{LOGITS}.{start}", node_name=node_name))
+    b.op("Concat", chunks, LOGITS, node_name="/Concat", axis=2)
+    b.output(LOGITS, FLOAT, (1, length, dims.n_vocab))
+    return b.build()
+
+
+def _embed(b: WhisperBuilder, tokens: str, length: int) -> str:
+    """Write token and position embedding, `(1, length, d_model)`, by way of the chip's layout.
+
+    The detour over `(1, d_model, length, 1)` changes no value. That tensor, NHWC `(1, length, 1,
+    d_model)`, is what the chip is handed: the compiler starts at the Reshape behind it.
+    """
+    rows = b.op("Gather", (b.stored(EMBEDDING), tokens), "tokens")
+    places = b.weight(POSITIONS, b.checkpoint.rows(POSITIONS, 0, length))
+    embedded = b.op("Add", (rows, places), "embedded")
+    image = b.op("Unsqueeze", (embedded, b.constant([1])), "embedded.image")
+    channels_first = b.op("Transpose", (image,), "embedded.nchw", perm=[0, 3, 2, 1])
+    shape = b.constant([1, b.dims.d_model, length])
+    flat = b.op("Reshape", (channels_first, shape), "embedded.flat", node_name=START_NODE)
+    return b.op("Transpose", (flat,), "embedded.turned", perm=[0, 2, 1])
+
+
+def vocabulary_chunks(n_vocab: int) -> tuple[tuple[int, int], ...]:
+    """Return first and last row (exclusive) of each quarter; the last takes the rest."""
+    size = n_vocab // N_CHUNKS
+    return tuple(pairwise([*(i * size for i in range(N_CHUNKS)), n_vocab]))
+
+
+def _project(b: WhisperBuilder, x: str, name: str, *, bias: bool = True) -> str:
+    """Write the product called `name` of `x (1, n, n_in)`."""
+    return linear(b, x, name, stored_linear(b, name, bias=bias))
+
+
+def _self_attention(
+    b: WhisperBuilder, x: str, name: str, n: int, n_heads: int, *, mask: str = ""
+) -> str:
+    """Write `x + out(attention(norm(x)))` over the n positions of `x`.
+
+    Query, key and value are one product and a Split; their biases follow it. The compiler's
+    accepted encoder has this very form: the fused product stays at 8 bits in the vendor's scripts
+    when all others go to 16, so it has to be one layer.
+    """
+    normed = _norm(b, x, f"{name}.normed", f"{name}_layer_norm")
+    parts = [b.checkpoint.weight(f"{name}.{part}_proj.weight") for part in "qkv"]
+    matrix = b.weight(f"{name}.qkv.weight", transposed_weight(stacked_weight(parts)))
+    product = b.op("MatMul", (normed, matrix), f"{name}.qkv")
+    names = [f"{name}.{part}_product" for part in "qkv"]
+    q, key, v = b.ops("Split", (product, b.constant([b.dims.d_model] * 3)), names, axis=2)
+    query, value = (
+        b.op("Add", (part, b.stored(f"{name}.{which}_proj.bias")), f"{name}.{which}_proj")
+        for part, which in ((q, "q"), (v, "v"))
+    )
+    mixed = _attend(b, name, (query, key, value), (n, n), n_heads, mask=mask)
+    return b.op("Add", (x, _project(b, mixed, f"{name}.out_proj")), f"{name}.residual")
+
+
+def _cross_attention(
+    b: WhisperBuilder, x: str, features: str, name: str, lengths: tuple[int, int]
+) -> str:
+    """Write `x + out(attention(norm(x), features))`; keys have no bias.
+
+    `lengths` are the positions of `x` and of the features.
+    """
+    normed = _norm(b, x, f"{name}.normed", f"{name}_layer_norm")
+    parts = (
+        _project(b, normed, f"{name}.q_proj"),
+        _project(b, features, f"{name}.k_proj", bias=False),
+        _project(b, features, f"{name}.v_proj"),
+    )
+    mixed = _attend(b, name, parts, lengths, b.dims.n_decoder_heads)
+    return b.op("Add", (x, _project(b, mixed, f"{name}.out_proj")), f"{name}.residual")
+
+
+def _feed_forward(b: WhisperBuilder, x: str, name: str) -> str:
+    """Write `x + fc2(gelu(fc1(norm(x))))` of the layer called `name`."""
+    normed = _norm(b, x, f"{name}.mlp_normed", f"{name}.final_layer_norm")
+    products = stored_linear(b, f"{name}.fc1"), stored_linear(b, f"{name}.fc2")
+    return b.op("Add", (x, mlp(b, normed, name, products)), f"{name}.out")
+
+
+def _attend(
+    b: WhisperBuilder,
+    name: str,
+    query_key_value: tuple[str, str, str],
+    lengths: tuple[int, int],
+    n_heads: int,
+    *,
+    mask: str = "",
+) -> str:
+    """Write eager softmax attention, `(1, n_queries, d_model)`.
+
+    The query `(1, n_queries, d_model)` comes without its scale, key and value are `(1, n_keys,
+    d_model)`, `mask` is additive `(1, 1, n_queries, n_keys)`; `name` is the stem of the values'
+    names.
+    """
+    (query, key, value), (n_queries, n_keys) = query_key_value, lengths
+    size = b.dims.d_model // n_heads
+    scaled = b.op("Mul", (query, b.constant(float(size**-0.5))), f"{name}.q_scaled")
+    heads = []
+    for part, x, n in (("q", scaled, n_queries), ("k", key, n_keys), ("v", value, n_keys)):
+        apart = b.op(
+            "Reshape", (x, b.constant([1, n, n_heads, size])), f"{name}.{part}_heads.apart"
+        )
+        perm = [0, 2, 3, 1] if part == "k" else [0, 2, 1, 3]
+        heads.append(b.op("Transpose", (apart,), f"{name}.{part}_heads", perm=perm))
+    scores = b.op("MatMul", heads[:2], f"{name}.scores")
+    if mask:
+        scores = b.op("Add", (scores, mask), f"{name}.masked")
+    weights = b.op("Softmax", (scores,), f"{name}.weights", axis=3)
+    mixed = b.op("MatMul", (weights, heads[2]), f"{name}.mixed")
+    turned = b.op("Transpose", (mixed,), f"{name}.turned", perm=[0, 2, 1, 3])
+    merged = b.constant([1, n_queries, b.dims.d_model])
+    return b.op("Reshape", (turned, merged), f"{name}.merged")
+
+
+def _norm(b: WhisperBuilder, x: str, name: str, stem: str) -> str:
+    """Write LayerNorm over the last of three axes, node by node where the opset needs it."""
+    if b.opset >= OPSET:
+        return layer_norm(b, x, name, stem)
+    mean = b.op("ReduceMean", (x,), f"{name}.mean", axes=[2], keepdims=1)
+    centred = b.op("Sub", (x, mean), f"{name}.centred")
+    squares = b.op("Pow", (centred, b.constant(2.0)), f"{name}.squares")
+    variance = b.op("ReduceMean", (squares,), f"{name}.variance", axes=[2], keepdims=1)
+    safe = b.op("Add", (variance, b.constant(LAYER_NORM_EPSILON)), f"{name}.safe")
+    deviation = b.op("Sqrt", (safe,), f"{name}.deviation")
+    unit = b.op("Div", (centred, deviation), f"{name}.unit")
+    scaled = b.op("Mul", (unit, b.stored(f"{stem}.weight")), f"{name}.scaled")
+    return b.op("Add", (scaled, b.stored(f"{stem}.bias")), name)
