@@ -14,9 +14,8 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 class FlacBytes:
     """Encodes 16 kHz mono into bytes, for a file that the caller writes.
 
-    Attributes:
-        fresh: bytes to append to the file.
-        patches: bytes to overwrite, and where: the header, at the end.
+    `fresh` are to be appended to the file, `patches` to overwrite it at a place: the header, at
+    the end.
     """
 
     def __init__(self) -> None:

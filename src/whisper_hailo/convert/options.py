@@ -64,9 +64,6 @@ class ConvertOptions:
             for processors that compute in it; `None` asks the one of this machine.
         tokenizer: a tokenizer file to use instead of the checkpoint's own.
         hailo: also write the graphs that the Hailo compiler takes; `None` writes none.
-
-    Raises:
-        OptionError: no such quantisation, or float16 asked for in a float32 encoder.
     """
 
     quantize: str = flag(AUTO_QUANTIZE, "Weights", choices=_CHOICES)
@@ -74,9 +71,7 @@ class ConvertOptions:
     tokenizer: Path | None = flag(None, "tokenizer.json to use instead.", metavar="FILE")
     hailo: HailoOptions | None = flag(None, "Also write the graphs that the Hailo compiler takes.")
     half: bool | None = flag(
-        None,
-        "Float16 in quantised encoders.",
-        shown="where this processor computes in it",
+        None, "Float16 in quantised encoders.", shown="where this processor computes in it"
     )
 
     def __post_init__(self) -> None:
@@ -88,27 +83,25 @@ class ConvertOptions:
 
     @property
     def decoder_form(self) -> str:
-        """One of `QUANTIZATIONS`: what `auto` stands for, too."""
+        """One of `QUANTIZATIONS`, also for `auto`."""
         return "int8" if self.quantize == AUTO_QUANTIZE else self.quantize
 
     @property
     def encoder_form(self) -> str:
-        """One of `QUANTIZATIONS`: what `auto` stands for, too."""
+        """One of `QUANTIZATIONS`, also for `auto`."""
         if self.encoder_quantize != AUTO_QUANTIZE:
             return self.encoder_quantize
         return "none" if self.decoder_form == "none" else "int8"
-
-    @property
-    def asks_form(self) -> bool:
-        """Whether a quantisation was asked for by name."""
-        return {self.quantize, self.encoder_quantize} != {AUTO_QUANTIZE}
-
-    def resolved(self) -> ConvertOptions:
-        """The same with names of `QUANTIZATIONS` in the place of `auto`."""
-        return replace(self, quantize=self.decoder_form, encoder_quantize=self.encoder_form)
 
     @property
     def in_half(self) -> bool:
         """Whether the encoder computes in float16, asked for or not."""
         wanted = has_float16_kernels() if self.half is None else self.half
         return wanted and self.encoder_form != "none"
+
+    def resolved(self) -> ConvertOptions:
+        """Return the same with what `auto` and `None` stand for on this machine."""
+        quantize, encoder_quantize = self.decoder_form, self.encoder_form
+        return replace(
+            self, quantize=quantize, encoder_quantize=encoder_quantize, half=self.in_half
+        )

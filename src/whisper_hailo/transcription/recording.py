@@ -35,11 +35,11 @@ def make_plan(
     """Return the window planner of one recording; `auto` overlaps."""
     sequential = options.prompts.condition_on_previous_text
     if long.strategy == "vad":
-        detector = SileroDetector("--long overlap")
+        detector = SileroDetector()
         return SpeechPlan(buffer, long.clips, plan, long, detector, sequential=sequential)
     gate = None
     if long.skip_silence:
-        gate = SpeechGate(SileroDetector("--no-skip-silence"), long.vad_threshold)
+        gate = SpeechGate(SileroDetector(), long.vad_threshold)
     if long.strategy == "seek":
         return SeekPlan(buffer, long.clips, plan, options.words, gate=gate)
     overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s

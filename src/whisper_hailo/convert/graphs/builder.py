@@ -29,9 +29,7 @@ Attribute = int | float | str | Sequence[int]
 class Initializer:
     """A named weight of a graph.
 
-    Attributes:
-        same_bytes_as: name of an initializer with these very bytes under another shape; a file
-            with external data holds them once.
+    `same_bytes_as` names one with these very bytes, which a file of data then holds once.
     """
 
     name: str

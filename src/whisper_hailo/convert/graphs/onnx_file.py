@@ -37,26 +37,27 @@ _TENSOR_RAW_DATA = bytes([9 << 3 | 2])
 def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str, FileRecord]:
     """Write `path`, and `path.data` beside it for weights that are kept outside.
 
-    Args:
-        graph: what to write.
-        path: the `.onnx` file.
-        external: keep weights outside whatever the size, so that the runtime maps them from the
-            file and equal bytes are stored once.
-
-    Returns:
-        file name to size and hash, for each file written.
+    The runtime maps weights that are `external`, as those of large graphs always are, from the file,
+    and equal bytes are stored once. Returns size and hash of each file by its name.
     """
     total = sum(item.weight.nbytes for item in graph.initializers)
-    external = external or total > PROTOBUF_LIMIT_BYTES
     records: dict[str, FileRecord] = {}
     offsets: dict[str, int] = {}
-    if external:
-        data_path = path.with_name(path.name + DATA_SUFFIX)
-        with HashedFile(data_path) as data:
-            offsets = _write_data(graph, data)
-        records[data_path.name] = data.record()
+    location = path.name + DATA_SUFFIX
+    if external or total > PROTOBUF_LIMIT_BYTES:
+        with HashedFile(path.with_name(location)) as data:
+            for item in graph.initializers:
+                if item.weight.nbytes < EXTERNAL_FROM_BYTES:
+                    continue
+                if item.same_bytes_as is not None:
+                    offsets[item.name] = offsets[item.same_bytes_as]
+                    continue
+                data.write(bytes(-data.size % EXTERNAL_ALIGNMENT))
+                offsets[item.name] = data.size
+                _write_weight(item, data)
+        records[location] = data.record()
     with HashedFile(path) as file:
-        write_model(graph, offsets, path.name + DATA_SUFFIX, file)
+        write_model(graph, offsets, location, file)
     records[path.name] = file.record()
     return records
 
@@ -82,21 +83,6 @@ class HashedFile(BufferedWriter):
     def record(self) -> FileRecord:
         """Return size and hash of what was written."""
         return FileRecord(bytes=self.size, sha256=self._hash.hexdigest())
-
-
-def _write_data(graph: Graph, data: HashedFile) -> dict[str, int]:
-    """Write the large weights page-aligned one after the other; return where each begins."""
-    offsets: dict[str, int] = {}
-    for item in graph.initializers:
-        if item.weight.nbytes < EXTERNAL_FROM_BYTES:
-            continue
-        if item.same_bytes_as is not None:
-            offsets[item.name] = offsets[item.same_bytes_as]
-            continue
-        data.write(bytes(-data.size % EXTERNAL_ALIGNMENT))
-        offsets[item.name] = data.size
-        _write_weight(item, data)
-    return offsets
 
 
 def write_model(graph: Graph, offsets: dict[str, int], location: str, file: HashedFile) -> None:

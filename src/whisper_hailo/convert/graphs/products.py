@@ -48,12 +48,7 @@ class Arithmetic(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A matrix product with its bias, as the checkpoint holds it.
-
-    Attributes:
-        matrix: `(n_out, n_in)` float32.
-        bias: `(n_out,)` float32, or `None`.
-    """
+    """A matrix product `(n_out, n_in)` float32 with its bias `(n_out,)`, if it has one."""
 
     matrix: Weight
     bias: Weight | None = None
@@ -117,13 +112,7 @@ def with_wider_inputs(weights: Linear, n_heads: int, width: int) -> Linear:
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """A tensor in 8 bits: `(codes - zero) * scale`.
-
-    Attributes:
-        codes: uint8.
-        scale: one float32.
-        zero: the code of 0, uint8.
-    """
+    """A tensor in 8 bits: `(codes - zero) * scale`, codes and zero uint8, one float32 scale."""
 
     codes: str
     scale: str
