@@ -75,7 +75,7 @@ AREAS: Final = {
     ),
     "converter": Area(
         (
-            *("checkpoint", "convert/hailo"),
+            *("checkpoint", "convert/hailo_forms.py"),
             *(f"convert/{name}.py" for name in ("convert", "inspect", "model_cache", "options")),
         ),
         ("checkpoint", "convert"),

@@ -21,13 +21,11 @@ from whisper_hailo.backends.silence import bundled_clips, measure_silence_keys, 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import INDEX_FILE, alignment_heads
 from whisper_hailo.checkpoint.tokens import read_special_tokens, write_tokenizer
-from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
-from whisper_hailo.convert.graphs.decoder import decoder_graph
+from whisper_hailo.convert.graphs.decoder import cross_kv_graph, decoder_graph
 from whisper_hailo.convert.graphs.encoder import PEAK_SUFFIX, Peaks, encoder_graph
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.graphs.products import Arithmetic
-from whisper_hailo.convert.hailo.graphs import FixedSizes
-from whisper_hailo.convert.hailo.write import Job, fixed_sizes, hailo_forms
+from whisper_hailo.convert.hailo_forms import FixedSizes, Job, fixed_sizes, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError, display_path
 from whisper_hailo.core.files import (

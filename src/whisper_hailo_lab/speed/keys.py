@@ -19,7 +19,7 @@ from whisper_hailo_lab.runs.records import Case
 NOT_ENGINE: Final = frozenset(
     {
         *("assets", "cli", "http", "live", "serve", "batch"),
-        *("backends/hailo", "backends/hef", "convert/hailo", "core/errors.py"),
+        *("backends/hailo", "backends/hef", "convert/hailo_forms.py", "core/errors.py"),
     }
 )
 """Parts of the package that decide neither how fast it is on the CPU nor what it says there."""

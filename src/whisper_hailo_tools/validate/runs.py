@@ -16,7 +16,7 @@ from whisper_hailo.backends.onnx_file import parse_message, read_graph_bytes
 from whisper_hailo.backends.session import EXPORT_AGAIN, FATAL_ONLY, PROVIDERS, running
 from whisper_hailo.backends.state import StepInputs, cache_names
 from whisper_hailo.checkpoint.weights import AnyArray
-from whisper_hailo.convert.hailo import graphs
+from whisper_hailo.convert import hailo_forms
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -207,10 +207,10 @@ def _label_graph(file: str, quantization: str) -> str:
 
 def hailo_encoder_run(path: Path, label: str = "") -> EncoderRun:
     """Return a graph with the Hailo-form encoder's input and output."""
-    output = graphs.ENCODER_OUTPUT
+    output = hailo_forms.ENCODER_OUTPUT
 
     def feeds(mel: FloatArray) -> Feeds:
-        return {graphs.ENCODER_INPUT: np.ascontiguousarray(mel[np.newaxis, :, np.newaxis])}
+        return {hailo_forms.ENCODER_INPUT: np.ascontiguousarray(mel[np.newaxis, :, np.newaxis])}
 
     def inner(mel: FloatArray) -> InnerGraph:
         return InnerGraph(path, feeds(mel), label)
@@ -224,12 +224,12 @@ def hailo_encoder_run(path: Path, label: str = "") -> EncoderRun:
 
 def hailo_decoder_run(path: Path, label: str = "") -> DecoderRun:
     """Return a graph with the Hailo-form decoder's inputs and output."""
-    output, names = graphs.LOGITS, {"decoder.embedded": "embedded"}
+    output, names = hailo_forms.LOGITS, {"decoder.embedded": "embedded"}
 
     def feeds(tokens: IntArray, features: FloatArray) -> Feeds:
         return {
-            graphs.TOKENS: tokens[np.newaxis],
-            graphs.FEATURES: features[np.newaxis],
+            hailo_forms.TOKENS: tokens[np.newaxis],
+            hailo_forms.FEATURES: features[np.newaxis],
         }
 
     def inner(tokens: IntArray, features: FloatArray) -> InnerGraph:

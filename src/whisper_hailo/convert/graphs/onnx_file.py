@@ -37,8 +37,8 @@ _TENSOR_RAW_DATA = bytes([9 << 3 | 2])
 def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str, FileRecord]:
     """Write `path`, and `path.data` beside it for weights that are kept outside.
 
-    The runtime maps weights that are `external`, as those of large graphs always are, from the file,
-    and equal bytes are stored once. Returns size and hash of each file by its name.
+    The runtime maps weights that are `external`, as those of large graphs always are, and equal
+    bytes are stored once. Returns size and hash of each file by its name.
     """
     total = sum(item.weight.nbytes for item in graph.initializers)
     records: dict[str, FileRecord] = {}

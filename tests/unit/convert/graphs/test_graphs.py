@@ -12,8 +12,7 @@ from tests.unit.backends.random_steps import values_of_codes
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, OPSET, Graph, GraphBuilder
-from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
-from whisper_hailo.convert.graphs.decoder import decoder_graph
+from whisper_hailo.convert.graphs.decoder import cross_kv_graph, decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
 from whisper_hailo.convert.graphs.layers import gelu
 from whisper_hailo.convert.graphs.onnx_file import write_graph

@@ -17,13 +17,13 @@ from tests.unit.convert.hailo.shapes import MODELS, Weightless, inferred
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import Graph
 from whisper_hailo.convert.graphs.onnx_file import write_graph
-from whisper_hailo.convert.hailo.graphs import (
+from whisper_hailo.convert.hailo_forms import (
     FixedSizes,
+    fixed_sizes,
     hailo_decoder_graph,
     hailo_encoder_graph,
     vocabulary_chunks,
 )
-from whisper_hailo.convert.hailo.write import fixed_sizes
 from whisper_hailo.convert.options import HailoOptions
 from whisper_hailo.core.errors import OptionError
 

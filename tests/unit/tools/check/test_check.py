@@ -17,8 +17,13 @@ from tests.unit.convert.hailo.shapes import MODELS, Weightless, inferred
 from tests.unit.tools.check.findings import only_finding, rules_of
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs import onnx_file
-from whisper_hailo.convert.hailo.graphs import FixedSizes, hailo_decoder_graph, hailo_encoder_graph
-from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
+from whisper_hailo.convert.hailo_forms import (
+    FixedSizes,
+    decoder_form,
+    encoder_form,
+    hailo_decoder_graph,
+    hailo_encoder_graph,
+)
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import SPEC_FILE

@@ -14,8 +14,13 @@ from onnx import TensorProto, checker, helper, numpy_helper
 
 from tests.unit.convert.hailo.shapes import MODELS, Weightless, inferred
 from tests.unit.tools.emulate import graphs
-from whisper_hailo.convert.hailo.graphs import FixedSizes, hailo_decoder_graph, hailo_encoder_graph
-from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
+from whisper_hailo.convert.hailo_forms import (
+    FixedSizes,
+    decoder_form,
+    encoder_form,
+    hailo_decoder_graph,
+    hailo_encoder_graph,
+)
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import HailoForm, ModelSource, ModelSpec, SpecialTokens
 from whisper_hailo_tools.emulate.make import generated_script

@@ -15,8 +15,7 @@ import pytest
 
 from tests.checkpoints import TOY, write_checkpoint
 from tests.shared import converted
-from whisper_hailo.convert.hailo.graphs import FixedSizes
-from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
+from whisper_hailo.convert.hailo_forms import FixedSizes, decoder_form, encoder_form
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import sha256
