@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,7 +23,7 @@ from whisper_hailo.checkpoint.config import INDEX_FILE, alignment_heads
 from whisper_hailo.checkpoint.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.convert.graphs.decoder import cross_kv_graph, decoder_graph
 from whisper_hailo.convert.graphs.encoder import PEAK_SUFFIX, Peaks, encoder_graph
-from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs.onnx_graph import write_graph
 from whisper_hailo.convert.graphs.products import Arithmetic
 from whisper_hailo.convert.hailo_forms import FixedSizes, Job, fixed_sizes, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
@@ -122,7 +122,13 @@ def _write_all(
     if sizes is not None:
         forms, hailo_jobs = hailo_forms(checkpoint, work, spec.name, sizes)
         spec, jobs = replace(spec, hailo=forms), [*hailo_jobs, *jobs]
-    hashes, files = run_side_by_side(lambda: source_hashes(checkpoint), jobs)
+    hashes: dict[str, str] = {}
+
+    def hash_source() -> dict[str, FileRecord]:
+        hashes.update(source_hashes(checkpoint))
+        return {}
+
+    files = run_side_by_side([*jobs, hash_source])
     if has_tokenizer:
         files[TOKENIZER_FILE] = _record(tokenizer)
     with OnnxEncoder(work, replace(spec, files=files)) as encoder:
@@ -131,19 +137,15 @@ def _write_all(
     return replace(spec, files=files, source=replace(source, sha256=hashes))
 
 
-def run_side_by_side(
-    hashing: Callable[[], dict[str, str]], jobs: Sequence[Job]
-) -> tuple[dict[str, str], dict[str, FileRecord]]:
+def run_side_by_side(jobs: Sequence[Job]) -> dict[str, FileRecord]:
     """Write graphs two at a time: reading, hashing and writing all leave the interpreter free.
 
     More would need more memory, and wait for the disk all the same.
     """
     with ThreadPoolExecutor(max_workers=2) as pool:
         written = [pool.submit(job) for job in jobs]
-        hashed = pool.submit(hashing)
         try:
-            records = [future.result() for future in written]
-            return hashed.result(), {name: one for part in records for name, one in part.items()}
+            return {name: record for one in written for name, record in one.result().items()}
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -22,9 +22,16 @@ from whisper_hailo.checkpoint.weights import (
     stacked_weight,
     transposed_weight,
 )
-from whisper_hailo.convert.graphs.builder import FLOAT, INT64, OPSET, Graph, WhisperBuilder
 from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, gelu, layer_norm, mlp
-from whisper_hailo.convert.graphs.onnx_file import HashedFile, write_graph
+from whisper_hailo.convert.graphs.onnx_graph import (
+    FLOAT,
+    INT64,
+    OPSET,
+    Graph,
+    HashedFile,
+    WhisperBuilder,
+    write_graph,
+)
 from whisper_hailo.convert.graphs.products import linear, stored_linear
 from whisper_hailo.convert.options import HailoOptions
 from whisper_hailo.core.errors import OptionError

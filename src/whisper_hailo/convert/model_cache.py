@@ -61,7 +61,7 @@ def resolve_model(
     """
     parsed = parse_name(name)
     if parsed.path is not None and is_model_directory(parsed.path):
-        if options is not None:
+        if options and {options.quantize, options.encoder_quantize} != {AUTO_QUANTIZE}:
             expect_form(parsed.path, ModelSpec.load(parsed.path), options)
         return parsed.path
     options = (options or ConvertOptions()).resolved()

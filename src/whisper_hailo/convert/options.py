@@ -22,13 +22,7 @@ _FORMS: Final = "Hailo forms"
 
 @dataclass(frozen=True, slots=True)
 class HailoOptions:
-    """Which fixed sizes the graphs for the Hailo compiler get.
-
-    Attributes:
-        window_s: seconds of audio of one encoder run; `None` takes the size's known window.
-        decoder_length: text positions of the decoder without cache; `None` takes the size's.
-        arch: chip whose known sizes are taken; `None` takes those of Hailo-8 and 8L.
-    """
+    """Fixed sizes of the graphs for the Hailo compiler; `None` takes what is known of the size."""
 
     window_s: float | None = flag(
         None,

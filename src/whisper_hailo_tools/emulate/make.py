@@ -14,7 +14,7 @@ import onnx
 from onnx import ModelProto
 
 from whisper_hailo.backends.model_files import model_file
-from whisper_hailo.convert.graphs.onnx_file import DATA_SUFFIX, PROTOBUF_LIMIT_BYTES
+from whisper_hailo.convert.graphs.onnx_graph import DATA_SUFFIX, PROTOBUF_LIMIT_BYTES
 from whisper_hailo.core.errors import ModelError, OptionError, display_path
 from whisper_hailo.core.files import (
     read_text,

@@ -29,7 +29,7 @@ from whisper_hailo.checkpoint.config import alignment_heads
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert import convert
 from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.graphs import onnx_file
+from whisper_hailo.convert.graphs import onnx_graph
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, OutputError
 from whisper_hailo.core.spec import SPEC_VERSION, ModelSource, ModelSpec
@@ -165,7 +165,7 @@ def test_data_that_breaks_while_reading_is_a_model_error(checkpoint: Path, tmp_p
 def test_graphs_over_the_limit_have_data_files(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onnx_file, "PROTOBUF_LIMIT_BYTES", 1000)
+    monkeypatch.setattr(onnx_graph, "PROTOBUF_LIMIT_BYTES", 1000)
     spec = convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     data = {"encoder.onnx.data", "cross_kv.onnx.data"}
     assert set(spec.files) == (FILES | data) - {"model.json"}
@@ -269,13 +269,13 @@ def test_what_waits_behind_a_part_that_fails_is_not_begun(monkeypatch: pytest.Mo
         given_up.wait(10)
         return {}
 
-    def hashing() -> dict[str, str]:
-        begun.append("hashes")
+    def last() -> dict[str, Any]:
+        begun.append("last")
         return {}
 
     with pytest.raises(ModelError, match="one line"):
-        convert.run_side_by_side(hashing, [fail, *[other] * 9])
-    assert "hashes" not in begun
+        convert.run_side_by_side([fail, *[other] * 9, last])
+    assert "last" not in begun
     assert len(begun) <= 2
 
 
@@ -472,7 +472,7 @@ def test_full_disk_is_one_line_that_names_the_directory(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(onnx_file, "write_model", full)
+    monkeypatch.setattr(onnx_graph, "write_model", full)
     with pytest.raises(OutputError, match="No space"):
         convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     assert [path.name for path in tmp_path.iterdir()] == ["whisper-toy"]

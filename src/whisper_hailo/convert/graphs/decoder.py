@@ -14,15 +14,6 @@ import numpy as np
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import Config
 from whisper_hailo.checkpoint.weights import ready_weight
-from whisper_hailo.convert.graphs.builder import (
-    FLOAT,
-    INT32,
-    INT64,
-    MICROSOFT,
-    UINT8,
-    Graph,
-    WhisperBuilder,
-)
 from whisper_hailo.convert.graphs.layers import (
     ROW_VALUES,
     SELF_BIAS,
@@ -32,6 +23,15 @@ from whisper_hailo.convert.graphs.layers import (
     attend_to_codes,
     layer_norm,
     mlp,
+)
+from whisper_hailo.convert.graphs.onnx_graph import (
+    FLOAT,
+    INT32,
+    INT64,
+    MICROSOFT,
+    UINT8,
+    Graph,
+    WhisperBuilder,
 )
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
@@ -58,15 +58,14 @@ class Precision:
     everything has them, most of it for nothing (`docs/measurements/quantisation.md`).
 
     Attributes:
-        embedding: the token table where single rows of it are looked up.
-        vocabulary: the same table where all of it is read, to project to the vocabulary.
-        self_attention: query, key and value of the text, which every later step hears again.
+        vocabulary: the token table where all of it is read, to project to the vocabulary.
+        kept: the same table where single rows of it are looked up, and query, key and value of the
+            text, which every later step hears again.
         others: all other products of the layers.
     """
 
-    embedding: Arithmetic
     vocabulary: Arithmetic
-    self_attention: Arithmetic
+    kept: Arithmetic
     others: Arithmetic
 
     @classmethod
@@ -78,13 +77,13 @@ class Precision:
         costs a step some per cent. In deeper decoders only the queries, keys and values do.
         """
         if arithmetic is not Arithmetic.BLOCKS_4:
-            return cls(arithmetic, arithmetic, arithmetic, arithmetic)
+            return cls(arithmetic, arithmetic, arithmetic)
         dims, width = config.dims, config.dims.d_model
         # Self-attention has four matrices, cross-attention two that a step reads, the MLP two.
         layer = 6 * width * width + 2 * width * config.decoder_ffn
-        others = dims.n_vocab * width > dims.n_decoder_layers * layer
+        keeps_others = dims.n_vocab * width > dims.n_decoder_layers * layer
         kept = Arithmetic.BLOCKS_8
-        return cls(kept, arithmetic, kept, kept if others else arithmetic)
+        return cls(arithmetic, kept, kept if keeps_others else arithmetic)
 
 
 _EMBEDDING = "decoder.embed_tokens.weight"
@@ -192,7 +191,7 @@ class _Decoder(WhisperBuilder):
 
     def embed_tokens(self) -> str:
         """Write token embedding plus position embedding, `(batch, n_tokens, d_model)`."""
-        bits, d_model = self.precision.embedding.block_bits, self.dims.d_model
+        bits, d_model = self.precision.kept.block_bits, self.dims.d_model
         if bits is None:
             rows = self.op("Gather", (self.stored(_EMBEDDING), "tokens"), "decoder.tokens")
         else:
@@ -232,7 +231,7 @@ class _Decoder(WhisperBuilder):
             stored_linear(self, f"{name}.v_proj"),
         )
         wide = with_wider_outputs(fused, 3 * heads, width)
-        qkv = linear(self, normed, f"{name}.qkv", wide, self.precision.self_attention)
+        qkv = linear(self, normed, f"{name}.qkv", wide, self.precision.kept)
         mixed = attend_to_cache(self, f"{name}.mixed", qkv, layer, heads)
         out = with_wider_inputs(stored_linear(self, f"{name}.out_proj"), heads, width)
         return linear(self, mixed, f"{name}.out", out, self.precision.others)
@@ -262,7 +261,7 @@ class _Decoder(WhisperBuilder):
         The sum is what any logit loses in LogSoftmax: one operator and no power of its own, where
         ReduceLogSumExp runs seventeen times slower.
         """
-        tied = self.checkpoint.tied and self.precision.vocabulary is self.precision.embedding
+        tied = self.checkpoint.tied and self.precision.vocabulary is self.precision.kept
         bits = self.precision.vocabulary.block_bits
         if bits is None:
             self._float_logits(hidden, tied=tied)
@@ -305,8 +304,7 @@ class _Decoder(WhisperBuilder):
             blocks = self.weight(f"{_PROJECTION}.codes", codes)
             inputs = [hidden, blocks, self.weight(f"{_PROJECTION}.scales", scale_weight)]
         if bits == _CORRECTED_BITS:
-            # The norm's bias is what hidden states are on average: what rounding does to it is
-            # known.
+            # The norm's bias is what hidden states are on average.
             mean = self.checkpoint.weight("decoder.layer_norm.bias")
             shift = rounding_shift(table, mean, bits, VOCABULARY_BLOCK)
             inputs += ["", "", self.weight(f"{_PROJECTION}.shift", shift)]

@@ -11,14 +11,13 @@ training: a channel that several products read is divided by a factor that their
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, OPSET, Graph, WhisperBuilder
 from whisper_hailo.convert.graphs.layers import attend, attend_in_half, gelu, layer_norm, mlp
+from whisper_hailo.convert.graphs.onnx_graph import FLOAT, GELU_OPSET, OPSET, Graph, WhisperBuilder
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
     Linear,
@@ -99,7 +98,8 @@ class _Encoder(WhisperBuilder):
         keys = stored_linear(self, f"{name}.k_proj", bias=False)
         values, out = (stored_linear(self, f"{name}.{part}_proj") for part in ("v", "out"))
         if (factors := self._factors(f"{name}.mixed", out)) is not None:
-            values, out = divide_outputs(values, factors), scale_inputs(out, factors)
+            values = values.map_outputs(lambda part: (part.T / factors).T)
+            out = out.map_inputs(lambda matrix: matrix * factors)
         parts = (query(self, name, size), keys, values)
         normed, readers = self._norm(x, f"{name}.normed", f"{name}_layer_norm", *parts)
         seen = seen_by_several(self, normed, arithmetic)
@@ -124,14 +124,12 @@ class _Encoder(WhisperBuilder):
             self._show(hidden)
             return self.op("Add", (x, change), f"{layer}.out")
         quiet, loud = loudest_units(self.peaks[hidden])
-        for name, sum_name, units, how in (
+        for name, total, units, how in (
             (f"{layer}.loud", f"{layer}.loud.out", loud, Arithmetic.FLOAT),
             (f"{layer}.quiet", f"{layer}.out", quiet, arithmetic),
         ):
-            products = select_outputs(fc1, units), select_inputs(fc2, units, bias=units is quiet)
-            x = self.op(
-                "Add", (x, mlp(self, normed, name, products, how, half=self.half)), sum_name
-            )
+            products = select_units(fc1, fc2 if units is quiet else Linear(fc2.matrix), units)
+            x = self.op("Add", (x, mlp(self, normed, name, products, how, half=self.half)), total)
         return x
 
     def _norm(self, x: str, name: str, stem: str, *readers: Linear) -> tuple[str, list[Linear]]:
@@ -141,7 +139,7 @@ class _Encoder(WhisperBuilder):
         self._show(normed)
         if factors is None:
             return normed, list(readers)
-        return normed, [scale_inputs(reader, factors) for reader in readers]
+        return normed, [reader.map_inputs(lambda part: part * factors) for reader in readers]
 
     def _factors(self, name: str, *readers: Linear) -> FloatArray | None:
         peaks = self.peaks.get(name)
@@ -183,23 +181,9 @@ def loudest_units(peaks: FloatArray, n_units: int = N_FLOAT_UNITS) -> tuple[IntA
     return np.sort(order[:-n_units]), np.sort(order[-n_units:])
 
 
-def scale_inputs(weights: Linear, factors: FloatArray) -> Linear:
-    """Return the product of values that were divided by `factors (n_in,)`."""
-    return replace(weights, matrix=weights.matrix.map(lambda matrix: matrix * factors))
-
-
-def divide_outputs(weights: Linear, factors: FloatArray) -> Linear:
-    """Return the product whose outputs are divided by `factors (n_out,)`."""
-    return weights.map_outputs(lambda part: (part.T / factors).T)
-
-
-def select_outputs(weights: Linear, units: IntArray) -> Linear:
-    """Return some of a product's outputs."""
-    return weights.map_outputs(lambda part: part[units], units.size)
-
-
-def select_inputs(weights: Linear, units: IntArray, *, bias: bool) -> Linear:
-    """Return some of a product's inputs, with or without its bias."""
-    shape = (weights.matrix.shape[0], units.size)
-    columns = weights.matrix.map(lambda matrix: matrix[:, units], shape)
-    return Linear(columns, weights.bias if bias else None)
+def select_units(fc1: Linear, fc2: Linear, units: IntArray) -> tuple[Linear, Linear]:
+    """Return both products of an MLP with some of its hidden units."""
+    return (
+        fc1.map_outputs(lambda part: part[units], units.size),
+        fc2.map_inputs(lambda matrix: matrix[:, units], units.size),
+    )

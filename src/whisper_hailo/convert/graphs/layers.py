@@ -5,9 +5,11 @@ All queries come with 1 / sqrt(head size) folded into their projection, so the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from whisper_hailo.convert.graphs.builder import (
+from whisper_hailo.convert.graphs.onnx_graph import (
     FLOAT,
     HALF,
     INT32,
@@ -113,18 +115,9 @@ def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: i
     `SELF_BIAS`; `qkv (batch, n, 3 d_model)` holds query, key and value side by side.
     """
     cache = (f"past_key_{layer}", f"past_value_{layer}")
-    unused = ("",) * 3
-    inputs = (qkv, "", "", *cache, "last_column", "n_columns", *unused, SELF_BIAS)
+    inputs = (qkv, "", "", *cache, "last_column", "n_columns", "", "", "", SELF_BIAS)
     outputs = (name, f"present_key_{layer}", f"present_value_{layer}")
-    return b.ops(
-        "GroupQueryAttention",
-        inputs,
-        outputs,
-        domain=MICROSOFT,
-        num_heads=n_heads,
-        kv_num_heads=n_heads,
-        scale=1.0,
-    )[0]
+    return _attend_grouped(b, inputs, outputs, n_heads)
 
 
 def attend_to_codes(b: GraphBuilder, name: str, query: str, layer: int) -> str:
@@ -181,14 +174,14 @@ def attend_in_half(b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_head
     last = b.op("Sub", (n_keys, b.constant(np.array([1], np.int32))), f"{x}.last")
     last_of_each = b.op("Expand", (last, batch), f"{x}.last_of_each")
     halves = [b.op("Cast", (part,), f"{part}.half", to=HALF) for part in qkv]
-    mixed = b.op(
-        "GroupQueryAttention",
-        (*halves, "", "", last_of_each, n_keys),
-        f"{name}.in_half",
-        domain=MICROSOFT,
-        num_heads=n_heads,
-        kv_num_heads=n_heads,
-        scale=1.0,
-        causal=0,
-    )
+    inputs = (*halves, "", "", last_of_each, n_keys)
+    mixed = _attend_grouped(b, inputs, (f"{name}.in_half",), n_heads, causal=0)
     return b.op("Cast", (mixed,), name, to=FLOAT)
+
+
+def _attend_grouped(
+    b: GraphBuilder, inputs: Sequence[str], outputs: Sequence[str], n_heads: int, **attrs: int
+) -> str:
+    heads = {"num_heads": n_heads, "kv_num_heads": n_heads}
+    given = {**heads, "scale": 1.0, **attrs}
+    return b.ops("GroupQueryAttention", inputs, outputs, domain=MICROSOFT, **given)[0]

@@ -16,7 +16,7 @@ from whisper_hailo.checkpoint.weights import (
     stacked_weight,
     transposed_weight,
 )
-from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder, WhisperBuilder
+from whisper_hailo.convert.graphs.onnx_graph import MICROSOFT, GraphBuilder, WhisperBuilder
 from whisper_hailo.convert.graphs.quantize import block_size, quantized, quantized_outputs
 
 ACCURACY_INT8 = 4
@@ -62,6 +62,11 @@ class Linear:
             self.matrix.map(change, shape), self.bias and self.bias.map(change, shape[:1])
         )
 
+    def map_inputs(self, change: Callable[[AnyArray], AnyArray], n_in: int | None = None) -> Linear:
+        """Change the columns of the matrix, into `n_in` or as many as before."""
+        shape = (self.matrix.shape[0], n_in or self.matrix.shape[1])
+        return Linear(self.matrix.map(change, shape), self.bias)
+
 
 def stored_linear(b: WhisperBuilder, name: str, *, bias: bool = True) -> Linear:
     """Return the product called `name` in the graph's checkpoint."""
@@ -100,14 +105,13 @@ def with_wider_outputs(weights: Linear, n_heads: int, width: int) -> Linear:
 
 def with_wider_inputs(weights: Linear, n_heads: int, width: int) -> Linear:
     """Return a product of heads that are followed by anything until they are `width` wide."""
-    n_out, n_in = weights.matrix.shape
-    size, shape = n_in // n_heads, (n_out, n_heads * width)
+    size = weights.matrix.shape[1] // n_heads
 
     def widen(matrix: AnyArray) -> AnyArray:
-        apart = matrix.reshape(n_out * n_heads, size)
-        return np.pad(apart, ((0, 0), (0, width - size))).reshape(shape)
+        wide = np.pad(matrix.reshape(-1, size), ((0, 0), (0, width - size)))
+        return wide.reshape(-1, n_heads * width)
 
-    return weights if size == width else Linear(weights.matrix.map(widen, shape), weights.bias)
+    return weights if size == width else weights.map_inputs(widen, n_heads * width)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,17 @@ from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_chec
 from tests.unit.backends.random_steps import values_of_codes
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready_weight
-from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, OPSET, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.decoder import cross_kv_graph, decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
 from whisper_hailo.convert.graphs.layers import gelu
-from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs.onnx_graph import (
+    FLOAT,
+    GELU_OPSET,
+    OPSET,
+    Graph,
+    GraphBuilder,
+    write_graph,
+)
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
     Linear,

@@ -11,9 +11,15 @@ from whisper_hailo.checkpoint.weights import (
     stacked_weight,
     transposed_weight,
 )
-from whisper_hailo.convert.graphs import onnx_file
-from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, OPSET, Graph, GraphBuilder
-from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs import onnx_graph
+from whisper_hailo.convert.graphs.onnx_graph import (
+    FLOAT,
+    GELU_OPSET,
+    OPSET,
+    Graph,
+    GraphBuilder,
+    write_graph,
+)
 
 TABLE = np.arange(40 * 32, dtype=np.float32).reshape(40, 32)
 CODES = np.arange(64, dtype=np.uint8)
@@ -67,7 +73,7 @@ def test_records_are_size_and_hash_of_the_files(tmp_path: Path) -> None:
 def test_large_graphs_keep_their_weights_outside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onnx_file, "PROTOBUF_LIMIT_BYTES", 2000)
+    monkeypatch.setattr(onnx_graph, "PROTOBUF_LIMIT_BYTES", 2000)
     assert set(write_graph(_graph(), tmp_path / "toy.onnx")) == {"toy.onnx", "toy.onnx.data"}
     _check(tmp_path / "toy.onnx")
 
@@ -76,10 +82,10 @@ def test_weights_stay_in_the_graph_up_to_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A megabyte or so of protobuf's 2 GiB is left for all that is no weight."""
-    assert 2**30 < 2**31 - 2**24 < onnx_file.PROTOBUF_LIMIT_BYTES < 2**31
+    assert 2**30 < 2**31 - 2**24 < onnx_graph.PROTOBUF_LIMIT_BYTES < 2**31
     total = 2 * TABLE.nbytes + CODES.nbytes
     for limit, files in ((total, {"toy.onnx"}), (total - 1, {"toy.onnx", "toy.onnx.data"})):
-        monkeypatch.setattr(onnx_file, "PROTOBUF_LIMIT_BYTES", limit)
+        monkeypatch.setattr(onnx_graph, "PROTOBUF_LIMIT_BYTES", limit)
         assert set(write_graph(_graph(), tmp_path / "toy.onnx")) == files
 
 
@@ -121,7 +127,7 @@ def test_varint_is_protobufs(value: int) -> None:
     tensor = onnx.TensorProto(data_type=1)
     tensor.ClearField("data_type")
     tensor.dims.append(value)
-    assert tensor.SerializeToString().endswith(onnx_file.encode_varint(value))
+    assert tensor.SerializeToString().endswith(onnx_graph.encode_varint(value))
 
 
 def test_weights_are_lazy_and_composable() -> None:

@@ -17,10 +17,9 @@ from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.graphs.builder import FLOAT, GraphBuilder, WhisperBuilder
 from whisper_hailo.convert.graphs.encoder import convolution
 from whisper_hailo.convert.graphs.layers import layer_norm
-from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs.onnx_graph import FLOAT, GraphBuilder, WhisperBuilder, write_graph
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec

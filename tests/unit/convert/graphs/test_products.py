@@ -110,14 +110,14 @@ def _config(name: str) -> Config:
 def test_four_bits_are_for_what_is_read_most(size: str, others: Arithmetic) -> None:
     precision = Precision.of(Arithmetic.BLOCKS_4, _config(size))
     assert precision.vocabulary is Arithmetic.BLOCKS_4
-    assert precision.embedding is precision.self_attention is Arithmetic.BLOCKS_8
+    assert precision.kept is Arithmetic.BLOCKS_8
     assert precision.others is others
 
 
 @pytest.mark.parametrize("arithmetic", [Arithmetic.FLOAT, Arithmetic.BLOCKS_8])
 def test_other_arithmetics_are_the_same_everywhere(arithmetic: Arithmetic) -> None:
     precision = Precision.of(arithmetic, _config("tiny"))
-    assert precision == Precision(arithmetic, arithmetic, arithmetic, arithmetic)
+    assert precision == Precision(arithmetic, arithmetic, arithmetic)
 
 
 @pytest.mark.parametrize(("n_vocab", "n_4_bits"), [(4000, 1), (200, 1 + 5 * TOY.n_decoder_layers)])

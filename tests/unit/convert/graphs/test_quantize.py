@@ -7,8 +7,13 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from whisper_hailo.checkpoint.weights import ready_weight
-from whisper_hailo.convert.graphs.builder import FLOAT, INT64, MICROSOFT, GraphBuilder
-from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs.onnx_graph import (
+    FLOAT,
+    INT64,
+    MICROSOFT,
+    GraphBuilder,
+    write_graph,
+)
 from whisper_hailo.convert.graphs.products import Arithmetic, Linear, linear
 from whisper_hailo.convert.graphs.quantize import (
     block_size,

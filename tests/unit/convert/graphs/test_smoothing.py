@@ -12,15 +12,12 @@ from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.convert import measure_peaks
 from whisper_hailo.convert.graphs.encoder import (
     PEAK_SUFFIX,
-    divide_outputs,
     encoder_graph,
     loudest_units,
-    scale_inputs,
-    select_inputs,
-    select_outputs,
+    select_units,
     smoothing_factors,
 )
-from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs.onnx_graph import write_graph
 from whisper_hailo.convert.graphs.products import Arithmetic, Linear
 from whisper_hailo.core.types import FloatArray
 
@@ -101,11 +98,10 @@ def test_factors_share_the_range_between_values_and_weights() -> None:
     smoothed = np.delete(peaks / factors, 5)
     assert smoothed.max() / smoothed.min() < 100  # 1000 before
     x = np.random.default_rng(1).standard_normal((7, 16), np.float32)
-    scaled = scale_inputs(product, factors)
+    scaled = product.map_inputs(lambda matrix: matrix * factors)
     np.testing.assert_allclose(_apply(scaled, x / factors), _apply(product, x), atol=1e-4)
-    divided = divide_outputs(product, np.arange(1, 25, dtype=np.float32))
-    expected = _apply(product, x) / np.arange(1, 25)
-    np.testing.assert_allclose(_apply(divided, x), expected, atol=1e-5)
+    halved = product.map_outputs(lambda part: part / 2)
+    np.testing.assert_allclose(_apply(halved, x), _apply(product, x) / 2, atol=1e-5)
 
 
 @pytest.mark.parametrize(("n", "expected"), [(40, 32 - 12), (200, 32), (2, 1)])
@@ -116,11 +112,10 @@ def test_units_are_divided_without_loss(n: int, expected: int) -> None:
     assert sorted([*quiet, *loudest]) == list(range(n))
     assert peaks[quiet].max() < peaks[loudest].min()
     x = np.random.default_rng(2).standard_normal((5, n), np.float32)
-    product = _product(6, n)
-    parts = [select_inputs(product, quiet, bias=True), select_inputs(product, loudest, bias=False)]
-    together = _apply(parts[0], x[:, quiet]) + _apply(parts[1], x[:, loudest])
-    np.testing.assert_allclose(together, _apply(product, x), atol=1e-4)
-    before = _product(n, 6)
-    some = _apply(select_outputs(before, loudest), x[:, :1] @ np.ones((1, 6), np.float32))
-    whole = _apply(before, x[:, :1] @ np.ones((1, 6), np.float32))
+    fc1, fc2 = _product(n, 6), _product(6, n)
+    parts = [select_units(fc1, fc2, quiet), select_units(fc1, Linear(fc2.matrix), loudest)]
+    together = _apply(parts[0][1], x[:, quiet]) + _apply(parts[1][1], x[:, loudest])
+    np.testing.assert_allclose(together, _apply(fc2, x), atol=1e-4)
+    some = _apply(parts[1][0], x[:, :1] @ np.ones((1, 6), np.float32))
+    whole = _apply(fc1, x[:, :1] @ np.ones((1, 6), np.float32))
     np.testing.assert_allclose(some, whole[:, loudest], atol=1e-5)

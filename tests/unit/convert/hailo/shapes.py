@@ -12,8 +12,7 @@ from tests.unit.shapes import TINY
 from whisper_hailo.checkpoint.checkpoint import Checkpoint, expected_shapes
 from whisper_hailo.checkpoint.config import Config
 from whisper_hailo.checkpoint.weights import AnyArray, Weight
-from whisper_hailo.convert.graphs.builder import Graph
-from whisper_hailo.convert.graphs.onnx_file import IR_VERSION
+from whisper_hailo.convert.graphs.onnx_graph import IR_VERSION, Graph
 from whisper_hailo.core.spec import Dimensions
 
 

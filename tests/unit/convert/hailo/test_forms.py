@@ -15,8 +15,7 @@ from tests.checkpoints import TOY, Arrays, config_of, random_arrays, write_check
 from tests.unit.convert.graphs.plain_whisper import Values, decode, encode
 from tests.unit.convert.hailo.shapes import MODELS, Weightless, inferred
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import Graph
-from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs.onnx_graph import Graph, write_graph
 from whisper_hailo.convert.hailo_forms import (
     FixedSizes,
     fixed_sizes,

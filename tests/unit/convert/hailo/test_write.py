@@ -16,7 +16,7 @@ from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.convert import convert
 from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.graphs import onnx_file
+from whisper_hailo.convert.graphs import onnx_graph
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.protocols import Padding
@@ -196,7 +196,7 @@ def test_an_untied_projection_is_used(tmp_path: Path) -> None:
 def test_graphs_over_the_limit_have_data_files(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Model
 ) -> None:
-    monkeypatch.setattr(onnx_file, "PROTOBUF_LIMIT_BYTES", 1000)
+    monkeypatch.setattr(onnx_graph, "PROTOBUF_LIMIT_BYTES", 1000)
     spec = convert_checkpoint(checkpoint, tmp_path / "out", HAILO)
     assert {f"{ENCODER}.data", f"{DECODER}.data"} <= spec.files.keys()
     mel = np.random.default_rng(5).standard_normal((1, 80, 1, 200)).astype(np.float32)

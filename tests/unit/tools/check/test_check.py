@@ -16,7 +16,7 @@ from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from tests.unit.convert.hailo.shapes import MODELS, Weightless, inferred
 from tests.unit.tools.check.findings import only_finding, rules_of
 from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.graphs import onnx_file
+from whisper_hailo.convert.graphs import onnx_graph
 from whisper_hailo.convert.hailo_forms import (
     FixedSizes,
     decoder_form,
@@ -211,7 +211,7 @@ def test_damaged_graphs_are_refused_or_judged_but_never_crash(model: Path, tmp_p
 
 
 def test_data_files(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_file, "PROTOBUF_LIMIT_BYTES", 1000)
+    monkeypatch.setattr(onnx_graph, "PROTOBUF_LIMIT_BYTES", 1000)
     checkpoint = write_checkpoint(tmp_path / "toy", random_arrays(TOY), config=config_of(TOY))
     convert_checkpoint(checkpoint, tmp_path / "model", HAILO)
     path = tmp_path / "model" / "hailo" / "encoder-2s.onnx"
