@@ -181,8 +181,7 @@ class SharedFile(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def seekable(self) -> bool:
-        return True
+    seekable = readable
 
     def fileno(self) -> int:
         return self._file.fileno()

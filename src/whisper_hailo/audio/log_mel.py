@@ -23,9 +23,6 @@ N_FFT = 400
 HOP_LENGTH = SAMPLE_RATE_HZ // FRAMES_PER_SECOND
 """Samples from one frame to the next (160, 10 ms)."""
 
-N_FREQS = N_FFT // 2 + 1
-"""Bins of the one-sided spectrum (201, 40 Hz apart)."""
-
 _BLOCK_FRAMES = 32
 """A block is small enough for the C library not to ask the system for memory (`core/process.py`):
 with 128, the mel of four seconds took 10.2 ms of a server's processor instead of 5.7."""
@@ -37,13 +34,6 @@ _MEL_LINEAR_HZ = 200.0 / 3.0
 _MEL_LOG_STEP = np.log(6.4) / 27.0
 
 
-def _mel_to_hz(mels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Convert Slaney's mel scale to Hz: linear below 1 kHz, logarithmic above."""
-    break_mel = _MEL_BREAK_HZ / _MEL_LINEAR_HZ
-    logarithmic = _MEL_BREAK_HZ * np.exp(_MEL_LOG_STEP * (mels - break_mel))
-    return np.where(mels < break_mel, _MEL_LINEAR_HZ * mels, logarithmic)
-
-
 @cache
 def mel_filters(n_mels: int) -> NDArray[np.float64]:
     """Return triangular mel filters from 0 to 8 kHz, each of unit area per Hz (Slaney's norm).
@@ -53,9 +43,13 @@ def mel_filters(n_mels: int) -> NDArray[np.float64]:
     if n_mels < 1:
         raise ShapeError(f"{n_mels} mel bins asked for; give 80 or 128, as the model's config says")
     nyquist_hz = SAMPLE_RATE_HZ / 2
-    top_mel = _MEL_BREAK_HZ / _MEL_LINEAR_HZ + np.log(nyquist_hz / _MEL_BREAK_HZ) / _MEL_LOG_STEP
-    corners_hz = _mel_to_hz(np.linspace(0.0, top_mel, n_mels + 2))
-    freqs_hz = np.linspace(0.0, nyquist_hz, N_FREQS)
+    # Slaney's mel scale is linear below 1 kHz, logarithmic above.
+    break_mel = _MEL_BREAK_HZ / _MEL_LINEAR_HZ
+    top_mel = break_mel + np.log(nyquist_hz / _MEL_BREAK_HZ) / _MEL_LOG_STEP
+    mels = np.linspace(0.0, top_mel, n_mels + 2)
+    logarithmic = _MEL_BREAK_HZ * np.exp(_MEL_LOG_STEP * (mels - break_mel))
+    corners_hz = np.where(mels < break_mel, _MEL_LINEAR_HZ * mels, logarithmic)
+    freqs_hz = np.linspace(0.0, nyquist_hz, N_FFT // 2 + 1)
     low, centre, high = (corners_hz[i : i + n_mels, None] for i in range(3))
     rising = (freqs_hz - low) / (centre - low)
     falling = (high - freqs_hz) / (high - centre)

@@ -219,7 +219,15 @@ def open_foreign(file: BinaryIO, label: str, resources: ExitStack) -> Decoded:
                 f"{label} cannot be opened ({error}), expected sound; export the file again"
             ) from error
         if kind == decode.REFUSED:
-            raise _refusal(label, **json.loads(payload))
+            refusal = json.loads(payload)
+            expected = "a whole audio or video file; try it in a player, or export it again"
+            if refusal["lacks_ffmpeg"]:
+                expected = (
+                    "a whole WAV, FLAC, OGG or MP3 file; for m4a, mp4, webm and the like: "
+                    + install_command("media")
+                )
+            why = refusal["why"]
+            raise AudioError(f"{label} is not readable audio ({why}), expected {expected}")
         resources.push(opened.pop_all())
     rate_hz, n_channels, n_frames = json.loads(payload)
     return Decoded(rate_hz, n_channels, n_frames, _foreign_blocks(process, n_channels))
@@ -249,16 +257,6 @@ def _read_message(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
         raise BrokenOffError(f"the decoder gave nothing for {PATIENCE_S:g} s")
     how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     raise BrokenOffError(f"the decoder crashed, {how}")
-
-
-def _refusal(label: str, why: str, *, lacks_ffmpeg: bool) -> AudioError:
-    expected = "a whole audio or video file; try it in a player, or export it again"
-    if lacks_ffmpeg:
-        expected = (
-            "a whole WAV, FLAC, OGG or MP3 file; for m4a, mp4, webm and the like: "
-            + install_command("media")
-        )
-    return AudioError(f"{label} is not readable audio ({why}), expected {expected}")
 
 
 _mpg123_lock = threading.Lock()

@@ -102,15 +102,12 @@ class AudioStream(Closing):
         self.name, self.n_channels = name, decoded.n_channels
         self._label, self._rate_hz = display_path(name), decoded.sample_rate_hz
         self._decoded, self._channel, self._started = decoded.blocks, channel, False
-        if not MIN_RATE_HZ <= self._rate_hz <= MAX_RATE_HZ:
+        has_rate = MIN_RATE_HZ <= self._rate_hz <= MAX_RATE_HZ
+        if not has_rate or not 1 <= self.n_channels <= _MAX_CHANNELS:
             raise AudioError(
-                f"{self._label} has a sample rate of {self._rate_hz} Hz, expected {MIN_RATE_HZ} to "
-                f"{MAX_RATE_HZ} Hz; its header may be broken, export it again"
-            )
-        if not 1 <= self.n_channels <= _MAX_CHANNELS:
-            raise AudioError(
-                f"{self._label} has {self.n_channels} channels, expected 1 to {_MAX_CHANNELS}; its "
-                "header may be broken, or mix it down first"
+                f"{self._label} has {self.n_channels} channel(s) of {self._rate_hz} Hz, expected "
+                f"1 to {_MAX_CHANNELS} of {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz; its header may be "
+                "broken: export it again, or mix it down"
             )
         if channel is not None and channel >= self.n_channels:
             raise AudioError(

@@ -23,8 +23,8 @@ from whisper_hailo.checkpoint.config import INDEX_FILE, alignment_heads
 from whisper_hailo.checkpoint.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.convert.graphs.decoder import cross_kv_graph, decoder_graph
 from whisper_hailo.convert.graphs.encoder import PEAK_SUFFIX, Peaks, encoder_graph
+from whisper_hailo.convert.graphs.layers import Arithmetic
 from whisper_hailo.convert.graphs.onnx_graph import write_graph
-from whisper_hailo.convert.graphs.products import Arithmetic
 from whisper_hailo.convert.hailo_forms import FixedSizes, Job, fixed_sizes, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError, display_path
@@ -68,19 +68,11 @@ CONFIG_FILES = ("config.json", "generation_config.json", INDEX_FILE)
 def convert_checkpoint(
     checkpoint: Path, out: Path, options: ConvertOptions, *, source: ModelSource | None = None
 ) -> ModelSpec:
-    """Convert a Whisper checkpoint to a model directory.
+    """Convert a checkpoint of Hugging Face or CTranslate2 to a model directory.
 
     Everything is written to a directory beside `out` that takes its place when complete, so an
-    interrupted run leaves nothing half-written.
-
-    Args:
-        checkpoint: directory with `config.json` and safetensors files, or CTranslate2's.
-        out: directory to make; one that an earlier conversion made is replaced.
-        options: quantisation, tokenizer, and whether to write the Hailo forms too.
-        source: where the checkpoint came from; `None` names its directory.
-
-    Returns:
-        what was written to `out/model.json`.
+    interrupted run leaves nothing half-written. What an earlier conversion made is replaced.
+    `source` is where the checkpoint came from; `None` names its directory.
     """
     opened = Checkpoint(checkpoint)
     sizes = None if options.hailo is None else fixed_sizes(options.hailo, opened.config.dims)

@@ -22,7 +22,14 @@ from whisper_hailo.checkpoint.weights import (
     stacked_weight,
     transposed_weight,
 )
-from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, gelu, layer_norm, mlp
+from whisper_hailo.convert.graphs.layers import (
+    LAYER_NORM_EPSILON,
+    gelu,
+    layer_norm,
+    linear,
+    mlp,
+    stored_linear,
+)
 from whisper_hailo.convert.graphs.onnx_graph import (
     FLOAT,
     INT64,
@@ -32,7 +39,6 @@ from whisper_hailo.convert.graphs.onnx_graph import (
     WhisperBuilder,
     write_graph,
 )
-from whisper_hailo.convert.graphs.products import linear, stored_linear
 from whisper_hailo.convert.options import HailoOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import Dimensions, FileRecord, HailoForm
@@ -262,8 +268,8 @@ def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     for node_name, (start, stop) in zip(END_NODES, vocabulary_chunks(dims.n_vocab), strict=True):
         rows = checkpoint.rows(checkpoint.projection_name, start, stop)
         matrix = b.weight(f"{LOGITS}.{start}.weight", transposed_weight(rows))
-        chunks.append(b.op("MatMul", (hidden, matrix), f"{LOGITS}.{start}", node_name=node_name))
-    b.op("Concat", chunks, LOGITS, node_name="/Concat", axis=2)
+        chunks.append(b.op("MatMul", (hidden, matrix), f"{LOGITS}.{start}", name=node_name))
+    b.op("Concat", chunks, LOGITS, name="/Concat", axis=2)
     b.output(LOGITS, FLOAT, (1, length, dims.n_vocab))
     return b.build()
 
@@ -280,7 +286,7 @@ def _embed(b: WhisperBuilder, tokens: str, length: int) -> str:
     image = b.op("Unsqueeze", (embedded, b.constant([1])), "embedded.image")
     channels_first = b.op("Transpose", (image,), "embedded.nchw", perm=[0, 3, 2, 1])
     shape = b.constant([1, b.dims.d_model, length])
-    flat = b.op("Reshape", (channels_first, shape), "embedded.flat", node_name=START_NODE)
+    flat = b.op("Reshape", (channels_first, shape), "embedded.flat", name=START_NODE)
     return b.op("Transpose", (flat,), "embedded.turned", perm=[0, 2, 1])
 
 

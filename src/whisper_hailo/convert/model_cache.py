@@ -175,11 +175,10 @@ class CachedModel:
         Checkpoints of the hub, which other programs may use, and local ones stay where they are.
         """
         _remove(self.directory)
-        name = self.spec.source.name
-        folder = checkpoint_folder(name) if name in PACKAGED else None
-        is_used = any(model.spec.source.name == name for model in cached_models())
-        if self.spec.source.package is not None and folder is not None and not is_used:
-            _remove(folder)
+        source = self.spec.source
+        is_used = any(model.spec.source.name == source.name for model in cached_models())
+        if source.package is not None and source.name in PACKAGED and not is_used:
+            _remove(checkpoint_folder(source.name))
 
 
 def _remove(folder: Path) -> None:

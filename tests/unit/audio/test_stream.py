@@ -205,14 +205,14 @@ def test_the_lowest_and_the_highest_rate(rate_hz: int) -> None:
 @pytest.mark.parametrize("rate_hz", [-1, 0, 999, 768_001])
 def test_rates_that_no_sound_has(rate_hz: int) -> None:
     told = refused(zeros(10), sample_rate_hz=rate_hz, n_frames=10)
-    assert told.startswith(f"a.wav has a sample rate of {rate_hz} Hz")
+    assert told.startswith(f"a.wav has 1 channel(s) of {rate_hz} Hz")
 
 
 def test_the_most_channels_and_none() -> None:
     assert heard(zeros(10, 64), n_channels=64).size == 10
     for n_channels in (0, 65):
         told = refused(n_channels=n_channels)
-        assert told.startswith(f"a.wav has {n_channels} channels")
+        assert told.startswith(f"a.wav has {n_channels} channel(s) of")
 
 
 def test_the_loudest_samples_are_32_bit_numbers() -> None:

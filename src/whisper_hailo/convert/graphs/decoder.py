@@ -18,11 +18,22 @@ from whisper_hailo.convert.graphs.layers import (
     ROW_VALUES,
     SELF_BIAS,
     WINDOW_QUERIES,
+    Arithmetic,
+    Rounded,
+    Seen,
     attend,
     attend_to_cache,
     attend_to_codes,
+    joined,
     layer_norm,
+    linear,
+    matmul_n_bits,
     mlp,
+    query,
+    seen_by_several,
+    stored_linear,
+    with_wider_inputs,
+    with_wider_outputs,
 )
 from whisper_hailo.convert.graphs.onnx_graph import (
     FLOAT,
@@ -32,19 +43,6 @@ from whisper_hailo.convert.graphs.onnx_graph import (
     UINT8,
     Graph,
     WhisperBuilder,
-)
-from whisper_hailo.convert.graphs.products import (
-    Arithmetic,
-    Rounded,
-    Seen,
-    joined,
-    linear,
-    matmul_n_bits,
-    query,
-    seen_by_several,
-    stored_linear,
-    with_wider_inputs,
-    with_wider_outputs,
 )
 from whisper_hailo.convert.graphs.quantize import block_size, quantized, rounding_shift
 from whisper_hailo.core.spec import AUDIO_BLOCK, SIGNLESS_ZERO, Dimensions
@@ -111,13 +109,9 @@ def decoder_graph(
     """Author the decoder; `docs/reference/model-directory.md` lists its inputs and outputs.
 
     Masks and places are made by the host, which knows them without asking: in the graph they were
-    a fifth of the nodes of a step.
-
-    Args:
-        checkpoint: where the arrays come from.
-        alignment: `(layer, head)` pairs whose cross-attention weights will be wanted: the queries
-            of their layers are outputs.
-        arithmetic: `FLOAT` or blocks; `Precision` says which products keep more bits.
+    a fifth of the nodes of a step. `alignment` are `(layer, head)` pairs whose cross-attention
+    weights will be wanted: the queries of their layers are outputs. `arithmetic` is `FLOAT` or
+    blocks; `Precision` says which products keep more bits.
     """
     b = _Decoder("whisper_decoder", checkpoint)
     b.precision = Precision.of(arithmetic, checkpoint.config)

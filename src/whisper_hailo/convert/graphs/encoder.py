@@ -16,16 +16,20 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.layers import attend, attend_in_half, gelu, layer_norm, mlp
-from whisper_hailo.convert.graphs.onnx_graph import FLOAT, GELU_OPSET, OPSET, Graph, WhisperBuilder
-from whisper_hailo.convert.graphs.products import (
+from whisper_hailo.convert.graphs.layers import (
     Arithmetic,
     Linear,
+    attend,
+    attend_in_half,
+    gelu,
+    layer_norm,
     linear,
+    mlp,
     query,
     seen_by_several,
     stored_linear,
 )
+from whisper_hailo.convert.graphs.onnx_graph import FLOAT, GELU_OPSET, OPSET, Graph, WhisperBuilder
 from whisper_hailo.core.spec import GROUPED_WIDTH
 from whisper_hailo.core.types import FloatArray, IntArray
 

@@ -96,29 +96,18 @@ class GraphBuilder:
         """Declare that the value called `name` is a graph output."""
         self._outputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
 
-    def op(
-        self,
-        op_type: str,
-        inputs: Sequence[str],
-        output: str,
-        *,
-        node_name: str = "",
-        **attrs: Attribute,
-    ) -> str:
-        """Append a node with one output, which also names the node unless `node_name` does."""
-        return self.ops(op_type, inputs, (output,), node_name=node_name, **attrs)[0]
+    def op(self, op_type: str, inputs: Sequence[str], output: str, **attrs: Attribute) -> str:
+        """Append a node with one output; see `ops`."""
+        return self.ops(op_type, inputs, (output,), **attrs)[0]
 
     def ops(
-        self,
-        op_type: str,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        *,
-        node_name: str = "",
-        **attrs: Attribute,
+        self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attrs: Attribute
     ) -> tuple[str, ...]:
-        """Append a node with several outputs; the attribute `domain` is the operator's."""
-        given: dict[str, Any] = {"name": node_name or outputs[0], "domain": "", **attrs}
+        """Append a node with several outputs.
+
+        `name`, which is that of the first output unless given, and `domain` are the node's own.
+        """
+        given: dict[str, Any] = {"name": outputs[0], "domain": "", **attrs}
         self._nodes.append(helper.make_node(op_type, inputs, outputs, **given))
         return tuple(outputs)
 

@@ -13,7 +13,13 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready_weight
 from whisper_hailo.convert.graphs.decoder import cross_kv_graph, decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
-from whisper_hailo.convert.graphs.layers import gelu
+from whisper_hailo.convert.graphs.layers import (
+    Arithmetic,
+    Linear,
+    gelu,
+    linear,
+    seen_by_several,
+)
 from whisper_hailo.convert.graphs.onnx_graph import (
     FLOAT,
     GELU_OPSET,
@@ -21,12 +27,6 @@ from whisper_hailo.convert.graphs.onnx_graph import (
     Graph,
     GraphBuilder,
     write_graph,
-)
-from whisper_hailo.convert.graphs.products import (
-    Arithmetic,
-    Linear,
-    linear,
-    seen_by_several,
 )
 from whisper_hailo.core.spec import AUDIO_BLOCK, SIGNLESS_ZERO
 from whisper_hailo.core.types import FloatArray

@@ -18,7 +18,7 @@ from whisper_hailo.checkpoint.weights import (
     transposed_weight,
 )
 from whisper_hailo.convert.graphs.decoder import Precision, decoder_graph
-from whisper_hailo.convert.graphs.products import (
+from whisper_hailo.convert.graphs.layers import (
     Arithmetic,
     Linear,
     joined,

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from whisper_hailo.checkpoint.weights import ready_weight
+from whisper_hailo.convert.graphs.layers import Arithmetic, Linear, linear
 from whisper_hailo.convert.graphs.onnx_graph import (
     FLOAT,
     INT64,
@@ -14,7 +15,6 @@ from whisper_hailo.convert.graphs.onnx_graph import (
     GraphBuilder,
     write_graph,
 )
-from whisper_hailo.convert.graphs.products import Arithmetic, Linear, linear
 from whisper_hailo.convert.graphs.quantize import (
     block_size,
     dequantize_blocks,

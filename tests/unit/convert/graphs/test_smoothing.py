@@ -17,8 +17,8 @@ from whisper_hailo.convert.graphs.encoder import (
     select_units,
     smoothing_factors,
 )
+from whisper_hailo.convert.graphs.layers import Arithmetic, Linear
 from whisper_hailo.convert.graphs.onnx_graph import write_graph
-from whisper_hailo.convert.graphs.products import Arithmetic, Linear
 from whisper_hailo.core.types import FloatArray
 
 MEL = np.random.default_rng(0).standard_normal((1, 80, 100)).astype(np.float32)
