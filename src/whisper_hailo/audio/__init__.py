@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from whisper_hailo.audio.stream import (
-        AudioSource,
-        AudioStream,
-        ChannelOf,
-        Samples,
-        load_audio,
-        open_audio,
-    )
+    from whisper_hailo.audio.stream import AudioSource, load_audio, open_audio
 
-__all__ = ["AudioSource", "AudioStream", "ChannelOf", "Samples", "load_audio", "open_audio"]
+__all__ = ["AudioSource", "load_audio", "open_audio"]
 
 AUDIO_SUFFIXES: Final = (
     *(".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".m4a", ".mp4", ".mkv", ".webm", ".aac"),

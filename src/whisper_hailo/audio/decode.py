@@ -40,16 +40,8 @@ _FORMATS: Final = (
     "mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,oga,ogg,tta,w64,wav,wv"
 )
 
-_PROBED_BYTES: Final = 50_000_000
-_PROBED_S: Final = 60
-"""Enough to find the rate of a track that starts late; FFmpeg's default is 5 s."""
-
-_MATROSKA: Final = "matroska,webm"
 _OWN_LENGTH: Final = ("mov,mp4,m4a,3gp,3g2,mj2", "mpegts")
 """Formats whose tracks have their own length; others give that of the container."""
-
-_TAG: Final = re.compile(r"(\d+):(\d+):(\d+(?:\.\d+)?)")
-"""Matroska's `DURATION` of a track: where it ends."""
 
 _LEAST_GAP_S: Final = 0.1
 """Smaller gaps are jitter, as in FFmpeg's `aresample=async=1`."""
@@ -62,8 +54,6 @@ _BROADCAST: Final = ("mpegts", "mpeg")
 _MOST_BROADCAST_GAP_S: Final = 10.0
 """A larger gap is another clock in these formats, as in FFmpeg's program."""
 
-_SILENT_FRAMES: Final = 8192
-
 
 def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
     """Open any container with sound.
@@ -73,12 +63,10 @@ def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
     """
     import av
 
+    # A track may start late: its rate is looked for in 60 s and 50 MB, by default in 5 s.
+    probed = {"probesize": "50000000", "analyzeduration": "60000000"}
+    options = {"format_whitelist": _FORMATS, **probed}
     # Tags may be in any encoding, or broken; all but one are unused.
-    options = {
-        "format_whitelist": _FORMATS,
-        "probesize": str(_PROBED_BYTES),
-        "analyzeduration": str(_PROBED_S * 1_000_000),
-    }
     container = av.open(file, "r", metadata_errors="replace", options=options)
     # A track of an unknown codec has no context, and so no rate.
     tracks = [track for track in container.streams.audio if track.codec_context is not None]
@@ -95,8 +83,9 @@ def _length_s(container: Any, track: Any) -> float | None:  # noqa: ANN401 - cla
     start_s, name = _seconds(container.start_time, 0.0), container.format.name
     whole_s, end_s = _seconds(container.duration, math.inf), math.inf
     is_alone = len(container.streams) == 1
-    if name == _MATROSKA:  # its times count from 0, whatever the first timestamp is
-        tag = _TAG.fullmatch(track.metadata.get("DURATION", ""))
+    if name == "matroska,webm":  # its times count from 0, whatever the first timestamp is
+        written = track.metadata.get("DURATION", "")  # where the track ends
+        tag = re.fullmatch(r"(\d+):(\d+):(\d+(?:\.\d+)?)", written)
         if tag:
             end_s = min(whole_s, 3600 * int(tag[1]) + 60 * int(tag[2]) + float(tag[3]))
         elif is_alone:
@@ -121,10 +110,10 @@ def _samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - classes wi
     import av
 
     rate_hz, layout, n_channels = track.rate, track.layout, track.channels
-    silence = memoryview(bytes(4 * n_channels * _SILENT_FRAMES))
+    silence = memoryview(bytes(4 * n_channels * READ_FRAMES))
     before_s = 0.0
     for (silence_s, *_), alike in itertools.groupby(_placed(container, track), itemgetter(0)):
-        for left in range(round((silence_s - before_s) * rate_hz), 0, -_SILENT_FRAMES):
+        for left in range(round((silence_s - before_s) * rate_hz), 0, -READ_FRAMES):
             yield silence[: 4 * n_channels * left]
         before_s = silence_s
         resampler = av.AudioResampler(format="flt", layout=layout, rate=rate_hz)
@@ -160,9 +149,8 @@ def _placed(container: Any, track: Any) -> Iterator[tuple[Any, Any]]:  # noqa: A
 
 HEADER, AUDIO, END, REFUSED = b"H", b"A", b"E", b"R"
 
-_MOST_MEMORY: Final = 1 << 30
 READ_FRAMES: Final = 8192
-"""Of libsndfile at a time."""
+"""Of libsndfile, or of silence, at a time."""
 
 _MESSAGE_BYTES: Final = 1 << 15
 """Least size; frames of FFmpeg are smaller. This much is lost when the decoder crashes."""
@@ -268,7 +256,7 @@ def main() -> None:
     """Decode standard input to standard output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reader decides when it is over
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader went away
-    for kind, most in ((resource.RLIMIT_DATA, _MOST_MEMORY), (resource.RLIMIT_CORE, 0)):
+    for kind, most in ((resource.RLIMIT_DATA, 1 << 30), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(kind)[1]
         limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (limit, limit))

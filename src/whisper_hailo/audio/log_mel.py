@@ -74,13 +74,9 @@ def log_mel(audio: FloatArray, n_mels: int = 80) -> FloatArray:
     precision keeps three digits of what lies eight decades below. Its powers are all positive, so
     from there on single precision is enough and twice as fast.
 
-    Args:
-        audio: `(n_samples,)` float32 mono at 16 kHz, nominally in [-1, 1] but not clipped; finite.
-            Below 201 samples, too few to reflect, zeros follow.
-        n_mels: number of mel bins, 80 or 128.
-
-    Returns:
-        `(n_mels, n_frames)` float32, C-contiguous, `n_frames = n_samples // 160`.
+    Audio is `(n_samples,)` float32 mono at 16 kHz, finite, nominally in [-1, 1] but not clipped.
+    Below 201 samples, too few to reflect, zeros follow. The result is `(n_mels, n_frames)` float32,
+    C-contiguous, with `n_frames = n_samples // 160` and 80 or 128 mel bins.
     """
     if audio.ndim != 1 or not np.issubdtype(audio.dtype, np.floating):
         raise ShapeError(

@@ -43,11 +43,9 @@ class BrokenOffError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Audio as its file has it, read once.
+    """Audio as its file has it, read once; the header may leave `n_frames` unknown.
 
-    Attributes:
-        n_frames: by the header, `None` if unknown.
-        blocks: `(n, n_channels)` float32; raise `BrokenOffError` where the file breaks off.
+    `blocks` are `(n, n_channels)` float32, and raise `BrokenOffError` where the file breaks off.
     """
 
     sample_rate_hz: int
@@ -78,7 +76,6 @@ def open_reader(file: BinaryIO, label: str, resources: ExitStack) -> Decoded:
 
 
 _CHUNK: Final = struct.Struct("<4sI")
-_FIRST_CHUNK: Final = 12
 _MOST_HEADER: Final = 1 << 16
 """Limit of chunks before the samples; broken files have endless ones."""
 
@@ -103,7 +100,7 @@ def complete_header(file: BinaryIO) -> tuple[BinaryIO, float | None]:
     head = file.read(_MOST_HEADER + 2 * _CHUNK.size)
     file.seek(0)
     chunks: dict[bytes, tuple[int, int]] = {}
-    at = _FIRST_CHUNK
+    at = 12
     while at < min(_MOST_HEADER, len(head) - _CHUNK.size + 1) and b"data" not in chunks:
         kind, size = _CHUNK.unpack_from(head, at)
         at += _CHUNK.size
@@ -121,9 +118,8 @@ def complete_header(file: BinaryIO) -> tuple[BinaryIO, float | None]:
         size = int.from_bytes(head[chunks[b"ds64"][0] :][_SIZE_AT], "little")
     elif size >= _STREAMED_BYTES:
         size = 0
-    rate = (
-        int.from_bytes(head[chunks[b"fmt "][0] :][_RATE_AT], "little") if b"fmt " in chunks else 0
-    )
+    fmt = head[chunks[b"fmt "][0] :] if b"fmt " in chunks else b""
+    rate = int.from_bytes(fmt[_RATE_AT], "little")
     return file, size / rate if size > end - at and rate else None
 
 

@@ -90,10 +90,7 @@ _TRUNCATED_S = 0.5  # MP3 lengths without a Xing header are estimates.
 class AudioStream(Closing):
     """An open audio file; made by `open_audio`, read once, closed by `close` or a `with` block.
 
-    Attributes:
-        name: of the input.
-        n_channels: of the file.
-        duration_s: length in seconds by the file's header, `None` if unknown.
+    `n_channels` and `duration_s`, which is `None` if unknown, are those of the file's header.
     """
 
     def __init__(
@@ -204,14 +201,9 @@ def audio_name(file: str | Path | BinaryIO) -> str:
 def open_audio(source: AudioSource, name: str | None = None) -> AudioStream:
     """Open an audio file and read its header.
 
-    Args:
-        source: a path; a binary file, which stays the caller's and is read from its start (a pipe
-            is copied to a temporary file); one channel of these; or samples.
-        name: for messages; by default the path, or the file's own name.
-
-    Raises:
-        AudioError: missing, a directory, not permitted, empty, not audio, a broken header, sample
-            rate or channel count out of bounds, or samples of another shape.
+    A binary file stays the caller's and is read from its start; a pipe is copied to a temporary
+    file. The name is for messages, by default the path or the file's own. `AudioError` tells what
+    is no audio: missing, not permitted, empty, broken, of absurd rates or other shapes.
     """
     channel = None
     if isinstance(source, ChannelOf):
@@ -264,10 +256,8 @@ def merge_channels(transcripts: Sequence[Transcript]) -> Transcript:
         for channel, transcript in enumerate(transcripts)
         for segment in transcript.segments
     ]
-    timings = {
-        field.name: sum(getattr(t.timings, field.name) for t in transcripts)
-        for field in fields(Timings)
-    }
+    names = [field.name for field in fields(Timings)]
+    timings = {name: sum(getattr(t.timings, name) for t in transcripts) for name in names}
     return replace(
         first,
         duration_s=max(t.duration_s for t in transcripts),

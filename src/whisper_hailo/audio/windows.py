@@ -102,17 +102,16 @@ class PackedPiece:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One window's audio.
+    """One window's audio, at most the plan's content.
 
     Attributes:
-        audio: `(n_samples,)` float32 16 kHz mono, at most the plan's content.
         start_s: start in the recording, in seconds.
         pieces: of a window packed from several stretches; else empty.
         needs_words: joining this window to its neighbours needs word times.
         is_sought: the next window starts where this one's last whole segment ends.
     """
 
-    audio: FloatArray
+    audio: FloatArray  # (n_samples,) float32 16 kHz mono
     start_s: float
     pieces: tuple[PackedPiece, ...] = ()
     needs_words: bool = False

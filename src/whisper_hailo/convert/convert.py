@@ -25,7 +25,7 @@ from whisper_hailo.convert.graphs.decoder import cross_kv_graph, decoder_graph
 from whisper_hailo.convert.graphs.encoder import PEAK_SUFFIX, Peaks, encoder_graph
 from whisper_hailo.convert.graphs.layers import Arithmetic
 from whisper_hailo.convert.graphs.onnx_graph import write_graph
-from whisper_hailo.convert.hailo_forms import FixedSizes, Job, fixed_sizes, hailo_forms
+from whisper_hailo.convert.hailo_forms import Job, fixed_sizes, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError, display_path
 from whisper_hailo.core.files import (
@@ -62,8 +62,6 @@ DECODER_ARITHMETIC = {
 ENCODER_ARITHMETIC = {**DECODER_ARITHMETIC, "int8": Arithmetic.TENSOR_8}
 """An encoder has many rows at once, a decoder's step has one."""
 
-CONFIG_FILES = ("config.json", "generation_config.json", INDEX_FILE)
-
 
 def convert_checkpoint(
     checkpoint: Path, out: Path, options: ConvertOptions, *, source: ModelSource | None = None
@@ -75,22 +73,19 @@ def convert_checkpoint(
     `source` is where the checkpoint came from; `None` names its directory.
     """
     opened = Checkpoint(checkpoint)
-    sizes = None if options.hailo is None else fixed_sizes(options.hailo, opened.config.dims)
     origin = source or ModelSource(name=checkpoint.resolve().name)
     with _written_at_once(out.resolve(), checkpoint.resolve()) as work:
-        spec = _write_all(opened, work, options, origin, sizes)
+        spec = _write_all(opened, work, options, origin)
         (work / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
         return spec
 
 
 def _write_all(
-    checkpoint: Checkpoint,
-    work: Path,
-    options: ConvertOptions,
-    source: ModelSource,
-    sizes: FixedSizes | None,
+    checkpoint: Checkpoint, work: Path, options: ConvertOptions, source: ModelSource
 ) -> ModelSpec:
     """Write all files of a model directory but its description into `work`."""
+    dims = checkpoint.config.dims
+    sizes = None if options.hailo is None else fixed_sizes(options.hailo, dims)
     tokenizer = work / TOKENIZER_FILE
     has_tokenizer = write_tokenizer(checkpoint.directory, options.tokenizer, tokenizer)
     if not has_tokenizer:
@@ -101,13 +96,13 @@ def _write_all(
         )
     spec = ModelSpec(
         name=source.name.split("/")[-1].removeprefix("whisper-"),
-        dims=checkpoint.config.dims,
+        dims=dims,
         tokens=read_special_tokens(checkpoint.directory, tokenizer if has_tokenizer else None),
         quantization=options.decoder_form,
         encoder_quantization=options.encoder_form,
         half=options.in_half,
         pairs_fit=True,
-        alignment_heads=alignment_heads(checkpoint.generation_config(), checkpoint.config.dims),
+        alignment_heads=alignment_heads(checkpoint.generation_config(), dims),
         source=source,
     )
     jobs = _graph_jobs(checkpoint, work, spec)
@@ -168,8 +163,8 @@ def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job
 
 def source_hashes(checkpoint: Checkpoint) -> dict[str, str]:
     """Return the SHA-256 of every checkpoint file that the model is made of."""
-    configs = (checkpoint.directory / name for name in CONFIG_FILES)
-    paths = [path for path in configs if path.is_file()]
+    names = ("config.json", "generation_config.json", INDEX_FILE)
+    paths = [path for name in names if (path := checkpoint.directory / name).is_file()]
     return {path.name: _record(path).sha256 for path in (*paths, *checkpoint.files)}
 
 

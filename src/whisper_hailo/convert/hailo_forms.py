@@ -23,7 +23,7 @@ from whisper_hailo.checkpoint.weights import (
     transposed_weight,
 )
 from whisper_hailo.convert.graphs.layers import (
-    LAYER_NORM_EPSILON,
+    NORM_EPSILON,
     gelu,
     layer_norm,
     linear,
@@ -228,17 +228,11 @@ def hailo_encoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
 def _convolution(b: WhisperBuilder, x: str, name: str, stride: int) -> str:
     """Write `(1, n_in, 1, n)` -> `(1, d_model, 1, n / stride)`."""
     stored = b.checkpoint.weight(f"{name}.weight")
-    n_out, n_in, width = stored.shape
-    shape = (n_out, n_in, 1, width)
+    shape = (*stored.shape[:2], 1, stored.shape[2])
     weight = b.weight(f"{name}.weight", stored.map(lambda kernel: kernel.reshape(shape), shape))
-    return b.op(
-        "Conv",
-        (x, weight, b.stored(f"{name}.bias")),
-        name,
-        kernel_shape=[1, width],
-        pads=[0, 1, 0, 1],
-        strides=[1, stride],
-    )
+    inputs = (x, weight, b.stored(f"{name}.bias"))
+    sizes = {"kernel_shape": [1, shape[3]], "pads": [0, 1, 0, 1], "strides": [1, stride]}
+    return b.op("Conv", inputs, name, **sizes)
 
 
 def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
@@ -391,7 +385,7 @@ def _norm(b: WhisperBuilder, x: str, name: str, stem: str) -> str:
     centred = b.op("Sub", (x, mean), f"{name}.centred")
     squares = b.op("Pow", (centred, b.constant(2.0)), f"{name}.squares")
     variance = b.op("ReduceMean", (squares,), f"{name}.variance", axes=[2], keepdims=1)
-    safe = b.op("Add", (variance, b.constant(LAYER_NORM_EPSILON)), f"{name}.safe")
+    safe = b.op("Add", (variance, b.constant(NORM_EPSILON)), f"{name}.safe")
     deviation = b.op("Sqrt", (safe,), f"{name}.deviation")
     unit = b.op("Div", (centred, deviation), f"{name}.unit")
     scaled = b.op("Mul", (unit, b.stored(f"{stem}.weight")), f"{name}.scaled")

@@ -67,7 +67,11 @@ def describe_model(directory: Path) -> dict[str, Any]:
     spec = ModelSpec.load(directory)
     files = {}
     for name, record in spec.files.items():  # in order of the names, as `model.json` has them
-        files[name] = {**asdict(record), "state": _state(directory / name, record.sha256)}
+        path = directory / name
+        state = "changed" if path.is_file() else "missing"
+        if state == "changed" and sha256(path) == record.sha256:
+            state = "ok"
+        files[name] = {**asdict(record), "state": state}
     step_s = FRAMES_PER_POSITION / FRAMES_PER_SECOND
     return {
         "kind": "model directory",
@@ -85,9 +89,3 @@ def describe_model(directory: Path) -> dict[str, Any]:
         "hefs": {hef.file: asdict(hef) for hef in spec.hefs},
         "files": files,
     }
-
-
-def _state(path: Path, expected: str) -> str:
-    if not path.is_file():
-        return "missing"
-    return "ok" if sha256(path) == expected else "changed"

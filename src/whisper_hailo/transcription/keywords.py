@@ -9,7 +9,8 @@ from typing import Any, Final, TypedDict
 
 import numpy as np
 
-from whisper_hailo.audio import AudioSource, Samples
+from whisper_hailo.audio import AudioSource
+from whisper_hailo.audio.stream import Samples
 from whisper_hailo.backends.options import ChipOptions, ChipPriority, EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError

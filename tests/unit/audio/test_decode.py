@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from tests.unit.audio.decoder import PATIENCE_S, Asked, Decode, Stand, messages, refused, sound
 from tests.unit.sounds import tone, write
-from whisper_hailo.audio import ChannelOf, load_audio, open_audio
+from whisper_hailo.audio import load_audio, open_audio
+from whisper_hailo.audio.stream import ChannelOf
 from whisper_hailo.core.types import FloatArray
 
 NOISE = np.random.default_rng(3).uniform(-0.5, 0.5, (1001, 8)).astype(np.float32)

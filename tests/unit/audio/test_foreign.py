@@ -22,9 +22,10 @@ import pytest
 import soundfile
 
 from tests.unit.sounds import refusal, tone, write, write_media
-from whisper_hailo.audio import ChannelOf, decode, load_audio, open_audio, readers
+from whisper_hailo.audio import decode, load_audio, open_audio, readers
 from whisper_hailo.audio.files import open_file
 from whisper_hailo.audio.readers import BrokenOffError, Decoded, open_foreign
+from whisper_hailo.audio.stream import ChannelOf
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import FloatArray
 

@@ -18,9 +18,16 @@ import soundfile
 import soxr
 
 from tests.unit.sounds import noisy_speech, refusal, similarity, tone, write
-from whisper_hailo.audio import ChannelOf, Samples, load_audio, open_audio
+from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.audio.readers import BrokenOffError, Decoded
-from whisper_hailo.audio.stream import AudioStream, Resampler, merge_channels, split_channels
+from whisper_hailo.audio.stream import (
+    AudioStream,
+    ChannelOf,
+    Resampler,
+    Samples,
+    merge_channels,
+    split_channels,
+)
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import FloatArray, Segment, Settings, Timings, Transcript
 

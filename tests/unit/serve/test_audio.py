@@ -15,7 +15,8 @@ import pytest
 import soundfile
 
 from tests.unit.serve.house import DEMO
-from whisper_hailo.audio import AudioStream, load_audio, open_audio
+from whisper_hailo.audio import load_audio, open_audio
+from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.serve import audio
 from whisper_hailo.serve.audio import Decoders, PcmForm
 from whisper_hailo.serve.errors import BusyError

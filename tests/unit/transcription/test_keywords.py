@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import numpy as np
 import pytest
 
-from whisper_hailo.audio import Samples
+from whisper_hailo.audio.stream import Samples
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError

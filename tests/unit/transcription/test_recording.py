@@ -15,7 +15,8 @@ import pytest
 import soundfile
 
 from tests.unit.transcription.made_up_engine import Encoder, Interpreter
-from whisper_hailo.audio import AudioSource, AudioStream, open_audio
+from whisper_hailo.audio import AudioSource, open_audio
+from whisper_hailo.audio.stream import AudioStream
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.errors import AudioError, DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word

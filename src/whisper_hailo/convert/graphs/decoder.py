@@ -90,16 +90,6 @@ _PROJECTION = "decoder.projection"
 VOCABULARY_BLOCK = 128
 """Values with one scale at most, in 4 bits as in 8: a third quicker than half of that in 4."""
 
-_CORRECTED_BITS = 4
-"""Of what is rounded so far the mean is corrected; in 8 bits that changes nothing."""
-
-
-_SMALLEST = 1e-20
-"""A channel that is smaller everywhere counts as silent."""
-
-_POSITIONS_AT_ONCE = 16
-"""Positions whose largest values are taken together first."""
-
 
 def decoder_graph(
     checkpoint: Checkpoint,
@@ -297,7 +287,7 @@ class _Decoder(WhisperBuilder):
             codes, scale_weight = quantized(table, bits, VOCABULARY_BLOCK)
             blocks = self.weight(f"{_PROJECTION}.codes", codes)
             inputs = [hidden, blocks, self.weight(f"{_PROJECTION}.scales", scale_weight)]
-        if bits == _CORRECTED_BITS:
+        if bits == 4:  # in 8 bits it changes nothing
             # The norm's bias is what hidden states are on average.
             mean = self.checkpoint.weight("decoder.layer_norm.bias")
             shift = rounding_shift(table, mean, bits, VOCABULARY_BLOCK)
@@ -360,19 +350,19 @@ def _audio_form(
 def _in_8_bits(b: WhisperBuilder, both: str, layer: int) -> str:
     """Write codes from 1 to 255 of keys and values side by side; their scales are outputs.
 
-    The largest value of a channel in the window becomes 127 steps. A channel of zeros has a scale
-    that nothing is divided by in vain. Pooling over some positions leaves few rows for the
+    The largest value of a channel in the window becomes 127 steps; one that is smaller than 1e-20
+    everywhere counts as silent. Pooling over some positions leaves few rows for the
     reduction over the middle axis, which the runtime does five times as slowly.
     """
     size = b.op("Abs", (both,), f"{both}.absolute")
     picture = b.op("Unsqueeze", (size, b.constant([1])), f"{both}.picture")
-    window = [_POSITIONS_AT_ONCE, 1]
+    window = [16, 1]
     pooled = b.op(
         "MaxPool", (picture,), f"{both}.pooled", kernel_shape=window, strides=window, ceil_mode=1
     )
     largest = b.op("ReduceMax", (pooled,), f"{both}.largest", axes=[1, 2], keepdims=0)
     row = b.op("Unsqueeze", (largest, b.constant([1])), f"{both}.largest_row")
-    some = b.op("Max", (row, b.constant(_SMALLEST)), f"{both}.some")
+    some = b.op("Max", (row, b.constant(1e-20)), f"{both}.some")
     step = b.op("Div", (some, b.constant(127.0)), f"{both}.step")
     outputs = [f"cross_{part}_scale_{layer}" for part in ("key", "value")]
     parts = b.ops("Split", (step,), [f"{output}.flat" for output in outputs], axis=-1)

@@ -38,9 +38,6 @@ Peaks: TypeAlias = Mapping[str, FloatArray]
 
 PEAK_SUFFIX: Final = ".peaks"
 
-N_FLOAT_UNITS: Final = 32
-"""Hidden units of a layer that stay in float32. Blocks of 32 suit every kernel."""
-
 
 def encoder_graph(
     checkpoint: Checkpoint,
@@ -55,14 +52,11 @@ def encoder_graph(
     Input `mel (batch, n_mels, n_frames)` float32, output `audio_features
     (batch, n_frames / 2, d_model)` float32; batch and frames are dynamic.
 
-    Args:
-        checkpoint: where the arrays come from.
-        arithmetic: of the matrix products; convolutions, norms, additions, softmax and the first
-            attention's products stay float32, since every layer repeats their errors.
-        half: attention and GELU are float16 rather than float32, unless the arithmetic is float;
-            attention only where the runtime takes heads of that width.
-        peaks: what `TENSOR_8` needs to keep outliers apart; see `measure_peaks`.
-        shows_peaks: also output the peaks of everything that products read.
+    The arithmetic is that of the matrix products; convolutions, norms, additions, softmax and the
+    first attention's products stay float32, since every layer repeats their errors. With `half`,
+    attention and GELU are float16, unless the arithmetic is float; attention only where the runtime
+    takes heads of that width. `TENSOR_8` keeps outliers apart by `peaks`, see `measure_peaks`;
+    `shows_peaks` also outputs those of everything that products read.
     """
     half = half and arithmetic is not Arithmetic.FLOAT
     b = _Encoder("whisper_encoder", checkpoint, GELU_OPSET if half else OPSET)
@@ -176,10 +170,10 @@ def smoothing_factors(peaks: FloatArray, readers: Sequence[Linear]) -> FloatArra
     return factors
 
 
-def loudest_units(peaks: FloatArray, n_units: int = N_FLOAT_UNITS) -> tuple[IntArray, IntArray]:
+def loudest_units(peaks: FloatArray, n_units: int = 32) -> tuple[IntArray, IntArray]:
     """Return indices of all but the loudest channels, and of the loudest, each in ascending order.
 
-    At most half of the channels are loud.
+    At most half of the channels are loud; blocks of 32 suit every kernel.
     """
     order, n_units = np.argsort(peaks, kind="stable"), min(n_units, peaks.size // 2)
     return np.sort(order[:-n_units]), np.sort(order[-n_units:])

@@ -32,9 +32,6 @@ from whisper_hailo.convert.graphs.quantize import block_size, quantized, quantiz
 from whisper_hailo.core.spec import SIGNLESS_ZERO
 from whisper_hailo.core.types import FloatArray
 
-ACCURACY_INT8 = 4
-"""MatMulNBits' `accuracy_level` that lets the CPU multiply in int8."""
-
 
 class Arithmetic(Enum):
     """How a graph's matrix products compute.
@@ -206,20 +203,13 @@ def matmul_n_bits(
     `shape` is the matrix's, `(n_out, n_in)`; for `largest` see `block_size`.
     """
     n_out, n_in = shape
-    return b.op(
-        "MatMulNBits",
-        inputs,
-        name,
-        domain=MICROSOFT,
-        K=n_in,
-        N=n_out,
-        bits=bits,
-        block_size=block_size(n_in, bits, largest),
-        accuracy_level=ACCURACY_INT8,
-    )
+    block = block_size(n_in, bits, largest)
+    sizes = {"K": n_in, "N": n_out, "bits": bits, "block_size": block}
+    sizes["accuracy_level"] = 4  # lets the CPU multiply in int8
+    return b.op("MatMulNBits", inputs, name, domain=MICROSOFT, **sizes)
 
 
-LAYER_NORM_EPSILON = 1e-5
+NORM_EPSILON = 1e-5
 
 SELF_BIAS = "self_bias.cut"
 """What is added to the scores of the cache, `(batch, 1, n, n_columns)`."""
@@ -229,9 +219,6 @@ WINDOW_QUERIES = "window_queries.shape"
 
 ROW_VALUES = "row_values.shape"
 """Shape `(3,)` of a value of each token: `rows, n_tokens, d_model`."""
-
-_LARGEST_CODE = 127
-_LARGEST_WEIGHT_CODE = 255
 
 
 def layer_norm(
@@ -251,14 +238,8 @@ def layer_norm(
     if factors is not None:
         scale, bias = (weight.map(lambda part: part / factors) for weight in (scale, bias))
     inputs = (x, b.weight(f"{stem}.weight", scale), b.weight(f"{stem}.bias", bias))
-    return b.op(
-        "LayerNormalization",
-        inputs,
-        name,
-        name=node_name or name,
-        axis=-1,
-        epsilon=LAYER_NORM_EPSILON,
-    )
+    axis = {"axis": -1, "epsilon": NORM_EPSILON}
+    return b.op("LayerNormalization", inputs, name, name=node_name or name, **axis)
 
 
 def gelu(b: GraphBuilder, x: str, name: str, *, half: bool = False) -> str:
@@ -336,7 +317,7 @@ def attend_to_codes(b: GraphBuilder, name: str, query: str, layer: int) -> str:
     one, block = b.constant(1.0), b.constant([2])
     size = b.op("Abs", (apart,), f"{name}.sizes")
     largest = b.op("ReduceMax", (size,), f"{name}.largest", axes=[-1])
-    step = b.op("Mul", (largest, b.constant(1.0 / _LARGEST_CODE)), f"{name}.step")
+    step = b.op("Mul", (largest, b.constant(1.0 / 127)), f"{name}.step")
     steps = b.op("Div", (apart, step), f"{name}.steps")
     codes = b.op("QuantizeLinear", (steps, one, middle), f"{name}.codes")
     asked = b.op("Unsqueeze", (codes, block), f"{name}.asked")
@@ -353,7 +334,7 @@ def attend_to_codes(b: GraphBuilder, name: str, query: str, layer: int) -> str:
     weights = b.op("Softmax", (biased,), f"{name}.weights", axis=-1)
     peak = b.op("ReduceMax", (weights,), f"{name}.peak", axes=[-1])
     shares = b.op("Div", (weights, peak), f"{name}.shares")
-    unit = b.constant(1.0 / _LARGEST_WEIGHT_CODE)
+    unit = b.constant(1.0 / 255)
     parts = b.op("QuantizeLinear", (shares, unit, zero), f"{name}.weight_codes")
     values = (parts, f"cross_value_{layer}", zero, middle)
     sums = b.op("MatMulInteger", values, f"{name}.value_sums")

@@ -208,16 +208,16 @@ def write_model(graph: Graph, offsets: dict[str, int], location: str, file: Hash
     domains = sorted({node.domain for node in graph.proto.node} - {""})
     header.opset_import.extend(helper.make_opsetid(domain, 1) for domain in domains)
     nodes = graph.proto.SerializeToString()
-    heads = [_tensor_head(item, offsets.get(item.name), location) for item in graph.initializers]
-    lengths = [
-        len(head) if item.name in offsets else len(head) + item.weight.nbytes
-        for head, item in zip(heads, graph.initializers, strict=True)
-    ]
-    total = len(nodes) + sum(1 + len(encode_varint(n)) + n for n in lengths)
+    tensors = []
+    for item in graph.initializers:
+        head = _tensor_head(item, offsets.get(item.name), location)
+        length = len(head) + (0 if item.name in offsets else item.weight.nbytes)
+        tensors.append((item, encode_varint(length) + head, length))
+    total = len(nodes) + sum(1 + len(encode_varint(n)) + n for _, _, n in tensors)
     file.write(header.SerializeToString())
     file.write(_MODEL_GRAPH + encode_varint(total) + nodes)
-    for head, length, item in zip(heads, lengths, graph.initializers, strict=True):
-        file.write(_GRAPH_INITIALIZER + encode_varint(length) + head)
+    for item, head, _ in tensors:
+        file.write(_GRAPH_INITIALIZER + head)
         if item.name not in offsets:
             _write_weight(item, file)
 

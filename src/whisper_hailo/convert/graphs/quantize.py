@@ -82,15 +82,15 @@ def rounding_shift(matrix: Weight, mean: Weight, bits: int, largest: int | None 
     of what the norm gives.
     """
 
-    def shift() -> FloatArray:
-        values, average, parts = matrix.load(), mean.load(), []
-        for start in range(0, matrix.shape[0], CHUNK_ROWS):
+    def shift(values: FloatArray) -> FloatArray:
+        average, parts = mean.load(), []
+        for start in range(0, len(values), CHUNK_ROWS):
             rows = values[start : start + CHUNK_ROWS]
             lost = rows - dequantize_blocks(*quantize_blocks(rows, bits, largest), bits)
             parts.append(lost @ average)
         return np.concatenate(parts)
 
-    return Weight(matrix.shape[:1], "float32", shift)
+    return matrix.map(shift, matrix.shape[:1])
 
 
 def quantized_outputs(matrix: Weight) -> tuple[Weight, Weight]:
@@ -101,8 +101,7 @@ def quantized_outputs(matrix: Weight) -> tuple[Weight, Weight]:
         values = matrix.load()
         return np.ascontiguousarray(output_codes(values, output_scales(values)).T)
 
-    scales = Weight((n_out,), "float32", lambda: output_scales(matrix.load()))
-    return Weight((n_in, n_out), "int8", codes), scales
+    return Weight((n_in, n_out), "int8", codes), matrix.map(output_scales, (n_out,))
 
 
 def output_scales(matrix: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from tests.unit.cli.commands.test_transcribe_options import Heard, Listener, said
-from whisper_hailo.audio import ChannelOf
+from whisper_hailo.audio.stream import ChannelOf
 from whisper_hailo.cli.transcribe_options import ModelOptions
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.options import DecodingOptions
