@@ -5,7 +5,6 @@ They give the file's own rate and channels; `stream` makes 16 kHz mono of it.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -15,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Final, cast
 
@@ -70,7 +69,7 @@ def open_reader(file: BinaryIO, label: str, resources: ExitStack) -> Decoded:
     if head.startswith((b"RIFF", b"RF64")):
         file, promised_s = complete_header(file)
     if mpeg or aiff or head.startswith(_PLAIN):
-        with contextlib.suppress(soundfile.SoundFileError):
+        with suppress(soundfile.SoundFileError):
             return _open_plain(file, resources, mpeg=mpeg, promised_s=promised_s)
     return open_foreign(file, label, resources)
 
@@ -145,7 +144,7 @@ def _open_plain(
     """Open a file by libsndfile, through its descriptor or Python's file methods."""
     import soundfile
 
-    quiet = mute_mpg123 if mpeg else contextlib.nullcontext
+    quiet = mute_mpg123 if mpeg else nullcontext
     # A descriptor keeps soundfile from judging by the extension, and is faster.
     target = file.fileno() if isinstance(file, io.FileIO) else file
     with quiet():
@@ -258,7 +257,7 @@ def _read_message(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
 _mpg123_lock = threading.Lock()
 
 
-@contextlib.contextmanager
+@contextmanager
 def mute_mpg123() -> Iterator[None]:
     """Drop what mpg123 writes to file descriptor 2, even for good files.
 
@@ -279,6 +278,6 @@ def mute_mpg123() -> Iterator[None]:
             noise = (b"[src/libmpg123", b"Note: ", b"Warning: ")
             for line in caught:
                 if line.strip() and not line.startswith(noise):
-                    with contextlib.suppress(OSError):  # it is full
+                    with suppress(OSError):  # it is full
                         os.write(stderr, line)
             os.close(stderr)

@@ -79,9 +79,8 @@ def one_thread() -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[_THREAD_LIMIT]
-        else:
+        del os.environ[_THREAD_LIMIT]
+        if before is not None:
             os.environ[_THREAD_LIMIT] = before
 
 

@@ -16,12 +16,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
-from whisper_hailo.checkpoint.weights import (
-    Weight,
-    ready_weight,
-    stacked_weight,
-    transposed_weight,
-)
+from whisper_hailo.checkpoint.weights import Weight, ready_weight, stacked_weight, transposed_weight
 from whisper_hailo.convert.graphs.layers import (
     NORM_EPSILON,
     gelu,
@@ -84,7 +79,6 @@ FOLDER = "hailo"
 
 Job: TypeAlias = Callable[[], dict[str, FileRecord]]
 """Writes files of a model directory; path in it to size and hash of each."""
-
 
 _KNOWN: Final = ((384, None, 10, 32), (512, "hailo10h", 10, 64), (1 << 30, None, 5, 24))
 """Widest model, chip (`None` is any), window in seconds and length that the vendor compiled: for

@@ -7,12 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.backends.hailo.hef_contract import (
-    RUNS_ON,
-    DecoderShape,
-    EncoderShape,
-    recognise,
-)
+from whisper_hailo.backends.hailo.hef_contract import RUNS_ON, DecoderShape, EncoderShape, recognise
 from whisper_hailo.backends.hailo.hef_file import HefGroup, read_hef
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec

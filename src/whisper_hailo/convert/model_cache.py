@@ -144,7 +144,7 @@ def _why_not(target: Path, stamp: bytes) -> str | None:
     try:
         found = stamp_file(target).read_bytes()
     except OSError:
-        return ""
+        found = b""
     if found == stamp or not found.startswith(stamp):
         return ""
     try:

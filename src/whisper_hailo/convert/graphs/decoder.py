@@ -139,11 +139,7 @@ class _Decoder(WhisperBuilder):
 
     def declare_inputs(self) -> None:
         """Declare the inputs, and the longer caches; write what all layers make of the inputs."""
-        heads, size, width = (
-            self.dims.n_decoder_heads,
-            self.dims.head_size,
-            self.dims.cache_head_size,
-        )
+        heads, size = self.dims.n_decoder_heads, self.dims.head_size
         self.input("tokens", INT64, ("batch", "n_tokens"))
         self.input("text_positions", INT64, ("batch", "n_tokens"))
         self.input("positions", INT64, ("K",))
@@ -152,8 +148,9 @@ class _Decoder(WhisperBuilder):
         self.input("n_columns", INT32, (1,))
         layers = range(self.dims.n_decoder_layers)
         for name in (f"{part}_{i}" for i in layers for part in ("key", "value")):
-            self.input(f"past_{name}", FLOAT, ("batch", heads, "n_places", width))
-            self.output(f"present_{name}", FLOAT, ("batch", heads, "n_places", width))
+            shape = ("batch", heads, "n_places", self.dims.cache_head_size)
+            self.input(f"past_{name}", FLOAT, shape)
+            self.output(f"present_{name}", FLOAT, shape)
         for i in layers:
             for part in ("key", "value"):
                 name = f"cross_{part}_{i}"

@@ -167,10 +167,8 @@ def linear(
     if isinstance(x, Rounded) or arithmetic is Arithmetic.TENSOR_8:
         # One node that (rounds,) multiplies in integers, scales and adds the bias.
         outputs, last = quantized_outputs(weights.matrix), bias()
-        codes, scales = (
-            b.weight(f"{name}.codes", outputs[0]),
-            b.weight(f"{name}.scales", outputs[1]),
-        )
+        codes = b.weight(f"{name}.codes", outputs[0])
+        scales = b.weight(f"{name}.scales", outputs[1])
         if isinstance(x, Rounded):
             inputs = [x.codes, codes, x.scale, scales, x.zero, "", *last]
             return b.op("MatMulIntegerToFloat", inputs, name, domain=MICROSOFT)
