@@ -215,8 +215,7 @@ class Hosts:
             any_page = scope["type"] != "websocket"
         if any_page or not origins:
             return None
-        page = origin_of(origins[0]) if len(origins) == 1 else None
-        ports = {port} if port else set(_PORTS.values())
-        if page is not None and page[0] == host and page[1] in ports:
+        usual = _PORTS.get(origins[0].partition("://")[0].lower())
+        if len(origins) == 1 and origin_of(origins[0]) == (host, port or usual):
             return None
         return FORBIDDEN, "only the page of this very server may connect"

@@ -11,6 +11,7 @@ import asyncio
 import ipaddress
 import logging
 import resource
+import socket
 import ssl
 from collections.abc import Collection
 from typing import Any, Final, cast
@@ -37,6 +38,9 @@ _FULL: Final = (
     b"Retry-After: 1\r\nContent-Length: 34\r\n\r\ntoo many connections; retry later\n"
 )
 
+_PEER_CLOSED: Final = frozenset({7, 8, 9, 11})
+"""States of TCP after the peer has closed: CLOSE, CLOSE_WAIT, LAST_ACK, CLOSING."""
+
 
 class ConnectionLimiter:
     """Counts connections, in all and per client."""
@@ -60,12 +64,9 @@ class ConnectionLimiter:
         stand for many.
         """
         client = self._client_of(peer)
-        own = [other for other, theirs in self._clients.items() if theirs == client]
-        rivals: list[Connection] = []
-        if client is not None and len(own) >= max(1, self._most // 2):
-            rivals = own
-        elif len(self._clients) >= self._most:
-            rivals = list(self._clients)
+        rivals = [other for other, theirs in self._clients.items() if theirs == client]
+        if client is None or len(rivals) < max(1, self._most // 2):
+            rivals = list(self._clients) if len(self._clients) >= self._most else []
         if rivals:
             idle = next((other for other in rivals if other.is_idle), None)
             if idle is None:
@@ -141,6 +142,15 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         self._limiter.release(self)
         self._transport.abort()
+
+    @property
+    def is_closed_by_peer(self) -> bool:
+        """Whether the client has left, which a paused transport does not notice (`tcp_info`)."""
+        raw = self._transport.get_extra_info("socket")
+        try:
+            return raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _PEER_CLOSED
+        except OSError:
+            return True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport

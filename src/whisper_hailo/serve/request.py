@@ -72,7 +72,8 @@ class Choices:
 
 def hotwords_of(names: Iterable[str]) -> str:
     """Return names to expect as hotwords, as many as any model can make use of."""
-    plain = [name.replace(",", " ") for name in names if name.isprintable() and "<|" not in name]
+    plain = [name.replace(",", " ").strip() for name in names if "<|" not in name]
+    plain = [name for name in plain if name and name.isprintable()]
     total = accumulate(len(name) + len(", ") for name in plain[:_MAX_NAMES])
     return ", ".join(plain[: sum(letters <= MAX_HOTWORDS_LETTERS for letters in total)])
 

@@ -17,6 +17,7 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
+from whisper_hailo.http.connections import Connection
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
 from whisper_hailo.serve.access import CLIENT, body_of, refuse
 from whisper_hailo.serve.audio import expect_seconds
@@ -48,6 +49,7 @@ _PIECE_BYTES: Final = 256 << 10
 _WAITING_BYTES: Final = 4 << 20  # when so much is not heard yet, the next message is not read
 
 IDLE_S: Final = 600.0  # So long a client may be silent
+_POLL_S: Final = 1.0  # between checks that a client is there while nothing is read from it
 _WRITE_S: Final = 30.0  # how long it may leave messages unread
 
 _MOST_THREADS: Final = 1 << 10
@@ -109,6 +111,7 @@ class RealtimeSession:
         self._service = service
         self._websocket = websocket
         self._threads = threads
+        self._id = _new_id("sess")
         self._items = Items(service, caller, RealtimeSettings.of(model))
         self._model: Worker | None = None
         self._model_in_use = ExitStack()
@@ -155,6 +158,7 @@ class RealtimeSession:
 
     async def _read(self) -> bool:
         """Queue messages; return whether the client is still there, and silent."""
+        connection: Connection | None = getattr(self._websocket.state, "connection", None)
         while True:
             try:
                 async with asyncio.timeout(IDLE_S):
@@ -170,8 +174,13 @@ class RealtimeSession:
                 message = ClientMessage("", message.event_id, error=error)
             await self._put(message)
             del received, message
-            async with self._changed:
-                await self._changed.wait_for(lambda: self._stored.n_bytes < _WAITING_BYTES)
+            while self._stored.n_bytes >= _WAITING_BYTES:
+                # uvicorn reads nothing meanwhile, and does not notice that the client leaves.
+                if connection is not None and connection.is_closed_by_peer:
+                    return False
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_POLL_S), self._changed:
+                        await self._changed.wait_for(lambda: self._stored.n_bytes < _WAITING_BYTES)
 
     async def _put(self, message: ClientMessage) -> None:
         """Queue a message; sound joins the sound that waits."""
@@ -186,8 +195,7 @@ class RealtimeSession:
             self._changed.notify_all()
 
     async def _process_messages(self) -> None:
-        created = {"type": "session.created", "session": self._items.session()}
-        await self._send(created)
+        await self._send_session("created")
         while True:
             async with self._changed:
                 await self._changed.wait_for(lambda: self._messages)
@@ -196,6 +204,9 @@ class RealtimeSession:
                 break
             try:
                 await self._send_all(self._items.process(message))
+                if message.kind == UPDATE:
+                    self._use_model()
+                    await self._send_session("updated")
             except ClientDisconnectedError:
                 raise
             except WhisperHailoError as error:
@@ -216,8 +227,12 @@ class RealtimeSession:
 
     async def _send_all(self, events: Iterator[ServerEvent]) -> None:
         async for event in each_on_thread(events, self._items.leave, self._threads):
-            self._use_model()  # new settings may have another
             await self._send(event)
+
+    async def _send_session(self, what: str) -> None:
+        head = {"id": self._id, "object": "realtime.transcription_session"}
+        session = head | self._items.settings.model_dump()
+        await self._send({"type": f"session.{what}", "session": session})
 
     async def _send(self, event: ServerEvent) -> None:
         async with asyncio.timeout(_WRITE_S):
@@ -262,17 +277,12 @@ class Items:
     ) -> None:
         self._service = service
         self._caller = caller
-        self._id = _new_id("sess")
         self._item: _Item | None = None
         self._left = False
         self._previous: str | None = None
         self._sound_s = 0.0  # of the whole session, up to the last sample that came,
         self._begin_s = 0.0  # and where the captioner began
         self._use(settings)
-
-    def session(self) -> dict[str, Any]:
-        head = {"id": self._id, "object": "realtime.transcription_session"}
-        return head | self.settings.model_dump()
 
     def process(self, message: ClientMessage) -> Iterator[ServerEvent]:
         """Obey a message; new settings hold when what is being said has ended under the old."""
@@ -297,7 +307,6 @@ class Items:
             except WhisperHailoError:
                 self._use(before)
                 raise
-            yield {"type": "session.updated", "session": self.session()}
         else:
             self._begin()
             yield {"type": _BUFFER + "cleared"}
