@@ -63,7 +63,6 @@ class FixedState:
 
     @property
     def n_tokens(self) -> int:
-        """Tokens taken so far, left padding counted."""
         return int(self.tokens.shape[1])
 
 
@@ -87,7 +86,6 @@ class FixedDecoder(Closing):
         self.spec = replace(spec, dims=narrowed)
 
     def open(self) -> Self:
-        """Load the graph; raises what its runner raises."""
         self.runner.open()
         return self
 
@@ -140,11 +138,9 @@ class FixedDecoder(Closing):
         return state.batch
 
     def select(self, state: FixedState, rows: IntArray) -> FixedState:
-        """State of the given rows `(n,)` int64, in that order, repeats allowed (beams)."""
         return FixedState(state.audio_features[rows], state.tokens[rows], state.first[rows])
 
     def rewind(self, state: FixedState, n_tokens: int) -> FixedState:
-        """State cut back to its first `n_tokens` tokens (rejected drafts)."""
         first = state.first if n_tokens else np.zeros_like(state.first)
         return replace(state, tokens=state.tokens[:, :n_tokens], first=first)
 
@@ -179,7 +175,6 @@ class OnnxFixedRunner(OneGraph):
             )
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
-        """Run all positions, row by row; see `FixedRunner`."""
         ids_dtype, features_dtype = self._dtypes
         logits = []
         for row in range(tokens.shape[0]):

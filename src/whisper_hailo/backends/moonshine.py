@@ -50,7 +50,6 @@ class Moonshine(Closing):
         self._known = np.empty(0, np.float32)  # what the stream has been given
 
     def open(self) -> Self:
-        """Load the weights."""
         try:
             import moonshine_voice
         except (ImportError, OSError) as error:  # OSError: its library does not fit this system

@@ -108,11 +108,9 @@ class CachedDecoder(Closing):
 
     @cached_property
     def silence_keys(self) -> SilenceKeys:
-        """What the model's own encoder makes of silence."""
         return load_silence_keys(self._directory, self.spec)
 
     def open(self) -> Self:
-        """Load both graphs."""
         if self._decoder is None:
             n_layers = self.spec.dims.n_decoder_layers
             cross = CrossKV.empty(self.spec, 1, 0).arrays.keys()
@@ -126,7 +124,6 @@ class CachedDecoder(Closing):
         return self
 
     def close(self) -> None:
-        """Free both graphs; `open` loads them again."""
         self._cross_kv = None
         self._decoder = None
 
@@ -244,7 +241,6 @@ class CachedDecoder(Closing):
         return state.batch
 
     def select(self, state: CachedState, rows: IntArray) -> CachedState:
-        """State of the given rows `(n,)` int64, in that order, repeats allowed (beams)."""
         audio_rows = tuple(state.audio_rows[int(row)] for row in rows)
         held = state.audio_rows[:: state.rows_per_window]
         needed = shared_windows(audio_rows) if state.cross.shares else audio_rows
@@ -262,7 +258,6 @@ class CachedDecoder(Closing):
         return replace(selected, cross=state.cross.rows(windows), cross_bias=bias)
 
     def rewind(self, state: CachedState, n_tokens: int) -> CachedState:
-        """State cut back to its first `n_tokens` cached tokens; see `core.protocols.Decoder`."""
         if n_tokens == state.n_tokens:
             return state
         state.cache.give_back(state.n_tokens, n_tokens)

@@ -83,7 +83,6 @@ def _domain(item: NodeProto | OperatorSetIdProto) -> str:
 
 
 def _names(graph: GraphProto) -> Iterator[str]:
-    """Yield all names in a graph."""
     for node in graph.node:
         yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)
@@ -236,7 +235,6 @@ class ForeignEncoder(OneGraph):
         )
 
     def encode(self, mel: FloatArray) -> FloatArray:
-        """Encode log-mel windows; see `core.protocols.Encoder`."""
         check_mel(mel, self.spec, self.n_frames)
         laid_out = mel if len(self._port.shape) == 3 else mel[:, :, np.newaxis]
         laid_out = np.ascontiguousarray(laid_out, dtype=self._port.dtype)

@@ -211,7 +211,6 @@ class OptimumDecoder(Closing):
         return self
 
     def close(self) -> None:
-        """Free the graphs; `open` loads them again."""
         self._sessions = {}
 
     def start(
@@ -282,7 +281,6 @@ class OptimumDecoder(Closing):
         return logits.numpy().astype(np.float32, copy=False), longer
 
     def _array(self, name: str, port: Port, tokens: IntArray, state: OptimumState) -> NDArray[Any]:
-        """Return the array of an input that is no past."""
         batch, n_new = tokens.shape
         n_all = state.n_tokens + n_new
         if name in PLACES:
@@ -304,7 +302,6 @@ class OptimumDecoder(Closing):
         return state.batch
 
     def select(self, state: OptimumState, rows: IntArray) -> OptimumState:
-        """State of the given rows `(n,)` int64, in that order, repeats allowed (beams)."""
         audio_rows = tuple(state.audio_rows[int(row)] for row in rows)
         same_audio = audio_rows == state.audio_rows
         cache = {
@@ -315,7 +312,6 @@ class OptimumDecoder(Closing):
         return replace(state, features=features, cache=cache, audio_rows=audio_rows)
 
     def rewind(self, state: OptimumState, n_tokens: int) -> OptimumState:
-        """State cut back to its first `n_tokens` cached tokens (rejected drafts)."""
         if n_tokens == state.n_tokens:
             return state
         cache = {
@@ -326,7 +322,6 @@ class OptimumDecoder(Closing):
 
 
 def _copy(array: FloatArray) -> onnxruntime.OrtValue:
-    """A copy as a tensor of the runtime's."""
     import onnxruntime
 
     return onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))

@@ -209,7 +209,6 @@ class OneGraph(Closing):
         return self
 
     def close(self) -> None:
-        """Free the graph; `open` loads it again."""
         self._session = None
 
     def compute(self, output: str, arrays: dict[str, AnyArray]) -> AnyArray:

@@ -181,7 +181,6 @@ class Cache:
             self.n_filled = n_kept
 
     def select(self, rows: IntArray, n_kept: int) -> Cache:
-        """The first `n_kept` places of some rows, in that order."""
         return self._copy(rows.tolist(), n_kept, self.arrays[0].shape[2])
 
     def _copy(self, rows: Sequence[int], n_kept: int, n_places: int) -> Cache:

@@ -86,7 +86,6 @@ class Chip:
             raise wrong_chip(hef, self.facts.arch)
 
     def temperature_c(self) -> float | None:
-        """Return degrees Celsius of the chip now, if it says so."""
         with bounded(ANSWER_S, "reading the chip's temperature"), contextlib.suppress(Exception):
             return chip_facts(self._binding, self.facts.device).temperature_c
         return None
@@ -185,7 +184,6 @@ class Lease(Closing):
                 _give_up(self.held)
 
     def run(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> dict[str, FloatArray]:
-        """Run the network and wait; see `run_async` and `LeasedRun.result`."""
         return self.run_async(inputs, wanted).result()
 
     def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> LeasedRun:
@@ -195,7 +193,6 @@ class Lease(Closing):
     def begin(
         self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]
     ) -> tuple[AsyncRun, Chip]:
-        """Return a run under way, and the chip that it is on."""
         network, chip = self._network()
         with self.guarded(chip):
             return network.run_async(inputs, wanted), chip

@@ -138,7 +138,6 @@ class Faults:
     def translated(
         self, error: BaseException, what: str, hef: HefFile | None, *, running: bool
     ) -> WhisperHailoError:
-        """Return the error of ours for one of the binding's."""
         status = status_of(error)
         if status in {"HAILO_OUT_OF_PHYSICAL_DEVICES", "HAILO_DEVICE_IN_USE"}:
             return self.no_device_or_busy()

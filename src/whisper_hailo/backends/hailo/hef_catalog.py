@@ -61,7 +61,6 @@ class KnownHefs:
 
     @property
     def folder(self) -> Path:
-        """Folder of the fetched files."""
         return cache_root() / "hefs" / self.arch / self.variant
 
     def files(self) -> dict[str, str]:

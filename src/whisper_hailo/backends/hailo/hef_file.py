@@ -120,19 +120,11 @@ class HefGroup:
 
 @dataclass(frozen=True, slots=True)
 class HefFile:
-    """A HEF, as far as its header and description tell.
-
-    Attributes:
-        arch: chip it was compiled for, or `unknown (N)`.
-        checksum: kind and value, such as `MD5 0123...`.
-    """
+    """A HEF, as far as it tells; `arch` is the chip it was compiled for, or `unknown (N)`."""
 
     path: Path
-    bytes: int
-    version: int
     arch: str
     compiler_version: str
-    checksum: str
     groups: tuple[HefGroup, ...]
 
 
@@ -144,7 +136,7 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
     try:
         data = _mapped(path)
         header = read_header(data)
-        hef = _parse(path, data, header)
+        hef = _parse(path, data[header.start : header.end])
         if verify and not check_sum(data, header):
             raise HefError(f"its content does not have the {_CHECKSUMS[header.version]} it states")
     except OSError as error:
@@ -173,8 +165,8 @@ _MOST_FIELDS: Final = 1_000_000
 """Some seconds of reading; a base decoder has a few ten thousand in the messages that are read."""
 
 
-def _parse(path: Path, data: memoryview, header: Header) -> HefFile:
-    message = Message(data[header.start : header.end], iter(range(_MOST_FIELDS)))
+def _parse(path: Path, description: memoryview) -> HefFile:
+    message = Message(description, iter(range(_MOST_FIELDS)))
     head = message.message(1)
     if not message.count(1):
         raise HefError("its description does not say which chip it is for")
@@ -185,11 +177,8 @@ def _parse(path: Path, data: memoryview, header: Header) -> HefFile:
     found = re.search(r"\d+\.\d+\.\d+\S*(?<!,)", stated)
     return HefFile(
         path=path,
-        bytes=len(data),
-        version=header.version,
         arch=ARCHES.get(code, f"unknown ({code})"),
         compiler_version=found.group() if found is not None else stated,
-        checksum=f"{_CHECKSUMS[header.version]} {header.checksum}",
         groups=tuple(_group(group) for group in message.messages(2)),
     )
 
@@ -290,7 +279,8 @@ class Message:
     """One protobuf message, the fields of one level.
 
     All messages of a file take their fields from one `budget`: small fields in a large file would
-    take for ever. A field that is not there is 0, or empty, as protobuf has it.
+    take for ever. Of several values of a field the last counts, if not all are wanted; a field that
+    is not there is 0, or empty, as protobuf has it.
     """
 
     def __init__(self, data: memoryview, budget: Iterator[int]) -> None:
@@ -317,30 +307,24 @@ class Message:
             self._fields.setdefault(number, []).append(value)
 
     def count(self, field: int) -> int:
-        """Return how often a field occurs."""
         return len(self._fields.get(field, []))
 
     def number(self, field: int) -> int:
-        """The last value of a whole-number field."""
         value = self._fields.get(field, [0])[-1]
         if not isinstance(value, int):
             raise HefError("it has bytes where a number belongs")
         return value
 
     def text(self, field: int) -> str:
-        """The last value of a text field."""
         return "".join(self.texts(field)[-1:])
 
     def texts(self, field: int) -> list[str]:
-        """All values of a repeated text field."""
         return [_text(piece) for piece in self._pieces(field)]
 
     def message(self, field: int) -> Message:
-        """The last value of a message field."""
         return Message((self._pieces(field) or [memoryview(b"")])[-1], self._budget)
 
     def messages(self, field: int) -> list[Message]:
-        """All values of a repeated message field."""
         return [Message(piece, self._budget) for piece in self._pieces(field)]
 
     def _pieces(self, field: int) -> list[memoryview]:

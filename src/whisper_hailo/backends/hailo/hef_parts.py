@@ -55,11 +55,9 @@ class HefEncoder(_HefPart):
 
     @property
     def temperature_c(self) -> float | None:
-        """Degrees Celsius of the chip, if it says so; the encoder must be open."""
         return self.lease.chip.temperature_c()
 
     def encode(self, mel: FloatArray) -> FloatArray:
-        """Encode log-mel windows, one run each; see `core.protocols.Encoder`."""
         return self.encode_async(mel).result()
 
     def encode_async(self, mel: FloatArray) -> HefEncoding:
@@ -187,7 +185,6 @@ class HefRunner(_HefPart):
         self.length, self.n_positions = self.shape.length, self.shape.n_positions
 
     def open(self) -> Self:
-        """Map the arrays, open the chip and load the network."""
         on_host = self.shape.positions == HOST
         self._assets = load_assets(self._folder, self._sizes, positions=on_host)
         return super().open()
@@ -197,7 +194,6 @@ class HefRunner(_HefPart):
         self._assets = None
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
-        """Run all positions, row by row; see `FixedRunner`."""
         if self._assets is None:
             raise ModelError(f"{self.name} is not loaded; use the transcriber in a with block")
         logits, (table, places) = [], self._assets

@@ -96,14 +96,12 @@ def run_task(task: str, *words: str) -> None:
 
 
 def _look() -> list[dict[str, Any]]:
-    """Return what every chip says of itself."""
     binding = load_binding()
     with Faults(binding).during("looking for chips"):
         return [asdict(chip_facts(binding, str(device))) for device in binding.Device.scan()]
 
 
 def _run(name: str) -> None:
-    """Run a HEF's first network once, on zeros."""
     hef = read_hef(Path(name), verify=False)
     group = hef.groups[0]
     zeros = {name: np.zeros(shape, np.float32) for name, shape in group.inputs.items()}
