@@ -27,14 +27,9 @@ from whisper_hailo.core.types import FloatArray, IntArray
 class FixedRunner(Closeable, Protocol):
     """One graph of fixed sizes that maps a whole token sequence to logits at every position."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def length(self) -> int: ...
-
-    @property
-    def n_positions(self) -> int: ...
+    name: str
+    length: int
+    n_positions: int
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
         """Run all positions; return logits `(batch, length, n_vocab)` float32.

@@ -22,10 +22,7 @@ MOST_NOTES: Final = 256
 
 def has_content(path: Path, expected: str) -> bool:
     """Return whether a file has a SHA-256, which is noted until the file changes."""
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise ModelError(f"cannot read {display_path(path)} ({error.strerror or error})") from error
+    status = path.stat()
     state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
     notes, key = _notes(), os.path.realpath(path)
     if notes.get(key) == [*state, expected]:
@@ -55,20 +52,16 @@ def _notes() -> dict[str, Any]:
 _AGAIN = "copy the model directory again or convert the checkpoint again"
 
 
-def model_file(directory: Path, spec: ModelSpec, name: str) -> Path:
-    """Path of a file that `model.json` lists; the weights beside a graph are looked at, too."""
-    if (data := f"{name}.data") in spec.files:
-        _checked(directory, spec, data)
-    return _checked(directory, spec, name)
-
-
 def check_all(directory: Path, spec: ModelSpec) -> None:
     """Check every file that `model.json` lists."""
     for name in spec.files:
-        _checked(directory, spec, name)
+        model_file(directory, spec, name)
 
 
-def _checked(directory: Path, spec: ModelSpec, name: str) -> Path:
+def model_file(directory: Path, spec: ModelSpec, name: str) -> Path:
+    """Path of a file that `model.json` lists; it is checked, with the weights beside a graph."""
+    if (data := f"{name}.data") in spec.files:
+        model_file(directory, spec, data)
     record = spec.record(name)
     path = resolve_within(directory, name)
     if not path.is_file():

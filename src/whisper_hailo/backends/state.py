@@ -72,9 +72,8 @@ class CrossKV:
 
     def rows(self, rows: IntArray) -> CrossKV:
         """Those of some windows, in that order; ones that follow each other stay where they are."""
-        first = int(rows[0]) if rows.size else 0
-        follow = rows.size and rows.tolist() == list(range(first, first + rows.size))
-        places = slice(first, first + rows.size) if follow else rows
+        follow = rows.size and (np.diff(rows) == 1).all()
+        places = slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows
         return CrossKV({name: array[places] for name, array in self.arrays.items()}, self.shares)
 
 
