@@ -141,10 +141,7 @@ class FixedDecoder(Closing):
 
 
 class OnnxFixedRunner(OneGraph):
-    """An ONNX graph of one row at a time; see `FixedRunner`.
-
-    Its name is `fixed-fp32` or `fixed-int8`, by the weights of the graph, unless there is another.
-    """
+    """An ONNX graph of one row at a time, called `fixed-fp32`, `fixed-int8` or as it is given."""
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0, name: str = "") -> None:
         signature = read_signature(path)

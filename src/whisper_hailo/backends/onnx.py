@@ -57,7 +57,8 @@ class OnnxEncoder(OneGraph):
     n_frames: None = None
 
     def __init__(self, directory: Path, spec: ModelSpec, threads: int = 0) -> None:
-        name = f"onnx-{_precision(spec.encoder_quantization)}{'-half' * spec.half}"
+        weights = spec.encoder_quantization.replace("none", "fp32")
+        name = f"onnx-{weights}{'-half' * spec.half}"
         super().__init__(directory / ENCODER_FILE, threads, name)
         self.spec = spec
 
@@ -76,10 +77,6 @@ class OnnxEncoder(OneGraph):
         return features
 
 
-_STEP_INPUTS = {
-    *("tokens", "text_positions", "positions", "self_bias", "cross_bias"),
-    *("last_column", "n_columns"),
-}
 _N_SILENCE_COPIES = 4
 _FEWEST_ZERO_ROWS = 16
 """Keys that share the weight of padding: one that had all of it would leave no codes of 8 bits to
@@ -99,7 +96,7 @@ class CachedDecoder(Closing):
         self._directory = directory
         self.spec = spec
         self._threads = threads
-        self.name = f"cached-{_precision(spec.quantization)}"
+        self.name = f"cached-{spec.quantization.replace('none', 'fp32')}"
         self._cross_kv: onnxruntime.InferenceSession | None = None
         self._decoder: onnxruntime.InferenceSession | None = None
         self._inputs = StepInputs(spec.dims.n_text_ctx)
@@ -119,7 +116,8 @@ class CachedDecoder(Closing):
             outputs |= {f"query_{layer}" for layer, _ in self._alignment_heads}
             load = partial(open_session, self._directory, self.spec, self._threads)
             self._cross_kv = load(CROSS_KV_FILE, inputs={"audio_features"}, outputs=cross)
-            inputs = {*_STEP_INPUTS, *cross, *past}
+            inputs = {"tokens", "text_positions", "positions", "self_bias", "cross_bias"}
+            inputs |= {"last_column", "n_columns", *cross, *past}
             self._decoder = load(DECODER_FILE, inputs=inputs, outputs=outputs)
         return self
 
@@ -290,7 +288,3 @@ def alignment_weights(
         weights /= weights.sum(axis=-1, keepdims=True)
         parts.append(weights)
     return np.concatenate(parts, axis=1)
-
-
-def _precision(quantization: str) -> str:
-    return "fp32" if quantization == "none" else quantization

@@ -18,7 +18,6 @@ from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, Flo
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto
 
-_AGAIN: Final = "convert or export it again"
 
 _NEWEST_OPSET: Final = 1000
 """Higher than there will be, and no more than a C++ integer holds."""
@@ -49,19 +48,19 @@ def parse_message(encoded: bytes, name: str) -> ModelProto:
         model = onnx.load_model_from_string(encoded)
     except Exception as error:  # protobuf's decoder raises its own family
         raise ModelError(
-            f"{name} is no ONNX file, or cut short ({type(error).__name__}); {_AGAIN}"
+            f"{name} is no ONNX file, or cut short ({type(error).__name__}); {EXPORT_AGAIN}"
         ) from error
     if not model.graph.node:
-        raise ModelError(f"{name} holds no ONNX graph: it has no node; {_AGAIN}")
+        raise ModelError(f"{name} holds no ONNX graph: it has no node; {EXPORT_AGAIN}")
     # The library hands over bytes where text should be that is no UTF-8.
     strange = next((one for one in _names(model.graph) if not isinstance(one, str)), None)
     if strange is not None:
-        raise ModelError(f"{name} has a name that is no text ({strange[:40]!r}); {_AGAIN}")
+        raise ModelError(f"{name} has a name that is no text ({strange[:40]!r}); {EXPORT_AGAIN}")
     opsets = {_domain(entry): min(entry.version, _NEWEST_OPSET) for entry in model.opset_import}
     if short := next((node for node in model.graph.node if _is_short(node, opsets)), None):
         raise ModelError(
             f"{name} has a node {short.op_type[:40]!r} with {len(short.input)} inputs and "
-            f"{len(short.output)} outputs, less than it needs; {_AGAIN}"
+            f"{len(short.output)} outputs, less than it needs; {EXPORT_AGAIN}"
         )
     return model
 
@@ -108,10 +107,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Inputs and outputs of a graph by name, in its order.
-
-    `signed_codes`: it has weights in 8 bits with a sign, in a branch perhaps.
-    """
+    """Inputs and outputs of a graph by name; `signed_codes`: it has 8-bit weights with a sign."""
 
     path: Path
     inputs: dict[str, Port]

@@ -171,12 +171,9 @@ class OptimumState:
 class OptimumDecoder(Closing):
     """The decoder of an Optimum export, with its cache in the runtime's memory.
 
-    Padding is real: zero rows behind the features cost what other positions cost. Cross keys and
-    values come with the first step. Later tokens are fed one at a time: exports traced with one
-    token have no causal mask for more.
-
-    `path` is the export's directory, or one of its decoder graphs. The name is `optimum-fp32`,
-    `optimum-merged-int8` and so on.
+    Padding is real: zero rows behind the features cost what other positions cost. Later tokens are
+    fed one at a time: exports traced with one token have no causal mask for more. `path` is the
+    export's directory, or one of its graphs. The name is `optimum-merged-int8` and so on.
     """
 
     limits = Limits(free_padding=False, aligns=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from whisper_hailo.backends.checks import check_positions
 from whisper_hailo.backends.model_files import model_file
@@ -157,13 +156,10 @@ def find_npu() -> tuple[str | None, str]:
     return found[0].arch, f"{found[0].arch} {found[0].device}"
 
 
-Choice: TypeAlias = tuple[str, Path | None, str]
-"""Name of a backend, what it is to run, and why it was taken."""
-
-
 def _choose_encoder(
     request: BackendRequest, window_s: float | None, n_positions: int | None
-) -> Choice:
+) -> tuple[str, Path | None, str]:
+    """Return the name of a backend, what it is to run, and why it was taken."""
     options = request.options
     path = _graph_path(
         request, options.encoder, ENCODER_FILE, graphs=options.encoder_backend in {AUTO, "onnx"}
@@ -184,7 +180,7 @@ def _choose_encoder(
     return "hailo", hef, f"on {found}"
 
 
-def _choose_decoder(request: BackendRequest) -> Choice:
+def _choose_decoder(request: BackendRequest) -> tuple[str, Path | None, str]:
     backend = request.options.decoder_backend
     graphs = backend in {AUTO, "cached", "optimum"}
     path = _graph_path(request, request.options.decoder, DECODER_FILE, graphs=graphs)
@@ -198,10 +194,9 @@ def _choose_decoder(request: BackendRequest) -> Choice:
 def _graph_path(
     request: BackendRequest, path: Path | None, file: str, *, graphs: bool
 ) -> Path | None:
-    """Return what to run; `None`: the model directory's own.
+    """Return what to run; `None`: the model directory's own, of whose graphs one stands for all.
 
-    A path that names one graph of a model directory stands for all of them. `graphs`: the backend
-    runs graphs, which a directory that another program made has, too.
+    `graphs`: the backend runs graphs, which a directory of another program has, too.
     """
     if path is None:
         return request.directory if graphs and ENCODER_FILE not in request.spec.files else None

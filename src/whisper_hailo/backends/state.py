@@ -92,10 +92,7 @@ def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 
 
 
 class Binding:
-    """What the runtime has been told of a cache, so that a step tells it only what is new.
-
-    `kept` are inputs that stay as they are, `in_place` outputs that it writes into these arrays.
-    """
+    """What the runtime knows of a cache: inputs that stay, outputs that it writes in place."""
 
     def __init__(self, session: onnxruntime.InferenceSession, kept: Named, in_place: Named) -> None:
         self.session = session

@@ -108,11 +108,7 @@ def status_of(error: BaseException) -> str:
 
 
 class Faults:
-    """Tells failures of one binding apart.
-
-    Attributes:
-        has_run: a run went well in this process, so that the binding knows this NumPy.
-    """
+    """Tells failures of a binding apart; `has_run`: a run went well, so it knows this NumPy."""
 
     has_run: ClassVar[bool] = False
 

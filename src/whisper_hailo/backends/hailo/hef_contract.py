@@ -45,13 +45,10 @@ class EncoderShape:
 
 @dataclass(frozen=True, slots=True)
 class DecoderShape:
-    """A decoder without a cache: features and embeddings in, rows of logits out.
+    """A decoder without a cache: features and embeddings, by the inputs' names, in, logits out.
 
-    Attributes:
-        features, embeddings: names of the inputs that take them.
-        n_positions: encoder positions that it takes, no more and no fewer.
-        positions: `host` or `chip`: who adds the position rows.
-        outputs: all outputs that have a row per text position, with their columns, sorted.
+    `positions` is who adds the position rows: `host` or `chip`. `outputs` are all that have a row
+    per text position, with their columns, sorted.
     """
 
     group: str

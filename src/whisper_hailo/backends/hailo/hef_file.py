@@ -104,12 +104,9 @@ StreamShapes: TypeAlias = dict[str, tuple[int, int, int]]
 
 @dataclass(frozen=True, slots=True)
 class HefGroup:
-    """One network of a HEF.
+    """One network of a HEF; its outputs are in the order of `get_sorted_output_names()`.
 
-    Attributes:
-        contexts: how many times the chip is loaded within one run; more than one means that
-            weights go over PCIe at every run.
-        outputs: in the order of `get_sorted_output_names()`.
+    The chip is loaded `contexts` times within a run: with several, weights go over PCIe each time.
     """
 
     name: str

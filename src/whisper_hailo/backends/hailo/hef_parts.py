@@ -67,10 +67,7 @@ class HefEncoder(_HefPart):
 
 
 class HefEncoding:
-    """Windows `(batch, n_mels, n_frames)` on their way through the chip.
-
-    A few at a time, so that it never waits for the host.
-    """
+    """Windows `(batch, n_mels, n_frames)` on their way through the chip, a few at a time."""
 
     def __init__(self, lease: Lease, shape: EncoderShape, mel: FloatArray) -> None:
         self.lease = lease

@@ -28,7 +28,6 @@ from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core import errors
 from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError, WhisperHailoError
 
-_MODULE: Final = "whisper_hailo.backends.hailo.isolated_probe"
 _LOOK_S: Final = 20.0
 """A busy machine takes seconds to start a process."""
 
@@ -52,7 +51,7 @@ def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
 
 def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
     """Run a task in a process of its own; return its result, or raise its error."""
-    command = [sys.executable, "-P", "-m", _MODULE, *words]
+    command = [sys.executable, "-P", "-m", __name__, *words]
     # In files, which never fill up as an unread pipe would.
     with TemporaryFile() as out, TemporaryFile() as log:
         # Ctrl-C reaches this process alone, which then ends the other.

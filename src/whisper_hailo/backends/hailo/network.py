@@ -27,10 +27,7 @@ SOON_MS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class BufferSlot:
-    """Buffers of one run, bound once and used again and again.
-
-    Arrays are float32, C-contiguous, in the network's shapes; `outputs` has the unread ones, too.
-    """
+    """Float32 buffers of one run, in the network's shapes; bound once, used again and again."""
 
     bindings: Any
     inputs: dict[str, FloatArray]
