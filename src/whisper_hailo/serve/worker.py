@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -90,6 +91,7 @@ class Worker(Closing):
         self.other_names = other_names
         self.languages = tuple(transcriber.tokenizer.special.languages) or ("en",)
         self.created_s = int(time.time())  # since 1970
+        self.needed_mib = estimate_loaded_mib(transcriber.encoder.spec)
         self._batch_size = batch_size
         self._log_text = log_text
         self._loads_at_once = loads_at_once
@@ -102,10 +104,6 @@ class Worker(Closing):
         self._settled = threading.Event()
         self._failure: Exception | None = None
         self._set(State.LOADING)
-
-    @property
-    def spec(self) -> ModelSpec:
-        return self.transcriber.encoder.spec
 
     def open(self) -> Self:
         """Start the thread; where the model is loaded at once, wait until it is warm."""
@@ -287,15 +285,14 @@ class ModelMemory:
     def __init__(self, max_mib: int | None = None) -> None:
         self._max_mib = max_mib
         self._changed = threading.Condition()
-        self._loaded: dict[Worker, int] = {}
+        self._loaded: list[Worker] = []
 
     def check(self, worker: Worker) -> None:
         """Refuse a model that does not fit even alone."""
-        needed = estimate_loaded_mib(worker.spec)
-        if self._max_mib is not None and needed > self._max_mib:
+        if self._max_mib is not None and worker.needed_mib > self._max_mib:
             raise OptionError(
-                f"model {worker.name} takes about {needed} MiB, --max-memory is {self._max_mib}; "
-                "raise it or choose a smaller model"
+                f"model {worker.name} takes about {worker.needed_mib} MiB, --max-memory is "
+                f"{self._max_mib}; raise it or choose a smaller model"
             )
 
     @contextmanager
@@ -304,23 +301,23 @@ class ModelMemory:
 
         Idle models are released first, the one that was used least recently before others.
         """
-        needed = estimate_loaded_mib(worker.spec)
+        most_mib = math.inf if self._max_mib is None else self._max_mib
         with self._changed:
-            while self._max_mib is not None and sum(self._loaded.values()) + needed > self._max_mib:
+            while sum(model.needed_mib for model in [*self._loaded, worker]) > most_mib:
                 idle = sorted(self._loaded, key=lambda other: other.queue.used_s)
                 if not any(other.queue.release() for other in idle):
                     in_use = ", ".join(other.name for other in self._loaded)
                     raise BusyError(
-                        f"model {worker.name} takes about {needed} MiB, --max-memory is "
-                        f"{self._max_mib} and in use by {in_use}; try again soon"
+                        f"model {worker.name} takes about {worker.needed_mib} MiB, --max-memory is "
+                        f"{most_mib} and in use by {in_use}; try again soon"
                     )
                 self._changed.wait()
-            self._loaded[worker] = needed
+            self._loaded.append(worker)
         try:
             yield
         finally:
             with self._changed:
-                del self._loaded[worker]
+                self._loaded.remove(worker)
                 self._changed.notify_all()
 
 
