@@ -138,7 +138,7 @@ def translate_build_errors() -> Iterator[None]:
         raise _ERRORS.get(error.code, ModelError)(str(error)) from error
 
 
-def _lock_folder(folder: Path) -> AbstractContextManager[None]:
+def _lock_folder(folder: Path) -> AbstractContextManager[bool]:
     """Allow one build or one change at a time in a folder."""
     advice = "give a writable place to --out"
     with wrap_os_error(folder, advice):

@@ -18,13 +18,13 @@ from whisper_hailo.backends.session import OneGraph
 from whisper_hailo.backends.silence import cut_to, logsumexp
 from whisper_hailo.core.errors import ModelError, ShapeError, display_path
 from whisper_hailo.core.files import resolve_within
-from whisper_hailo.core.protocols import Closeable, Closing, Limits, Padding, StepOutput
+from whisper_hailo.core.protocols import Closing, Limits, Padding, StepOutput
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FloatArray, IntArray
 
 
-class FixedRunner(Closeable, Protocol):
+class FixedRunner(Closing, Protocol):
     """One graph of fixed sizes that maps a whole token sequence to logits at every position."""
 
     name: str

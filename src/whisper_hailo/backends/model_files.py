@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.errors import ModelError, display_path
-from whisper_hailo.core.files import cache_root, replace_file, resolve_within, sha256
+from whisper_hailo.core.errors import ModelError, OutputError, display_path
+from whisper_hailo.core.files import cache_root, resolve_within, sha256, write_file
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo.core.strict_json import read_json_object
 
@@ -32,8 +32,8 @@ def has_content(path: Path, expected: str) -> bool:
     notes.pop(key, None)
     latest = dict([*notes.items(), (key, [*state, found])][-MOST_NOTES:])
     try:
-        replace_file(cache_root() / NOTES_FILE, json.dumps(latest).encode())
-    except OSError as error:
+        write_file(cache_root() / NOTES_FILE, json.dumps(latest))
+    except OutputError as error:
         logger.debug("hashes are not noted, files are read at every start (%s)", error)
     return found == expected
 

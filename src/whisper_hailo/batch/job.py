@@ -25,7 +25,7 @@ from whisper_hailo.batch.ledger import ADVICE, LEDGER_FILE, Ledger, name_key, pa
 from whisper_hailo.batch.manifest import Candidate, Item
 from whisper_hailo.batch.tasks import GROUP_ITEMS, Group, Outcome, PieceResult
 from whisper_hailo.core.errors import OptionError, OutputError, display_path
-from whisper_hailo.core.files import try_lock, wrap_os_error, write_file
+from whisper_hailo.core.files import exclusive_lock, wrap_os_error, write_file
 from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.strict_json import escape_surrogates
 from whisper_hailo.core.types import Settings, Timings, Transcript
@@ -122,7 +122,8 @@ class BatchJob(Closing):
         with ExitStack() as opened:
             with wrap_os_error(self._folder, ADVICE):
                 self._folder.mkdir(parents=True, exist_ok=True)
-            if not opened.enter_context(try_lock(self._folder / ".lock", ADVICE)):
+            lock = exclusive_lock(self._folder / ".lock", ADVICE, blocking=False)
+            if not opened.enter_context(lock):
                 raise OutputError(
                     f"another run works on {folder}; wait for it, or give it more --workers"
                 )

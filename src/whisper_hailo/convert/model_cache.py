@@ -35,8 +35,8 @@ from whisper_hailo.core.files import (
     ANOTHER_CACHE,
     cache_root,
     exclusive_lock,
-    replace_file,
     wrap_os_error,
+    write_file,
 )
 from whisper_hailo.core.spec import SPEC_FILE, SPEC_VERSION, ModelSource, ModelSpec
 from whisper_hailo.core.strict_json import read_json_object
@@ -82,7 +82,8 @@ def resolve_model(
             with wrap_os_error(target, ANOTHER_CACHE):
                 shutil.rmtree(target, ignore_errors=True)  # out of date, or damaged
                 convert_checkpoint(checkpoint, target, options, source=source)
-                replace_file(stamp_file(target), stamp + _own_line(ModelSpec.load(target)))
+                own_stamp = stamp + _own_line(ModelSpec.load(target))
+                write_file(stamp_file(target), own_stamp, ANOTHER_CACHE)
     return target
 
 

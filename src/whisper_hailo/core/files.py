@@ -6,13 +6,10 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 from typing import IO, Any, Final, TypeAlias
-
-from filelock import lock_descriptor
 
 from whisper_hailo.core.errors import ModelError, OutputError, display_path
 from whisper_hailo.core.scratch import scratch_file
@@ -43,14 +40,10 @@ def expand_user(name: str) -> str:
 
 
 def resolve_within(directory: Path, name: str) -> Path:
-    """Return the path of a file that a directory's file names, also behind links.
-
-    Args:
-        directory: such as a model directory.
-        name: relative, separated by `/`; the file need not exist.
+    """Return the path of a file, which need not exist, that a file of a model directory names.
 
     Raises:
-        ModelError: it names nothing, or leads elsewhere.
+        ModelError: the name is not safe, or leads out of the directory through a link.
     """
     check_file_name(name)
     path, root = directory / name, os.path.realpath(directory)
@@ -70,18 +63,14 @@ def check_file_name(name: str) -> None:
         ModelError: absolute, upwards, empty, too long, or not a path.
     """
     path = PurePosixPath(name)
+    part_bytes = [len(part.encode(errors="replace")) for part in path.parts]
     if path.is_absolute() or ".." in path.parts or not path.name or set(name) & {"\\", "\0"}:
-        raise ModelError(
-            f"file {name[:200]!r} lies outside the model directory; fetch or convert the model "
-            "again"
-        )
-    if len(name) > _LONGEST_NAME or any(
-        len(part.encode(errors="replace")) > _LONGEST_PART for part in path.parts
-    ):
-        raise ModelError(
-            f"file {name[:100]!r}... has a longer name than the system takes; fetch or convert the "
-            "model again"
-        )
+        why = "lies outside the model directory"
+    elif len(name) > _LONGEST_NAME or max(part_bytes) > _LONGEST_PART:
+        why = "has a longer name than the system takes"
+    else:
+        return
+    raise ModelError(f"file {name[:100]!r} {why}; fetch or convert the model again")
 
 
 def read_regular_file(path: Path, most_bytes: int) -> bytes:
@@ -110,11 +99,7 @@ def split_json_lines(text: str) -> list[str]:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal.
-
-    Raises:
-        ModelError: the file cannot be read.
-    """
+    """Return the SHA-256 of a file of a model in hexadecimal."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -125,18 +110,12 @@ def sha256(path: Path) -> str:
 def write_file(
     path: Path, content: str | bytes, advice: str = "free some space or give another place"
 ) -> None:
-    """Write a file atomically and durably; its folder is created.
+    """Write a file atomically and durably, text as UTF-8; its folder is created.
 
-    Text is written as UTF-8. `advice` ends the message if it cannot be written.
+    `advice` ends the message if it cannot be written.
     """
-    with wrap_os_error(path, advice):
-        replace_file(path, content.encode() if isinstance(content, str) else content)
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write atomically, for callers that handle `OSError` themselves."""
-    with atomic_file(path) as scratch:
-        scratch.write_bytes(data)
+    with wrap_os_error(path, advice), atomic_file(path) as scratch:
+        scratch.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
@@ -151,11 +130,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 def require_writable_folder(folder: Path, advice: str) -> None:
-    """Refuse a folder that cannot be written, before there is something to write.
-
-    Raises:
-        OutputError: not a folder, or no permission.
-    """
+    """Refuse a folder that cannot be written, before there is something to write."""
     there = folder.absolute()
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent
@@ -166,13 +141,6 @@ def require_writable_folder(folder: Path, advice: str) -> None:
     else:
         return
     raise OutputError(f"cannot write to {display_path(folder)} ({why}); {advice}")
-
-
-def require_writable_file(path: Path, advice: str = "give another place") -> None:
-    """Refuse a file that cannot be written, before there is something to write."""
-    if path.is_dir():
-        raise OutputError(f"cannot write {display_path(path)} (it is a folder); {advice}")
-    require_writable_folder(path.parent, advice)
 
 
 @contextmanager
@@ -187,12 +155,13 @@ def wrap_os_error(path: Path, advice: str) -> Iterator[None]:
 
 
 @contextmanager
-def exclusive_lock(path: Path, advice: str) -> Iterator[None]:
-    """Hold an exclusive lock on a path in the block; other processes wait.
+def exclusive_lock(path: Path, advice: str, *, blocking: bool = True) -> Iterator[bool]:
+    """Lock a path in the block, or until this process dies; yield whether it is locked.
 
     Args:
         path: a folder, or a lock file, which is created.
         advice: ends the message if it cannot be locked.
+        blocking: wait for the process that has it.
     """
     from filelock import lock_descriptor  # slow, not needed by every start
 
@@ -202,12 +171,12 @@ def exclusive_lock(path: Path, advice: str) -> Iterator[None]:
             flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
             number = os.open(path, flags, 0o666)
             opened.callback(os.close, number)
-            lock_descriptor(number)
+            is_locked = lock_descriptor(number, blocking=blocking)
         except OSError as error:
             raise OutputError(
                 f"{display_path(path)} cannot be locked ({error.strerror or error}); {advice}"
             ) from error
-        yield
+        yield is_locked
 
 
 def fsync_tree(folder: Path) -> None:
@@ -233,32 +202,15 @@ def umask_mode(mode: int) -> int:
 
 
 def list_files(folder: Path, unreadable: Callable[[Path, str], None]) -> list[Path]:
-    """Return all files at any depth, sorted.
+    """Return all files at any depth, sorted; links to other folders are not followed.
 
-    Args:
-        folder: where to look; links to other folders are not followed.
-        unreadable: called with a folder that cannot be read, and why.
+    `unreadable` is called with a folder that cannot be read, and why.
     """
-
-    def note(error: OSError) -> None:
-        unreadable(Path(error.filename), error.strerror or str(error))
-
-    found = os.walk(folder, onerror=note)
+    found = os.walk(
+        folder,
+        onerror=lambda error: unreadable(Path(error.filename), error.strerror or str(error)),
+    )
     return sorted(Path(place, name) for place, _, names in found for name in names)
-
-
-@contextmanager
-def try_lock(path: Path, advice: str) -> Iterator[bool]:
-    """Try to lock a file until the block ends; yield whether it is locked.
-
-    The system releases the lock when a process dies.
-    """
-    with wrap_os_error(path, advice):
-        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        yield lock_descriptor(number, blocking=False)
-    finally:
-        os.close(number)
 
 
 FileId: TypeAlias = tuple[int, int]
@@ -266,18 +218,16 @@ FileId: TypeAlias = tuple[int, int]
 
 _LOOK_BYTES: Final = 4096
 
-_BEGINNINGS: Final[Mapping[str, bytes]] = MappingProxyType(
-    {
-        "txt": rb"[^\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]*\Z",
-        "srt": rb"\s*\d+\s*\n\d+:\d\d:\d\d[,.]\d+ --> ",
-        "vtt": rb"WEBVTT\b",
-        "tsv": rb"start\tend\ttext\r?\n",
-        "json": rb'\{\s*"(task|text)": ',
-        "jsonl": rb'\{"event": "',
-        "flac": rb"fLaC",
-        "svg": rb"\s*<(\?xml|svg)\b",
-    }
-)
+_BEGINNINGS: Final = {
+    "txt": rb"[^\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]*\Z",
+    "srt": rb"\s*\d+\s*\n\d+:\d\d:\d\d[,.]\d+ --> ",
+    "vtt": rb"WEBVTT\b",
+    "tsv": rb"start\tend\ttext\r?\n",
+    "json": rb'\{\s*"(task|text)": ',
+    "jsonl": rb'\{"event": "',
+    "flac": rb"fLaC",
+    "svg": rb"\s*<(\?xml|svg)\b",
+}
 """First bytes of files in the formats that this program writes."""
 
 
@@ -293,10 +243,7 @@ def file_id(file: str | Path | IO[Any]) -> FileId | None:
 def refuse_foreign(path: Path, fmt: str, beginning: bytes | None = None) -> None:
     """Refuse a folder, and a file of another format; empty files and earlier results may be there.
 
-    Args:
-        path: where the output is to go.
-        fmt: its format.
-        beginning: regular expression of the start of such files; `None` looks it up.
+    `beginning` is a regular expression of the start of such files, where `fmt` has none here.
     """
     try:
         mode = path.stat().st_mode

@@ -47,27 +47,6 @@ _OTHER_CODES: Final = {
 }  # fmt: skip
 """Tags of languages that Whisper calls otherwise."""
 
-_MODIFIER: Final = "Lm"
-"""Category of letters that look like an apostrophe."""
-
-_TAG: Final = re.compile(r"([a-z]{2,3})(-[a-z0-9]{1,8})*")
-"""A BCP 47 tag: a language, then script, region and so on."""
-
-
-def _strip_accents(name: str) -> str:
-    """Strip accents and marks, which not every keyboard has."""
-    letters = (
-        char for char in unicodedata.normalize("NFKD", name) if char.isalnum() or char == " "
-    )
-    return "".join(char for char in letters if unicodedata.category(char) != _MODIFIER)
-
-
-@cache
-def _by_letters() -> dict[str, str]:
-    """Return codes by stripped names; computed only when no code is given."""
-    return {_strip_accents(name): code for name, code in CODES_BY_NAME.items()}
-
-
 CODES_BY_NAME: Final = {
     name.casefold(): code
     for code, listed in (entry.split(" ", 1) for entry in " ".join(_CODES.split()).split("; "))
@@ -79,13 +58,26 @@ KNOWN_LANGUAGES: Final = frozenset(CODES_BY_NAME.values())
 """Codes of Whisper's languages."""
 
 
-def language_code(language: str) -> str:
-    """Return the code of a language.
+def _strip_accents(name: str) -> str:
+    """Strip accents and marks, which not every keyboard has, and letters like an apostrophe."""
+    letters = [
+        char for char in unicodedata.normalize("NFKD", name) if char.isalnum() or char == " "
+    ]
+    return "".join(char for char in letters if unicodedata.category(char) != "Lm")
 
-    Args:
-        language: its English name or its own (`German`, `deutsch`), its code in any case (`DE`), a
-            tag (`de-AT`, `zh_Hans`), or `auto`. Anything else is returned as it is: only a model
-            knows its languages.
+
+@cache
+def _by_letters() -> dict[str, str]:
+    """Return codes by stripped names; computed only when no code is given."""
+    return {_strip_accents(name): code for name, code in CODES_BY_NAME.items()}
+
+
+def language_code(language: str) -> str:
+    """Return the code of a language, or `auto`.
+
+    It is given by its English name or its own (`German`, `deutsch`), its code in any case (`DE`),
+    or a BCP 47 tag (`de-AT`, `zh_Hans`). Anything else is returned as it is: only a model knows its
+    languages.
     """
     text = language.strip().casefold()
     if text == AUTO_LANGUAGE or text in KNOWN_LANGUAGES:
@@ -93,7 +85,7 @@ def language_code(language: str) -> str:
     if (code := _by_letters().get(_strip_accents(text))) is not None:
         return code
     tag = text.replace("_", "-")
-    if not _TAG.fullmatch(tag):
+    if not re.fullmatch(r"[a-z]{2,3}(-[a-z0-9]{1,8})*", tag):
         return language
     for size in (2, 1):
         begin = "-".join(tag.split("-")[:size])

@@ -27,8 +27,7 @@ the hub about each fetch. Ray tells its maker about each cluster."""
 def keep_private() -> None:
     """Turn telemetry off for this process and its children, unless the user has set it.
 
-    In a program that imported ONNX Runtime first, what it gathered at its import will still be
-    sent.
+    What ONNX Runtime gathered if it was imported before will still be sent.
     """
     chosen = bool(os.environ.get(RUNTIME_SWITCH))
     for switch, off in SWITCHES.items():
@@ -63,9 +62,6 @@ Extra: TypeAlias = Literal[
 REPOSITORY_ROOT: Final = Path(__file__).resolve().parents[3]
 """The clone; some other folder for an installed package."""
 
-_TOOLS: Final = "src/whisper_hailo_tools"
-"""In the clone: where the second distribution is built."""
-
 
 def install_command(extra: Extra) -> str:
     """Return the command that installs an extra; the clone has lock files with hashes."""
@@ -76,18 +72,14 @@ def install_command(extra: Extra) -> str:
 
 
 def tools_to_add() -> str:
-    """What to type to have the commands that build HEFs, for messages."""
-    if (REPOSITORY_ROOT / _TOOLS).is_dir():
-        return f"pip install --no-deps -e {_TOOLS} in the clone"
+    """Return the command that installs what builds HEFs, the second distribution."""
+    if (REPOSITORY_ROOT / "src/whisper_hailo_tools").is_dir():
+        return "pip install --no-deps -e src/whisper_hailo_tools in the clone"
     return "pip install whisper-hailo-tools"
 
 
 def require_extra(extra: Extra, what: str, *modules: str) -> None:
-    """Refuse to start without the modules of an extra.
-
-    Raises:
-        OptionError: one is not installed.
-    """
+    """Refuse to start without the modules of an extra."""
     for module in modules:
         if find_spec(module) is None:
             name = module.replace("_", "-")
@@ -97,22 +89,19 @@ def require_extra(extra: Extra, what: str, *modules: str) -> None:
 
 
 CPUINFO: Final = Path("/proc/cpuinfo")
-HALF_LANES: Final = "asimdhp"
-"""Linux's name for float16 vectors on ARM: Cortex-A55 and A76 (Raspberry Pi 5) and later."""
 
 
 @cache
 def has_float16_kernels() -> bool:
     """Return whether ONNX Runtime has float16 kernels here, twice as fast as float32.
 
-    It has them on 64-bit ARM with Linux. Elsewhere it computes in float32, and converting costs
-    more than that.
+    Elsewhere than on 64-bit ARM with Linux it computes in float32, and converting costs more.
     """
     import platform
 
     if (platform.system(), platform.machine()) != ("Linux", "aarch64"):
         return False
-    return HALF_LANES in read_cpu_flags()
+    return "asimdhp" in read_cpu_flags()  # Cortex-A55, A76 (Raspberry Pi 5) and later
 
 
 def read_cpu_flags() -> set[str]:
@@ -140,40 +129,27 @@ def check_threads(threads: int) -> int:
     return threads
 
 
-_TRIM_THRESHOLD: Final = -1
-_MMAP_THRESHOLD: Final = -3
-"""See `mallopt(3)`."""
-
-_LARGE_BYTES: Final = 128 << 10
-"""The C library's initial threshold."""
-
-
 def release_freed_memory() -> bool:
-    """Have large blocks returned to the system when they are freed.
+    """Have large blocks returned to the system when freed; return if the C library can do that.
 
     After a large block is freed, glibc keeps up to twice its size, and the holes that smaller
     blocks leave in it. Captions grew by 35 MiB in a quarter of an hour that way
     (docs/measurements/captions.md).
-
-    Returns:
-        whether the C library supports it.
     """
     import ctypes
 
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    return all(mallopt(what, _LARGE_BYTES) for what in (_TRIM_THRESHOLD, _MMAP_THRESHOLD))
-
-
-_IN_TIME: Final = 3.0
-"""Notifications per watchdog period."""
+    trim_threshold, mmap_threshold, initial_bytes = -1, -3, 128 << 10  # see mallopt(3)
+    return all(mallopt(which, initial_bytes) for which in (trim_threshold, mmap_threshold))
 
 
 class Supervisor:
     """Notifies the service manager of the environment, if there is one.
 
-    The protocol is that of `sd_notify(3)`: datagrams of `NAME=value` lines to `NOTIFY_SOCKET`.
+    Its watchdog is fed three times per period. The protocol is that of `sd_notify(3)`:
+    datagrams of `NAME=value` lines to `NOTIFY_SOCKET`.
     """
 
     def __init__(
@@ -182,7 +158,7 @@ class Supervisor:
         self._address = environment.get("NOTIFY_SOCKET", "")
         watched = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         usec = environment.get("WATCHDOG_USEC", "")
-        self._every_s = int(usec) / 1e6 / _IN_TIME if watched and usec.isdecimal() else None
+        self._every_s = int(usec) / 3e6 if watched and usec.isdecimal() else None
         self._now = now
         self._told_s = float("-inf")
 
@@ -197,7 +173,6 @@ class Supervisor:
             self._tell("WATCHDOG=1")
 
     def stopping(self) -> None:
-        """Report a regular stop."""
         self._tell("STOPPING=1")
 
     def _tell(self, *lines: str) -> None:

@@ -12,8 +12,8 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
 
-class Closing:
-    """Base of resources: a `with` block opens and closes them."""
+class Closing(Protocol):
+    """Base of resources: constructors are cheap, a `with` block opens and closes them."""
 
     def open(self) -> Self:
         """Acquire what is needed; by default nothing."""
@@ -21,7 +21,6 @@ class Closing:
 
     def close(self) -> None:
         """Release it; harmless when nothing is open."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self.open()
@@ -47,9 +46,7 @@ class SilenceKeys:
 
     @cached_property
     def log_shares(self) -> FloatArray:
-        """`(n_keys,)` float32 natural logarithms of the shares."""
-        logarithms: FloatArray = np.log(self.shares)
-        return logarithms
+        return np.log(self.shares)
 
     def split(self, n: int) -> SilenceKeys:
         """Return keys of which each stands n times, for an nth of its share."""
@@ -59,8 +56,7 @@ class SilenceKeys:
         """Return `(n_rows, d_model)`: each row repeated by its share."""
         middles = (np.arange(n_rows) + 0.5) / max(1, n_rows)
         rows = np.searchsorted(np.cumsum(self.shares), middles)
-        repeated: FloatArray = self.features[np.minimum(rows, len(self.features) - 1)]
-        return repeated
+        return self.features[np.minimum(rows, len(self.features) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,38 +113,26 @@ class Limits:
 StateT = TypeVar("StateT")
 
 
-class Closeable(Protocol):
-    """Constructors are cheap; `open` or a `with` block acquires, `close` releases."""
-
-    def open(self) -> Self:
-        """Load the artefacts; raises `ModelError` when they are missing or broken."""
-
-    def close(self) -> None: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc_info: object) -> None: ...
-
-
-class Encoder(Closeable, Protocol):
-    """Log-mel in, audio features out."""
+class _Network(Closing, Protocol):
+    """A half of a model; `open` raises `ModelError` when its files are missing or broken."""
 
     @property
     def spec(self) -> ModelSpec: ...
 
     @property
     def name(self) -> str:
-        """Short name for results, such as `onnx-fp32`."""
+        """Short name for results, such as `onnx-fp32` or `cached-int8`."""
+
+
+class Encoder(_Network, Protocol):
+    """Log-mel in, audio features out."""
 
     @property
     def n_frames(self) -> int | None:
         """The only number of log-mel frames of a fixed graph; `None`: any even one."""
 
     def encode(self, mel: FloatArray) -> FloatArray:
-        """Encode log-mel windows.
-
-        Args:
-            mel: `(batch, n_mels, n_frames)` float32, `n_frames` even.
+        """Encode log-mel windows `(batch, n_mels, n_frames)` float32, `n_frames` even.
 
         Returns:
             audio features `(batch, n_frames / 2, d_model)` float32.
@@ -177,15 +161,8 @@ class AsyncEncoder(Encoder, Protocol):
         """Start encoding; `mel` may not be changed until the result is there."""
 
 
-class Decoder(Closeable, Protocol[StateT]):
+class Decoder(_Network, Protocol[StateT]):
     """Autoregressive decoder with explicit state and a real batch dimension."""
-
-    @property
-    def spec(self) -> ModelSpec: ...
-
-    @property
-    def name(self) -> str:
-        """Short name for results, such as `cached-int8`."""
 
     @property
     def limits(self) -> Limits: ...
@@ -248,7 +225,6 @@ class Decoder(Closeable, Protocol[StateT]):
 
 
 AnyDecoder: TypeAlias = Decoder[Any]
-"""A decoder with a state type that the caller passes through."""
+"""A decoder whose state the caller passes through."""
 
 DecoderState: TypeAlias = Any
-"""A state of such a decoder."""

@@ -23,8 +23,7 @@ PREFIX: Final = ".whisper-hailo.writing."
 def scratch_file(folder: Path) -> Iterator[Path]:
     """Yield an empty file to be written and renamed; it is removed if it was not.
 
-    Args:
-        folder: of the target; leftovers of killed programs there are removed.
+    Leftovers of killed programs in the folder are removed.
     """
     sweep_once(folder)
     with _create_locked(folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False)) as path:
@@ -33,12 +32,7 @@ def scratch_file(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch_directory(folder: Path, prefix: str) -> Iterator[Path]:
-    """Yield a directory to be filled and renamed; it is removed if it was not.
-
-    Args:
-        folder: of the target; `sweep` removes leftovers of killed programs there.
-        prefix: of its name.
-    """
+    """Yield a directory to be filled and renamed; it is removed if it was not."""
     with _create_locked(folder, prefix, lambda path: path.mkdir(0o700)) as path:
         yield path
 
@@ -63,13 +57,7 @@ def temporary_directory() -> Iterator[Path]:
 
 
 def sweep(folder: Path, prefix: str, keep: Callable[[Path], bool] | None = None) -> None:
-    """Remove leftovers of killed programs; what cannot be locked or removed stays.
-
-    Args:
-        folder: where they worked.
-        prefix: of names.
-        keep: returns whether to keep a path anyway.
-    """
+    """Remove leftovers of killed programs; what cannot be locked or removed, or is kept, stays."""
     with suppress(OSError):
         left = [Path(entry) for entry in os.scandir(folder) if entry.name.startswith(prefix)]
         for path in left:
@@ -98,8 +86,15 @@ def _create_locked(folder: Path, prefix: str, make: Callable[[Path], None]) -> I
             path = scratch_path(folder, prefix)
             opened.callback(_remove, path)
             make(path)
-            if _is_locked(path, opened):
-                break
+            with suppress(FileNotFoundError):
+                descriptor = os.open(path, os.O_RDONLY)
+                opened.callback(os.close, descriptor)
+                try:
+                    is_held = _try_lock(descriptor) and path.exists()
+                except OSError:
+                    is_held = True  # there are no locks in this place, and so no sweeps
+                if is_held:
+                    break
         yield path
 
 
@@ -115,16 +110,3 @@ def _try_lock(descriptor: int) -> bool:
     from filelock import lock_descriptor  # slow, not needed by every start
 
     return lock_descriptor(descriptor, blocking=False)
-
-
-def _is_locked(path: Path, opened: ExitStack) -> bool:
-    """Lock what was just created; False if a sweep was faster."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return False
-    opened.callback(os.close, descriptor)
-    try:
-        return _try_lock(descriptor) and path.exists()
-    except OSError:
-        return True  # there are no locks in this place, and so no sweeps

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from itertools import repeat
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -28,39 +27,27 @@ MOST_CONTAINERS: Final = 1 << 20
 DEEPEST: Final = 64
 LARGEST_NUMBER: Final = 2**63 - 1
 
-_NAMES: Final = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_PLAIN: Final = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_OTHER: Final = {dict: "an object", list: "a list", NoneType: "null"}
 
 
 class MismatchError(ValueError):
     """A value has another type than expected; says where, what is there, what is expected."""
 
 
-def read_json(path: Path, kind: type[ModelError] = ModelError) -> Any:  # noqa: ANN401 - any JSON
-    """Read a JSON file.
-
-    Raises:
-        ModelError: (or `kind`) unreadable, or see `parse_json`.
-    """
+def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[str, Any]:
+    """Read a JSON object from a file; raises `kind`."""
     try:
-        return parse_json(read_bounded(path, kind))
+        raw = parse_json(read_bounded(path, kind))
     except MismatchError as error:
         raise kind(f"{display_path(path)}: {error}; fetch the file again") from error
-
-
-def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[str, Any]:
-    """Read a JSON object from a file."""
-    raw = read_json(path, kind)
     if not isinstance(raw, dict):
         raise kind(f"{display_path(path)} holds a {type(raw).__name__}, expected a JSON object")
     return raw
 
 
 def read_bounded(path: Path, kind: type[ModelError] = ModelError) -> bytes:
-    """Read a file of at most 16 MiB.
-
-    Raises:
-        ModelError: (or `kind`) not a regular file, unreadable, or too large.
-    """
+    """Read a regular file of at most 16 MiB; raises `kind`."""
     try:
         return read_regular_file(path, LARGEST_BYTES)
     except (OSError, ValueError) as error:
@@ -109,7 +96,7 @@ def escape_surrogates(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def decode(wanted: type[T], value: object, where: str = "") -> T:
+def decode(wanted: type[T], value: Any, where: str = "") -> T:  # noqa: ANN401 - any JSON
     """Convert a JSON value to a type: dataclasses, tuples, dicts, plain values.
 
     Args:
@@ -117,34 +104,23 @@ def decode(wanted: type[T], value: object, where: str = "") -> T:
         value: from `parse_json`.
         where: name of the value, for messages.
     """
-    result: T = _decode_any(wanted, value, where)
-    return result
-
-
-def _decode_any(wanted: Any, value: Any, where: str) -> Any:  # noqa: ANN401 - any type, any JSON
     origin, inner = get_origin(wanted) or wanted, get_args(wanted)
-    if origin in _NAMES:
+    result: Any = value
+    if origin in _PLAIN:
         result = _decode_plain(wanted, value, where)
     elif origin is tuple:
-        result = _decode_tuple(inner, value, where)
+        result = tuple(_decode_items(inner, value, where))
     elif origin is list:
-        result = [*_decode_tuple((*inner, ...), value, where)]
+        result = _decode_items((*inner, ...), value, where)
     elif origin is dict:
-        result = _decode_dict(inner[1], value, where)
+        _require_type(dict, value, where)
+        if not _all_are(inner[1], value.values()):
+            result = {key: decode(inner[1], item, f"{where}.{key}") for key, item in value.items()}
     elif is_dataclass(origin):
         result = _decode_dataclass(origin, value, where)
-    elif origin is UnionType:
-        result = _decode_union(inner, value, where)
-    else:
-        result = value
-    return result
-
-
-def _decode_dict(inner: Any, value: Any, where: str) -> dict[str, Any]:  # noqa: ANN401 - any type
-    items = _require_type(dict, "an object", value, where)
-    if _all_are(inner, items.values()):
-        return items
-    return {key: _decode_any(inner, item, f"{where}.{key}") for key, item in items.items()}
+    elif origin is UnionType and not (value is None and NoneType in inner):
+        result = _decode_union([kind for kind in inner if kind is not NoneType], value, where)
+    return result  # type: ignore[no-any-return]
 
 
 def _decode_plain(wanted: type, value: object, where: str) -> object:
@@ -153,9 +129,9 @@ def _decode_plain(wanted: type, value: object, where: str) -> object:
         raise MismatchError(f"{where} is a number of {value.bit_length()} bits, expected 63")
     if wanted is float and isinstance(value, int) and is_number:
         return float(value)
-    if not isinstance(value, wanted) or (wanted is int and not is_number):
-        raise MismatchError(_describe_mismatch(where, value, _NAMES[wanted]))
-    return value
+    if wanted is int and not is_number:
+        raise _mismatch(wanted, value, where)
+    return _require_type(wanted, value, where)
 
 
 def _all_are(wanted: type, values: Collection[Any]) -> bool:
@@ -168,41 +144,38 @@ def _all_are(wanted: type, values: Collection[Any]) -> bool:
     )
 
 
-def _decode_tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:  # noqa: ANN401
-    items = _require_type(list, "a list", value, where)
-    if inner[-1] is Ellipsis and _all_are(inner[0], items):
-        return tuple(items)
-    kinds = repeat(inner[0], len(items)) if inner[-1] is Ellipsis else inner
-    if inner[-1] is not Ellipsis and len(items) != len(inner):
-        raise MismatchError(f"{where} has {len(items)} values, expected {len(inner)}")
+def _decode_items(kinds: tuple[Any, ...], items: Any, where: str) -> list[Any]:  # noqa: ANN401
+    _require_type(list, items, where)
+    if kinds[-1] is Ellipsis:
+        if _all_are(kinds[0], items):
+            return list(items)
+        kinds = kinds[:1] * len(items)
+    if len(items) != len(kinds):
+        raise MismatchError(f"{where} has {len(items)} values, expected {len(kinds)}")
     pairs = enumerate(zip(kinds, items, strict=True))
-    return tuple(_decode_any(kind, item, f"{where}[{i}]") for i, (kind, item) in pairs)
+    return [decode(kind, item, f"{where}[{i}]") for i, (kind, item) in pairs]
 
 
-def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:  # noqa: ANN401
+def _decode_union(kinds: list[Any], value: object, where: str) -> object:
     """Return the value as the first type that fits; errors are about the first, the usual one."""
-    if value is None and NoneType in kinds:
-        return None
-    first: MismatchError | None = None
+    errors = []
     for kind in kinds:
-        if kind is NoneType:
-            continue
         try:
-            return _decode_any(kind, value, where)
+            return decode(kind, value, where)
         except MismatchError as error:
-            first = first or error
-    raise first or MismatchError(_describe_mismatch(where, value, "null"))
+            errors.append(error)
+    raise errors[0]
 
 
-def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
-    raw = _require_type(dict, "an object", value, where)
-    hints, prefix = _field_types(kind), f"{where}." if where else ""
+def _decode_dataclass(kind: Any, value: Any, where: str) -> object:  # noqa: ANN401
+    _require_type(dict, value, where)
+    prefix = f"{where}." if where else ""
     for field in fields(kind):
         is_needed = field.default is MISSING and field.default_factory is MISSING
-        if is_needed and field.name not in raw:
+        if is_needed and field.name not in value:
             raise MismatchError(f"{prefix}{field.name} is missing")
-    given = {name: kind for name, kind in hints.items() if name in raw}
-    return kind(**{n: _decode_any(wanted, raw[n], f"{prefix}{n}") for n, wanted in given.items()})
+    given = {name: hint for name, hint in _field_types(kind).items() if name in value}
+    return kind(**{name: decode(hint, value[name], prefix + name) for name, hint in given.items()})
 
 
 @cache
@@ -211,20 +184,18 @@ def _field_types(kind: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def _require_type(wanted: type[T], name: str, value: object, where: str) -> T:
+def _require_type(wanted: type, value: object, where: str) -> object:
     if not isinstance(value, wanted):
-        raise MismatchError(_describe_mismatch(where, value, name))
+        raise _mismatch(wanted, value, where)
     return value
 
 
-def _describe_mismatch(where: str, value: object, expected: str) -> str:
-    named: dict[type, str] = {dict: "an object", list: "a list", NoneType: "null"}
-    described = named.get(type(value)) or repr(value)[:60]
-    return f"{where or 'it'} is {described}, expected {expected}"
+def _mismatch(wanted: type, value: object, where: str) -> MismatchError:
+    given = _OTHER.get(type(value)) or repr(value)[:60]
+    return MismatchError(f"{where or 'it'} is {given}, expected {(_PLAIN | _OTHER)[wanted]}")
 
 
 def _parse_finite(text: str) -> float:
-    """Parse a number, which must be finite."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text[:20]} is no finite number")
@@ -233,16 +204,15 @@ def _parse_finite(text: str) -> float:
 
 def _is_deep(value: object) -> bool:
     """Return whether lists and objects are nested deeper than any model file needs."""
-    level: list[Any] = [value]
-    for _ in range(DEEPEST):
-        level = [inner for outer in level for inner in _find_containers(outer)]
+    level: list[Iterable[Any]] = [[value]]
+    for _ in range(DEEPEST + 1):
+        level = [
+            item.values() if isinstance(item, dict) else item
+            for items in level
+            if {dict, list} & {*map(type, items)}  # vocabularies are large and flat
+            for item in items
+            if isinstance(item, dict | list)
+        ]
         if not level:
             return False
     return True
-
-
-def _find_containers(value: object) -> list[Any]:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    if not {dict, list} & {*map(type, inner)}:  # vocabularies are large and flat
-        return []
-    return [item for item in inner if isinstance(item, dict | list)]

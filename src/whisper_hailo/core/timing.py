@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
 from typing import Final
 
 from whisper_hailo.core.types import Timings
 
-STAGES = ("load", "mel", "encode", "cross_kv", "decode", "total")
-
 
 class StageClock:
-    """Sums wall-clock time per stage."""
+    """Sums wall-clock time per stage of `Timings`."""
 
     def __init__(self) -> None:
-        self._ms = dict.fromkeys(STAGES, 0.0)
+        self._ms: dict[str, float] = defaultdict(float)
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time a block under one of `STAGES`, also when it raises."""
+    def stage(self, *names: str, sign: float = 1.0) -> Iterator[None]:
+        """Time a block under stages, also when it raises."""
         begin = perf_counter()
         try:
             yield
         finally:
-            self._ms[name] += (perf_counter() - begin) * 1000.0
-
-    @contextmanager
-    def paused(self, *names: str) -> Iterator[None]:
-        """Leave a block out of stages that are being timed around it."""
-        begin = perf_counter()
-        try:
-            yield
-        finally:
-            paused_ms = (perf_counter() - begin) * 1000.0
+            ms = (perf_counter() - begin) * 1000.0
             for name in names:
-                self._ms[name] -= paused_ms
+                self.note(name, sign * ms)
+
+    def paused(self, *names: str) -> AbstractContextManager[None]:
+        """Leave a block out of stages that are being timed around it."""
+        return self.stage(*names, sign=-1.0)
 
     def note(self, name: str, ms: float) -> None:
         """Add time that was measured elsewhere."""
@@ -57,16 +51,11 @@ _LONGEST_S: Final = 30.0
 
 
 class Backoff:
-    """Exponential back-off: 0.5 s, 1 s, 2 s, and so on to 30 s.
-
-    Attributes:
-        n_failures: consecutive ones.
-    """
+    """Exponential back-off: 0.5 s, 1 s, 2 s, and so on to 30 s after consecutive failures."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._again_s = float("-inf")
-        self.n_failures = 0
+        self._again_s, self.n_failures = float("-inf"), 0
 
     @property
     def is_over(self) -> bool:
@@ -78,5 +67,4 @@ class Backoff:
         self.n_failures += 1
 
     def succeed(self) -> None:
-        """Reset the wait."""
         self._again_s, self.n_failures = float("-inf"), 0

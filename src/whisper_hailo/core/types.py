@@ -49,10 +49,9 @@ UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A timed word.
+    """A timed word; times are from the beginning of the input.
 
     Attributes:
-        start_s: from the beginning of the input, like `end_s`.
         text: with its punctuation and its leading space, if it has one.
         probability: mean probability in [0, 1] of its tokens among all text.
     """
@@ -66,10 +65,9 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A timed stretch of text.
+    """A timed stretch of text; times are from the beginning of the input.
 
     Attributes:
-        start_s: from the beginning of the input, like `end_s`.
         text: without surrounding spaces.
         tokens: token ids, without prompt and end-of-transcript.
         avg_logprob: mean natural-log probability per token of the segment's window,
@@ -78,10 +76,7 @@ class Segment:
         runaway: the token budget was used up without an end-of-transcript token.
         temperature: 0 is greedy or beam search.
         compression_ratio: of the window's text; above 2.4 it mostly repeats itself.
-        words: if asked for.
-        language: of the window.
         speaker: channel of the input, where channels are transcribed apart.
-        window_start_s: start of its window in the input.
     """
 
     start_s: float
@@ -104,17 +99,15 @@ class Settings:
     """What shaped a result, recorded with it.
 
     Attributes:
-        encoder: name of the encoder backend, such as `onnx-fp32`.
-        decoder: name of the decoder backend, such as `cached-int8`.
-        window_s: fixed encoder input in seconds.
-        margin_s: seconds kept free at the end of each window.
+        encoder: name of the encoder backend, such as `onnx-fp32`; `decoder` likewise.
+        window_s: fixed encoder input.
+        margin_s: kept free at the end of each window.
         pad_to: padding target in encoder positions; 0 is no padding.
         repetition_penalty: 1.0 is off.
         eot_boost: in logits, 0.0 is off.
         quantization: decoder weights: `none`, `int8` or `int4`.
-        threads: threads per operator; 0 lets the runtime choose.
+        threads: per operator; 0 lets the runtime choose.
         reasons: why these backends were chosen, one line each.
-        windows: how the recording was cut into windows.
         timestamps: whether the model wrote times.
         batch_size: most windows decoded together.
         trim_window: windows that were not full were cut after their audio.
@@ -144,10 +137,8 @@ class Transcript:
 
     Attributes:
         audio: name of the input as given.
-        duration_s: length of the audio in seconds.
-        language: language code such as `en`.
+        language: code such as `en`.
         task: `transcribe` or `translate`.
-        segments: in order of time.
         language_probs: language code to probability, likeliest first, if it was detected.
     """
 
@@ -167,7 +158,6 @@ class Transcript:
 
     @property
     def text(self) -> str:
-        """The texts of all segments, joined."""
         return self.blank.join(segment.text for segment in self.segments if segment.text)
 
 
@@ -179,8 +169,7 @@ class BufferWord:
         text: with its leading space, in languages with spaces.
         tokens: its ids; empty for engines that only give text.
         probability: mean over its tokens in [0, 1]; `None` if unknown.
-        start_s: seconds from the buffer's start, if asked for.
-        end_s: as `start_s`.
+        start_s: from the buffer's start, if asked for.
     """
 
     text: str
@@ -196,11 +185,10 @@ class BufferText:
 
     Attributes:
         language: code; the detected one if it was asked for.
-        passes: decoder passes; 0 for engines with a loop of their own.
+        passes: of the decoder; 0 for engines with a loop of their own.
         runaway: the token budget was used up.
         guess: ids that may follow, held back until more audio confirms them.
         translation: in English, if asked for and the text is not English.
-        timings: stage times of this buffer.
     """
 
     words: tuple[BufferWord, ...]
@@ -213,7 +201,6 @@ class BufferText:
 
     @property
     def text(self) -> str:
-        """The words, joined, without surrounding spaces."""
         return "".join(word.text for word in self.words).strip()
 
     @property

@@ -17,10 +17,8 @@ from whisper_hailo.text.subtitles import (
     CueWriter,
     Layout,
     cue_time,
+    format_cue,
     speaker_label,
-    srt_cue,
-    tsv_row,
-    vtt_cue,
 )
 
 JSON_VERSION: Final = 1
@@ -68,8 +66,10 @@ class TextWriter:
 
     def write(self, segment: Segment) -> Iterator[str]:
         """Yield the parts that are complete with this segment."""
-        if self._format == "tsv":
-            yield self._headed(tsv_row(segment))
+        if self._format == "tsv":  # as OpenAI Whisper writes it
+            start_ms, end_ms = round(segment.start_s * 1000), round(segment.end_s * 1000)
+            text = f"{speaker_label(segment.speaker)}{' '.join(segment.text.split())}"
+            yield self._headed(f"{start_ms}\t{end_ms}\t{text}\n")
         elif self._format != "txt":
             yield from map(self._cue, self._cues.write(segment))
         elif segment.text:
@@ -83,9 +83,7 @@ class TextWriter:
 
     def _cue(self, cue: Cue) -> str:
         self._n_cues += 1
-        return self._headed(
-            vtt_cue(cue) if self._format == "vtt" else f"{self._n_cues}\n{srt_cue(cue)}"
-        )
+        return self._headed(format_cue(cue, self._format, self._n_cues))
 
     def _headed(self, part: str) -> str:
         """Return the heading with the first part: what fails at once has written nothing."""
@@ -172,13 +170,8 @@ def _segment_json(index: int, segment: Segment, blank: str) -> dict[str, Any]:
     }
     if segment.words:
         entry["words"] = [
-            {
-                "word": word.text,
-                "start": word.start_s,
-                "end": word.end_s,
-                "probability": word.probability,
-            }
-            for word in segment.words
+            {"word": w.text, "start": w.start_s, "end": w.end_s, "probability": w.probability}
+            for w in segment.words
         ]
     if segment.speaker is not None:
         entry["speaker"] = segment.speaker

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
@@ -38,10 +39,10 @@ def split_clauses(
 
 def split_lines(words: Sequence[Word], max_width: int) -> list[str]:
     """Split the words of a cue into lines; two are split at a clause, or near the middle."""
-    filled = _fill_lines(words, max_width)
+    filled = [_join_words(line) for line in _fill_lines(words, max_width)]
     if len(filled) != 2:
-        return [_join_words(line) for line in filled]
-    best, least = [_join_words(line) for line in filled], math.inf
+        return filled
+    best, least = filled, math.inf
     for at in range(1, len(words)):
         lines = [_join_words(words[:at]), _join_words(words[at:])]
         widths = list(map(len, lines))
@@ -109,23 +110,16 @@ class Cue:
     speaker: int | None = None
 
 
-def srt_cue(cue: Cue) -> str:
-    """Format a cue without its number."""
-    times = f"{cue_time(cue.start_s, ',')} --> {cue_time(cue.end_s, ',')}"
-    return f"{times}\n{speaker_label(cue.speaker)}{_escape_arrows(cue.text)}\n\n"
-
-
-def vtt_cue(cue: Cue) -> str:
-    """Format a cue, the speaker as its voice."""
-    times = f"{cue_time(cue.start_s, '.')} --> {cue_time(cue.end_s, '.')}"
-    voice = "" if cue.speaker is None else f"<v Speaker {cue.speaker + 1}>"
-    return f"{times}\n{voice}{_escape_arrows(cue.text)}\n\n"
-
-
-def tsv_row(segment: Segment) -> str:
-    """Return start and end in ms and text, with tabs between, as OpenAI Whisper writes them."""
-    text = f"{speaker_label(segment.speaker)}{' '.join(segment.text.split())}"
-    return f"{round(segment.start_s * 1000)}\t{round(segment.end_s * 1000)}\t{text}\n"
+def format_cue(cue: Cue, fmt: str, number: int) -> str:
+    """Format a cue as `srt` with its number, or as `vtt` with the speaker as its voice."""
+    if fmt == "srt":
+        head, mark, label = f"{number}\n", ",", speaker_label(cue.speaker)
+    else:
+        voice = "" if cue.speaker is None else f"<v Speaker {cue.speaker + 1}>"
+        head, mark, label = "", ".", voice
+    times = f"{cue_time(cue.start_s, mark)} --> {cue_time(cue.end_s, mark)}"
+    text = cue.text.replace("-->", "->")  # the arrow separates times
+    return f"{head}{times}\n{label}{text}\n\n"
 
 
 class CueWriter:
@@ -133,8 +127,12 @@ class CueWriter:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._flows = layout.max_line_count is not None
-        self._page = _Page(layout)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._words: list[Word] = []
+        self._speaker: int | None = None
+        self._width, self._n_words, self._n_lines = 0, 0, 1
 
     def write(self, segment: Segment) -> Iterator[Cue]:
         """Yield the cues that nothing can be added to any more."""
@@ -142,35 +140,19 @@ class CueWriter:
             if segment.text:
                 yield from self._cues(timed_words(segment), segment.speaker)
             return
+        flows = self._layout.max_line_count is not None
         for index, word in enumerate(timed_words(segment)):
-            page = self._page
-            ends = segment.speaker != page.speaker or (index == 0 and not self._flows)
-            if page.words and (ends or not page.takes(word)):
+            ends = segment.speaker != self._speaker or (index == 0 and not flows)
+            if self._words and (ends or not self._takes(word)):
                 yield from self.finish()
-            self._page.add(word, segment.speaker)
+            self._add(word, segment.speaker)
 
     def finish(self) -> Iterator[Cue]:
         """Yield the cue that waits for more words, if there is one."""
-        page, self._page = self._page, _Page(self._layout)
-        if page.words:
-            yield from self._cues(page.words, page.speaker)
-
-    def _cues(self, words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
-        """Return one cue; a word whose text begins with a line end begins a line."""
-        if self._layout.highlight_words:
-            return _highlight_words(words, speaker)
-        return iter([Cue(words[0].start_s, words[-1].end_s, _join_underlined(words), speaker)])
-
-
-class _Page:
-    """A cue that is being filled."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self._width = self._n_words = 0
-        self._n_lines = 1
-        self.words: list[Word] = []
-        self.speaker: int | None = None
+        words, speaker = self._words, self._speaker
+        self._begin()
+        if words:
+            yield from self._cues(words, speaker)
 
     def _fits_line(self, word: Word) -> bool:
         width, n_words = self._layout.max_line_width, self._layout.max_words_per_line
@@ -178,71 +160,57 @@ class _Page:
             n_words is None or self._n_words < n_words
         )
 
-    def takes(self, word: Word) -> bool:
+    def _takes(self, word: Word) -> bool:
         """Return whether a word follows without a pause and has room, on this line or another."""
-        if word.start_s - self.words[-1].end_s > _PAUSE_S:
+        if word.start_s - self._words[-1].end_s > _PAUSE_S:
             return False
         has_lines = self._layout.max_line_width is not None
         another = has_lines and self._n_lines != self._layout.max_line_count
         return another or self._fits_line(word)
 
-    def add(self, word: Word, speaker: int | None) -> None:
-        """Add a word, on a new line where this one is full."""
+    def _add(self, word: Word, speaker: int | None) -> None:
+        """Add a word; its text begins with a line end where it begins a line."""
         text = word.text.rstrip()
-        if not self.words:
+        if not self._words:
             text = text.lstrip()
         elif not self._fits_line(word):
             text = "\n" + text.lstrip()
             self._width, self._n_words = 0, 0
             self._n_lines += 1
-        self.words.append(Word(word.start_s, word.end_s, text, word.probability))
-        self.speaker = speaker
+        self._words.append(replace(word, text=text))
+        self._speaker = speaker
         self._width += len(text.lstrip("\n"))
         self._n_words += 1
+
+    def _cues(self, words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
+        """Yield the text once, or repeatedly with each word underlined in its time."""
+        shown_s, end_s = words[0].start_s, words[-1].end_s
+        if not self._layout.highlight_words:
+            yield Cue(shown_s, end_s, _join_words(words), speaker)
+            return
+        for index, word in enumerate(words):
+            if word.start_s > shown_s:
+                yield Cue(shown_s, word.start_s, _join_words(words), speaker)
+            bare = word.text.lstrip()
+            lead = word.text[: len(word.text) - len(bare)]
+            marked = replace(word, text=f"{lead}<u>{bare}</u>")
+            text = _join_words([*words[:index], marked, *words[index + 1 :]])
+            yield Cue(word.start_s, word.end_s, text, speaker)
+            shown_s = word.end_s
 
 
 def timed_words(segment: Segment) -> Sequence[Word]:
     """Return a segment's words; without word times they share its time by their length."""
-    if segment.words:
-        return segment.words
-    return spread_times(
-        [f" {text}" for text in segment.text.split()], segment.start_s, segment.end_s
-    )
+    texts = [f" {text}" for text in segment.text.split()]
+    return segment.words or spread_times(texts, segment.start_s, segment.end_s)
 
 
 def spread_times(texts: Sequence[str], start_s: float, end_s: float) -> list[Word]:
     """Return words that share a time by their length."""
-    n_letters = max(1, sum(len(text) for text in texts))
-    words, at, length_s = [], 0, end_s - start_s
-    for text in texts:
-        word_s = start_s + length_s * at / n_letters
-        at += len(text)
-        words.append(Word(word_s, start_s + length_s * at / n_letters, text, 0.0))
-    return words
-
-
-def _highlight_words(words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
-    """Yield the same text repeatedly, with each word underlined in its time."""
-    shown_s = words[0].start_s
-    for index, word in enumerate(words):
-        if word.start_s > shown_s:
-            yield Cue(shown_s, word.start_s, _join_underlined(words), speaker)
-        yield Cue(word.start_s, word.end_s, _join_underlined(words, index), speaker)
-        shown_s = word.end_s
-
-
-def _join_underlined(words: Sequence[Word], underlined: int | None = None) -> str:
-    text = ""
-    for index, word in enumerate(words):
-        bare = word.text.lstrip()
-        marked = f"<u>{bare}</u>" if index == underlined else bare
-        text += word.text[: len(word.text) - len(bare)] + marked
-    return text.strip()
-
-
-def _escape_arrows(text: str) -> str:
-    """Remove the arrow that separates times."""
-    return text.replace("-->", "->")
+    ends = list(accumulate(map(len, texts), initial=0))
+    times_s = [start_s + (end_s - start_s) * end / max(1, ends[-1]) for end in ends]
+    pairs = zip(texts, pairwise(times_s), strict=True)
+    return [Word(*times, text, 0.0) for text, times in pairs]
 
 
 def speaker_label(speaker: int | None) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -14,6 +14,12 @@ from whisper_hailo.core.errors import OptionError, TokenizerError, display_path
 from whisper_hailo.core.languages import similar_language
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, read_bounded
+
+TASKS = ("transcribe", "translate")
+TOKENIZER_FILE = "tokenizer.json"
+
+_FEW_LANGUAGES = 10
+"""Most languages that a message lists."""
 
 _VOCABULARY: Final = b'"vocab":'
 _MERGES: Final = b'"merges":'
@@ -31,12 +37,25 @@ BYTES_BY_LETTER: Final = _byte_letters()
 """Bytes by their letters in a byte-level vocabulary."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """The texts of a byte-level vocabulary in one string, which takes a fifth of the memory.
+class Backend(Protocol):
+    """The used part of the `tokenizers` library's class."""
 
-    Reading a whole `tokenizer.json` takes four times as long and most of the memory for what only
-    encoding needs, the merges above all; most transcripts never encode anything.
+    def token_to_id(self, token: str) -> int | None: ...
+
+    def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
+        """Return ids of a text, in an object that has them as `ids`."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids; incomplete UTF-8 gives U+FFFD."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuickBackend:
+    """Decodes ids by the vocabulary of a file alone; encoding loads the library's class.
+
+    The vocabulary is one string, which takes a fifth of the memory. Reading a whole
+    `tokenizer.json` takes four times as long and most of the memory for what only encoding needs,
+    the merges above all; most transcripts never encode anything.
 
     Attributes:
         letters: of all tokens, in the order of their ids.
@@ -44,17 +63,13 @@ class Vocabulary:
         added: ids of control tokens and others by name.
     """
 
+    path: Path
     letters: str
     ends: array[int]
     added: dict[str, int]
 
     @classmethod
-    def of(cls, letters: Sequence[str], added: dict[str, int]) -> Vocabulary:
-        """Build from the letters of each token; empty for ids without any."""
-        return cls("".join(letters), array("L", accumulate(map(len, letters))), added)
-
-    @classmethod
-    def read(cls, path: Path) -> Vocabulary | None:
+    def read(cls, path: Path) -> QuickBackend | None:
         """Read a file that is laid out as the `tokenizers` library writes it.
 
         `None` is for others and damaged ones: the library, which reads all, has better messages.
@@ -74,19 +89,27 @@ class Vocabulary:
                 return None
             added = {token["content"]: token["id"] for token in around["added_tokens"]}
             letters = _by_id(decode(dict[str, int], vocabulary))
-            return cls.of(letters, decode(dict[str, int], added))
+            ends = array("L", accumulate(map(len, letters)))
+            return cls(path, "".join(letters), ends, decode(dict[str, int], added))
         except (MismatchError, TypeError, LookupError):
             return None
 
-    def text(self, tokens: Iterable[int]) -> str:
-        """Return the text of ids; ids without a text give none, incomplete UTF-8 gives U+FFFD."""
-        ends, known = self.ends, range(len(self.ends))
-        spans = (
-            slice(ends[token - 1] if token else 0, ends[token])
-            for token in tokens
-            if token in known
-        )
-        return b"".join(_as_bytes(self.letters[span]) for span in spans).decode(errors="replace")
+    def token_to_id(self, token: str) -> int | None:
+        return self.added.get(token)
+
+    @cached_property
+    def _library(self) -> Backend:
+        return read_tokenizer(self.path)
+
+    def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
+        """Return ids of a text; a file may be broken where only encoding needs it."""
+        return self._library.encode(sequence, add_special_tokens=add_special_tokens)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids; ids without a text give none."""
+        ends, known = self.ends, [token for token in ids if 0 <= token < len(self.ends)]
+        texts = (self.letters[ends[token - 1] if token else 0 : ends[token]] for token in known)
+        return b"".join(map(_as_bytes, texts)).decode(errors="replace")
 
 
 def _as_bytes(letters: str) -> bytes:
@@ -107,43 +130,6 @@ def _by_id(vocabulary: dict[str, int]) -> list[str]:
     return letters[: 1 + max(vocabulary.values())]
 
 
-TASKS = ("transcribe", "translate")
-TOKENIZER_FILE = "tokenizer.json"
-
-_FEW_LANGUAGES = 10
-"""Most languages that a message lists."""
-
-
-class Backend(Protocol):
-    """The used part of the `tokenizers` library's class."""
-
-    def token_to_id(self, token: str) -> int | None: ...
-
-    def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
-        """Return ids of a text, in an object that has them as `ids`."""
-
-    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
-        """Return the text of ids, special ones as `<|...|>` unless they are skipped."""
-
-
-class QuickBackend:
-    """Decodes ids by a vocabulary alone; encoding loads the library's class."""
-
-    def __init__(self, vocabulary: Vocabulary, load: Callable[[], Backend]) -> None:
-        self._vocabulary = vocabulary
-        self._library = cache(load)
-
-    def token_to_id(self, token: str) -> int | None:
-        return self._vocabulary.added.get(token)
-
-    def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
-        """Return ids of a text; a file may be broken where only encoding needs it."""
-        return self._library().encode(sequence, add_special_tokens=add_special_tokens)
-
-    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
-        return self._vocabulary.text(ids)
-
-
 @dataclass(frozen=True, eq=False)
 class Tokenizer:
     """A model's `tokenizer.json` together with its control token ids."""
@@ -159,11 +145,11 @@ class Tokenizer:
                 f"{display_path(path)} is missing, so tokens cannot be turned into text; convert "
                 "the checkpoint again with --tokenizer tokenizer.json"
             )
-        backend = _load_quick(path, special) or read_tokenizer(path)
-        for name, token in (
-            ("<|startoftranscript|>", special.sot),
-            ("<|endoftext|>", special.eot),
-        ):
+        quick = QuickBackend.read(path)
+        if quick is None or any(token < special.eot for token in quick.added.values()):
+            quick = None  # tokens that are added among the text have settings of their own
+        backend: Backend = quick or read_tokenizer(path)
+        for name, token in (("<|startoftranscript|>", special.sot), ("<|endoftext|>", special.eot)):
             found = backend.token_to_id(name)
             if found is not None and found != token:
                 raise TokenizerError(
@@ -192,14 +178,17 @@ class Tokenizer:
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of ids, without control tokens; incomplete UTF-8 gives U+FFFD."""
         text_only = [token for token in tokens if token < self.special.eot]
-        return self.backend.decode(text_only, skip_special_tokens=True)
+        return self.backend.decode(text_only)
 
     def prefix(self, language: str, task: str, *, timestamps: bool = False) -> tuple[int, ...]:
         """Return the forced ids that start every transcript."""
         special = self.special
         prefix = [special.sot]
         if special.languages:
-            prefix += [self._language_id(language), self._task_id(task)]
+            task_id = {"transcribe": special.transcribe, "translate": special.translate}.get(task)
+            if task_id is None:
+                raise OptionError(f"unknown task {task!r}; expected one of: {', '.join(TASKS)}")
+            prefix += [self._language_id(language), task_id]
         elif language != "en" or task != "transcribe":
             raise OptionError(
                 f"this model only transcribes English, got language {language!r} and task "
@@ -210,33 +199,15 @@ class Tokenizer:
         return tuple(prefix)
 
     def _language_id(self, language: str) -> int:
-        try:
-            return self.special.languages[language]
-        except KeyError:
-            near = similar_language(language, self.special.languages)
-            meant = f"did you mean {near}? " if near else ""
-            codes = tuple(self.special.languages)
-            known = f": {', '.join(codes)}"
-            if len(codes) > _FEW_LANGUAGES:
-                known = f" {len(codes)}, by name or code, such as German (de)"
-            raise OptionError(
-                f"unknown language {language!r}; {meant}this model knows{known}"
-            ) from None
-
-    def _task_id(self, task: str) -> int:
-        ids = {"transcribe": self.special.transcribe, "translate": self.special.translate}
-        token = ids.get(task)
-        if token is None:
-            raise OptionError(f"unknown task {task!r}; expected one of: {', '.join(TASKS)}")
-        return token
-
-
-def _load_quick(path: Path, special: SpecialTokens) -> Backend | None:
-    """Return a quick backend, if the vocabulary has all tokens before the control tokens."""
-    vocabulary = Vocabulary.read(path)
-    if vocabulary is None or any(token < special.eot for token in vocabulary.added.values()):
-        return None
-    return QuickBackend(vocabulary, lambda: read_tokenizer(path))
+        codes = self.special.languages
+        if language in codes:
+            return codes[language]
+        near = similar_language(language, codes)
+        meant = f"did you mean {near}? " if near else ""
+        known = f": {', '.join(codes)}"
+        if len(codes) > _FEW_LANGUAGES:
+            known = f" {len(codes)}, by name or code, such as German (de)"
+        raise OptionError(f"unknown language {language!r}; {meant}this model knows{known}")
 
 
 def read_tokenizer(path: Path) -> Backend:

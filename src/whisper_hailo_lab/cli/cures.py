@@ -47,7 +47,7 @@ def cures(
     as_json: Annotated[bool, Flag("Print the rows as JSON.", name="--json")] = False,
 ) -> int:
     """Compare the cures against hallucination on recordings of yours."""
-    from whisper_hailo.core.files import require_writable_file, write_file
+    from whisper_hailo.core.files import require_writable_folder, write_file
     from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo_lab.cures.grid import Grid
     from whisper_hailo_lab.cures.run import chart as draw
@@ -58,7 +58,7 @@ def cures(
     if chart is not None:
         require_extra("bench", "a chart", "matplotlib")
         refuse_foreign(chart, "svg")
-        require_writable_file(chart)
+        require_writable_folder(chart.parent, "give another place")
     grid = Grid(
         pad_to=tuple(map(int, _numbers("--pad-to", pad_to))),
         repetition_penalty=_numbers("--repetition-penalty", repetition_penalty),

@@ -18,7 +18,7 @@ import numpy as np
 
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.errors import AudioError, ModelError, OutputError, display_path
-from whisper_hailo.core.files import atomic_file, replace_file, sha256
+from whisper_hailo.core.files import atomic_file, sha256, write_file
 from whisper_hailo.core.spec import HailoForm, ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FloatArray
@@ -73,7 +73,7 @@ class Manifest:
     def save(self, path: Path) -> None:
         """Write it whole or not at all."""
         text = json.dumps({"version": MANIFEST_VERSION, **asdict(self)}, indent=1) + "\n"
-        replace_file(path, text.encode())
+        write_file(path, text)
 
 
 class RowsFile:

@@ -18,7 +18,7 @@ from whisper_hailo.convert.graphs.onnx_graph import DATA_SUFFIX, PROTOBUF_LIMIT_
 from whisper_hailo.core.errors import ModelError, OptionError, display_path
 from whisper_hailo.core.files import (
     read_text,
-    require_writable_file,
+    require_writable_folder,
     resolve_within,
     sha256,
     write_file,
@@ -194,8 +194,7 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     model = load_form(model_file(directory, spec, form.file))
     path = resolve_within(directory, form.emulated_file)
     record = path.with_suffix(".json")
-    for file in (path, record):
-        require_writable_file(file)
+    require_writable_folder(path.parent, "give another place")
     network = read_network(model, form.start_nodes, form.end_nodes)
     if options.script is not None:
         name, script = options.script.stem, _read_script(options.script)

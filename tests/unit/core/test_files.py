@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,9 @@ from whisper_hailo.core.files import (
     read_regular_file,
     read_text,
     refuse_foreign,
-    replace_file,
-    require_writable_file,
     require_writable_folder,
     resolve_within,
     sha256,
-    try_lock,
     umask_mode,
     wrap_os_error,
     write_file,
@@ -102,14 +100,14 @@ def test_a_file_is_replaced_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "folder" / "notes"
-    replace_file(path, b"old")
+    write_file(path, b"old")
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        replace_file(path, b"new")
+    with pytest.raises(OutputError, match="No space"):
+        write_file(path, b"new")
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in path.parent.iterdir()] == ["notes"]
 
@@ -244,16 +242,6 @@ def test_a_folder_of_others_is_refused(
         require_writable_folder(tmp_path / "new", "do this")
 
 
-def test_the_place_of_a_file_is_no_folder_and_in_one(tmp_path: Path) -> None:
-    require_writable_file(tmp_path / "new" / "a.srt")
-    with pytest.raises(OutputError, match="folder"):
-        require_writable_file(tmp_path)
-    (tmp_path / "a").touch()
-    require_writable_file(tmp_path / "a")
-    with pytest.raises(OutputError, match="/a is no folder"):
-        require_writable_file(tmp_path / "a" / "b", "give another")
-
-
 def test_errors_of_the_system_are_told_and_other_numbers_not(tmp_path: Path) -> None:
     for error, said in (
         (OSError(28, "No space left on device"), r"/a \(No space left on device\)"),
@@ -311,6 +299,9 @@ def open_files() -> list[str]:
     return sorted(os.listdir("/proc/self/fd"))
 
 
+try_lock = partial(exclusive_lock, blocking=False)
+
+
 def test_only_one_is_the_sole_one_and_the_next_after_it(tmp_path: Path) -> None:
     path, before = tmp_path / "lock", open_files()
     with try_lock(path, "x") as first:
@@ -328,7 +319,7 @@ def test_only_one_is_the_sole_one_and_the_next_after_it(tmp_path: Path) -> None:
         raise KeyError
     assert open_files() == before
     with pytest.raises(OutputError, match="do this"):
-        try_lock(tmp_path / "none" / "lock", "do this").__enter__()
+        try_lock(path / "lock", "do this").__enter__()
 
 
 def test_a_lock_of_others_can_be_taken_by_whoever_may_read(tmp_path: Path) -> None:

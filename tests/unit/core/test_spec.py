@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from whisper_hailo.core.spec import (
     ModelSpec,
     SpecialTokens,
 )
+from whisper_hailo.core.strict_json import MismatchError, decode
 
 DECODER_FORM = HailoForm(
     part="decoder",
@@ -201,7 +202,7 @@ LARGEST = {
 
 
 def test_sizes_follow_from_the_others() -> None:
-    assert (SMALL.head_size, SMALL.encoder_head_size, SMALL.cache_head_size) == (12, 10, 16)
+    assert (SMALL.head_size, SMALL.cache_head_size) == (12, 16)
     assert replace(SMALL, n_decoder_heads=60).cache_head_size == 8  # of heads that are 1 wide
     assert replace(SMALL, d_model=192, n_decoder_heads=3).cache_head_size == 64
     half = replace(SMALL, n_audio_ctx=750)
@@ -212,10 +213,13 @@ def test_sizes_follow_from_the_others() -> None:
 def test_a_size_is_a_whole_number_up_to_its_largest(name: str) -> None:
     for good in (1, LARGEST[name]):
         assert getattr(replace(SMALL, **{name: good}), name) == good
-    bad: Any
-    for bad in (0, -1, LARGEST[name] + 1, 1.5, 2.0, True, "4", None):
+    for bad in (0, -1, LARGEST[name] + 1):
         with pytest.raises(ModelError, match=f"^{name} is"):
             replace(SMALL, **{name: bad})
+    other: Any
+    for other in (1.5, 2.0, True, "4", None):
+        with pytest.raises(MismatchError, match=f"^{name} is"):
+            decode(Dimensions, asdict(SMALL) | {name: other})
 
 
 def test_a_width_is_split_into_its_heads() -> None:

@@ -92,7 +92,7 @@ class _Encoder(WhisperBuilder):
 
     def self_attention(self, x: str, layer: str, arithmetic: Arithmetic) -> str:
         """Write `x + out(attention(norm(x)))` over all positions."""
-        name, size = f"{layer}.self_attn", self.dims.encoder_head_size
+        name, size = f"{layer}.self_attn", self.dims.d_model // self.dims.n_encoder_heads
         keys = stored_linear(self, f"{name}.k_proj", bias=False)
         values, out = (stored_linear(self, f"{name}.{part}_proj") for part in ("v", "out"))
         if (factors := self._factors(f"{name}.mixed", out)) is not None:

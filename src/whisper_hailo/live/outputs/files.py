@@ -23,11 +23,10 @@ from whisper_hailo.live.sources.source import Block
 from whisper_hailo.text.subtitles import (
     Cue,
     Layout,
+    format_cue,
     split_clauses,
     split_lines,
     spread_times,
-    srt_cue,
-    vtt_cue,
 )
 
 FORMATS: Final = ("srt", "vtt", "txt")
@@ -85,9 +84,7 @@ class CaptionFile(GrowingFile[Event]):
             self._append(f"{event.text}\n{translation}".encode(), durable=True)
             return
         cues = list(cues_of(event, self._layout))
-        shown = [vtt_cue(cue) for cue in cues]
-        if self._format == "srt":  # cues are numbered from the first one of the file
-            shown = [f"{n}\n{srt_cue(cue)}" for n, cue in enumerate(cues, self._n_cues + 1)]
+        shown = [format_cue(cue, self._format, n) for n, cue in enumerate(cues, self._n_cues + 1)]
         self._append("".join(shown).encode(), durable=True)
         self._n_cues += len(cues)
 

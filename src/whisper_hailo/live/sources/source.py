@@ -14,7 +14,7 @@ from typing import Final, Protocol, Self
 import numpy as np
 
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.core.protocols import Closeable, Closing
+from whisper_hailo.core.protocols import Closing
 from whisper_hailo.core.timing import Backoff
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
@@ -189,7 +189,7 @@ def _joined(blocks: Sequence[Block]) -> Block:
     )
 
 
-class AudioSource(Closeable, Protocol):
+class AudioSource(Closing, Protocol):
     """A stream of audio; a `with` block opens and closes it.
 
     Its `pace` is known when it is open. An `endless` one only ends when its reader closes it.
