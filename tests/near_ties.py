@@ -10,7 +10,6 @@ import pytest
 
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding import logits_rules
-from whisper_hailo.decoding.search import greedy
 
 NEAR_TIE = {"none": 1e-3, "int8": 0.5, "int4": 0.5}
 """Logits closer than this may change places in a pass of more rows or tokens, by decoder weights.
@@ -24,9 +23,10 @@ Float32 logits of `micro` move by 4e-5. Decoders of 8- and 4-bit weights also ro
 def counted_near_ties(quantization: str) -> Iterator[list[float]]:
     """Yield a list of the leads of all greedy choices in the block that are near-ties."""
     close: list[float] = []
+    best = logits_rules.choose_token
 
     def choose(logits: FloatArray, eot: int, eot_boost: float) -> int:
-        token = logits_rules.choose_token(logits, eot, eot_boost)
+        token = best(logits, eot, eot_boost)
         rivals = logits.copy()
         rivals[eot] += np.float32(eot_boost)
         chosen, rivals[token] = float(rivals[token]), -np.inf
@@ -36,5 +36,5 @@ def counted_near_ties(quantization: str) -> Iterator[list[float]]:
         return token
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(greedy, "choose_token", choose)
+        patch.setattr(logits_rules, "choose_token", choose)
         yield close

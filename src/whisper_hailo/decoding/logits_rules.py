@@ -218,7 +218,8 @@ class LogitsRules:
         hotwords: HotwordTrie | None = None,
     ) -> None:
         self._hotwords = hotwords
-        self._eot = special.eot
+        self.eot = special.eot
+        self._eot_boost = options.anti_repetition.eot_boost
         self._penalty = options.anti_repetition.repetition_penalty
         self._ngram = options.limits.no_repeat_ngram
         listed = special.suppress if options.limits.suppress is None else options.limits.suppress
@@ -244,7 +245,7 @@ class LogitsRules:
             logits = block_ngrams(logits, generated, self._ngram)
             if (begin := self._begin) is not None:
                 logits[begin + self._last + 1 :] = -np.inf  # behind the window's end
-                logits = keep_pairs(logits, generated, begin, self._eot)
+                logits = keep_pairs(logits, generated, begin, self.eot)
                 logits = keep_order(logits, generated, begin)
                 logits = begin_with_timestamp(logits, generated, begin, self._latest)
                 logits = prefer_timestamps(logits, begin)
@@ -271,6 +272,14 @@ class LogitsRules:
         allowed = allowed_logsumexp(logits, masked, logsumexp)
         raw = logits if self._penalty == 1.0 else logits.copy()
         return FilteredLogits(penalise_repetition(logits, generated, self._penalty), allowed, raw)
+
+    def choose(
+        self, raw: FloatArray, logsumexp: float, generated: Sequence[int]
+    ) -> tuple[int, float]:
+        """Return the best id by the rules and its log-probability; `raw` may be changed."""
+        ruled = self.apply_in_place(raw, logsumexp, generated)
+        token = choose_token(ruled.logits, self.eot, self._eot_boost)
+        return token, ruled.logprob(token)
 
 
 def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) -> float:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.core.types import FloatArray, IntArray
+from whisper_hailo.core.types import IntArray
 from whisper_hailo.decoding.decoded import LOOP_CHECK_TOKENS, Drafted, ends_in_loop
-from whisper_hailo.decoding.logits_rules import LogitsRules, choose_token
+from whisper_hailo.decoding.logits_rules import LogitsRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +99,6 @@ class Search:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class GreedyChoice:
-    """Takes the best token that the rules allow."""
-
-    rules: LogitsRules
-    eot: int
-    eot_boost: float
-
-    def __call__(
-        self, raw: FloatArray, logsumexp: float, generated: Sequence[int]
-    ) -> tuple[int, float]:
-        """Return the id and its log-probability; `raw` `(n_vocab,)` may be changed."""
-        ruled = self.rules.apply_in_place(raw, logsumexp, generated)
-        token = choose_token(ruled.logits, self.eot, self.eot_boost)
-        return token, ruled.logprob(token)
-
-
 class GreedySearch(Search):
     """Greedy decoding of a batch of windows.
 
@@ -124,17 +107,17 @@ class GreedySearch(Search):
     carried along.
     """
 
-    def __init__(self, choice: GreedyChoice, budgets: Sequence[int]) -> None:
-        self._choose = choice
+    def __init__(self, rules: LogitsRules, budgets: Sequence[int]) -> None:
+        self._rules = rules
         self._windows = [_Window(budget, runs=budget > 0) for budget in budgets]
         self._rows = list(self._windows)
 
     def advance(self, output: StepOutput) -> DecoderInput | None:
-        eot = self._choose.eot
+        eot = self._rules.eot
         logits, logsumexp = output.logits[:, 0], output.logsumexp[:, 0].tolist()
         for row, own, total in zip(self._rows, logits, logsumexp, strict=True):
             if row.runs:
-                row.take(*self._choose(own, total, row.tokens), eot)
+                row.take(*self._rules.choose(own, total, row.tokens), eot)
         running = [index for index, row in enumerate(self._rows) if row.runs]
         if not running:
             return None

@@ -22,7 +22,6 @@ from whisper_hailo.decoding.search.beam_and_sampling import (
     WindowSearch,
 )
 from whisper_hailo.decoding.search.greedy import (
-    GreedyChoice,
     GreedySearch,
     Search,
     select_best,
@@ -87,8 +86,6 @@ class DecodingLoop:
         self.options = options
         self._special = special
         self._rules = LogitsRules(special, decoder.spec.dims, options, window_s, hotwords)
-        boost = options.anti_repetition.eot_boost
-        self._greedily = GreedyChoice(self._rules, special.eot, boost)
 
     def run(
         self,
@@ -158,9 +155,9 @@ class DecodingLoop:
         greedy, first, eot = temperature == 0 and beam_size == 1, tasks[0], self._special.eot
         if first.is_running or (greedy and first.draft):
             n_vocab = self.decoder.spec.dims.n_vocab
-            return DraftSearch(self._greedily, budgets[0], first.draft or Draft(), n_vocab)
+            return DraftSearch(self._rules, budgets[0], first.draft or Draft(), n_vocab)
         if greedy:
-            return GreedySearch(self._greedily, budgets)
+            return GreedySearch(self._rules, budgets)
         search, boost = self.options.search, self.options.anti_repetition.eot_boost
         choices: list[Choice] = []
         for task in tasks:

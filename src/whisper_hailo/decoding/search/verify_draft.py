@@ -14,9 +14,9 @@ import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Drafted
+from whisper_hailo.decoding.logits_rules import LogitsRules
 from whisper_hailo.decoding.search.greedy import (
     DecoderInput,
-    GreedyChoice,
     Hypothesis,
     Search,
     SearchResult,
@@ -97,15 +97,15 @@ class DraftSearch(Search):
     AlignAtt does (Papi et al. 2023).
     """
 
-    def __init__(self, choice: GreedyChoice, budget: int, draft: Draft, n_vocab: int) -> None:
-        self._choose = choice
-        self._eot = choice.eot
+    def __init__(self, rules: LogitsRules, budget: int, draft: Draft, n_vocab: int) -> None:
+        self._rules = rules
+        self._eot = rules.eot
         self._budget = budget
         self._horizon = draft.horizon
         self._goes_on = draft.goes_on
 
         def is_usable(token: int) -> bool:
-            return token != choice.eot and 0 <= token < n_vocab
+            return token != rules.eot and 0 <= token < n_vocab
 
         usable = takewhile(is_usable, draft.tokens[: max(0, budget - 1)])
         self._cursor = DraftCursor(tuple(map(int, usable)))
@@ -159,7 +159,7 @@ class DraftSearch(Search):
             wanted = expected[row] if row < len(expected) else None
             if self._goes_on and len(self._tokens) == self.n_fixed:
                 own[self._eot] = -np.inf
-            token, logprob = self._choose(own, total, self._tokens)
+            token, logprob = self._rules.choose(own, total, self._tokens)
             is_guess = self._horizon is not None and bool(places) and places[row] >= self._horizon
             if token != self._eot and is_guess:
                 self._guess = expected[row:] if token == wanted else (token,)
