@@ -33,10 +33,12 @@ from whisper_hailo.core.files import (
     fsync_path,
     fsync_tree,
     list_files,
+    scratch_directory,
+    scratch_path,
     sha256,
+    sweep,
     umask_mode,
 )
-from whisper_hailo.core.scratch import scratch_directory, scratch_path, sweep
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
     DECODER_FILE,

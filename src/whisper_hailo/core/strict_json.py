@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -169,19 +169,19 @@ def _decode_union(kinds: list[Any], value: object, where: str) -> object:
 
 def _decode_dataclass(kind: Any, value: Any, where: str) -> object:  # noqa: ANN401
     _require_type(dict, value, where)
-    prefix = f"{where}." if where else ""
-    for field in fields(kind):
-        is_needed = field.default is MISSING and field.default_factory is MISSING
-        if is_needed and field.name not in value:
+    prefix, given = f"{where}." if where else "", {}
+    for field, hint in _typed_fields(kind):
+        if field.name in value:
+            given[field.name] = decode(hint, value[field.name], prefix + field.name)
+        elif field.default is MISSING and field.default_factory is MISSING:
             raise MismatchError(f"{prefix}{field.name} is missing")
-    given = {name: hint for name, hint in _field_types(kind).items() if name in value}
-    return kind(**{name: decode(hint, value[name], prefix + name) for name, hint in given.items()})
+    return kind(**given)
 
 
 @cache
-def _field_types(kind: type) -> dict[str, Any]:
+def _typed_fields(kind: type) -> list[tuple[Field[Any], Any]]:
     hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
+    return [(field, hints[field.name]) for field in fields(kind)]
 
 
 def _require_type(wanted: type, value: object, where: str) -> object:

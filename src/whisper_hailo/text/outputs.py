@@ -73,7 +73,9 @@ class TextWriter:
         elif self._format != "txt":
             yield from map(self._cue, self._cues.write(segment))
         elif segment.text:
-            yield self._headed(text_line(segment, timed=self._timed))
+            start, end = (cue_time(t, ".") for t in (segment.start_s, segment.end_s))
+            times = f"[{start.removeprefix('00:')} --> {end.removeprefix('00:')}]  " * self._timed
+            yield self._headed(f"{times}{speaker_label(segment.speaker)}{segment.text}\n")
 
     def finish(self) -> Iterator[str]:
         """Yield what waits for more; the heading, or an empty line, where nothing was said."""
@@ -90,13 +92,6 @@ class TextWriter:
         heading = self._heading if self._is_empty else ""
         self._is_empty = False
         return heading + part
-
-
-def text_line(segment: Segment, *, timed: bool = False) -> str:
-    """Return a segment as a line of text; `timed` prepends its times as OpenAI Whisper does."""
-    start, end = (cue_time(t, ".").removeprefix("00:") for t in (segment.start_s, segment.end_s))
-    times = f"[{start} --> {end}]  " * timed
-    return f"{times}{speaker_label(segment.speaker)}{segment.text}\n"
 
 
 def verbose_json(transcript: Transcript) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +24,6 @@ from whisper_hailo.core.files import (
     sha256,
     write_file,
 )
-from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ARCHES, HailoForm, ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_tools.calibrate.make import calibrate
@@ -204,7 +204,8 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
         name, script = options.plan, PRESETS[options.plan]
     plan = plan_of_script(name, script, network)
     threads = options.threads
-    with temporary_directory() as folder:
+    with TemporaryDirectory(prefix="whisper-hailo.") as scratch:
+        folder = Path(scratch)
         calibration = _find_calibration(directory, options, folder)
         windows = WindowFile(calibration, spec, form, network.entries)
         n_stats, start = split(windows.n_windows, options.count)

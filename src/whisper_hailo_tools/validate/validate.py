@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from whisper_hailo.checkpoint.hub import ASSETS, BUNDLED, locate_checkpoint, par
 from whisper_hailo.convert.convert import source_hashes
 from whisper_hailo.core.errors import AudioError, ModelError, display_path
 from whisper_hailo.core.files import sha256
-from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.core.version import __version__
@@ -101,7 +101,8 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
     window_s = next((float(form.window_s) for form in spec.hailo), None)
     length = next((form.length for form in spec.hailo if form.length), DEFAULT_LENGTH)
     plan = WindowPlan.make(spec.dims, window_s)
-    with temporary_directory() as work:
+    with TemporaryDirectory(prefix="whisper-hailo.") as scratch:
+        work = Path(scratch)
         sources = GraphSources(directory, spec, checkpoint, work)
         source = GraphReference(sources) if checkpoint is None else Reference(checkpoint)
         folder = options.audio or ASSETS

@@ -10,7 +10,6 @@ import pytest
 
 from whisper_hailo.backends import model_files
 from whisper_hailo.backends.model_files import NOTES_FILE, has_content
-from whisper_hailo.core.errors import ModelError
 
 ONE, OTHER = (hashlib.sha256(content).hexdigest() for content in (b"one", b"two"))
 
@@ -101,8 +100,3 @@ def test_files_of_one_name_are_read_once_each(reads: list[str], tmp_path: Path) 
     for file in (*files, *files, tmp_path / "link"):
         assert has_content(file, ONE)
     assert reads == ["weights", "weights"]
-
-
-def test_a_missing_file_says_so(reads: list[str], tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="gone"):
-        has_content(tmp_path / "gone", ONE)

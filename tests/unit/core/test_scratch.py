@@ -8,20 +8,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from whisper_hailo.core import scratch
-from whisper_hailo.core.scratch import (
+from whisper_hailo.core import files
+from whisper_hailo.core.files import (
     PREFIX,
     scratch_directory,
     scratch_file,
     sweep,
-    temporary_directory,
 )
 
 WORKER = """
@@ -29,7 +27,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from whisper_hailo.core.scratch import scratch_directory, scratch_file
+from whisper_hailo.core.files import scratch_directory, scratch_file
 folder = Path(sys.argv[1])
 with scratch_file(folder) as file, scratch_directory(folder, ".out.writing.") as directory:
     file.write_text("half")
@@ -42,7 +40,7 @@ with scratch_file(folder) as file, scratch_directory(folder, ".out.writing.") as
 @pytest.fixture(autouse=True)
 def no_memory() -> None:
     """A test is as good as a new process."""
-    scratch.sweep_once.cache_clear()
+    files.sweep_once.cache_clear()
 
 
 def working(folder: Path) -> subprocess.Popen[str]:
@@ -71,7 +69,7 @@ def test_rest_of_killed_program_is_removed_and_of_living_is_not(
         assert names(tmp_path) == both
         process.send_signal(signal.SIGKILL)
     assert names(tmp_path) == both
-    scratch.sweep_once.cache_clear()
+    files.sweep_once.cache_clear()
     with scratch_file(tmp_path):
         assert len(list(tmp_path.iterdir())) == 2
     sweep(tmp_path, ".out.writing.")
@@ -158,26 +156,6 @@ def test_links_and_pipes_and_what_is_kept_stay(tmp_path: Path) -> None:
     sweep(tmp_path / "nothing", ".x.")
 
 
-@contextmanager
-def _locked_by_another(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def test_a_temporary_directory_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    (tmp_path / f"{PREFIX}left").mkdir()
-    with temporary_directory() as directory:
-        assert list(tmp_path.iterdir()) == [directory.parent]
-        with _locked_by_another(directory):  # as a conversion into it does
-            assert directory.is_dir()
-    assert not list(tmp_path.iterdir())
-
-
 def open_files() -> list[str]:
     return sorted(os.listdir("/proc/self/fd"))
 
@@ -204,7 +182,7 @@ def test_sweep_holding_the_lock_has_taken_what_was_made(
         os.unlink(os.readlink(f"/proc/self/fd/{number}"))
         raise BlockingIOError(errno.EAGAIN, "locked")
 
-    scratch.sweep_once(tmp_path)
+    files.sweep_once(tmp_path)
     monkeypatch.setattr(fcntl, "flock", swept)
     with scratch_file(tmp_path) as file:
         assert list(tmp_path.iterdir()) == [file]
@@ -237,6 +215,6 @@ def test_what_is_made_is_for_its_maker_alone(tmp_path: Path) -> None:
 
 
 def test_names_are_their_own_and_16_digits_long(tmp_path: Path) -> None:
-    made = {scratch.scratch_path(tmp_path, ".x.").name for _ in range(20)}
+    made = {files.scratch_path(tmp_path, ".x.").name for _ in range(20)}
     assert len(made) == 20
     assert {len(name) for name in made} == {len(".x.") + 16}

@@ -13,7 +13,6 @@ from whisper_hailo.text.outputs import (
     failure_json,
     json_schema,
     render,
-    text_line,
     timings_json,
 )
 from whisper_hailo.text.subtitles import Layout
@@ -37,8 +36,10 @@ def test_text_has_a_line_for_each_segment() -> None:
 
 def test_lines_may_have_their_times() -> None:
     segment = Segment(59.9, 3661.25, "So long.", (), 0.0, 0.0)
-    assert text_line(segment) == "So long.\n"
-    assert text_line(segment, timed=True) == "[00:59.900 --> 01:01:01.250]  So long.\n"
+    texts = [
+        "".join(TextWriter("txt", Layout(), timed=timed).write(segment)) for timed in (False, True)
+    ]
+    assert texts == ["So long.\n", "[00:59.900 --> 01:01:01.250]  So long.\n"]
     writer = TextWriter("txt", Layout(), timed=True)
     timed = "".join(part for segment in transcript().segments for part in writer.write(segment))
     assert timed.splitlines()[0] == "[00:00.000 --> 00:09.000]  Grüße."
