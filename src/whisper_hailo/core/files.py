@@ -171,7 +171,7 @@ def sweep(folder: Path, prefix: str, keep: Callable[[Path], bool] | None = None)
                 if keep is None or not keep(path):
                     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
                     opened.callback(os.close, descriptor)
-                    if _try_lock(descriptor):
+                    if _lock(descriptor, blocking=False):
                         _remove(path)
 
 
@@ -196,7 +196,7 @@ def _create_locked(folder: Path, prefix: str, make: Callable[[Path], None]) -> I
                 descriptor = os.open(path, os.O_RDONLY)
                 opened.callback(os.close, descriptor)
                 try:
-                    is_held = _try_lock(descriptor) and path.exists()
+                    is_held = _lock(descriptor, blocking=False) and path.exists()
                 except OSError:
                     is_held = True  # there are no locks in this place, and so no sweeps
                 if is_held:
@@ -211,11 +211,11 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _try_lock(descriptor: int) -> bool:
-    """Lock an open file or directory, unless another process has it."""
+def _lock(descriptor: int, *, blocking: bool) -> bool:
+    """Lock an open file or directory; return whether it is locked."""
     from filelock import lock_descriptor  # slow, not needed by every start
 
-    return lock_descriptor(descriptor, blocking=False)
+    return lock_descriptor(descriptor, blocking=blocking)
 
 
 def require_writable_folder(folder: Path, advice: str) -> None:
@@ -233,13 +233,13 @@ def require_writable_folder(folder: Path, advice: str) -> None:
 
 
 @contextmanager
-def wrap_os_error(path: Path, advice: str) -> Iterator[None]:
-    """Raise an `OSError` of the block as `OutputError`."""
+def wrap_os_error(path: Path, advice: str, verb: str = "write") -> Iterator[None]:
+    """Raise an `OSError` of the block as `OutputError`: what it could not do."""
     try:
         yield
     except OSError as error:
         raise OutputError(
-            f"cannot write {display_path(path)} ({error.strerror or error}); {advice}"
+            f"cannot {verb} {display_path(path)} ({error.strerror or error}); {advice}"
         ) from error
 
 
@@ -252,19 +252,13 @@ def exclusive_lock(path: Path, advice: str, *, blocking: bool = True) -> Iterato
         advice: ends the message if it cannot be locked.
         blocking: wait for the process that has it.
     """
-    from filelock import lock_descriptor  # slow, not needed by every start
-
     with ExitStack() as opened:
-        try:
+        with wrap_os_error(path, advice, "lock"):
             path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
             number = os.open(path, flags, 0o666)
             opened.callback(os.close, number)
-            is_locked = lock_descriptor(number, blocking=blocking)
-        except OSError as error:
-            raise OutputError(
-                f"{display_path(path)} cannot be locked ({error.strerror or error}); {advice}"
-            ) from error
+            is_locked = _lock(number, blocking=blocking)
         yield is_locked
 
 

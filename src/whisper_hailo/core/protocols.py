@@ -73,7 +73,6 @@ class Padding:
     silence: SilenceKeys | None = None
 
     def n_added(self, n_positions: int) -> int:
-        """Return the number of positions that are added."""
         return 0 if self.pad_to is None else max(0, self.pad_to - n_positions)
 
 
@@ -211,8 +210,7 @@ class Decoder(_Network, Protocol[StateT]):
             ShapeError: more tokens than the text context holds.
         """
 
-    def batch_size(self, state: StateT) -> int:
-        """Return the number of rows of a state."""
+    def batch_size(self, state: StateT) -> int: ...
 
     def select(self, state: StateT, rows: IntArray) -> StateT:
         """Return the state of rows `(n,)` int64, in that order, repeats allowed (beams)."""

@@ -56,7 +56,7 @@ class HailoForm:
 
     @property
     def emulated_file(self) -> str:
-        """Path in the model directory of the graph that computes as the chip does."""
+        """Path of the graph that computes as the chip does."""
         return f"{self.file.removesuffix('.onnx')}-emulated.onnx"
 
 
@@ -142,7 +142,6 @@ class Dimensions:
 
     @property
     def head_size(self) -> int:
-        """Width of one decoder attention head."""
         return self.d_model // self.n_decoder_heads
 
     @property
@@ -152,12 +151,12 @@ class Dimensions:
 
     @property
     def max_frames(self) -> int:
-        """Log-mel frames of the full context (3000)."""
+        """Of the full context (3000)."""
         return self.n_audio_ctx * FRAMES_PER_POSITION
 
     @property
     def max_window_s(self) -> float:
-        """Seconds of the full context (30)."""
+        """Of the full context (30)."""
         return self.max_frames / FRAMES_PER_SECOND
 
 
@@ -180,10 +179,9 @@ class SpecialTokens:
     Missing ids are `None`; English-only checkpoints have no languages or tasks.
 
     Attributes:
-        languages: language code to token id, such as `{"en": 50259}`.
         timestamp_begin: id of `<|0.00|>`; each further id is 0.02 s later.
-        suppress: ids never sampled.
-        begin_suppress: ids never sampled first.
+        languages: language code to token id, such as `{"en": 50259}`.
+        suppress: ids never sampled; those of `begin_suppress` never first.
     """
 
     sot: int
@@ -276,13 +274,12 @@ class ModelSpec:
 
     def record(self, file: str) -> FileRecord:
         """Return size and hash of a file of the model directory."""
-        try:
-            return self.files[file]
-        except KeyError:
+        if file not in self.files:
             raise ModelError(
                 f"{SPEC_FILE} of {self.name} does not list {display_path(file)}; convert the "
                 "checkpoint again"
-            ) from None
+            )
+        return self.files[file]
 
     def hailo_form(self, part: str) -> HailoForm:
         """Return the graph of fixed sizes that `convert --hailo` made of one part."""
@@ -301,7 +298,6 @@ class ModelSpec:
 
     @property
     def multilingual(self) -> bool:
-        """Whether the model knows languages and tasks."""
         return bool(self.tokens.languages)
 
     def to_json(self) -> str:
@@ -311,11 +307,7 @@ class ModelSpec:
 
     @classmethod
     def from_json(cls, text: bytes, where: str) -> ModelSpec:
-        """Parse `model.json`; `where` names it in messages.
-
-        Raises:
-            ModelError: not JSON, another version, fields missing, or values out of range.
-        """
+        """Parse `model.json`; `where` names it in messages."""
         try:
             raw = parse_json(text)
             version = decode(dict[str, Any], raw).get("version")

@@ -137,7 +137,6 @@ class Transcript:
 
     Attributes:
         audio: name of the input as given.
-        language: code such as `en`.
         task: `transcribe` or `translate`.
         language_probs: language code to probability, likeliest first, if it was detected.
     """
@@ -153,7 +152,7 @@ class Transcript:
 
     @property
     def blank(self) -> str:
-        """Separator of segments: none in unspaced languages."""
+        """Separator of segments."""
         return "" if self.language in UNSPACED_LANGUAGES else " "
 
     @property
@@ -186,7 +185,6 @@ class BufferText:
     Attributes:
         language: code; the detected one if it was asked for.
         passes: of the decoder; 0 for engines with a loop of their own.
-        runaway: the token budget was used up.
         guess: ids that may follow, held back until more audio confirms them.
         translation: in English, if asked for and the text is not English.
     """
@@ -205,5 +203,5 @@ class BufferText:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """Ids of all words: with the guess after them the draft of the next buffer."""
+        """Ids of all words; with the guess after them the draft of the next buffer."""
         return tuple(token for word in self.words for token in word.tokens)

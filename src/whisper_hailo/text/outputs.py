@@ -24,8 +24,6 @@ from whisper_hailo.text.subtitles import (
 JSON_VERSION: Final = 1
 """Raised when a reader of the previous JSON could go wrong."""
 
-SCHEMA_FILE: Final = Path(__file__).with_name("transcript.schema.json")
-
 JSON: Final = "json"
 FORMATS: Final = ("txt", "srt", "vtt", "tsv", JSON)
 ALL_FORMATS: Final = "all"
@@ -139,7 +137,8 @@ def timings_json(transcript: Transcript) -> dict[str, Any]:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of `as_json` and `failure_json`."""
-    schema: dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    file = Path(__file__).with_name("transcript.schema.json")
+    schema: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return schema
 
 

@@ -95,10 +95,6 @@ class Layout:
         if self.max_line_count is not None and self.max_line_width is None:
             raise OptionError("--max-line-count needs --max-line-width; give both")
 
-    @property
-    def breaks_lines(self) -> bool:
-        return self.max_line_width is not None or self.max_words_per_line is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Cue:
@@ -136,7 +132,7 @@ class CueWriter:
 
     def write(self, segment: Segment) -> Iterator[Cue]:
         """Yield the cues that nothing can be added to any more."""
-        if not self._layout.breaks_lines:
+        if self._layout.max_line_width is None and self._layout.max_words_per_line is None:
             if segment.text:
                 yield from self._cues(timed_words(segment), segment.speaker)
             return
