@@ -199,7 +199,7 @@ class Decoder(_Network, Protocol[StateT]):
         """Append tokens to the cache and project some of their positions to the vocabulary.
 
         Args:
-            tokens: `(batch, n_tokens)` int64; after the first step one only, if there are several rows.
+            tokens: `(batch, n_tokens)` int64; of several rows one each after the first step.
             state: from `start` or the last `step`; unchanged, and may be used again.
             positions: `(K,)` int64 indices into this step's tokens.
             first: `(batch,)` int64, only on the first step: shorter prompts are padded on the left,
