@@ -22,7 +22,7 @@ from whisper_hailo.backends.hailo.binding import (
     major,
     system_binding,
 )
-from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS
+from whisper_hailo.backends.hailo.hef_catalog import EXAMPLES, PAIRS, RELEASES
 from whisper_hailo.backends.hailo.hef_contract import RUNS_ON
 from whisper_hailo.backends.hailo.hef_file import read_hef
 from whisper_hailo.backends.hailo.isolated_probe import chips, try_hef
@@ -281,8 +281,9 @@ def check_hefs() -> list[Check]:
             checks.append(finding("HEF files", f"{name}: {facts}"))
     known = ", ".join(f"{k.variant} {k.window_s} s for {k.arch}" for k in PAIRS)
     advice = (
-        "fetch one with: whisper-hailo fetch-hef tiny|base --arch CHIP, or compile your own "
-        f"model's. The vendor publishes {known} below {EXAMPLES} (not verified from here)"
+        "fetch one with: whisper-hailo fetch-hef tiny|base|small --arch CHIP, or compile your own "
+        f"model's. The vendor publishes {known} below {EXAMPLES}, small for hailo10h below "
+        f"{RELEASES} (not verified from here)"
     )
     return checks or [finding("HEF files", f"none in {cache_root() / 'hefs'}", advice)]
 

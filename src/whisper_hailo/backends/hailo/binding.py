@@ -65,6 +65,17 @@ def knows_numpy_2(version: str) -> bool:
     return not numbers or numbers >= _KNOWS_NUMPY_2 or sys.version_info >= (3, 13)
 
 
+def installed_version() -> str:
+    """Return the version of the binding that can be imported, read from its file; "" without one.
+
+    The Makefile chooses NumPy by it.
+    """
+    spec = find_spec(_PACKAGE)
+    text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+    match = re.search(r"^__version__ = .([\d.]+)", text, re.MULTILINE)
+    return match.group(1) if match else ""
+
+
 def why_no_binding() -> str | None:
     """Return why there is no binding to import, `None` if there is one; imports nothing itself."""
     if find_spec(_PACKAGE) is not None:

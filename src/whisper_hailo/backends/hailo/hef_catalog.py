@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from whisper_hailo.backends.hailo.binding import installed_version
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
 from whisper_hailo.backends.hailo.hef_contract import (
     RUNS_ON,
@@ -45,26 +46,42 @@ logger = logging.getLogger(__name__)
 EXAMPLES: Final = "https://hailo-csdata.s3.eu-west-2.amazonaws.com/resources/"
 """Where the vendor's speech recognition example has its pairs."""
 
+RELEASES: Final = "https://dev-public.hailo.ai/"
+"""Where each release of HailoRT 5 has files of both halves, which run with it alone."""
+
 _HEFS, _ASSETS = "whisper", "npy%20files/whisper/decoder_assets"
 _FOLDERS: Final = {"hailo8": "h8", "hailo8l": "h8l", "hailo10h": "h10h"}
 
 
 @dataclass(frozen=True, slots=True)
 class KnownHefs:
-    """A published encoder and decoder, by their file names; the encoder's window in seconds."""
+    """A published encoder and decoder, by their file names.
+
+    Attributes:
+        window_s: the encoder's window in seconds; 0 where only the file says it.
+        release: of HailoRT, of a file of both halves.
+    """
 
     arch: str
     variant: str
     window_s: int
     encoder: str
     decoder: str
+    release: str = ""
 
     @property
     def folder(self) -> Path:
-        return cache_root() / "hefs" / self.arch / self.variant
+        return cache_root() / "hefs" / self.arch / f"{self.variant}-{self.release}".rstrip("-")
+
+    @property
+    def place(self) -> str:
+        """Web address that `files` are below."""
+        return f"{RELEASES}v{self.release}/blob/" if self.release else EXAMPLES
 
     def files(self) -> dict[str, str]:
-        """Return path below `folder` to path below `EXAMPLES`."""
+        """Return path below `folder` to path below `place`."""
+        if self.release:
+            return {self.encoder: self.encoder}
         hefs = f"{_HEFS}/{_FOLDERS[self.arch]}"
         files = {name: f"{hefs}/{name}" for name in (self.encoder, self.decoder)}
         for kind in ("token_embedding_weight", "onnx_add_input"):
@@ -88,11 +105,21 @@ PAIRS: Final = tuple(
         ("hailo10h", "base", 10, "base-whisper-encoder-10s", "base-whisper-decoder-10s-out-seq-64"),
     )
 )
+KNOWN: Final = PAIRS + tuple(
+    KnownHefs("hailo10h", "small", 0, "Whisper-Small.hef", "Whisper-Small.hef", release)
+    for release in ("5.4.0", "5.3.0")
+)
+
+
+def known_hefs() -> list[KnownHefs]:
+    """Return what is published, files for the installed HailoRT before others."""
+    installed = installed_version()
+    return sorted(KNOWN, key=lambda known: known.release not in {"", installed})
 
 
 def find_known(arch: str, variant: str) -> KnownHefs | None:
     """Return what is published for a chip and a model."""
-    return next((k for k in PAIRS if (k.arch, k.variant) == (arch, variant)), None)
+    return next((k for k in known_hefs() if (k.arch, k.variant) == (arch, variant)), None)
 
 
 def fitting_encoder(
@@ -136,7 +163,7 @@ def _hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Pa
         if record.part == part and record.arch in takes and path.is_file():
             yield path
     # The vendor's are of OpenAI's checkpoints: a fine-tuned model of the same size is another one.
-    for known in PAIRS:
+    for known in known_hefs():
         path = known.folder / (known.encoder if part == "encoder" else known.decoder)
         is_own = known.arch == arch and spec.source.name == f"openai/whisper-{known.variant}"
         if is_own and path.is_file():
@@ -154,7 +181,7 @@ def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
         raise ModelError(
             f"{display_path(directory)} has no {part} HEF of {spec.name} for a {arch}; give one "
             f"with --{part}, compile it, or for OpenAI's models: whisper-hailo fetch-hef "
-            f"tiny|base --arch {arch}"
+            f"tiny|base|small --arch {arch}"
         )
     return path
 
@@ -183,7 +210,7 @@ def _check_file(path: Path, known: KnownHefs, name: str) -> None:
         hef = read_hef(path)
         if name == known.encoder:
             find_part(hef, EncoderShape)
-        else:
+        if name == known.decoder:
             find_part(hef, DecoderShape)
         if hef.arch not in RUNS_ON[known.arch]:
             raise WrongChipError(f"{name} from there is for {hef.arch}, not for {known.arch}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Final
 
 from whisper_hailo.backends.hailo.hef_catalog import (
-    EXAMPLES,
-    PAIRS,
+    KNOWN,
     fetch,
     find_known,
 )
@@ -84,8 +83,8 @@ def _list() -> None:
     emit("\n".join(lines) + "\n")
 
 
-_ARCHES = tuple(dict.fromkeys(known.arch for known in PAIRS))
-_VARIANTS = tuple(dict.fromkeys(known.variant for known in PAIRS))
+_ARCHES = tuple(dict.fromkeys(known.arch for known in KNOWN))
+_VARIANTS = tuple(dict.fromkeys(known.variant for known in KNOWN))
 
 
 def fetch_hef(
@@ -95,15 +94,15 @@ def fetch_hef(
         str | None, Flag("A mirror of the vendor's files.", name="--from", metavar="URL")
     ] = None,
 ) -> None:
-    """Fetch the vendor's HEFs of tiny, tiny.en or base and what the decoder's host needs."""
+    """Fetch the vendor's HEFs of tiny, tiny.en, base or small and what the decoder's host needs."""
     known = find_known(arch, variant)
     if known is None:
-        there = ", ".join(f"{known.variant} for {known.arch}" for known in PAIRS)
+        there = ", ".join(dict.fromkeys(f"{k.variant} for {k.arch}" for k in KNOWN))
         raise OptionError(
             f"nothing is published for {variant} --arch {arch}; there are {there}, or compile your "
             "own"
         )
-    address = EXAMPLES if place is None else place
+    address = known.place if place is None else place
     files = fetch(known, f"{address.removesuffix('/')}/")
     emit("".join(f"{path}\n" for path in files))
     emit(f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n")

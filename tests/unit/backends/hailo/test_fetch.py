@@ -15,6 +15,7 @@ from tests.unit.backends.hailo.publisher import Server, serving
 from whisper_hailo.backends.hailo import hef_catalog as downloading
 from whisper_hailo.backends.hailo.hef_catalog import (
     PAIRS,
+    RELEASES,
     KnownHefs,
     fetch,
     find_known,
@@ -200,6 +201,37 @@ def test_fetched_files_are_for_openais_own_models_only(
     assert matching_hef(tmp_path, tiny, "hailo8l", "encoder") == path
     assert matching_hef(tmp_path, tiny, "hailo8", "encoder") is None
     assert matching_hef(tmp_path, mine, "hailo8l", "encoder") is None
+
+
+def test_one_file_of_both_halves_is_fetched_and_checked(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(downloading, "installed_version", lambda: "5.3.0")
+    known = find_known("hailo10h", "small")
+    assert known is not None
+    assert known.place == f"{RELEASES}v5.3.0/blob/"
+    both = Wish([DECODER, ENCODER], "hailo10h", version=3)
+    server.files = {"/Whisper-Small.hef": hef_bytes(both)}
+    (path,) = fetch(known, server.address)
+    assert path == tmp_path / "cache/hefs/hailo10h/small-5.3.0/Whisper-Small.hef"
+    path.unlink()
+    server.files = {"/Whisper-Small.hef": hef_bytes(Wish([ENCODER], "hailo10h"))}
+    with pytest.raises(HefError, match="holds no Whisper decoder"):
+        fetch(known, server.address)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("installed", "release"), [("", "5.4.0"), ("5.2.0", "5.4.0"), ("5.3.0", "5.3.0")]
+)
+def test_the_file_of_the_installed_hailort_comes_first(
+    monkeypatch: pytest.MonkeyPatch, installed: str, release: str
+) -> None:
+    monkeypatch.setattr(downloading, "installed_version", lambda: installed)
+    found = find_known("hailo10h", "small")
+    assert found is not None
+    assert found.release == release
 
 
 def test_every_pair_has_four_files() -> None:

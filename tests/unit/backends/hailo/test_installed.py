@@ -13,6 +13,28 @@ from whisper_hailo.core.errors import BindingMismatchError, NoBindingError
 
 
 @pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('"""x"""\n__version__ = "4.23.0"\nother = "1"\n', "4.23.0"),
+        ("__version__ = '5.1.1'", "5.1.1"),
+        ("from x import y\n", ""),
+    ],
+)
+def test_the_version_of_a_binding_is_read_without_importing_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, version: str
+) -> None:
+    path = tmp_path / "__init__.py"
+    path.write_text(text, encoding="utf-8")
+    for spec, expected in (
+        (SimpleNamespace(origin=str(path)), version),
+        (SimpleNamespace(origin=None), ""),  # a folder without a file of its own
+        (None, ""),
+    ):
+        monkeypatch.setattr(binding, "find_spec", lambda _, spec=spec: spec)
+        assert binding.installed_version() == expected
+
+
+@pytest.mark.parametrize(
     ("version", "number"), [("4.23.0", 4), ("10", 10), ("unknown", None), ("", None)]
 )
 def test_first_numbers_of_versions(version: str, number: int | None) -> None:
