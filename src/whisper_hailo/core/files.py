@@ -9,7 +9,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, TypeAlias
@@ -139,22 +139,18 @@ that works in the same folder removes it.
 """
 
 
-@contextmanager
-def scratch_file(folder: Path) -> Iterator[Path]:
+def scratch_file(folder: Path) -> AbstractContextManager[Path]:
     """Yield an empty file to be written and renamed; it is removed if it was not.
 
     Leftovers of killed programs in the folder are removed.
     """
     sweep_once(folder)
-    with _create_locked(folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False)) as path:
-        yield path
+    return _create_locked(folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False))
 
 
-@contextmanager
-def scratch_directory(folder: Path, prefix: str) -> Iterator[Path]:
+def scratch_directory(folder: Path, prefix: str) -> AbstractContextManager[Path]:
     """Yield a directory to be filled and renamed; it is removed if it was not."""
-    with _create_locked(folder, prefix, lambda path: path.mkdir(0o700)) as path:
-        yield path
+    return _create_locked(folder, prefix, lambda path: path.mkdir(0o700))
 
 
 def scratch_path(folder: Path, prefix: str) -> Path:
@@ -220,9 +216,8 @@ def _lock(descriptor: int, *, blocking: bool) -> bool:
 
 def require_writable_folder(folder: Path, advice: str) -> None:
     """Refuse a folder that cannot be written, before there is something to write."""
-    there = folder.absolute()
-    while not os.path.lexists(there) and there != there.parent:
-        there = there.parent
+    place = folder.absolute()
+    there = next(path for path in (place, *place.parents) if os.path.lexists(path))
     if not there.is_dir():
         why = f"{display_path(there)} is no folder"
     elif not os.access(there, os.W_OK | os.X_OK):

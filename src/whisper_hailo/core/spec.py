@@ -197,12 +197,6 @@ class SpecialTokens:
     suppress: tuple[int, ...] = ()
     begin_suppress: tuple[int, ...] = ()
 
-    def ids(self) -> tuple[int, ...]:
-        """Return all ids, unordered."""
-        single = (getattr(self, field.name) for field in fields(self))
-        listed = (*self.languages.values(), *self.suppress, *self.begin_suppress)
-        return (*(token for token in single if isinstance(token, int)), *listed)
-
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
@@ -257,16 +251,18 @@ class ModelSpec:
     pairs_fit: bool = False
 
     def __post_init__(self) -> None:
-        for token in self.tokens.ids():
+        tokens = self.tokens
+        single = (getattr(tokens, field.name) for field in fields(tokens))
+        listed = (*tokens.languages.values(), *tokens.suppress, *tokens.begin_suppress)
+        for token in (*(one for one in single if isinstance(one, int)), *listed):
             if not 0 <= token < self.dims.n_vocab:
                 raise ModelError(
                     f"control token id {token!r} is not one of the {self.dims.n_vocab} tokens; "
                     "tokenizer and configs must be of the same checkpoint"
                 )
+        layers, heads = range(self.dims.n_decoder_layers), range(self.dims.n_decoder_heads)
         for layer, head in self.alignment_heads:
-            if not (
-                0 <= layer < self.dims.n_decoder_layers and 0 <= head < self.dims.n_decoder_heads
-            ):
+            if layer not in layers or head not in heads:
                 raise ModelError(f"alignment head {layer}, {head} is not one of this decoder's")
         forms = (name for form in self.hailo for name in (form.file, *form.assets.values()))
         for name in (*self.files, *forms, *(hef.file for hef in self.hefs)):
