@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -18,6 +19,7 @@ from whisper_hailo.backends.hailo.network import AsyncRun, ConfiguredNetwork
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
 from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.errors import (
+    DeviceBusyError,
     DeviceError,
     DeviceLostError,
     DeviceTimeoutError,
@@ -219,11 +221,17 @@ class Lease(Closing):
             return network, chip
 
 
+RECOVERY_S = 10.0
+"""A chip that was reset may take so long until it is there again."""
+
+_LOOK_AGAIN_S: Final = 0.2
+
+
 class LeasedRun:
     """A run on the chip that a lease is for.
 
-    A chip that goes away is opened again once, and the run repeated. One that does not answer in
-    time is not asked again: that would only double the wait.
+    A chip that goes away is waited for and opened again once, and the run repeated. One that does
+    not answer in time is not asked again: that would only double the wait.
     """
 
     def __init__(
@@ -242,9 +250,19 @@ class LeasedRun:
         """Wait for the outputs; see `AsyncRun.result`. To be called once."""
         try:
             return self._finish(self._begun)
-        except DeviceLostError as lost:
+        except (DeviceLostError, NoDeviceError) as lost:
             _LOG.warning("%s; opening it again", lost)
-            return self._finish(self._lease.begin(*self._arguments))
+            return self._finish(self._begin_again())
+
+    def _begin_again(self) -> tuple[AsyncRun, Chip]:
+        until = time.monotonic() + RECOVERY_S
+        while True:
+            try:
+                return self._lease.begin(*self._arguments)
+            except (DeviceLostError, DeviceBusyError, NoDeviceError):
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(_LOOK_AGAIN_S)
 
     def _finish(self, begun: tuple[AsyncRun, Chip] | WhisperHailoError) -> dict[str, FloatArray]:
         if isinstance(begun, WhisperHailoError):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.backends.hailo.conftest import QUICK, Hefs, mel_of
-from whisper_hailo.backends.hailo import binding, faults
+from whisper_hailo.backends.hailo import binding, chip, faults
 from whisper_hailo.backends.hailo.hef_parts import HefEncoder
 from whisper_hailo.core.errors import (
     DeviceError,
@@ -32,7 +32,23 @@ def test_a_chip_that_comes_back_goes_on(
     assert "opening it again" in caplog.text
 
 
-def test_a_chip_that_stays_away_is_given_up(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+def test_a_chip_that_is_away_for_a_moment_is_waited_for(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    """Both runs: the one that lost it, and the one that began while it was away."""
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        expected = encoder.encode(mel_of())
+        machine.set(faults={"run": {"0": "gone"}})
+        runs = [encoder.encode_async(mel_of()) for _ in range(2)]
+        threading.Timer(0.5, machine.set).start()
+        for run in runs:
+            np.testing.assert_array_equal(run.result(), expected)
+
+
+def test_a_chip_that_stays_away_is_given_up(
+    machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chip, "RECOVERY_S", 0.5)
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         machine.set(faults={"run": {"0": "gone"}})
         for _ in range(2):

@@ -120,9 +120,9 @@ def test_what_keeps_a_run_from_beginning_is_told_by_its_result(place: Place) -> 
     with lease() as own:
         with pytest.raises(DeviceError), own.guarded(own.held.chip):
             raise DeviceError("gives the chip up")
-        place.opening = [NoDeviceError("gone")]
+        place.opening = [DeviceTimeoutError("no answer")]
         run = own.run_async({}, ())
-        with pytest.raises(NoDeviceError, match="gone"):
+        with pytest.raises(DeviceTimeoutError, match="no answer"):
             run.result()
         assert run.took_ms == 0
 
