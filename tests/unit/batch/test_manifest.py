@@ -44,7 +44,7 @@ def test_facts_of_an_item_are_joined_in_any_order(tmp_path: Path) -> None:
 def test_paths_are_relative_to_manifest_and_other_fields_stay(tmp_path: Path) -> None:
     path = manifest(
         tmp_path,
-        {"audio": "a/b.flac", "id": "one", "language": "Deutsch", "show": "news"},
+        {"audio": "a/b.flac", "id": "one", "language": "German", "show": "news"},
         "",
         {"audio_filepath": "/c.wav", "duration": 3.5},
     )
