@@ -16,7 +16,6 @@ from whisper_hailo.core.errors import (
     DeviceError,
     DeviceLostError,
     DeviceTimeoutError,
-    NoDeviceError,
     WhisperHailoError,
 )
 
