@@ -75,13 +75,13 @@ def open_media(file: io.RawIOBase) -> tuple[Header, Blocks]:
         raise ValueError("no readable audio track")
     seconds = _length_s(container, track)
     n_frames = None if seconds is None else round(seconds * track.rate)
-    return (track.rate, track.channels, n_frames), _samples(container, track)
+    return (track.rate, track.channels, n_frames), _read_samples(container, track)
 
 
 def _length_s(container: Any, track: Any) -> float | None:  # noqa: ANN401 - classes without types
     """Return seconds from the start of the container to the end of the track, by headers."""
-    start_s, name = _seconds(container.start_time, 0.0), container.format.name
-    whole_s, end_s = _seconds(container.duration, math.inf), math.inf
+    start_s, name = _to_seconds(container.start_time, 0.0), container.format.name
+    whole_s, end_s = _to_seconds(container.duration, math.inf), math.inf
     is_alone = len(container.streams) == 1
     if name == "matroska,webm":  # its times count from 0, whatever the first timestamp is
         written = track.metadata.get("DURATION", "")  # where the track ends
@@ -97,11 +97,11 @@ def _length_s(container: Any, track: Any) -> float | None:  # noqa: ANN401 - cla
     return None if math.isinf(end_s) else max(0.0, end_s - start_s)
 
 
-def _seconds(microseconds: int | None, unknown_s: float) -> float:
+def _to_seconds(microseconds: int | None, unknown_s: float) -> float:
     return unknown_s if microseconds is None else microseconds / 1e6
 
 
-def _samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - classes without types
+def _read_samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - classes without types
     """Yield samples in the track's rate and channels, whatever those of a frame are.
 
     Packed, not planar: PyAV finds the end of a frame's planes by a null pointer, which is missing
@@ -112,7 +112,7 @@ def _samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - classes wi
     rate_hz, layout, n_channels = track.rate, track.layout, track.channels
     silence = memoryview(bytes(4 * n_channels * READ_FRAMES))
     before_s = 0.0
-    for (silence_s, *_), alike in itertools.groupby(_placed(container, track), itemgetter(0)):
+    for (silence_s, *_), alike in itertools.groupby(_place_frames(container, track), itemgetter(0)):
         for left in range(round((silence_s - before_s) * rate_hz), 0, -READ_FRAMES):
             yield silence[: 4 * n_channels * left]
         before_s = silence_s
@@ -124,13 +124,13 @@ def _samples(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - classes wi
                     yield memoryview(packed.planes[0])[:n_bytes]
 
 
-def _placed(container: Any, track: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
+def _place_frames(container: Any, track: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401
     """Place frames by their timestamps.
 
     Yields seconds of silence up to each, of all gaps together, with the resampler's key (joined
     streams change it in the middle), and the frame.
     """
-    whole_s = _seconds(container.duration, _MOST_GAP_OF_UNKNOWN_S)
+    whole_s = _to_seconds(container.duration, _MOST_GAP_OF_UNKNOWN_S)
     end_s = None if container.start_time is None else container.start_time / 1e6
     most_s, gaps_s = min(whole_s, _MOST_GAP_S), 0.0
     for frame in container.decode(track):
@@ -208,13 +208,13 @@ def _by_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
     return (opened.samplerate, opened.channels, n_frames), blocks()
 
 
-def _reason(error: Exception) -> str:
+def _find_reason(error: Exception) -> str:
     """Return the decoder's own message, as short as it has it."""
     said = getattr(error, "strerror", None) or getattr(error, "error_string", None) or str(error)
     return str(said).strip().rstrip(".") or type(error).__name__
 
 
-def _decode(file: SharedFile, send: Callable[[bytes, bytes], None]) -> None:
+def _decode_file(file: SharedFile, send: Callable[[bytes, bytes], None]) -> None:
     """Open the file with the first library that can, and send its samples.
 
     Any error that these libraries raise is about the file.
@@ -226,7 +226,7 @@ def _decode(file: SharedFile, send: Callable[[bytes, bytes], None]) -> None:
         except ImportError:
             lacks_ffmpeg |= name == "FFmpeg"
         except Exception as error:
-            whys.append(f"{name}: {_reason(error)}")
+            whys.append(f"{name}: {_find_reason(error)}")
             file.seek(0)
         else:
             send(HEADER, json.dumps(header).encode())
@@ -246,7 +246,7 @@ def _send_all(blocks: Blocks, send: Callable[[bytes, bytes], None]) -> None:
                 send(AUDIO, waiting)
                 waiting = b""
     except Exception as error:
-        why = _reason(error)
+        why = _find_reason(error)
     if waiting:
         send(AUDIO, waiting)
     send(END, why.encode(errors="replace"))
@@ -271,7 +271,7 @@ def main() -> None:
             signal.setitimer(*patience)
 
         signal.setitimer(*patience)
-        _decode(SharedFile(sys.stdin.buffer), send)
+        _decode_file(SharedFile(sys.stdin.buffer), send)
 
 
 if __name__ == "__main__":

@@ -24,11 +24,11 @@ def has_content(path: Path, expected: str) -> bool:
     """Return whether a file has a SHA-256, which is noted until the file changes."""
     status = path.stat()
     state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-    notes, key = _notes(), os.path.realpath(path)
+    notes, key = _read_notes(), os.path.realpath(path)
     if notes.get(key) == [*state, expected]:
         return True
     found = sha256(path)
-    notes = _notes()  # again: other processes note, too
+    notes = _read_notes()  # again: other processes note, too
     notes.pop(key, None)
     latest = dict([*notes.items(), (key, [*state, found])][-MOST_NOTES:])
     try:
@@ -38,7 +38,7 @@ def has_content(path: Path, expected: str) -> bool:
     return found == expected
 
 
-def _notes() -> dict[str, Any]:
+def _read_notes() -> dict[str, Any]:
     """Return by path size, times of change in ns, inode and SHA-256, the latest last.
 
     There are none if the file is missing or damaged.

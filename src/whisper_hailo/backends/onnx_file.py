@@ -53,10 +53,10 @@ def parse_message(encoded: bytes, name: str) -> ModelProto:
     if not model.graph.node:
         raise ModelError(f"{name} holds no ONNX graph: it has no node; {EXPORT_AGAIN}")
     # The library hands over bytes where text should be that is no UTF-8.
-    strange = next((one for one in _names(model.graph) if not isinstance(one, str)), None)
+    strange = next((one for one in _all_names(model.graph) if not isinstance(one, str)), None)
     if strange is not None:
         raise ModelError(f"{name} has a name that is no text ({strange[:40]!r}); {EXPORT_AGAIN}")
-    opsets = {_domain(entry): min(entry.version, _NEWEST_OPSET) for entry in model.opset_import}
+    opsets = {_domain_of(entry): min(entry.version, _NEWEST_OPSET) for entry in model.opset_import}
     if short := next((node for node in model.graph.node if _is_short(node, opsets)), None):
         raise ModelError(
             f"{name} has a node {short.op_type[:40]!r} with {len(short.input)} inputs and "
@@ -70,18 +70,18 @@ def _is_short(node: NodeProto, opsets: dict[str, int]) -> bool:
     from onnx import defs
 
     try:
-        schema = defs.get_schema(node.op_type, opsets.get(_domain(node), 0), _domain(node))
+        schema = defs.get_schema(node.op_type, opsets.get(_domain_of(node), 0), _domain_of(node))
     except defs.SchemaError:  # of another program, or of another opset
         return not node.output
     return len(node.input) < schema.min_input or len(node.output) < schema.min_output
 
 
-def _domain(item: NodeProto | OperatorSetIdProto) -> str:
+def _domain_of(item: NodeProto | OperatorSetIdProto) -> str:
     """Return the domain of operators; the standard one has two names."""
     return "" if item.domain == "ai.onnx" else item.domain
 
 
-def _names(graph: GraphProto) -> Iterator[str]:
+def _all_names(graph: GraphProto) -> Iterator[str]:
     for node in graph.node:
         yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)
@@ -128,8 +128,8 @@ def read_signature(path: Path) -> Signature:
     graph = model.graph
     try:
         given = {weight.name for weight in graph.initializer}
-        inputs = {value.name: _port(value) for value in graph.input if value.name not in given}
-        outputs = {value.name: _port(value) for value in graph.output}
+        inputs = {value.name: _read_port(value) for value in graph.input if value.name not in given}
+        outputs = {value.name: _read_port(value) for value in graph.output}
     except (ValueError, KeyError, TypeError) as error:  # types that ONNX does not know, too
         raise ModelError(
             f"{display_path(path)} has an input or output that cannot be used ({error}); "
@@ -151,7 +151,7 @@ def _has_signed_codes(graph: GraphProto) -> bool:
     )
 
 
-def _port(value: ValueInfoProto) -> Port:
+def _read_port(value: ValueInfoProto) -> Port:
     import onnx
 
     tensor = value.type.tensor_type
@@ -223,7 +223,7 @@ class ForeignEncoder(OneGraph):
                 f"{display_path(path)} takes {signature.describe()}; an encoder has one input, a "
                 "log-mel: is it a decoder?"
             )
-        self.n_frames = _window(signature, self._port, spec)
+        self.n_frames = _find_window(signature, self._port, spec)
         self._output = _features_output(signature, spec, self.n_frames)
         weights = precision(path, self._port.dtype)
         super().__init__(
@@ -249,7 +249,7 @@ def precision(path: Path, dtype: str = "float32") -> str:
     return "fp16" if dtype == "float16" or "fp16" in words else "fp32"
 
 
-def _window(signature: Signature, port: Port, spec: ModelSpec) -> int:
+def _find_window(signature: Signature, port: Port, spec: ModelSpec) -> int:
     """Return the window in frames, the last axis of the log-mel."""
     n_mels, most = spec.dims.n_mels, spec.dims.max_frames
     expected = {3: (n_mels,), 4: (n_mels, 1)}.get(len(port.shape))

@@ -57,7 +57,7 @@ def find_graphs(path: Path, spec: ModelSpec) -> tuple[Signature, Signature]:
 
     They are the same one where the export merged them.
     """
-    for first_path, later_path in _candidates(path):
+    for first_path, later_path in _candidate_files(path):
         if not (first_path.is_file() and later_path.is_file()):
             continue
         first = later = read_signature(first_path)
@@ -72,7 +72,7 @@ def find_graphs(path: Path, spec: ModelSpec) -> tuple[Signature, Signature]:
     )
 
 
-def _candidates(path: Path) -> Iterator[tuple[Path, Path]]:
+def _candidate_files(path: Path) -> Iterator[tuple[Path, Path]]:
     """Pairs of files to look for, the best first: one graph costs half the memory of two."""
     if not path.is_dir():
         name = path.name
@@ -302,7 +302,9 @@ class OptimumDecoder(Closing):
         audio_rows = tuple(state.audio_rows[int(row)] for row in rows)
         same_audio = audio_rows == state.audio_rows
         cache = {
-            name: value if same_audio and ".encoder." in name else _copy(value.numpy()[rows])
+            name: value
+            if same_audio and ".encoder." in name
+            else _copy_to_runtime(value.numpy()[rows])
             for name, value in state.cache.items()
         }
         features = state.features if same_audio else state.features[rows]
@@ -312,13 +314,13 @@ class OptimumDecoder(Closing):
         if n_tokens == state.n_tokens:
             return state
         cache = {
-            name: _copy(value.numpy()[:, :, :n_tokens]) if ".decoder." in name else value
+            name: _copy_to_runtime(value.numpy()[:, :, :n_tokens]) if ".decoder." in name else value
             for name, value in state.cache.items()
         }
         return replace(state, cache=cache if n_tokens else {}, n_tokens=n_tokens)
 
 
-def _copy(array: FloatArray) -> onnxruntime.OrtValue:
+def _copy_to_runtime(array: FloatArray) -> onnxruntime.OrtValue:
     import onnxruntime
 
     return onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))

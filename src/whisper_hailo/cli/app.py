@@ -73,8 +73,8 @@ class Program(click.Group):
         rows: dict[str, list[tuple[str, str]]] = {}
         for name in names:
             topic = rows.setdefault(OWN.get(name, MEASURE), [])
-            if (place := _place(name)) is not None:
-                topic.append((name.ljust(width), _summary(*place)))
+            if (place := _find_command(name)) is not None:
+                topic.append((name.ljust(width), _read_summary(*place)))
         for title, commands in rows.items():
             with formatter.section(title):
                 formatter.write_dl(commands)
@@ -92,13 +92,13 @@ def find_added_commands() -> dict[str, tuple[str, str]]:
 @cache
 def load_command(name: str) -> Command | None:
     """Return the command of a name, if there is one."""
-    if (place := _place(name)) is None:
+    if (place := _find_command(name)) is None:
         return None
     module, function = place
     return command_of(name, getattr(import_module(module), function))
 
 
-def _place(name: str) -> tuple[str, str] | None:
+def _find_command(name: str) -> tuple[str, str] | None:
     """Return the module and the function of a command, if there is one."""
     if name in OWN and name not in TOOLS:
         function = name.replace("-", "_")
@@ -111,7 +111,7 @@ def _place(name: str) -> tuple[str, str] | None:
     return place
 
 
-def _summary(module: str, function: str) -> str:
+def _read_summary(module: str, function: str) -> str:
     """Return the first paragraph of a command's docstring; its source is read, not imported."""
     spec = find_spec(module)
     loader: Any = spec and spec.loader
@@ -121,7 +121,7 @@ def _summary(module: str, function: str) -> str:
 
 
 @click.pass_context
-def _begin(context: click.Context, /, **parsed: Any) -> None:  # noqa: ANN401 - of any option
+def _begin_program(context: click.Context, /, **parsed: Any) -> None:  # noqa: ANN401 - of any option
     """Configure logging, which commands may do again; without a command print the help."""
     configure_logging()
     set_verbosity(from_typed(Verbosity, typed_of(context, parsed)).on())
@@ -133,7 +133,7 @@ PROGRAM_GROUP: Final = Program(
     PROGRAM,
     help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
     params=[*options_of(Verbosity)],
-    callback=_begin,
+    callback=_begin_program,
     invoke_without_command=True,
     context_settings={
         "auto_envvar_prefix": ENV_PREFIX,

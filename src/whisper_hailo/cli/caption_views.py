@@ -43,11 +43,13 @@ class TerminalView:
         if isinstance(event, Completed):
             lines: list[str] = []
             if event.text:
-                for line in self._lines(_shown(event.words)):
-                    lines.append(_in_colour(line) if self._colour else _text(line).rstrip())
+                for line in self._lines(_clean_words(event.words)):
+                    lines.append(_in_colour(line) if self._colour else _join_words(line).rstrip())
                 translated = [CaptionWord(f" {word}") for word in (event.translation or "").split()]
                 dim = f"{_DIM}{{}}{_RESET}" if self._terminal else "{}"
-                lines += [dim.format(_text(line)) for line in self._lines(_shown(translated))]
+                lines += [
+                    dim.format(_join_words(line)) for line in self._lines(_clean_words(translated))
+                ]
             if whole := (_ERASE if self._terminal else "") + "".join(f"{one}\n" for one in lines):
                 emit(whole)
         elif isinstance(event, Partial) and self._terminal:
@@ -67,18 +69,18 @@ class TerminalView:
 
     def _running(self, event: Partial) -> str:
         """Return the end of the partial text, as much as one line holds."""
-        words = _shown([*event.committed, *event.tentative])
+        words = _clean_words([*event.committed, *event.tentative])
         room = max(4, get_terminal_size().columns - 1)  # the last column may wrap
         kept = last_columns(words, room)
         dots = "" if kept == words else "…"
         if self._colour:
             return dots + _in_colour(kept)
         n_settled = max(0, len(kept) - len(event.tentative))
-        settled, rest = _text(kept[:n_settled]), _text(kept[n_settled:])
+        settled, rest = _join_words(kept[:n_settled]), _join_words(kept[n_settled:])
         return f"{dots}{settled}{_DIM}{rest}{_RESET}" if rest else dots + settled
 
 
-def _text(words: Iterable[CaptionWord]) -> str:
+def _join_words(words: Iterable[CaptionWord]) -> str:
     return "".join(word.text for word in words)
 
 
@@ -93,7 +95,7 @@ def _in_colour(words: Iterable[CaptionWord]) -> str:
     return text
 
 
-def _shown(words: Iterable[CaptionWord]) -> list[CaptionWord]:
+def _clean_words(words: Iterable[CaptionWord]) -> list[CaptionWord]:
     """Return words for a terminal."""
     return _from_margin(
         [replace(word, text=_CONTROL.sub(" ", word.text).strip("\n")) for word in words]
@@ -111,7 +113,7 @@ def _n_fitting(texts: Iterable[str], room: int) -> int:
     """Return how many of the first texts fit `room` columns; at least one."""
     n_texts = 0
     for text in texts:
-        room -= _columns(text)
+        room -= _count_columns(text)
         if room < 0 and n_texts:
             break
         n_texts += 1
@@ -120,12 +122,12 @@ def _n_fitting(texts: Iterable[str], room: int) -> int:
 
 def last_columns(words: list[CaptionWord], room: int) -> list[CaptionWord]:
     """Return as many of the last words as fit `room` columns with an ellipsis; at least one."""
-    if _columns(_text(words)) <= room:
+    if _count_columns(_join_words(words)) <= room:
         return words
     room -= 1  # the ellipsis
     first, *rest = words[-_n_fitting((word.text for word in reversed(words)), room) :]
     text = first.text
-    while not rest and _columns(text) > room:
+    while not rest and _count_columns(text) > room:
         text = text[1:]
     return [replace(first, text=text), *rest]
 
@@ -187,7 +189,7 @@ class LatencyWarning:
             )
 
 
-def _columns(text: str) -> int:
+def _count_columns(text: str) -> int:
     from rich.cells import cell_len  # takes longer than the rest of this file
 
     return cell_len(text)

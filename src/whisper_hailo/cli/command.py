@@ -63,13 +63,13 @@ def command_of(name: str, function: Callable[..., Any]) -> Command:
     readers: dict[str, Read] = {}
     hints = get_type_hints(function, include_extras=True)
     for key, parameter in inspect.signature(function).parameters.items():
-        readers[key] = _add(params, key, hints[key], parameter.default)
+        readers[key] = _add_options(params, key, hints[key], parameter.default)
     params += options_of(Verbosity)
     if any(isinstance(param, Option) and param.hidden for param in params):
         help_all = Flag("Show the rare options, too.", _MORE)
         config = Flag("Options in TOML, such as seed = 7.", _MORE, metavar="FILE")
-        params.append(_eager("--help-all", help_all, bool, _show_all))
-        params.append(_eager("--config", config, Path, load_settings))
+        params.append(_eager_option("--help-all", help_all, bool, _show_all))
+        params.append(_eager_option("--config", config, Path, load_settings))
 
     def run(**parsed: Any) -> Any:  # noqa: ANN401 - whatever the options are
         typed = typed_of(click.get_current_context(), parsed)
@@ -90,7 +90,7 @@ def typed_of(context: click.Context, parsed: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in parsed.items() if source(name) is not unset}
 
 
-def _add(params: list[click.Parameter], key: str, hint: Any, default: Any) -> Read:  # noqa: ANN401
+def _add_options(params: list[click.Parameter], key: str, hint: Any, default: Any) -> Read:  # noqa: ANN401
     """Add the options of a function's parameter; return what takes it out of parsed ones."""
     note: Any = None
     if get_origin(hint) is Annotated:
@@ -120,7 +120,7 @@ def _add(params: list[click.Parameter], key: str, hint: Any, default: Any) -> Re
     return lambda typed: typed.get(name, default)
 
 
-def _eager(long: str, flag: Flag, hint: type[Any], callback: Callable[..., None]) -> Option:
+def _eager_option(long: str, flag: Flag, hint: type[Any], callback: Callable[..., None]) -> Option:
     """Return an option that is no argument of the function: its callback does its work."""
     option = Option(long, flag, hint)
     option.callback, option.expose_value, option.is_eager = callback, False, True
@@ -170,14 +170,14 @@ def write_options(params: Iterable[Any], formatter: Any, *, rare: bool = False) 
     for param in params:
         if isinstance(param, click.Option) and (rare or not param.hidden):
             topic = _RARE if param.hidden else getattr(param, "topic", "") or _EVERYDAY
-            topics.setdefault(topic, []).append((_names(param), param.help or ""))
+            topics.setdefault(topic, []).append((_format_names(param), param.help or ""))
     ranks = {topic: rank for rank, topic in enumerate(_LAST)}
     for topic in sorted(filter(topics.get, topics), key=lambda topic: ranks.get(topic, -1)):
         with formatter.section(topic):
             formatter.write_dl(topics[topic], col_max=33)  # longer names have a line of their own
 
 
-def _names(param: click.Option) -> str:
+def _format_names(param: click.Option) -> str:
     """Return `-m, --model NAME`: our names, not those of other programs."""
     short = next((name for name in param.opts if len(name) == 2), "")
     long = next(name for name in param.opts if name.startswith("--"))

@@ -54,7 +54,7 @@ def finding(name: str, found: str, advice: str = "", *, broken: bool = False) ->
     return Check(name, BROKEN if broken else NOTE if advice else OK, found, advice)
 
 
-def _failed(name: str, error: Exception) -> Check:
+def _failed_check(name: str, error: Exception) -> Check:
     found, _, advice = str(error).rpartition("; ")
     return Check(name, NOTE, found or str(error), advice)
 
@@ -86,25 +86,25 @@ _USERS: Final = {
 
 def hailo_checks() -> list[Check]:
     """Run all checks of the chip; none stops the others."""
-    binding, version = _binding()
+    binding, version = _check_binding()
     traces = (probe.pci_devices(), probe.drivers(), probe.device_nodes(), library_versions())
     if not version and not any(traces):  # not a machine with a Hailo: three lines are enough
-        return [binding, _nodes(), check_throttling()]
+        return [binding, _check_nodes(), check_throttling()]
     return [
         binding,
-        _library(version),
-        _driver(version),
-        _nodes(),
-        *_links(),
-        *(_chips(version) if version else []),
-        *_users(),
+        _check_library(version),
+        _check_driver(version),
+        _check_nodes(),
+        *_check_links(),
+        *(_check_chips(version) if version else []),
+        *_check_users(),
         check_service(),
         check_throttling(),
         *check_hefs(),
     ]
 
 
-def _binding() -> tuple[Check, str]:
+def _check_binding() -> tuple[Check, str]:
     """Check the binding; return its version if it can be imported."""
     name = "Hailo binding"
     try:
@@ -114,11 +114,11 @@ def _binding() -> tuple[Check, str]:
             return finding(name, "installed but invisible to this environment", MAKE_VENV), ""
         return finding(name, "not installed", f"the CPU is used; {_INSTALL}"), ""
     except DeviceError as error:
-        return _failed(name, error), ""
+        return _failed_check(name, error), ""
     return finding(name, f"hailo_platform {version}"), version
 
 
-def _family() -> int:
+def _needed_major() -> int:
     """Return the HailoRT major version that this machine's chip needs, by its bus or driver."""
     later = any(device.kind == _10H for device in probe.pci_devices())
     return _LATER if later or _DRIVERS[_LATER] in probe.drivers() else _LEGACY
@@ -131,18 +131,18 @@ def _same_release(family: int) -> str:
     return f"install all of one release: sudo apt install --reinstall {names} && sudo reboot"
 
 
-def _users() -> Iterator[Check]:
+def _check_users() -> Iterator[Check]:
     """Check for other programs on the chip, and how to run beside them."""
     for pid, name in probe.chip_users().items():
         usual = f"add --share to both programs, or end it: sudo kill {pid}"
         yield finding("Hailo in use", f"{name} (process {pid})", _USERS.get(name, usual))
 
 
-def _library(binding: str) -> Check:
+def _check_library(binding: str) -> Check:
     versions = library_versions()
     found, advice = ", ".join(versions) or "none", ""
     if binding and versions and binding not in versions:
-        found, advice = f"{found}, binding {binding}", _same_release(_family())
+        found, advice = f"{found}, binding {binding}", _same_release(_needed_major())
     elif len(versions) > 1:
         advice = "several libraries are a tangle: keep the one of the driver's release"
     elif not versions:
@@ -150,13 +150,13 @@ def _library(binding: str) -> Check:
     return finding("HailoRT library", found, advice)
 
 
-def _driver(binding: str) -> Check:
+def _check_driver(binding: str) -> Check:
     """Check the driver against the binding; that of Home Assistant OS cannot be replaced."""
     loaded, on_home_assistant = probe.drivers(), probe.is_home_assistant_os()
     found, advice = ", ".join(f"{n} {v}" for n, v in loaded.items()) or "not loaded", ""
     version = next(iter(loaded.values()), "")
     wanted = _DRIVERS.get(major(binding) or 0)
-    if on_home_assistant and _family() == _LATER:
+    if on_home_assistant and _needed_major() == _LATER:
         found += "; Home Assistant OS has none for a Hailo-10H"
         advice = "use Raspberry Pi OS with this board, or --encoder-backend onnx"
     elif not loaded:
@@ -164,15 +164,15 @@ def _driver(binding: str) -> Check:
     elif len(loaded) > 1:
         advice = "two drivers fight for one chip: blacklist the other one (docs/hailo.md)"
     elif wanted is not None and wanted not in loaded:
-        advice = f"HailoRT {binding} wants the driver {wanted}: {_same_release(_family())}"
+        advice = f"HailoRT {binding} wants the driver {wanted}: {_same_release(_needed_major())}"
     elif binding and major(version) is not None and version != binding:
-        found, advice = f"{found}, binding {binding}", _same_release(_family())
+        found, advice = f"{found}, binding {binding}", _same_release(_needed_major())
         if on_home_assistant:
             advice = f"install the driver's release here: pip install hailort-{version}-*.whl"
     return finding("Hailo driver", found, advice)
 
 
-def _nodes() -> Check:
+def _check_nodes() -> Check:
     nodes = probe.device_nodes()
     found, advice = ", ".join(map(str, nodes)) or "none", ""
     if not nodes:
@@ -183,7 +183,7 @@ def _nodes() -> Check:
     return finding("Hailo device", found, advice)
 
 
-def _links() -> Iterator[Check]:
+def _check_links() -> Iterator[Check]:
     """Check each chip on the bus: a slow link costs time at runs of several contexts."""
     for device in probe.pci_devices():
         speed = "unknown speed" if device.speed_gts is None else f"{device.speed_gts:g} GT/s"
@@ -194,16 +194,16 @@ def _links() -> Iterator[Check]:
         yield finding("PCIe link", found, advice if can_more else "")
 
 
-def _chips(version: str) -> list[Check]:
+def _check_chips(version: str) -> list[Check]:
     """Check the chips, whether their firmware is the driver's, and whether arrays reach one."""
     name, drivers = "Hailo chip", probe.drivers().values()
     try:
         found = chips()
     except DeviceError as error:
-        return [_failed(name, error), _buffers(version, None)]
+        return [_failed_check(name, error), _check_buffers(version, None)]
     if not found:
         advice = "the CPU is used; with a HAT fitted, check its cable, power and driver"
-        return [finding(name, "none", advice), _buffers(version, None)]
+        return [finding(name, "none", advice), _check_buffers(version, None)]
     checks = []
     for chip in found:
         degrees = "" if chip.temperature_c is None else f", {chip.temperature_c:.1f} °C"
@@ -211,24 +211,24 @@ def _chips(version: str) -> list[Check]:
         takes = " and ".join(sorted(RUNS_ON.get(chip.arch, {"unknown"})))
         stated, advice = re.match(r"\d+\.\d+\.\d+", chip.firmware), ""
         if stated is not None and drivers and stated.group() not in drivers:
-            package = _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_family()][1]
+            package = _FIRMWARE if _FIRMWARE in probe.packages() else _FAMILIES[_needed_major()][1]
             advice = (
                 f"the driver is {', '.join(drivers)} and loads the firmware at start, reinstall "
                 f"that: sudo apt install --reinstall {package} && sudo reboot"
             )
         text = f"{chip.arch} at {chip.device}{firmware}{degrees}; it takes HEFs for {takes}"
         checks.append(finding(name, text, advice))
-    return [*checks, _buffers(version, _smallest_hef(found[0].arch))]
+    return [*checks, _check_buffers(version, _smallest_hef(found[0].arch))]
 
 
-def _buffers(version: str, hef: Path | None) -> Check:
+def _check_buffers(version: str, hef: Path | None) -> Check:
     """Check that the binding takes NumPy's arrays, which only a running network proves."""
     name, numpy = "Hailo buffers", f"NumPy {metadata.version('numpy')}"
     if hef is not None:
         try:
             try_hef(hef)
         except (DeviceError, HefError) as error:
-            return _failed(name, error)
+            return _failed_check(name, error)
         return finding(name, f"{hef.name} ran on arrays of {numpy}")
     untried = "not tried: no chip with a fetched HEF"
     if knows_numpy_2(version) or (major(metadata.version("numpy")) or 0) < 2:
@@ -239,7 +239,7 @@ def _buffers(version: str, hef: Path | None) -> Check:
 
 def _smallest_hef(arch: str) -> Path | None:
     """Return the quickest to load of the fetched HEFs that a chip takes."""
-    for path in sorted(_fetched(), key=lambda path: path.stat().st_size):
+    for path in sorted(_find_fetched(), key=lambda path: path.stat().st_size):
         with contextlib.suppress(HefError):
             if read_hef(path, verify=False).arch in RUNS_ON.get(arch, ()):
                 return path
@@ -269,7 +269,7 @@ def check_throttling() -> Check:
 def check_hefs() -> list[Check]:
     """Check the fetched HEFs, where there are some."""
     checks = []
-    for path in _fetched():
+    for path in _find_fetched():
         name = "/".join(path.parts[-3:])
         try:
             hef = read_hef(path, verify=False)
@@ -288,5 +288,5 @@ def check_hefs() -> list[Check]:
     return checks or [finding("HEF files", f"none in {cache_root() / 'hefs'}", advice)]
 
 
-def _fetched() -> list[Path]:
+def _find_fetched() -> list[Path]:
     return sorted((cache_root() / "hefs").glob("*/*/*.hef"))

@@ -56,19 +56,19 @@ def find_inputs(words: Sequence[str]) -> list[Input]:
     (`demo.mp3.txt`). Of two folders the first named has it, and recordings of others have their
     folder before it (`more/demo.txt`).
     """
-    found = [one for word in words for one in _expand(word)]
+    found = [one for word in words for one in _expand_argument(word)]
     places = {root: place for place, root in enumerate(dict.fromkeys(root for root, _ in found))}
     taken: dict[Path, tuple[Path, Path | None]] = {}
     stems: dict[tuple[Path, Path | None], Path] = {}
     for root, entry in sorted(found, key=lambda one: (places[one[0]], _age_key(one[1].path))):
         if entry.fault is None:
             own = (root, entry.path)
-            names = _stems(root, entry, taken)
+            names = _candidate_stems(root, entry, taken)
             stems[own] = next(stem for stem in names if taken.setdefault(stem, own) == own)
     return [replace(entry, stem=stems.get((root, entry.path), entry.stem)) for root, entry in found]
 
 
-def _stems(
+def _candidate_stems(
     root: Path, entry: Input, taken: Mapping[Path, tuple[Path, Path | None]]
 ) -> Iterator[Path]:
     """Yield candidate names of a recording's outputs, best first."""
@@ -94,7 +94,7 @@ def _age_key(path: Path | None) -> tuple[int, int]:
     return changed_ns, kind
 
 
-def _expand(word: str) -> Iterator[tuple[Path, Input]]:
+def _expand_argument(word: str) -> Iterator[tuple[Path, Input]]:
     """Yield the inputs of an argument, with the folder that each was found in."""
     word = expand_user(word)
     path = Path(word)
@@ -102,19 +102,19 @@ def _expand(word: str) -> Iterator[tuple[Path, Input]]:
         closed = AudioError("standard input is closed; pipe a recording into it, or name a file")
         yield Path(), Input("stdin", None, Path("stdin"), closed if sys.stdin is None else None)
     elif os.path.isdir(word):  # a `Path` fails on names that are too long
-        yield from ((path, entry) for entry in _recordings(path))
+        yield from ((path, entry) for entry in _find_recordings(path))
     else:
-        fault = None if word else _fault(word, "is no file name")
+        fault = None if word else _input_error(word, "is no file name")
         yield path.parent, Input(word, path, Path(path.stem), fault)
 
 
-def _recordings(folder: Path) -> Iterator[Input]:
+def _find_recordings(folder: Path) -> Iterator[Input]:
     """Yield the folders that cannot be read, and all recordings below a folder."""
     faults: list[Input] = []
 
     def note(path: Path, why: str) -> None:
         what = f"{why}, expected a folder of recordings"
-        faults.append(Input(str(path), path, Path(path.stem), _fault(str(path), what)))
+        faults.append(Input(str(path), path, Path(path.stem), _input_error(str(path), what)))
 
     found = list_files(folder, lambda path, why: note(path, f"cannot be looked into ({why})"))
     paths = [path for path in found if path.suffix.lower() in AUDIO_SUFFIXES]
@@ -144,5 +144,5 @@ def looked_at(entry: Input) -> Input:
     return replace(entry, fault=fault)
 
 
-def _fault(name: str, what: str) -> AudioError:
+def _input_error(name: str, what: str) -> AudioError:
     return AudioError(f"{display_path(name)} {what}; check the name and its permissions")

@@ -29,7 +29,7 @@ _OF_A_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM,
 
 def report(error: BaseException) -> ExitCode:
     """Print an error, unexpected ones with advice; return its exit code."""
-    message, code = _explained(error)
+    message, code = _explain_error(error)
     complain(message)
     if code == ExitCode.INTERNAL and os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
@@ -38,10 +38,10 @@ def report(error: BaseException) -> ExitCode:
 
 def describe(error: BaseException) -> str:
     """Return the line that `report` prints."""
-    return one_line(_explained(error)[0])
+    return one_line(_explain_error(error)[0])
 
 
-def _explained(error: BaseException) -> tuple[str, ExitCode]:
+def _explain_error(error: BaseException) -> tuple[str, ExitCode]:
     """Return the message and the exit code of an error; any file name can cause some of them."""
     if isinstance(error, OSError) and error.filename is not None and error.errno in _OF_A_PATH:
         name = display_path(os.fsdecode(error.filename))
@@ -52,7 +52,9 @@ def _explained(error: BaseException) -> tuple[str, ExitCode]:
             "in; change to another"
         )
     if isinstance(error, WhisperHailoError):
-        return _visible(str(error).strip()), error.exit_code  # one line: others are of a name
+        return _escape_invisible(
+            str(error).strip()
+        ), error.exit_code  # one line: others are of a name
     what = one_line(f"{type(error).__name__}: {error}", LONGEST_LINE // 2)
     advice = f"set {DEBUG_VARIABLE}=1 for the details and report it"
     return f"internal error ({what}); {advice}", ExitCode.INTERNAL
@@ -84,12 +86,12 @@ def note(message: str) -> None:
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
     """Sanitize a text: no line ends, no terminal escapes, no invisible characters."""
-    line = _visible(" ".join(filter(None, (part.strip() for part in text.splitlines()))))
+    line = _escape_invisible(" ".join(filter(None, (part.strip() for part in text.splitlines()))))
     half = (longest - len(_LEFT_OUT)) // 2
     return line if len(line) <= longest else line[:half] + _LEFT_OUT + line[-half:]
 
 
-def _visible(text: str) -> str:
+def _escape_invisible(text: str) -> str:
     """Escape invisible characters, as Python writes them in quotes."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 

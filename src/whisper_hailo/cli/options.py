@@ -104,7 +104,7 @@ class Option(click.Option):
             multiple=is_list,
             required=required,
             metavar=flag.metavar or ("NAME" if flag.choices else _METAVARS.get(kind, "X")),
-            help=_help(flag, default),
+            help=_format_help(flag, default),
             hidden=flag.rare,
             **unset,
         )
@@ -144,7 +144,7 @@ def _item_type(hint: Any) -> tuple[Any, bool]:  # noqa: ANN401 - a type
     return get_args(kind)[0] if is_list else kind, is_list
 
 
-def _help(flag: Flag, default: Any) -> str:  # noqa: ANN401 - of any field
+def _format_help(flag: Flag, default: Any) -> str:  # noqa: ANN401 - of any field
     text = ": ".join(filter(None, (flag.help, ", ".join(flag.choices)))) + "." * bool(flag.choices)
     shown = flag.shown
     if not shown and default is not None and default is not False and default != ():

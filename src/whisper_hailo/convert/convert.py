@@ -119,10 +119,10 @@ def _write_all(
 
     files = run_side_by_side([*jobs, hash_source])
     if has_tokenizer:
-        files[TOKENIZER_FILE] = _record(tokenizer)
+        files[TOKENIZER_FILE] = _record_file(tokenizer)
     with OnnxEncoder(work, replace(spec, files=files)) as encoder:
         save_silence_keys(measure_silence_keys(encoder), work / SILENCE_FILE)
-    files[SILENCE_FILE] = _record(work / SILENCE_FILE)
+    files[SILENCE_FILE] = _record_file(work / SILENCE_FILE)
     return replace(spec, files=files, source=replace(source, sha256=hashes))
 
 
@@ -167,10 +167,10 @@ def source_hashes(checkpoint: Checkpoint) -> dict[str, str]:
     """Return the SHA-256 of every checkpoint file that the model is made of."""
     names = ("config.json", "generation_config.json", INDEX_FILE)
     paths = [path for name in names if (path := checkpoint.directory / name).is_file()]
-    return {path.name: _record(path).sha256 for path in (*paths, *checkpoint.files)}
+    return {path.name: _record_file(path).sha256 for path in (*paths, *checkpoint.files)}
 
 
-def _record(path: Path) -> FileRecord:
+def _record_file(path: Path) -> FileRecord:
     return FileRecord(bytes=path.stat().st_size, sha256=sha256(path))
 
 
@@ -187,7 +187,7 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
             yield work
             fsync_tree(work)
             with _alone_at(out, checkpoint, prefix):
-                _replace(work, out, scratch_path(out.parent, prefix))
+                _replace_directory(work, out, scratch_path(out.parent, prefix))
     except OSError as error:
         raise OutputError(
             f"cannot write {display_path(out)} ({error.strerror or error}); no half-written output "
@@ -199,8 +199,8 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
 def _alone_at(out: Path, checkpoint: Path, prefix: str) -> Iterator[None]:
     """Hold a place that may be written, and remove what killed conversions left beside it.
 
-    A kill between the two renames of `_replace` leaves nothing in the place of a whole one, which
-    stays until there is another.
+    A kill between the two renames of `_replace_directory` leaves nothing in the place of a whole
+    one, which stays until there is another.
     """
     with exclusive_lock(out.parent, "give an output in another folder"):
         _check_free(out, checkpoint)
@@ -212,7 +212,7 @@ def _alone_at(out: Path, checkpoint: Path, prefix: str) -> Iterator[None]:
         )
 
 
-def _replace(work: Path, out: Path, old: Path) -> None:
+def _replace_directory(work: Path, out: Path, old: Path) -> None:
     """Move `work` to `out` by way of `old`; no rename replaces a directory that holds files."""
     try:
         if out.exists():

@@ -205,7 +205,7 @@ def hailo_encoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     n, dims = sizes.n_positions, b.dims
     x = b.input(ENCODER_INPUT, FLOAT, (1, dims.n_mels, 1, sizes.n_frames))
     for name, stride in (("encoder.conv1", 1), ("encoder.conv2", 2)):
-        x = gelu(b, _convolution(b, x, name, stride), f"{name}.gelu")
+        x = gelu(b, _write_convolution(b, x, name, stride), f"{name}.gelu")
     flat = b.op("Reshape", (x, b.constant([1, dims.d_model, n])), "encoder.conv.flat")
     turned = b.op("Transpose", (flat,), "encoder.conv.turned", perm=[0, 2, 1])
     stem = "encoder.embed_positions.weight"
@@ -219,7 +219,7 @@ def hailo_encoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     return b.build()
 
 
-def _convolution(b: WhisperBuilder, x: str, name: str, stride: int) -> str:
+def _write_convolution(b: WhisperBuilder, x: str, name: str, stride: int) -> str:
     """Write `(1, n_in, 1, n)` -> `(1, d_model, 1, n / stride)`."""
     stored = b.checkpoint.weight(f"{name}.weight")
     shape = (*stored.shape[:2], 1, stored.shape[2])
@@ -241,7 +241,7 @@ def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     length, dims = sizes.length, b.dims
     tokens = b.input(TOKENS, INT64, (1, length))
     features = b.input(FEATURES, FLOAT, (1, sizes.n_positions, dims.d_model))
-    x = _embed(b, tokens, length)
+    x = _write_embedding(b, tokens, length)
     beyond = np.triu(np.ones((1, 1, length, length), bool), 1)
     causal = np.where(beyond, np.float32(-np.inf), np.float32(0))
     mask = b.weight("decoder.causal_mask", ready_weight(causal))
@@ -251,7 +251,7 @@ def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
         lengths = (length, sizes.n_positions)
         x = _cross_attention(b, x, features, f"{name}.encoder_attn", lengths)
         x = _feed_forward(b, x, name)
-    hidden = _norm(b, x, "decoder.hidden", "decoder.layer_norm")
+    hidden = _write_norm(b, x, "decoder.hidden", "decoder.layer_norm")
     chunks = []
     for node_name, (start, stop) in zip(END_NODES, vocabulary_chunks(dims.n_vocab), strict=True):
         rows = checkpoint.rows(checkpoint.projection_name, start, stop)
@@ -262,7 +262,7 @@ def hailo_decoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     return b.build()
 
 
-def _embed(b: WhisperBuilder, tokens: str, length: int) -> str:
+def _write_embedding(b: WhisperBuilder, tokens: str, length: int) -> str:
     """Write token and position embedding, `(1, length, d_model)`, by way of the chip's layout.
 
     The detour over `(1, d_model, length, 1)` changes no value. That tensor, NHWC `(1, length, 1,
@@ -284,7 +284,7 @@ def vocabulary_chunks(n_vocab: int) -> tuple[tuple[int, int], ...]:
     return tuple(pairwise([*(i * size for i in range(N_CHUNKS)), n_vocab]))
 
 
-def _project(b: WhisperBuilder, x: str, name: str, *, bias: bool = True) -> str:
+def _write_product(b: WhisperBuilder, x: str, name: str, *, bias: bool = True) -> str:
     """Write the product called `name` of `x (1, n, n_in)`."""
     return linear(b, x, name, stored_linear(b, name, bias=bias))
 
@@ -298,7 +298,7 @@ def _self_attention(
     accepted encoder has this very form: the fused product stays at 8 bits in the vendor's scripts
     when all others go to 16, so it has to be one layer.
     """
-    normed = _norm(b, x, f"{name}.normed", f"{name}_layer_norm")
+    normed = _write_norm(b, x, f"{name}.normed", f"{name}_layer_norm")
     parts = [b.checkpoint.weight(f"{name}.{part}_proj.weight") for part in "qkv"]
     matrix = b.weight(f"{name}.qkv.weight", transposed_weight(stacked_weight(parts)))
     product = b.op("MatMul", (normed, matrix), f"{name}.qkv")
@@ -308,8 +308,8 @@ def _self_attention(
         b.op("Add", (part, b.stored(f"{name}.{which}_proj.bias")), f"{name}.{which}_proj")
         for part, which in ((q, "q"), (v, "v"))
     )
-    mixed = _attend(b, name, (query, key, value), (n, n), n_heads, mask=mask)
-    return b.op("Add", (x, _project(b, mixed, f"{name}.out_proj")), f"{name}.residual")
+    mixed = _write_attention(b, name, (query, key, value), (n, n), n_heads, mask=mask)
+    return b.op("Add", (x, _write_product(b, mixed, f"{name}.out_proj")), f"{name}.residual")
 
 
 def _cross_attention(
@@ -319,24 +319,24 @@ def _cross_attention(
 
     `lengths` are the positions of `x` and of the features.
     """
-    normed = _norm(b, x, f"{name}.normed", f"{name}_layer_norm")
+    normed = _write_norm(b, x, f"{name}.normed", f"{name}_layer_norm")
     parts = (
-        _project(b, normed, f"{name}.q_proj"),
-        _project(b, features, f"{name}.k_proj", bias=False),
-        _project(b, features, f"{name}.v_proj"),
+        _write_product(b, normed, f"{name}.q_proj"),
+        _write_product(b, features, f"{name}.k_proj", bias=False),
+        _write_product(b, features, f"{name}.v_proj"),
     )
-    mixed = _attend(b, name, parts, lengths, b.dims.n_decoder_heads)
-    return b.op("Add", (x, _project(b, mixed, f"{name}.out_proj")), f"{name}.residual")
+    mixed = _write_attention(b, name, parts, lengths, b.dims.n_decoder_heads)
+    return b.op("Add", (x, _write_product(b, mixed, f"{name}.out_proj")), f"{name}.residual")
 
 
 def _feed_forward(b: WhisperBuilder, x: str, name: str) -> str:
     """Write `x + fc2(gelu(fc1(norm(x))))` of the layer called `name`."""
-    normed = _norm(b, x, f"{name}.mlp_normed", f"{name}.final_layer_norm")
+    normed = _write_norm(b, x, f"{name}.mlp_normed", f"{name}.final_layer_norm")
     products = stored_linear(b, f"{name}.fc1"), stored_linear(b, f"{name}.fc2")
     return b.op("Add", (x, mlp(b, normed, name, products)), f"{name}.out")
 
 
-def _attend(
+def _write_attention(
     b: WhisperBuilder,
     name: str,
     query_key_value: tuple[str, str, str],
@@ -371,7 +371,7 @@ def _attend(
     return b.op("Reshape", (turned, merged), f"{name}.merged")
 
 
-def _norm(b: WhisperBuilder, x: str, name: str, stem: str) -> str:
+def _write_norm(b: WhisperBuilder, x: str, name: str, stem: str) -> str:
     """Write LayerNorm over the last of three axes, node by node where the opset needs it."""
     if b.opset >= OPSET:
         return layer_norm(b, x, name, stem)

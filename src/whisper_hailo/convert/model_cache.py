@@ -65,8 +65,8 @@ def resolve_model(
             expect_form(parsed.path, ModelSpec.load(parsed.path), options)
         return parsed.path
     options = (options or ConvertOptions()).resolved()
-    target = models_folder() / _folder(parsed, options, revision)
-    stamp = _stamp(parsed, options)
+    target = models_folder() / _folder_name(parsed, options, revision)
+    stamp = _make_stamp(parsed, options)
     if _why_not(target, stamp) is None:
         return target
     with exclusive_lock(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
@@ -105,7 +105,7 @@ def models_folder() -> Path:
     return cache_root() / "models"
 
 
-def _folder(parsed: CheckpointName, options: ConvertOptions, revision: str | None) -> str:
+def _folder_name(parsed: CheckpointName, options: ConvertOptions, revision: str | None) -> str:
     """Return the name of one conversion: readable, short, and one per origin and options.
 
     The options are resolved: a folder may come to another processor.
@@ -116,7 +116,7 @@ def _folder(parsed: CheckpointName, options: ConvertOptions, revision: str | Non
     return f"{label}-{options.quantize}-{key}"
 
 
-def _stamp(parsed: CheckpointName, options: ConvertOptions) -> bytes:
+def _make_stamp(parsed: CheckpointName, options: ConvertOptions) -> bytes:
     """Return what must be unchanged for a conversion to be used: program and checkpoint files."""
     lines = [f"whisper-hailo {__version__} format {SPEC_VERSION} revision {REVISION}"]
     files = [] if parsed.path is None else sorted(parsed.path.glob("*"))
@@ -175,14 +175,14 @@ class CachedModel:
 
         Checkpoints of the hub, which other programs may use, and local ones stay where they are.
         """
-        _remove(self.directory)
+        _remove_folder(self.directory)
         source = self.spec.source
         is_used = any(model.spec.source.name == source.name for model in cached_models())
         if source.package is not None and source.name in PACKAGED and not is_used:
-            _remove(checkpoint_folder(source.name))
+            _remove_folder(checkpoint_folder(source.name))
 
 
-def _remove(folder: Path) -> None:
+def _remove_folder(folder: Path) -> None:
     lock = folder.with_name(folder.name + ".lock")
     with exclusive_lock(lock, ANOTHER_CACHE), wrap_os_error(folder, "check its permissions"):
         stamp_file(folder).unlink(missing_ok=True)

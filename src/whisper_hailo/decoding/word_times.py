@@ -264,7 +264,7 @@ def words_into_segments(
                 own.append(replace(word, start_s=round(start_s, 2), end_s=round(end_s, 2)))
             taken += len(word.tokens)
             at += 1
-        timed = _mend(segment, own, median_s, last_speech_s)
+        timed = _correct_times(segment, own, median_s, last_speech_s)
         if timed.words:
             last_speech_s = timed.end_s
         result.append(timed)
@@ -285,7 +285,9 @@ def _shorten_at_sentence_ends(words: Sequence[Word], longest_s: float) -> list[W
     return mended
 
 
-def _mend(segment: Segment, words: list[Word], median_s: float, last_speech_s: float) -> Segment:
+def _correct_times(
+    segment: Segment, words: list[Word], median_s: float, last_speech_s: float
+) -> Segment:
     """Correct the first and last word by the segment's times, then the segment by theirs."""
     if not words:
         return segment

@@ -118,7 +118,9 @@ def split_into_sentences(segment: Segment) -> list[Segment]:
     """Split a segment with words at sentence ends and pauses; without words it stays whole."""
     if not segment.words:
         return [segment]
-    pieces = [piece for sentence in _sentences(segment.words) for piece in _split_long(sentence)]
+    pieces = [
+        piece for sentence in _split_sentences(segment.words) for piece in _split_long(sentence)
+    ]
     return [segment] if len(pieces) == 1 else [with_words(segment, piece) for piece in pieces]
 
 
@@ -134,11 +136,11 @@ def with_words(segment: Segment, words: Sequence[Word]) -> Segment:
     )
 
 
-def _sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+def _split_sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
     start = 0
     for index, (word, following) in enumerate(pairwise(words), start=1):
         pauses = following.start_s - word.end_s >= _PAUSE_S
-        if pauses or (ends_sentence(word.text) and not _continues(following.text)):
+        if pauses or (ends_sentence(word.text) and not _cannot_begin(following.text)):
             yield words[start:index]
             start = index
     yield words[start:]
@@ -151,7 +153,7 @@ def ends_sentence(text: str) -> bool:
     return bare.endswith(_SENTENCE_ENDS) and bare.casefold() not in _TITLES and not is_initial
 
 
-def _continues(text: str) -> bool:
+def _cannot_begin(text: str) -> bool:
     """Return whether a word cannot start a sentence: small letter, or a digit after a point."""
     first = text.strip()[:1]
     return first.islower() or first.isdigit()

@@ -210,8 +210,8 @@ class Captioner:
         event = Partial(
             segment_id=running.segment_id,
             end_s=end_s,
-            committed=_shown(running.text.committed, running.start_s, end_s),
-            tentative=_shown(tentative, running.start_s, end_s),
+            committed=_caption_words(running.text.committed, running.start_s, end_s),
+            tentative=_caption_words(tentative, running.start_s, end_s),
             language=result.language,
             **self._moment(running.start_s),
         )
@@ -234,7 +234,7 @@ class Captioner:
         event = Completed(
             segment_id=running.segment_id,
             end_s=end_s,
-            words=_shown(words, running.start_s, end_s),
+            words=_caption_words(words, running.start_s, end_s),
             reason=reason,
             language=result.language,
             translation=result.translation,
@@ -281,7 +281,9 @@ class Captioner:
         return self._clock.moment(start_s, self.heard_s)
 
 
-def _shown(words: Sequence[BufferWord], start_s: float, end_s: float) -> tuple[CaptionWord, ...]:
+def _caption_words(
+    words: Sequence[BufferWord], start_s: float, end_s: float
+) -> tuple[CaptionWord, ...]:
     """Return words of a segment for events, with times in the stream."""
 
     def in_stream(seconds: float | None) -> float | None:

@@ -161,7 +161,7 @@ def text_of(words: Iterable[CaptionWord]) -> str:
 
 def as_json(event: Event) -> dict[str, Any]:
     """Return an event as it stands in a JSON Lines file or goes over a socket."""
-    fields = _rounded(asdict(event))
+    fields = _round_numbers(asdict(event))
     wall_s = fields.pop("wall_s", None)
     if wall_s is not None:
         said = datetime.fromtimestamp(wall_s).astimezone()
@@ -173,13 +173,13 @@ def as_json(event: Event) -> dict[str, Any]:
     return {"event": type(event).__name__.lower(), **fields}
 
 
-def _rounded(value: Any) -> Any:  # noqa: ANN401 - of JSON
+def _round_numbers(value: Any) -> Any:  # noqa: ANN401 - of JSON
     """Round numbers to meaningful digits and drop fields that are `None`."""
     if isinstance(value, dict):
-        fields = ((name, _rounded(part)) for name, part in value.items())
+        fields = ((name, _round_numbers(part)) for name, part in value.items())
         return {name: part for name, part in fields if part is not None or name == "probability"}
     if isinstance(value, tuple):
-        return tuple(map(_rounded, value))
+        return tuple(map(_round_numbers, value))
     return round(value, 4) if isinstance(value, float) else value
 
 

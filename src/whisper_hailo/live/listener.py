@@ -159,7 +159,7 @@ class SegmentListener:
         words = words_behind(result.words, before.text.words)
         if words and words[0].text.strip(MARKS) == "":  # ends the text before, which is final
             words = words[1:]
-        return replace(result, words=tuple(_earlier(word, offset_s) for word in words))
+        return replace(result, words=tuple(_shift_word(word, offset_s) for word in words))
 
     def _expected(self, audio: FloatArray) -> str | None:
         """Return the language of short speech, that of the segment before; `None` to detect it."""
@@ -194,7 +194,7 @@ class SegmentListener:
         return result
 
 
-def _earlier(word: BufferWord, by_s: float) -> BufferWord:
+def _shift_word(word: BufferWord, by_s: float) -> BufferWord:
     """Return a word with its times from another beginning."""
     times = (word.start_s, word.end_s)
     start_s, end_s = (None if time_s is None else max(0.0, time_s - by_s) for time_s in times)

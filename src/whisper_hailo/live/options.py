@@ -17,7 +17,7 @@ _MAX_SEGMENT_S: Final = 18.0
 _LONGEST_S: Final = 30.0
 
 
-def _seconds(default: Any, help: str, name: str, **how: Any) -> Any:  # noqa: A002, ANN401
+def _seconds_flag(default: Any, help: str, name: str, **how: Any) -> Any:  # noqa: A002, ANN401
     return flag(default, help, "Segments", name=name, metavar="S", **how)
 
 
@@ -39,23 +39,25 @@ class CaptionOptions:
     """
 
     vad_threshold: float = flag(0.35, "Speech probability threshold.", "Segments")
-    min_silence_s: float = _seconds(0.5, "Silence that ends a segment.", "--min-silence")
-    min_speech_s: float = _seconds(
+    min_silence_s: float = _seconds_flag(0.5, "Silence that ends a segment.", "--min-silence")
+    min_speech_s: float = _seconds_flag(
         0.1, "Ignore speech shorter than this.", "--min-speech", rare=True
     )
-    pre_roll_s: float = _seconds(0.4, "Audio kept before speech.", "--pre-roll", rare=True)
-    min_partial_s: float = _seconds(0.5, "New audio per partial; 0: no partials.", "--min-partial")
-    max_segment_s: float | None = _seconds(
+    pre_roll_s: float = _seconds_flag(0.4, "Audio kept before speech.", "--pre-roll", rare=True)
+    min_partial_s: float = _seconds_flag(
+        0.5, "New audio per partial; 0: no partials.", "--min-partial"
+    )
+    max_segment_s: float | None = _seconds_flag(
         None,
         "Cut segments longer than this.",
         "--max-segment",
         shown="18, or less where the window is shorter",
         rare=True,
     )
-    settle_s: float = _seconds(
+    settle_s: float = _seconds_flag(
         2.0, "Commit a word when hypotheses this far apart agree.", "--settle", rare=True
     )
-    hold_back_s: float = _seconds(
+    hold_back_s: float = _seconds_flag(
         0.2, "End a partial where it guesses at the last S seconds.", "--hold-back", rare=True
     )
     drafts: bool = flag(

@@ -48,9 +48,9 @@ class Segmenter:
     def __init__(self, detector: SpeechDetector, options: CaptionOptions) -> None:
         self._detector = detector
         self._threshold = options.vad_threshold
-        self._min_silence = _frames(options.min_silence_s)
-        self._min_speech = max(1, _frames(options.min_speech_s))
-        n_before = self._min_speech + _frames(options.pre_roll_s)
+        self._min_silence = _count_frames(options.min_silence_s)
+        self._min_speech = max(1, _count_frames(options.min_speech_s))
+        n_before = self._min_speech + _count_frames(options.pre_roll_s)
         self._before: deque[_Frame] = deque(maxlen=n_before)
         self._frames: list[_Frame] = []
         self._offset = 0  # samples of the first frame that belong to the segment before
@@ -93,7 +93,7 @@ class Segmenter:
         self._before.append(frame)
         self._run = self._run + 1 if frame.probability >= self._threshold else 0
         self._n_quiet = self._n_quiet + 1 if is_quiet else 0
-        if self._n_quiet == _frames(_QUIET_S):
+        if self._n_quiet == _count_frames(_QUIET_S):
             self._detector.reset()
         if self._run < self._min_speech:
             return None
@@ -137,7 +137,7 @@ class Segmenter:
         return int(places[best]), float(score[best])
 
 
-def _frames(seconds: float) -> int:
+def _count_frames(seconds: float) -> int:
     """Return the frames that cover a duration."""
     return int(np.ceil(round(seconds * SAMPLE_RATE_HZ / FRAME_SAMPLES, 6)))
 

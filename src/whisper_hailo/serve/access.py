@@ -103,7 +103,7 @@ class AccessMiddleware:
         refusal = self.hosts.refusal(scope, any_page=listed or scope.get("method") in _READS)
         if refusal is not None and scope["path"] not in _FOR_WATCHERS:
             raise HTTPException(*refusal)
-        client = _peer(scope)
+        client = _peer_address(scope)
         if scope["path"] not in (*_FOR_WATCHERS, *self.open_to_all):
             if self.keys:
                 client = self._owner_of(_sent_key(scope, headers))
@@ -123,7 +123,7 @@ class AccessMiddleware:
         return "key " + hashlib.sha256(given.encode()).hexdigest()[:8]
 
 
-def _peer(scope: Scope) -> str:
+def _peer_address(scope: Scope) -> str:
     return address_of((scope.get("client") or ("", 0))[0])
 
 
@@ -157,7 +157,7 @@ def _limit_body(receive: Receive, max_bytes: int, stored: Reservation) -> Receiv
         except TimeoutError:
             raise HTTPException(408, f"too little came for {STALL_S:g} s; send it again") from None
         except RejectedError as error:  # FastAPI would answer that it cannot parse the body
-            raise HTTPException(error.status, str(error), _headers(error)) from None
+            raise HTTPException(error.status, str(error), _error_headers(error)) from None
         return message
 
     return receive_limited
@@ -180,7 +180,7 @@ def _status_of(error: Exception) -> int:
     return 503 if isinstance(error, DeviceError) else 500
 
 
-def _headers(error: Exception) -> dict[str, str]:
+def _error_headers(error: Exception) -> dict[str, str]:
     if isinstance(error, HTTPException):
         return dict(error.headers or {})
     if isinstance(error, BadKeyError):
@@ -211,14 +211,14 @@ def refuse(
     body, status = body_of(error, param), _status_of(error)
     if not (scope.get(SUBMITTED) or isinstance(error, ClientDisconnectedError)):
         log_refusal(
-            Caller(scope.get(CLIENT) or _peer(scope), "http"),
+            Caller(scope.get(CLIENT) or _peer_address(scope), "http"),
             error,
             status=status,
             method=scope.get("method", "WEBSOCKET"),
             path=scope["path"],
             why=body["error"]["message"],
         )
-    return JSONResponse(body, status, _headers(error))
+    return JSONResponse(body, status, _error_headers(error))
 
 
 def answer_failures(app: FastAPI, metrics: Metrics) -> None:

@@ -81,7 +81,7 @@ def log_request(
 ) -> None:
     """Log a request that is over; faults of ours and of the device have a traceback."""
     is_fault = isinstance(error, DeviceError) or not isinstance(error, WhisperHailoError | None)
-    _log(logger, level, _head(caller, error) | fields, is_fault and error)
+    _log_fields(logger, level, _caller_fields(caller, error) | fields, is_fault and error)
 
 
 def log_refusal(caller: Caller, error: Exception, **fields: object) -> None:
@@ -90,16 +90,16 @@ def log_refusal(caller: Caller, error: Exception, **fields: object) -> None:
     # Short and in one line: strangers decide what is in it.
     fields = {
         name: ascii(str(value))[1:-1][:_LONGEST_VALUE]
-        for name, value in (_head(caller, error) | fields).items()
+        for name, value in (_caller_fields(caller, error) | fields).items()
     }
-    _log(refusals, logging.INFO, fields, is_fault and error)
+    _log_fields(refusals, logging.INFO, fields, is_fault and error)
 
 
-def _head(caller: Caller, error: Exception | None) -> dict[str, object]:
+def _caller_fields(caller: Caller, error: Exception | None) -> dict[str, object]:
     return {"api": caller.api, "client": caller.client, "outcome": outcome_of(error)}
 
 
-def _log(
+def _log_fields(
     log: logging.Logger, level: int, fields: dict[str, object], fault: Exception | bool | None
 ) -> None:
     line = " ".join(f"{name}={value}" for name, value in fields.items())

@@ -190,7 +190,7 @@ def merge_transcribe_kwargs(
     decoding = from_keywords(DecodingOptions, keywords)
     cut = from_keywords(LongOptions, keywords)
     refuse_unknown(keywords, _PEERS, DecodingOptions, LongOptions)
-    return decoding.on(options), cut.on(long), _log if logs else None
+    return decoding.on(options), cut.on(long), _log_progress if logs else None
 
 
 def merge_model_kwargs(
@@ -217,7 +217,7 @@ def _as_ours(keywords: Mapping[str, Any]) -> dict[str, Any]:
     return meant | ours
 
 
-def _log(done_s: float, duration_s: float | None) -> None:
+def _log_progress(done_s: float, duration_s: float | None) -> None:
     logger.info("%.0f s%s", done_s, "" if duration_s is None else f" of {duration_s:.0f} s")
 
 

@@ -101,7 +101,7 @@ class Segments(Iterator[Segment]):
     def __init__(self, run: TranscriptionRun, recording: Recording) -> None:
         self._run = run
         self._recording = recording
-        self._segments = _transcribe(run, recording)
+        self._segments = _yield_segments(run, recording)
 
     def __iter__(self) -> Iterator[Segment]:
         return self._segments
@@ -130,7 +130,7 @@ class Segments(Iterator[Segment]):
         return self._run.transcript(self._recording)
 
 
-def _transcribe(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
+def _yield_segments(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
     """Yield the segments; no method of `Segments`, which ends when nobody holds it any more."""
     n_given = 0
     for _ in run.schedule(RecordingList([recording])).steps():

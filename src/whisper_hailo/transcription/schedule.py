@@ -195,7 +195,7 @@ class Schedule:
         """Return the batch to decode next: the first in the row, or one that overtakes it."""
         first = self._row[0]
         while not self._turns.is_due(first.priority):
-            if urgent := self._next_batch(partial(_overtakes, first.priority, False)):
+            if urgent := self._next_batch(partial(_may_overtake, first.priority, False)):
                 return urgent
             coming = None if first.encoded is None else first.encoded.coming
             if coming is None or coming.done() or not self.source.wait(coming):
@@ -235,7 +235,7 @@ class Schedule:
             under_way = {one for batch in self._running for one in batch.recordings}
             if under_way.isdisjoint(self._row[0].recordings):
                 return self._row.pop(0)
-        return self._next_batch(partial(_overtakes, priority, for_equals))
+        return self._next_batch(partial(_may_overtake, priority, for_equals))
 
     def _next_batch(self, goes_first: Callable[[Recording], bool] | None = None) -> _Batch | None:
         """Return a new batch; where one waits already, only a more urgent one.
@@ -356,7 +356,7 @@ class Schedule:
                 yield from self._transcribe(self._begin([member], apart=True))
 
 
-def _overtakes(priority: int, for_equals: bool, recording: Recording) -> bool:
+def _may_overtake(priority: int, for_equals: bool, recording: Recording) -> bool:
     """Return whether a recording may go before a batch of this priority."""
     newly_equal = for_equals and recording.priority == priority and not recording.has_begun
     return recording.priority < priority or newly_equal

@@ -112,7 +112,7 @@ class Prefetch(Closing):
             try:
                 return LazyFuture(self._start(requests))
             except Exception as error:
-                return LazyFuture(partial(_fail, error))
+                return LazyFuture(partial(_raise_error, error))
         call = LazyFuture(partial(self._encode, requests))
         if self._thread is None or apart:
             return call
@@ -150,5 +150,5 @@ class LazyFuture:
         return self._function() if self.coming is None else self.coming.result()
 
 
-def _fail(error: Exception) -> NoReturn:
+def _raise_error(error: Exception) -> NoReturn:
     raise error

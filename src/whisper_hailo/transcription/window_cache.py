@@ -115,7 +115,7 @@ class Journal(Closing):
                 is_ours = file.readline() == self._header
                 self._end = file.tell() if is_ours else 0
                 for line in file if is_ours else ():
-                    if (batch := _whole(line)) is None:
+                    if (batch := _parse_line(line)) is None:
                         break
                     self._known |= {window.key: window for window in batch}
                     self._end += len(line)
@@ -166,7 +166,7 @@ class Journal(Closing):
         self._path.unlink(missing_ok=True)
 
 
-def _whole(line: bytes) -> tuple[CachedWindow, ...] | None:
+def _parse_line(line: bytes) -> tuple[CachedWindow, ...] | None:
     """Parse a line, windows that were decoded together; `None` if it is truncated."""
     if not line.endswith(b"\n"):
         return None

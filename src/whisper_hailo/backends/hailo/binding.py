@@ -87,7 +87,7 @@ def why_no_binding() -> str | None:
 
 def system_binding() -> Path | None:
     """Return the binding among the system's packages, whether or not this environment sees it."""
-    for place in _globbed(SYSTEM_PACKAGES):
+    for place in _find_folders(SYSTEM_PACKAGES):
         if (place / _PACKAGE).is_dir():
             return place / _PACKAGE
     return None
@@ -95,7 +95,9 @@ def system_binding() -> Path | None:
 
 def library_versions() -> list[str]:
     """Return versions of `libhailort` on this machine, by the names of its files."""
-    names = {path.name for place in _globbed(LIBRARIES) for path in place.glob("libhailort.so.*")}
+    names = {
+        path.name for place in _find_folders(LIBRARIES) for path in place.glob("libhailort.so.*")
+    }
     versions = {name.removeprefix("libhailort.so.") for name in names}
     return sorted(version for version in versions if re.fullmatch(r"\d+\.\d+\.\d+", version))
 
@@ -148,6 +150,6 @@ def binding_mismatch_error(error: BaseException) -> BindingMismatchError:
     )
 
 
-def _globbed(patterns: tuple[str, ...]) -> Iterator[Path]:
+def _find_folders(patterns: tuple[str, ...]) -> Iterator[Path]:
     for pattern in patterns:
         yield from sorted(Path("/").glob(pattern.removeprefix("/")))

@@ -131,7 +131,7 @@ def fitting_encoder(
 ) -> tuple[Path | None, str]:
     """Return an encoder HEF for `auto`, or why none fits the window and the decoder's positions."""
     reasons = []
-    for path in _hefs(directory, spec, arch, "encoder"):
+    for path in _find_hefs(directory, spec, arch, "encoder"):
         try:
             _, shape = check_encoder(path, spec)
         except HefError as error:
@@ -151,10 +151,10 @@ def fitting_encoder(
 
 def matching_hef(directory: Path, spec: ModelSpec, arch: str, part: str) -> Path | None:
     """Return the first HEF of this model that the chip takes."""
-    return next(_hefs(directory, spec, arch, part), None)
+    return next(_find_hefs(directory, spec, arch, part), None)
 
 
-def _hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Path]:
+def _find_hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Path]:
     """HEFs of this model that the chip takes: compiled from it, or fetched for it."""
     takes = RUNS_ON[arch]
     # One for this very chip comes before one for a smaller chip.

@@ -89,9 +89,9 @@ ShapeT = TypeVar("ShapeT", EncoderShape, DecoderShape)
 def recognise(group: HefGroup, arch: str) -> Shape | None:
     """Return what a network is, by its inputs and outputs; `None` if it is no half of Whisper."""
     if len(group.inputs) == 1 and len(group.outputs) == 1:
-        return _encoder(group)
+        return _recognise_encoder(group)
     if len(group.inputs) == 2:
-        return _decoder(group, arch)
+        return _recognise_decoder(group, arch)
     return None
 
 
@@ -112,7 +112,7 @@ def find_part(hef: HefFile, kind: type[ShapeT]) -> ShapeT:
     )
 
 
-def _encoder(group: HefGroup) -> EncoderShape | None:
+def _recognise_encoder(group: HefGroup) -> EncoderShape | None:
     """Recognise an encoder; time may lie along width or height, which is the same in memory."""
     ((mel, (*times, n_mels)),) = group.inputs.items()
     ((features, (*out_times, d_model)),) = group.outputs.items()
@@ -122,7 +122,7 @@ def _encoder(group: HefGroup) -> EncoderShape | None:
     return EncoderShape(group.name, mel, features, n_frames, n_mels, n_positions, d_model)
 
 
-def _decoder(group: HefGroup, arch: str) -> DecoderShape | None:
+def _recognise_decoder(group: HefGroup, arch: str) -> DecoderShape | None:
     (features, (height, n_positions, d_model)), (embeddings, (rows, columns, width)) = sorted(
         group.inputs.items()
     )

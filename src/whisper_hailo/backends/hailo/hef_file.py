@@ -131,9 +131,9 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
     `verify` compares its checksum: a hundred megabytes take about a second.
     """
     try:
-        data = _mapped(path)
+        data = _map_file(path)
         header = read_header(data)
-        hef = _parse(path, data[header.start : header.end])
+        hef = _parse_file(path, data[header.start : header.end])
         if verify and not check_sum(data, header):
             raise HefError(f"its content does not have the {_CHECKSUMS[header.version]} it states")
     except OSError as error:
@@ -147,7 +147,7 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
     return hef
 
 
-def _mapped(path: Path) -> memoryview:
+def _map_file(path: Path) -> memoryview:
     """A file's bytes, read only where they are looked at."""
     if path.is_fifo():
         raise HefError("it is a pipe, which would be waited for")
@@ -162,7 +162,7 @@ _MOST_FIELDS: Final = 1_000_000
 """Some seconds of reading; a base decoder has a few ten thousand in the messages that are read."""
 
 
-def _parse(path: Path, description: memoryview) -> HefFile:
+def _parse_file(path: Path, description: memoryview) -> HefFile:
     message = Message(description, iter(range(_MOST_FIELDS)))
     head = message.message(1)
     if not message.count(1):
@@ -176,7 +176,7 @@ def _parse(path: Path, description: memoryview) -> HefFile:
         path=path,
         arch=ARCHES.get(code, f"unknown ({code})"),
         compiler_version=found.group() if found is not None else stated,
-        groups=tuple(_group(group) for group in message.messages(2)),
+        groups=tuple(_read_group(group) for group in message.messages(2)),
     )
 
 
@@ -185,10 +185,10 @@ _BOUNDARY: Final = 0
 """Kind of connection; others lead from one context to the next."""
 
 
-def _group(group: Message) -> HefGroup:
+def _read_group(group: Message) -> HefGroup:
     """Read one network; what the host computes after it wraps it in a graph of operators."""
     core = next((op.message(4) for op in group.messages(8) if op.count(4)), group)
-    placements = _placements(core)
+    placements = _find_placements(core)
     contexts = [placement.messages(3) for placement in placements]
     if not any(contexts):
         raise HefError("it has a network without a context")
@@ -202,10 +202,10 @@ def _group(group: Message) -> HefGroup:
             if edge.message(5).number(3) != _BOUNDARY:
                 continue
             found = inputs if edge.number(1) == _INPUT else outputs
-            for layer in _layers(edge, 3, 4, 0):
-                stream, shape = _stream(layer, transposed)
+            for layer in _read_layers(edge, 3, 4, 0):
+                stream, shape = _read_stream(layer, transposed)
                 found.setdefault(stream, shape)
-    name = _placements(group)[0].message(1).text(1)
+    name = _find_placements(group)[0].message(1).text(1)
     if not name or not inputs or not outputs:
         raise HefError("it has a network without a name, an input or an output")
     order = [output for output in _sorted_outputs(group, core) if output in outputs]
@@ -213,7 +213,7 @@ def _group(group: Message) -> HefGroup:
     return HefGroup(name, max(map(len, contexts)), inputs, in_order)
 
 
-def _placements(core: Message) -> list[Message]:
+def _find_placements(core: Message) -> list[Message]:
     """Return placements: a network for a Hailo-8L comes once for each, with the same streams."""
     return [part.message(1) for part in core.messages(7) if part.count(1)] or [core]
 
@@ -223,7 +223,7 @@ def _sorted_outputs(group: Message, core: Message) -> list[str]:
     fused = core.message(5)
     if fused.number(1):
         return fused.texts(2)
-    placed = _placements(core)[0]
+    placed = _find_placements(core)[0]
     for place in (placed, group) if core is group else (group,):
         if names := place.texts(4):
             return names
@@ -233,7 +233,7 @@ def _sorted_outputs(group: Message, core: Message) -> list[str]:
 _DEEPEST_MUX: Final = 9
 
 
-def _layers(part: Message, layer_field: int, mux_field: int, depth: int) -> Iterator[Message]:
+def _read_layers(part: Message, layer_field: int, mux_field: int, depth: int) -> Iterator[Message]:
     """Yield a layer, or the layers that share one stream (`mux`)."""
     if depth > _DEEPEST_MUX:
         raise HefError("its streams are nested without end")
@@ -241,7 +241,7 @@ def _layers(part: Message, layer_field: int, mux_field: int, depth: int) -> Iter
         yield part.message(layer_field)
     else:
         for inner in part.message(mux_field).messages(5):
-            yield from _layers(inner, 1, 2, depth + 1)
+            yield from _read_layers(inner, 1, 2, depth + 1)
 
 
 _FLAT: Final = 2
@@ -250,7 +250,7 @@ _FLAT: Final = 2
 _LARGEST_AXIS: Final = 1 << 24
 
 
-def _stream(layer: Message, transposed: bool) -> tuple[str, tuple[int, int, int]]:
+def _read_stream(layer: Message, transposed: bool) -> tuple[str, tuple[int, int, int]]:
     name = layer.text(1)
     if not name or not layer.count(2):
         raise HefError("it has an input or output without a name or a shape")
@@ -287,13 +287,13 @@ class Message:
         while at < len(data):
             if next(budget, None) is None:
                 raise HefError("it has more fields than any such file needs")
-            tag, at = _varint(data, at)
+            tag, at = _read_varint(data, at)
             number, kind = divmod(tag, 8)
             value: int | memoryview
             if kind == _VARINT:
-                value, at = _varint(data, at)
+                value, at = _read_varint(data, at)
             elif kind == _BYTES or kind in _FIXED:
-                length, at = _varint(data, at) if kind == _BYTES else (_FIXED[kind], at)
+                length, at = _read_varint(data, at) if kind == _BYTES else (_FIXED[kind], at)
                 if length > len(data) - at:
                     raise HefError("a field goes on beyond its message's end")
                 value, at = data[at : at + length], at + length
@@ -316,7 +316,7 @@ class Message:
         return "".join(self.texts(field)[-1:])
 
     def texts(self, field: int) -> list[str]:
-        return [_text(piece) for piece in self._pieces(field)]
+        return [_read_text(piece) for piece in self._pieces(field)]
 
     def message(self, field: int) -> Message:
         return Message((self._pieces(field) or [memoryview(b"")])[-1], self._budget)
@@ -331,7 +331,7 @@ class Message:
         return [value for value in values if isinstance(value, memoryview)]
 
 
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
+def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
     """The number that begins at `at`, and where it ends."""
     result = 0
     for i in range(_LONGEST_VARINT):
@@ -344,7 +344,7 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
     raise HefError("it has a number that never ends")
 
 
-def _text(piece: memoryview) -> str:
+def _read_text(piece: memoryview) -> str:
     if len(piece) > _LONGEST_TEXT:
         raise HefError(f"it has a name of {len(piece)} bytes")
     try:

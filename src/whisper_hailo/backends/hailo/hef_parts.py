@@ -107,15 +107,15 @@ def load_assets(
     The second are `(length, d_model)` float32 rows that the host adds, if it does: `positions`.
     """
     n_vocab, d_model, length = sizes
-    folder = _find(directory)
-    embedding = _array(_one(folder, _EMBEDDING, length), (n_vocab, d_model))
+    folder = _find_folder(directory)
+    embedding = _load_table(_find_file(folder, _EMBEDDING, length), (n_vocab, d_model))
     if not positions:
         return embedding, None
-    rows = _array(_one(folder, _POSITIONS, length), (length, d_model))
+    rows = _load_table(_find_file(folder, _POSITIONS, length), (length, d_model))
     return embedding, np.array(rows[:length], dtype=np.float32)
 
 
-def _find(directory: Path) -> Path:
+def _find_folder(directory: Path) -> Path:
     """Return the folder with the arrays, at or below the one that was named."""
     for below in ("", f"{_FOLDER}/", f"*/{_FOLDER}/", f"decoder_assets/*/{_FOLDER}/"):
         found = sorted({path.parent for path in directory.glob(f"{below}{_EMBEDDING}*.npy")})
@@ -132,7 +132,7 @@ def _find(directory: Path) -> Path:
     )
 
 
-def _one(folder: Path, stem: str, length: int) -> Path:
+def _find_file(folder: Path, stem: str, length: int) -> Path:
     """Return the file of a kind; some are stored once per length, as `..._seq_32.npy`."""
     found = sorted(path for path in folder.glob(f"{stem}*.npy") if path.is_file())
     exact = [path for path in found if path.stem.endswith(f"_seq_{length}")]
@@ -146,7 +146,7 @@ def _one(folder: Path, stem: str, length: int) -> Path:
     )
 
 
-def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
+def _load_table(path: Path, shape: tuple[int, int]) -> FloatArray:
     """Return a table of at least these rows and exactly these columns; never a pickle."""
     try:
         array: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)

@@ -94,13 +94,13 @@ def run_task(task: str, *words: str) -> None:
     sys.stdout.write("\n" + json.dumps(said))
 
 
-def _look() -> list[dict[str, Any]]:
+def _list_chips() -> list[dict[str, Any]]:
     binding = load_binding()
     with Faults(binding).during("looking for chips"):
         return [asdict(chip_facts(binding, str(device))) for device in binding.Device.scan()]
 
 
-def _run(name: str) -> None:
+def _run_probe(name: str) -> None:
     hef = read_hef(Path(name), verify=False)
     group = hef.groups[0]
     zeros = {name: np.zeros(shape, np.float32) for name, shape in group.inputs.items()}
@@ -108,7 +108,7 @@ def _run(name: str) -> None:
         lease.run(zeros, tuple(group.outputs))
 
 
-TASKS: Final[dict[str, Callable[..., Any]]] = {"look": _look, "run": _run}
+TASKS: Final[dict[str, Callable[..., Any]]] = {"look": _list_chips, "run": _run_probe}
 
 
 if __name__ == "__main__":

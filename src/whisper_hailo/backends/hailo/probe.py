@@ -53,11 +53,16 @@ def pci_devices(root: Path = ROOT) -> list[PciDevice]:
     """Return Hailo chips on the PCIe bus, whether or not a driver has them."""
     found = []
     for folder in sorted(root.glob("sys/bus/pci/devices/*")):
-        if _text(folder / "vendor") != _VENDOR:
+        if _read_text(folder / "vendor") != _VENDOR:
             continue
-        kind = _CHIPS.get(_text(folder / "device"), f"Hailo device {_text(folder / 'device')}")
-        speed, best = _speed(folder / "current_link_speed"), _speed(folder / "max_link_speed")
-        width = _text(folder / "current_link_width")
+        kind = _CHIPS.get(
+            _read_text(folder / "device"), f"Hailo device {_read_text(folder / 'device')}"
+        )
+        speed, best = (
+            _read_speed(folder / "current_link_speed"),
+            _read_speed(folder / "max_link_speed"),
+        )
+        width = _read_text(folder / "current_link_width")
         found.append(PciDevice(folder.name, kind, speed, width, best))
     return found
 
@@ -65,7 +70,7 @@ def pci_devices(root: Path = ROOT) -> list[PciDevice]:
 def drivers(root: Path = ROOT) -> dict[str, str]:
     """Return loaded Hailo kernel modules, with their versions."""
     places = {name: root / "sys" / "module" / name for name in _DRIVERS}
-    return {n: _text(p / "version") or "unknown" for n, p in places.items() if p.is_dir()}
+    return {n: _read_text(p / "version") or "unknown" for n, p in places.items() if p.is_dir()}
 
 
 def device_nodes(root: Path = ROOT) -> list[Path]:
@@ -77,7 +82,7 @@ def device_nodes(root: Path = ROOT) -> list[Path]:
 def packages(root: Path = ROOT) -> dict[str, str]:
     """Return installed Debian packages of Hailo, with their upstream versions."""
     found = {}
-    for paragraph in _text(root / "var/lib/dpkg/status").split("\n\n"):
+    for paragraph in _read_text(root / "var/lib/dpkg/status").split("\n\n"):
         fields = dict(re.findall(r"^(Package|Status|Version): (.+)$", paragraph, re.MULTILINE))
         name = fields.get("Package", "")
         if re.search(r"hailo|^h10-", name) and fields.get("Status", "").endswith(" installed"):
@@ -87,7 +92,7 @@ def packages(root: Path = ROOT) -> dict[str, str]:
 
 def is_home_assistant_os(root: Path = ROOT) -> bool:
     """Return whether the kernel is Home Assistant OS's, which a container sees, too."""
-    return "haos" in _text(root / "proc/sys/kernel/osrelease")
+    return "haos" in _read_text(root / "proc/sys/kernel/osrelease")
 
 
 def chip_users(root: Path = ROOT) -> dict[int, str]:
@@ -97,10 +102,10 @@ def chip_users(root: Path = ROOT) -> dict[int, str]:
     """
     found = {}
     for folder in root.glob("proc/[0-9]*"):
-        command = _text(folder / "cmdline").replace("\0", " ")
+        command = _read_text(folder / "cmdline").replace("\0", " ")
         known = next((name for name in PROGRAMS if re.search(PROGRAMS[name], command)), "")
         if int(folder.name) != os.getpid() and (known or _has_device(folder)):
-            found[int(folder.name)] = known or _text(folder / "comm")
+            found[int(folder.name)] = known or _read_text(folder / "comm")
     return dict(sorted(found.items()))
 
 
@@ -116,7 +121,7 @@ def _has_device(process: Path) -> bool:
 def throttling(root: Path = ROOT) -> Throttling:
     """Read what the Raspberry Pi's firmware says."""
     cpu_c = _cpu_temperature(root)
-    text = _text(root / "sys/devices/platform/soc/soc:firmware/get_throttled")
+    text = _read_text(root / "sys/devices/platform/soc/soc:firmware/get_throttled")
     if not text and root == ROOT:
         text = run_command("vcgencmd", "get_throttled").removeprefix("throttled=")
     if not re.fullmatch(r"(0x)?[0-9a-fA-F]+", text):
@@ -137,20 +142,20 @@ def service_state() -> str:
 
 def _cpu_temperature(root: Path) -> float | None:
     for zone in sorted(root.glob("sys/class/thermal/thermal_zone*")):
-        if re.search(r"cpu|x86_pkg|soc", _text(zone / "type")):
-            text = _text(zone / "temp")
+        if re.search(r"cpu|x86_pkg|soc", _read_text(zone / "type")):
+            text = _read_text(zone / "temp")
             if text.lstrip("-").isdigit():
                 return int(text) / 1000
     return None
 
 
-def _speed(path: Path) -> float | None:
+def _read_speed(path: Path) -> float | None:
     """`8.0 GT/s PCIe` to 8.0."""
-    match = re.match(r"[\d.]+", _text(path))
+    match = re.match(r"[\d.]+", _read_text(path))
     return float(match.group()) if match else None
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip("\0\n ")
     except OSError:

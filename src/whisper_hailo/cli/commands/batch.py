@@ -99,7 +99,7 @@ def batch(
             outcomes = run_locally(setup, running.groups(), n_workers)
         for outcome in outcomes:
             running.take(outcome)
-            line.update(_progress(running))
+            line.update(_format_progress(running))
         line.close()
         failures = len(running.failures)
     if job.as_json:
@@ -107,20 +107,20 @@ def batch(
     record = running.record
     done = f"{clock(record.audio_s)} of audio in {clock(record.seconds)}"
     note(
-        f"{_items(running.n_items)} in {display_path(folder)}, {failures} failed; "
+        f"{_count_items(running.n_items)} in {display_path(folder)}, {failures} failed; "
         + (done if record.audio_s or failures else "nothing was left to do")
         + f", see {display_path(folder)}/failures.jsonl" * bool(failures)
     )
     return ExitCode.AUDIO if failures else ExitCode.OK
 
 
-def _items(count: int) -> str:
+def _count_items(count: int) -> str:
     return f"{count} item" + "s" * (count != 1)
 
 
-def _progress(job: BatchJob) -> str:
+def _format_progress(job: BatchJob) -> str:
     left = "" if (left_s := job.left_s) is None else f", about {clock(left_s)} left"
-    return f"{job.n_done} of {_items(job.n_items)}, {job.record.speed:.1f} x real time{left}"
+    return f"{job.n_done} of {_count_items(job.n_items)}, {job.record.speed:.1f} x real time{left}"
 
 
 def _tell_status(folder: Path, *, as_json: bool) -> int:
@@ -132,7 +132,7 @@ def _tell_status(folder: Path, *, as_json: bool) -> int:
         return ExitCode.OK
     left = f", about {clock(status.left_s)} left" if status.remaining and status.left_s else ""
     emit(
-        f"{status.done} of {_items(status.items)} done, {status.failed} failed, "
+        f"{status.done} of {_count_items(status.items)} done, {status.failed} failed, "
         f"{status.remaining} left\n{clock(status.audio_s)} of audio, "
         f"{status.speed:.1f} x real time{left}\n"
     )

@@ -75,7 +75,7 @@ def caption(
         engine = caption_engine(hearing, decoding, settings, hotwords, stack)
         stack.enter_context(heard)
         captioner, controls = Captioner(engine, detector, settings), Controls()
-        sinks = _sinks(files, show, captioner.statistics, stack)
+        sinks = _open_sinks(files, show, captioner.statistics, stack)
         supervisor = Supervisor()
         stream = CaptionStream(heard, captioner, supervisor.alive, controls)
         if recording is not None:
@@ -101,14 +101,14 @@ def caption(
         logger.info("%s, listening to %s", engine.name, heard.name)
         supervisor.ready(f"listening to {heard.name}")
         try:
-            interrupted = _run(stream, replacements, sinks)
+            interrupted = _show_events(stream, replacements, sinks)
         finally:
             supervisor.stopping()
             report(captioner.statistics, as_json=show.as_json)
     return ExitCode.INTERRUPTED if interrupted and not heard.endless else ExitCode.OK
 
 
-def _sinks(
+def _open_sinks(
     files: Sequence[EventFile | CaptionFile],
     show: ShowOptions,
     statistics: CaptionStatistics,
@@ -127,7 +127,7 @@ def _sinks(
     return [*sinks, LatencyWarning(statistics).put]
 
 
-def _run(
+def _show_events(
     stream: CaptionStream, replacements: Replacements, sinks: list[Callable[[Event], None]]
 ) -> bool:
     """Show all events; return whether the user ended the stream.

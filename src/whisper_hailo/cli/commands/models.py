@@ -37,17 +37,17 @@ def models(
     from whisper_hailo.convert.model_cache import cached_as, resolve_model
 
     if action == "list":
-        _list()
+        _list_models()
     elif action == "fetch":
         for name in names or []:
             emit(f"{name}: {resolve_model(name, options)}\n")
     else:
         for model in [model for name in names or [] for model in cached_as(name)]:
             model.remove()
-            emit(f"{_described(model)}: removed\n")
+            emit(f"{_describe_model(model)}: removed\n")
 
 
-def _described(model: CachedModel) -> str:
+def _describe_model(model: CachedModel) -> str:
     spec = model.spec
     return (
         f"{spec.name}  decoder {spec.quantization}, encoder {spec.encoder_quantization}, "
@@ -56,13 +56,13 @@ def _described(model: CachedModel) -> str:
     )
 
 
-def _list() -> None:
+def _list_models() -> None:
     from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES, packaged_names
     from whisper_hailo.checkpoint.package_registry import REGISTRY, package_versions
     from whisper_hailo.convert.model_cache import cached_models, models_folder
 
     cached = cached_models()
-    rows = [_described(model) for model in cached]
+    rows = [_describe_model(model) for model in cached]
     width = max(map(len, SHORT_NAMES))
     lines = [
         f"Bundled:\n  {BUNDLED}  for trying things out: everyday English and German",

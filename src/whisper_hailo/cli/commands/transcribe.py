@@ -75,7 +75,7 @@ def transcribe(
     identity = cache(lambda: transcriber.identity(options, long, size))
     by_segment = partial(transcriber.segments, options=options, long=long, batch_size=size)
     with transcriber:
-        outcomes = _outcomes(transcriber, options, long, together, list(sound.values()))
+        outcomes = _transcribe_whole(transcriber, options, long, together, list(sound.values()))
         for at, entry in sound.items():
             try:
                 if outcomes is not None:
@@ -103,7 +103,7 @@ def decoding_options(
     return options
 
 
-def _outcomes(
+def _transcribe_whole(
     transcriber: Transcriber,
     options: DecodingOptions,
     long: LongOptions,

@@ -139,9 +139,9 @@ def quantize_blocks(
         blocks = matrix[rows].reshape(-1, n_in // size, size)
         if bits == 8:  # the largest value becomes 127 steps
             scales[rows] = np.abs(blocks).max(axis=-1) / np.float32(LARGEST_CODE)
-            codes[rows] = _codes(blocks, scales[rows], 8)
+            codes[rows] = _nearest_codes(blocks, scales[rows], 8)
         else:
-            codes[rows], scales[rows] = _quantize4(blocks)
+            codes[rows], scales[rows] = _quantize_4_bits(blocks)
     return codes, scales
 
 
@@ -154,7 +154,7 @@ def dequantize_blocks(codes: Codes, scales: FloatArray, bits: int) -> FloatArray
     return values
 
 
-def _quantize4(blocks: FloatArray) -> tuple[Codes, FloatArray]:
+def _quantize_4_bits(blocks: FloatArray) -> tuple[Codes, FloatArray]:
     """4 bits, -8 to 7 steps: the extreme value, whatever its sign, becomes about -8 steps."""
     extreme = np.take_along_axis(blocks, np.abs(blocks).argmax(-1)[..., None], -1)[..., 0]
     best_scales = np.zeros_like(extreme)
@@ -162,7 +162,7 @@ def _quantize4(blocks: FloatArray) -> tuple[Codes, FloatArray]:
     best_codes = np.zeros(blocks.shape, np.uint8)
     for shrink in SHRINKS_4BIT:
         scales = extreme * np.float32(shrink / -8)
-        codes = _codes(blocks, scales, 4)
+        codes = _nearest_codes(blocks, scales, 4)
         values = (codes.astype(np.float32) - np.float32(8)) * scales[..., None]
         error = np.square(values - blocks).sum(-1)
         better = error < best_error
@@ -172,7 +172,7 @@ def _quantize4(blocks: FloatArray) -> tuple[Codes, FloatArray]:
     return packed, best_scales
 
 
-def _codes(blocks: FloatArray, scales: FloatArray, bits: int) -> Codes:
+def _nearest_codes(blocks: FloatArray, scales: FloatArray, bits: int) -> Codes:
     """Return the nearest code of every value; a block of zeros has scale 0 and the middle code."""
     zero = 2 ** (bits - 1)
     safe = np.where(scales == 0, np.float32(1), scales)[..., None]

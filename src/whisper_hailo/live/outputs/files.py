@@ -160,13 +160,13 @@ def _json_line(fields: dict[str, Any]) -> bytes:
 
 def cues_of(event: Completed, layout: Layout = CUES) -> Iterator[Cue]:
     """Yield the cues of a segment, as long as it together; a translation has cues beside them."""
-    said = list(_cues(timed_words(event), event, layout))
+    said = list(_set_cues(timed_words(event), event, layout))
     words = [f" {word}" for word in (event.translation or "").split()]
-    translated = _cues(spread_times(words, event.start_s, event.end_s), event, layout)
+    translated = _set_cues(spread_times(words, event.start_s, event.end_s), event, layout)
     yield from sorted([*said, *translated], key=lambda cue: cue.start_s)
 
 
-def _cues(words: Sequence[Word], event: Completed, layout: Layout) -> Iterator[Cue]:
+def _set_cues(words: Sequence[Word], event: Completed, layout: Layout) -> Iterator[Cue]:
     width = layout.max_line_width or sys.maxsize
     groups = list(split_clauses(words, width, layout.max_line_count or sys.maxsize))
     starts_s = [event.start_s, *(group[0].start_s for group in groups[1:])]

@@ -173,7 +173,7 @@ class GrowingFile(Closing, Generic[ItemT]):
     def _append(self, record: bytes, *, durable: bool = False) -> None:
         """Write a record or nothing, and wait until it is on the disk if it is to be durable."""
         data, done = self._rest + record, 0
-        before = _size(self._descriptor)
+        before = _file_size(self._descriptor)
         try:
             while done < len(data):
                 done += os.write(self._descriptor, data[done:])
@@ -219,7 +219,7 @@ class GrowingFile(Closing, Generic[ItemT]):
             if not stat.S_ISREG(mode):  # not to wait for a reader of a pipe
                 return os.open(path, flags | os.O_WRONLY | os.O_NONBLOCK * stat.S_ISFIFO(mode))
         descriptor = os.open(path, flags | os.O_RDWR | os.O_CREAT, 0o666)
-        is_ours, size = True, _size(descriptor)
+        is_ours, size = True, _file_size(descriptor)
         with suppress(OSError):  # a file system without locks
             is_ours = lock_descriptor(descriptor, blocking=False)
         if is_ours and size and self._joins:
@@ -238,5 +238,5 @@ class GrowingFile(Closing, Generic[ItemT]):
         return OutputError(f"cannot write {self.name} ({error.strerror}); {advice}")
 
 
-def _size(descriptor: int) -> int:
+def _file_size(descriptor: int) -> int:
     return os.fstat(descriptor).st_size

@@ -42,13 +42,13 @@ class Replacements:
         for number, raw in enumerate(text.splitlines(), start=1):
             line = raw.partition("#")[0].strip()
             heard, arrow, instead = line.partition(_ARROW)
-            if line and not (arrow and _key(heard)):
+            if line and not (arrow and _word_key(heard)):
                 raise OptionError(
                     f"{display_path(path)}, line {number} is {line!r}, expected HEARD {_ARROW} "
                     "SHOWN"
                 )
             if line:
-                phrases[_key(heard)] = instead.strip()
+                phrases[_word_key(heard)] = instead.strip()
         return cls(phrases)
 
     def apply(self, event: Event) -> Event:
@@ -63,7 +63,7 @@ class Replacements:
         if not isinstance(event, Partial):
             return event
         both = (*event.committed, *event.tentative)
-        n_safe = self._n_safe(_keys(both), len(event.committed))
+        n_safe = self._n_safe(_word_keys(both), len(event.committed))
         shown = list(self._shown(both))
         return replace(
             event,
@@ -73,7 +73,7 @@ class Replacements:
 
     def _shown(self, words: Sequence[CaptionWord]) -> Iterator[tuple[int, CaptionWord]]:
         """Yield shown words, each with how many were heard up to its end."""
-        keys, at = _keys(words), 0
+        keys, at = _word_keys(words), 0
         while at < len(words):
             n_words = self._n_matching(keys, at)
             end = at + max(1, n_words)
@@ -100,14 +100,14 @@ class Replacements:
         first, last = words[0], words[-1]
         blank = first.text[: len(first.text) - len(first.text.lstrip())]
         marks = last.text[len(last.text.rstrip(_MARKS)) :]
-        text = blank + self.phrases[_keys(words)] + marks
+        text = blank + self.phrases[_word_keys(words)] + marks
         known = [word.probability for word in words if word.probability is not None]
         return CaptionWord(text, min(known, default=None), first.start_s, last.end_s)
 
 
-def _key(text: str) -> tuple[str, ...]:
+def _word_key(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (word.strip(_MARKS).casefold() for word in text.split())))
 
 
-def _keys(words: Sequence[CaptionWord]) -> tuple[str, ...]:
+def _word_keys(words: Sequence[CaptionWord]) -> tuple[str, ...]:
     return tuple(word.text.strip(_MARKS).casefold() for word in words)

@@ -49,7 +49,7 @@ def input_devices() -> list[InputDevice]:
     Raises:
         DeviceError: there is none, or PortAudio is missing or failed.
     """
-    sounddevice = _sounddevice()
+    sounddevice = _import_sounddevice()
     try:
         found = list(sounddevice.query_devices())
         default = int(sounddevice.default.device[0])
@@ -108,7 +108,7 @@ class MicrophoneSource(Closing):
 
     def open(self) -> Self:
         """Begin to record; again, from the device that has the name by now."""
-        sounddevice = _sounddevice()
+        sounddevice = _import_sounddevice()
         # PortAudio knows the devices that there were when it began; its end would wait for a stream
         # that hangs, too.
         if self._device_name and not self._hangs:
@@ -171,13 +171,13 @@ class MicrophoneSource(Closing):
             closing.join(CLOSE_TIMEOUT_S)
             if closing.is_alive():
                 self._hangs = True
-                atexit.unregister(_sounddevice()._exit_handler)
+                atexit.unregister(_import_sounddevice()._exit_handler)
                 logger.warning("%s does not let go of its stream, which is left alone", self.name)
         if self._queue is not None:
             self._queue.end()
 
 
-def _sounddevice() -> Any:  # noqa: ANN401 - a module without types
+def _import_sounddevice() -> Any:  # noqa: ANN401 - a module without types
     try:
         import sounddevice
     except (ImportError, OSError) as error:  # OSError: the PortAudio library itself is missing

@@ -124,8 +124,8 @@ class AudioQueue:
             last = self._waiting[-1] if n_lost and self._waiting else nothing()
             if last.n_lost and last.interruption is None:  # losses on end are one gap
                 self._waiting.pop()
-                self._room += _cost(last)
-                block = _joined([last, block])
+                self._room += _block_cost(last)
+                block = _join_blocks([last, block])
             self._append(block)
         return n_lost
 
@@ -155,27 +155,27 @@ class AudioQueue:
                 self._changed.wait_for(lambda: self._waiting or self._ended, LOOK_S)
                 while self._waiting and not (taken and taken[-1].ends_at_gap):
                     taken.append(self._waiting.popleft())
-                    self._room += _cost(taken[-1])
+                    self._room += _block_cost(taken[-1])
                 self._changed.notify_all()
                 ended = self._ended and not self._waiting
-            yield _joined(taken)
+            yield _join_blocks(taken)
             if ended:
                 break
         if self._failure is not None:
             raise self._failure
 
     def _append(self, block: Block) -> None:
-        self._room -= _cost(block)
+        self._room -= _block_cost(block)
         self._waiting.append(block)
         self._changed.notify_all()
 
 
-def _cost(block: Block) -> int:
+def _block_cost(block: Block) -> int:
     """Return the room of a block in samples; a client may send one sample at a time."""
     return max(block.audio.size, _LEAST_COST)
 
 
-def _joined(blocks: Sequence[Block]) -> Block:
+def _join_blocks(blocks: Sequence[Block]) -> Block:
     """Join blocks of which only the last may end at a gap."""
     if not blocks:
         return nothing()

@@ -203,7 +203,7 @@ class RealtimeSettings(_Part):
     def updated(self, changes: Mapping[str, Any]) -> Self:
         """Return the settings with a client's changes; what is not among them stays."""
         try:
-            return type(self).model_validate(_merged(self.model_dump(), changes))
+            return type(self).model_validate(_merge_objects(self.model_dump(), changes))
         except ValidationError as error:
             raise SessionError.of(error, "session") from None
 
@@ -250,11 +250,11 @@ class _AllSpeech:
         return 1.0
 
 
-def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_objects(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Merge nested objects; a format is replaced as a whole."""
     merged = dict(old)
     for name, new in changes.items():
         before = merged.get(name)
         both = isinstance(before, dict) and isinstance(new, Mapping) and name != "format"
-        merged[name] = _merged(before, new) if both else new  # type: ignore[arg-type]
+        merged[name] = _merge_objects(before, new) if both else new  # type: ignore[arg-type]
     return merged

@@ -83,13 +83,13 @@ def openai_router(service: TranscriptionService) -> APIRouter:
             hotwords=hotwords or ", ".join(keywords or ()),
             temperature=temperature,
             words=logprobs or "word" in granularities,
-            speech=_speech(chunking_strategy, await request.form()),
+            speech=_parse_speech(chunking_strategy, await request.form()),
         )
         if stream:
             ticket = await uploads.begin(request, file, choices)
             return EventStream(_events(ticket, logprobs=logprobs), ticket)
         transcript = await uploads.transcript(request, file, choices)
-        return _answer(transcript, response_format, granularities, logprobs=logprobs)
+        return _render_answer(transcript, response_format, granularities, logprobs=logprobs)
 
     @routes.post("/audio/translations", response_model=None, responses=answers(TEXT))
     async def translations(
@@ -103,7 +103,7 @@ def openai_router(service: TranscriptionService) -> APIRouter:
     ) -> Response:
         """Text of a recording in English, whatever is spoken."""
         choices = Choices(model=model, task="translate", prompt=prompt, temperature=temperature)
-        return _answer(await uploads.transcript(request, file, choices), response_format)
+        return _render_answer(await uploads.transcript(request, file, choices), response_format)
 
     def described(model: Worker, name: str) -> dict[str, Any]:
         about = {"object": "model", "created": model.created_s, "owned_by": "whisper-hailo"}
@@ -130,7 +130,7 @@ class _ServerVad(BaseModel):
     prefix_padding_ms: float | None = None
 
 
-def _speech(given: str | None, form: Mapping[str, Any]) -> dict[str, float] | None:
+def _parse_speech(given: str | None, form: Mapping[str, Any]) -> dict[str, float] | None:
     """Return settings of the speech detector: `chunking_strategy`, as JSON or in several fields."""
     prefix = "chunking_strategy["
     fields = {
@@ -155,7 +155,7 @@ def _speech(given: str | None, form: Mapping[str, Any]) -> dict[str, float] | No
     return {name: value / unit for name, (value, unit) in settings.items() if value is not None}
 
 
-def _answer(
+def _render_answer(
     transcript: Transcript,
     layout: Layout,
     granularities: Sequence[Granularity] = ("segment",),
@@ -170,13 +170,13 @@ def _answer(
     if layout == "json":
         body: dict[str, Any] = {"text": transcript.text, "usage": usage}
         if logprobs:
-            body["logprobs"] = word_logprobs(_words(transcript.segments))
+            body["logprobs"] = word_logprobs(_all_words(transcript.segments))
         return JSONResponse(body)
     body = openai_json(transcript)
     if "word" in granularities:
         body["words"] = [
             {"word": word.text.strip(), "start": word.start_s, "end": word.end_s}
-            for word in _words(transcript.segments)
+            for word in _all_words(transcript.segments)
         ]
     if "segment" not in granularities:
         del body["segments"]
@@ -192,12 +192,12 @@ async def _events(ticket: Ticket, *, logprobs: bool) -> AsyncIterator[str]:
         async for text, segment in ticket.deltas():
             yield event("delta", "delta", text, segment.words)
         transcript = ticket.transcript
-        yield event("done", "text", transcript.text, _words(transcript.segments))
+        yield event("done", "text", transcript.text, _all_words(transcript.segments))
     except Exception as error:  # the status is sent already
         yield sse({"type": "error", **body_of(error)})
 
 
-def _words(segments: Iterable[Segment]) -> list[Word]:
+def _all_words(segments: Iterable[Segment]) -> list[Word]:
     return [word for segment in segments for word in segment.words]
 
 

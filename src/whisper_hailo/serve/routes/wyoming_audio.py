@@ -47,14 +47,14 @@ async def read_event(reader: asyncio.StreamReader, stored: Reservation) -> Event
         line = await reader.readline()
         if not line.endswith(b"\n"):
             return None
-        head = _object(line)
+        head = _parse_object(line)
         kind, data = head.get("type"), head.get("data") or {}
         if not isinstance(kind, str) or not isinstance(data, dict):
             raise MalformedError("a header has no type, or its data is no object")
-        length = _length(head, "data_length", _DATA_BYTES)
-        data |= _object(await reader.readexactly(length) or b"{}")
+        length = _parse_length(head, "data_length", _DATA_BYTES)
+        data |= _parse_object(await reader.readexactly(length) or b"{}")
         payload = bytearray()
-        n_payload = _length(head, "payload_length", _PAYLOAD_BYTES)
+        n_payload = _parse_length(head, "payload_length", _PAYLOAD_BYTES)
         while left := n_payload - len(payload):
             piece = await reader.readexactly(min(left, _PIECE_BYTES))
             stored.take(len(piece))
@@ -66,14 +66,14 @@ async def read_event(reader: asyncio.StreamReader, stored: Reservation) -> Event
     return Event(kind, data, bytes(payload) or None)
 
 
-def _length(head: dict[str, Any], name: str, most: int) -> int:
+def _parse_length(head: dict[str, Any], name: str, most: int) -> int:
     length = head.get(name) or 0
     if not isinstance(length, int) or not 0 <= length <= most:
         raise MalformedError(f"{name} is {str(length)[:40]}, expected 0 to {most}")
     return length
 
 
-def _object(text: bytes) -> dict[str, Any]:
+def _parse_object(text: bytes) -> dict[str, Any]:
     try:
         return parse_json_object(text)
     except MismatchError as error:
@@ -201,7 +201,7 @@ class EndOfSpeechDetector:
         samples = np.concatenate([self._rest, audio])
         frames = samples[: samples.size // FRAME_SAMPLES * FRAME_SAMPLES]
         self._rest = samples[frames.size :]
-        came_s = frames.size / SAMPLE_RATE_HZ + _seconds(len(self._speech_db))
+        came_s = frames.size / SAMPLE_RATE_HZ + _to_seconds(len(self._speech_db))
         self.is_file |= came_s > self._clock() - self._start_s + _MAX_AHEAD_S
         if self.is_file:
             return False
@@ -219,7 +219,7 @@ class EndOfSpeechDetector:
             return False
         if self._last is None:
             return heard_s >= _NO_SPEECH_S
-        silence_s = min(heard_s - _seconds(self._last), (now_s - self._last_came_s) / LIVE_SHARE)
+        silence_s = min(heard_s - _to_seconds(self._last), (now_s - self._last_came_s) / LIVE_SHARE)
         return silence_s >= self._silence_s or heard_s >= _MAX_COMMAND_S
 
     def _least_db(self) -> float:
@@ -232,14 +232,14 @@ class EndOfSpeechDetector:
         """Whether the speaker pauses, and all silence that is kept has come."""
         if self._last is None or self.is_file:
             return False
-        return _seconds(len(self._speech_db) - self._last) >= _TAIL_S
+        return _to_seconds(len(self._speech_db) - self._last) >= _TAIL_S
 
     def is_lone_command(self) -> bool:
         """Return whether audio came no faster than it was spoken, and all speech is the command's.
 
         What is outside of the bounds is then silence or noise.
         """
-        heard_s = _seconds(len(self._speech_db))
+        heard_s = _to_seconds(len(self._speech_db))
         is_live = self._clock() - self._start_s >= LIVE_SHARE * heard_s
         if self._last is None or self.is_file or not is_live:
             return False
@@ -260,10 +260,10 @@ class EndOfSpeechDetector:
             if run == _MIN_SPEECH_FRAMES:
                 first = index + 1 - run
                 break
-        begin_s = max(0.0, _seconds(first) - _PRE_ROLL_S)
-        end_s = _seconds(self._last) + _TAIL_S
+        begin_s = max(0.0, _to_seconds(first) - _PRE_ROLL_S)
+        end_s = _to_seconds(self._last) + _TAIL_S
         return round(begin_s * SAMPLE_RATE_HZ), round(end_s * SAMPLE_RATE_HZ)
 
 
-def _seconds(n_frames: int) -> float:
+def _to_seconds(n_frames: int) -> float:
     return n_frames * FRAME_SAMPLES / SAMPLE_RATE_HZ

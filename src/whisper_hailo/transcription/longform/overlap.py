@@ -71,13 +71,13 @@ def find_splice_point(
     """
     first = next((i for i, w in enumerate(left) if w.end_s > start_s - SLACK_S), len(left))
     after = next((i for i, w in enumerate(right) if w.start_s >= end_s + SLACK_S), len(right))
-    pairs, read_alike = _paired(left[first:], right[:after], end_s - start_s)
+    pairs, read_alike = _pair_words(left[first:], right[:after], end_s - start_s)
     if not pairs:
         return len(left), 0
     middle_s = (start_s + end_s) / 2
-    n, m = min(pairs, key=lambda pair: abs(_middle(left[first + pair[0]]) - middle_s))
+    n, m = min(pairs, key=lambda pair: abs(_middle_of(left[first + pair[0]]) - middle_s))
     # The window whose edge is farther away heard it better.
-    own = int(_middle(left[first + n]) < middle_s)
+    own = int(_middle_of(left[first + n]) < middle_s)
     n, m = first + n + own, m + own
     if read_alike:
         return n, m
@@ -88,7 +88,7 @@ def find_splice_point(
     return n, m
 
 
-def _paired(
+def _pair_words(
     left: Sequence[Word], right: Sequence[Word], farthest_s: float
 ) -> tuple[list[tuple[int, int]], bool]:
     """Return index pairs in order by the surest evidence, and whether their texts match.
@@ -96,11 +96,11 @@ def _paired(
     `farthest_s` is the most that two times of one word may differ, however wrong.
     """
     n, m = len(left), len(right)
-    reads = [[_plain(a.text) == _plain(b.text) for b in right] for a in left]
+    reads = [[_to_plain(a.text) == _to_plain(b.text) for b in right] for a in left]
 
     def nearness(i: int, j: int, limit_s: float) -> float:
         """Return 1 for the same time down to 0 at the limit; a little more inside it."""
-        apart_s = abs(_middle(left[i]) - _middle(right[j]))
+        apart_s = abs(_middle_of(left[i]) - _middle_of(right[j]))
         return 0.1 + 1 - apart_s / limit_s if apart_s <= limit_s else 0.0
 
     def sure(i: int, j: int) -> float:
@@ -152,11 +152,11 @@ def match_in_order(likeness: list[list[float]]) -> list[tuple[int, int]]:
     return pairs
 
 
-def _middle(word: Word) -> float:
+def _middle_of(word: Word) -> float:
     return (word.start_s + word.end_s) / 2
 
 
-def _plain(text: str) -> str:
+def _to_plain(text: str) -> str:
     """Return letters and digits in lower case; a mark alone is itself."""
     letters = "".join(c for c in text.casefold() if c.isalnum())
     return letters or text.strip()
@@ -225,15 +225,15 @@ class OverlapPlan(WindowPlanner):
         left = [word for segment in held.segments for word in segment.words]
         right = [word for segment in result.segments for word in segment.words]
         n_left, n_right = find_splice_point(left, right, start_s, end_s)
-        self._held = replace(result, segments=_cut(result, n_right, None))
-        return list(_cut(held, 0, n_left))
+        self._held = replace(result, segments=_cut_segments(result, n_right, None))
+        return list(_cut_segments(held, 0, n_left))
 
     def finish(self) -> list[Segment]:
         held, self._held = self._held, None
         return [] if held is None else list(held.segments)
 
 
-def _cut(result: WindowResult, first: int, after: int | None) -> tuple[Segment, ...]:
+def _cut_segments(result: WindowResult, first: int, after: int | None) -> tuple[Segment, ...]:
     """Return the segments of words `first` to `after`, counted over all segments."""
     kept: list[Segment] = []
     at = 0

@@ -99,12 +99,12 @@ class SpeechPlan(WindowPlanner):
             size = 0
             for start, audio in self._spans(clip):
                 if held and size + audio.size > self._content:
-                    yield _joined(held)
+                    yield _join_spans(held)
                     held, size = [], 0
                 held.append((start, audio))
                 size += audio.size
             if held:
-                yield _joined(held)
+                yield _join_spans(held)
 
     def _spans(self, clip: Clip) -> Iterator[tuple[int, FloatArray]]:
         """Yield start in samples and audio of each stretch, with silence around it."""
@@ -142,7 +142,7 @@ class SpeechPlan(WindowPlanner):
             at += FRAME_SAMPLES
 
 
-def _joined(spans: list[tuple[int, FloatArray]]) -> Window:
+def _join_spans(spans: list[tuple[int, FloatArray]]) -> Window:
     """Return one window of several stretches, with the position of each."""
     pieces, at = [], 0
     for start, audio in spans:

@@ -224,14 +224,14 @@ class EventSocket:
             if action in ("pause", "resume"):
                 controls.pause(action == "pause")
             else:
-                await asyncio.wrap_future(controls.ask(_command(action, message)))
+                await asyncio.wrap_future(controls.ask(_parse_command(action, message)))
         except OptionError as error:
             await self._websocket.send_json({**answer, "ok": False, "error": str(error)})
         else:
             await self._websocket.send_json({**answer, "ok": True})
 
 
-def _command(action: str, message: Mapping[str, Any]) -> Command:
+def _parse_command(action: str, message: Mapping[str, Any]) -> Command:
     if action == "clear":
         return lambda live: live.clear()
     if action == "marker":
