@@ -1,4 +1,4 @@
-"""ONNX graphs of other programs: given as encoder and decoder, inspected and checked."""
+"""ONNX graphs of other programs: given as encoder and decoder, read and checked."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from tests.fuzz.mutate import mutated_bytes
 from tests.fuzz.target import Input
 from tests.fuzz.targets.toy import toy_model
 from whisper_hailo.backends.fixed import OnnxFixedRunner
-from whisper_hailo.backends.onnx_file import ForeignEncoder
-from whisper_hailo.convert.inspect import describe_onnx
+from whisper_hailo.backends.onnx_file import ForeignEncoder, read_signature
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo_tools.check.report import check_file
 
@@ -39,12 +38,12 @@ class Fuzzed:
         return Path(name).name, content
 
     def run(self, folder: Path, base: Path, name: str, content: bytes) -> None:
-        """Inspect it, check it for a chip, and run it."""
+        """Read its inputs and outputs, check it for a chip, and run it."""
         path = folder / name
         path.write_bytes(content)
         kind = len(content) % 4
         if kind == 0:
-            describe_onnx(path)
+            read_signature(path)
             return
         if kind == 1:
             check_file(path, "hailo8l", (), ())
