@@ -9,7 +9,7 @@ from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.machine import remark
 
 RESULT: Final = RESULTS / "interrupted.json"
-COLUMNS: Final = ("killed with so much done", "lines in the growing file", "same files in the end")
+COLUMNS: Final = ("killed with so much done", "same files in the end")
 
 
 def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
@@ -32,4 +32,4 @@ def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
 
 def _row(kill: dict[str, Any]) -> tuple[str, ...]:
     at = f"{100 * kill['at']:.0f} %" if kill["killed"] else "done before"
-    return at, f"{kill['lines']:,}", "yes" if kill["same"] else "NO"
+    return at, "yes" if kill["same"] else "NO"

@@ -104,12 +104,10 @@ def measure(minutes: float, n_kills: int, seed: int) -> dict[str, Any]:
         for index in range(n_kills):
             out = Path(work) / str(index)
             killed, n_bytes = transcribe(recording, out, float(rng.uniform(0, all_bytes)))
-            kept = texts(out).get(f"{recording.stem}.txt.part", "")
             transcribe(recording, out)
             kills.append({
                 "killed": killed,
                 "at": n_bytes / all_bytes,
-                "lines": kept.count("\n"),
                 "same": texts(out) == straight,
             })  # fmt: skip
     return {
