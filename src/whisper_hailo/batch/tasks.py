@@ -1,7 +1,7 @@
 """Groups of recordings, the tasks that they are split into, and the results of these.
 
 Any reader forms the same tasks of a group, so that no result depends on the number of workers or on
-earlier runs. Decoders that bad files may crash run in a process of their own (`audio/foreign.py`).
+earlier runs. Decoders that bad files may crash run in a process of their own (`audio/readers.py`).
 """
 
 from __future__ import annotations
