@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from whisper_hailo.audio.decode import SharedFile
+from whisper_hailo.audio.readers import open_reader
 from whisper_hailo.core.errors import AudioError, display_path
 
 PIPE_PATIENCE_S: Final = 10.0
@@ -35,6 +36,15 @@ SMALL_BYTES: Final = 64 << 20
 PIECE_BYTES: Final = 1 << 20
 """Copied at a time."""
 
+IN_MEMORY_BYTES: Final = 4 << 20
+"""Objects up to this size need no disk, which may be full."""
+
+LOOK_BYTES: Final = 64 << 20
+"""Some recordings have pictures before their sound."""
+
+_INDEX_LAST: Final = (b"FORM", b"caff", b"ftyp", b"free", b"mdat", b"moov", b"skip", b"wide")
+"""First bytes, or those after a length, of AIFF, CAF, MP4: their start cannot be opened alone."""
+
 
 def open_file(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
     """Open a path, or wrap an open binary file, which stays the caller's.
@@ -52,12 +62,24 @@ def open_seekable(source: str | Path | BinaryIO, label: str, resources: ExitStac
     """Return a file that can be read several times: the opened one, or a copy."""
     if isinstance(source, str | Path):
         file = resources.enter_context(_open_path(source, label))
-        return file if file.seekable() else new_copy(_named_pipe(file, label), label, resources)
-    if source.seekable():
-        if isinstance(getattr(source, "raw", source), io.FileIO):
-            return source
-        source.seek(0)
-    return new_copy(pieces(source), label, resources)
+        pipe = None if file.seekable() else _named_pipe(file, label)
+        return new_copy(pipe, label, resources, is_pipe=True) if pipe else file
+    if not source.seekable():
+        return new_copy(pieces(source), label, resources, is_pipe=True)
+    if isinstance(getattr(source, "raw", source), io.FileIO):
+        return source
+    size = source.seek(0, os.SEEK_END)
+    source.seek(0)
+    if size <= IN_MEMORY_BYTES:
+        copy = resources.enter_context(io.FileIO(os.memfd_create("audio"), "r+"))
+        copy.write(source.read())
+    elif isinstance(source, tempfile.SpooledTemporaryFile):
+        source.rollover()
+        source.flush()
+        return cast(BinaryIO, source)
+    else:
+        copy = new_copy(pieces(source), label, resources)
+    return copy
 
 
 def find_fault(path: Path, label: str) -> AudioError | None:
@@ -72,8 +94,14 @@ def find_fault(path: Path, label: str) -> AudioError | None:
     return None
 
 
-def new_copy(content: Iterator[bytes], label: str, resources: ExitStack) -> io.FileIO:
-    """Write content, which may have no end, to a temporary file."""
+def new_copy(
+    content: Iterator[bytes], label: str, resources: ExitStack, *, is_pipe: bool = False
+) -> io.FileIO:
+    """Write content, which may have no end, to a temporary file.
+
+    A pipe that has brought `LOOK_BYTES` has to begin with a recording.
+    """
+    is_unknown = is_pipe
     try:
         copy = resources.enter_context(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 - of them
         for piece in content:
@@ -81,11 +109,23 @@ def new_copy(content: Iterator[bytes], label: str, resources: ExitStack) -> io.F
             left = memoryview(piece)
             while left:
                 left = left[copy.write(left) :]
+            if is_unknown and copy.tell() >= LOOK_BYTES:
+                is_unknown = False
+                _expect_recording(copy, label)
     except OSError as error:
         raise AudioError(
             f"{label} cannot be buffered ({error.strerror}); {_more_space()}"
         ) from error
     return copy
+
+
+def _expect_recording(copy: io.FileIO, label: str) -> None:
+    with ExitStack() as looked:
+        begin = looked.enter_context(SharedFile(copy))
+        head = begin.read(8)
+        begin.seek(0)
+        if head[:4] not in _INDEX_LAST and head[4:] not in _INDEX_LAST:
+            open_reader(cast(BinaryIO, begin), label, looked)
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:

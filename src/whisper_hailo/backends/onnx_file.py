@@ -173,18 +173,18 @@ def move_weights_into_branches(path: Path) -> bytes:
 
     with running(str(path), EXPORT_AGAIN):
         model = onnx.load(str(path))
-    graph = model.graph
-    others = {name for node in graph.node for name in node.input}
-    signed = {w.name: w for w in graph.initializer if w.data_type == onnx.TensorProto.INT8}
-    moved: set[str] = set()
-    for branch in (a.g for node in graph.node for a in node.attribute):
-        read = {name for node in branch.node for name in node.input} & signed.keys() - others
-        branch.initializer.extend(signed[name] for name in sorted(read))
-        moved |= read
-    kept = [weight for weight in graph.initializer if weight.name not in moved]
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
-    return bytes(model.SerializeToString())
+        graph = model.graph
+        others = {name for node in graph.node for name in node.input}
+        signed = {w.name: w for w in graph.initializer if w.data_type == onnx.TensorProto.INT8}
+        moved: set[str] = set()
+        for branch in (a.g for node in graph.node for a in node.attribute if a.HasField("g")):
+            read = {name for node in branch.node for name in node.input} & signed.keys() - others
+            branch.initializer.extend(signed[name] for name in sorted(read))
+            moved |= read
+        kept = [weight for weight in graph.initializer if weight.name not in moved]
+        del graph.initializer[:]
+        graph.initializer.extend(kept)
+        return bytes(model.SerializeToString())
 
 
 OPTIMUM_ENCODERS = ("encoder_model", "encoder_model_quantized", "encoder_model_int8")

@@ -135,8 +135,9 @@ class Child:
 
     def do(self, task: Task) -> Outcome:
         """Wait for a task; raises `EOFError` if the process died, or the error it sends."""
-        try:
+        with suppress(OSError):  # it died; what of is read from it
             self._pipe.send(task)
+        try:
             outcome: Outcome | Exception = self._pipe.recv()
         except OSError as error:
             raise EOFError from error

@@ -144,7 +144,12 @@ PROGRAM_GROUP: Final = Program(
 )
 
 
-click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")(PROGRAM_GROUP)
+click.version_option(
+    __version__,
+    prog_name=PROGRAM,
+    message="%(prog)s %(version)s",
+    allow_from_autoenv=False,  # `WHISPER_HAILO_VERSION` is often that of an image
+)(PROGRAM_GROUP)
 
 
 def run(arguments: list[str]) -> int:
@@ -178,7 +183,9 @@ def _usage_text(error: click.UsageError, arguments: list[str]) -> str:
     """Return Click's own wording, such as `No such option: --windw`, or a better one."""
     text = error.format_message()
     of_program = error.ctx is not None and error.ctx.parent is None
-    if of_program and any(map(os.path.exists, arguments)):
+    named = getattr(error, "command_name", "")  # has hyphens for underscores
+    words = [word for word in arguments if not named or word.replace("_", "-") == named]
+    if of_program and any(map(os.path.exists, words)):
         return f"no command is named; type: {shlex.join([PROGRAM, 'transcribe', *arguments])}"
     if isinstance(error, click.exceptions.NoSuchCommand):
         similar = get_close_matches(error.command_name, [*OWN, *find_added_commands()], 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import is_dataclass
 from difflib import get_close_matches
@@ -29,6 +30,8 @@ SHOWS_RARE: Final = "whisper_hailo.shows_rare"
 
 _SPEAKING: Final = "hotwords"
 """An option of the commands that transcribe; these know the options of other programs."""
+
+logger = logging.getLogger(__name__)
 
 Read: TypeAlias = Callable[[dict[str, Any]], Any]
 _MORE: Final = "More"
@@ -138,6 +141,7 @@ def load_settings(context: click.Context, _: click.Parameter, path: Path | None)
     """Read defaults from a TOML file; the callback of `--config`."""
     import tomllib
 
+    _warn_of_unknown(f"{context.auto_envvar_prefix}_", context.command.params)
     if path is None:
         return
     try:
@@ -148,7 +152,7 @@ def load_settings(context: click.Context, _: click.Parameter, path: Path | None)
             f"--config {display_path(path)} cannot be read ({why}); expected TOML such as model = "
             "'base'"
         ) from error
-    options = (one for one in context.command.params if isinstance(one, Option))
+    options = (p for p in context.command.params if isinstance(p, Option) and p.expose_value)
     names = {identifier(name): one for one in options for name in one.opts if name[:2] == "--"}
     settings: dict[str, Any] = {}
     for name, value in found.items():
@@ -162,6 +166,16 @@ def load_settings(context: click.Context, _: click.Parameter, path: Path | None)
         is_one_of_list = known.multiple and not isinstance(value, list)
         settings[str(known.name)] = [value] if is_one_of_list else value
     context.default_map = settings
+
+
+def _warn_of_unknown(prefix: str, params: Iterable[click.Parameter]) -> None:
+    """Warn of variables with our prefix that name no option: a misspelt one may be a key."""
+    known = {f"{prefix}{one.name}".upper() for one in params}
+    for name in sorted(os.environ):
+        if name.upper().startswith(prefix) and name not in known:
+            similar = get_close_matches(name.upper(), known, 1)
+            hint = f"; did you mean {similar[0]}?" if similar else ""
+            logger.warning("%s names no option and is ignored%s", name, hint)
 
 
 def write_options(params: Iterable[Any], formatter: Any, *, rare: bool = False) -> None:  # noqa: ANN401

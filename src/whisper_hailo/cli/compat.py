@@ -122,6 +122,12 @@ COMPAT_OPTIONS: Final = (
     _same("", "--vad-min-speech-duration-ms -vspd --vad-max-speech-duration-s -vmsd"),
     _same("", "--vad-samples-overlap -vo"),
     _valued("--ov-e-device -oved", "give --encoder-backend"),
+    _switch("--detect-language -dl --multilingual", None, "give --language auto"),
+    _switch("--log-score -ls --print-special -ps", None, "give --format json: it has all tokens"),
+    _switch("--tinydiarize -tdrz", None, "voices of one channel are not told apart"),
+    _valued("--dtw -dtw", "give --word-timestamps"),
+    _valued("--entropy-thold -et", "give --compression-ratio-threshold X, above which text loops"),
+    _valued("--audio-ctx -ac --device-id -dev --hf-token --grammar", "leave it out"),
     _valued(
         "--hallucination-silence --hallucination-silence-threshold",
         "leave it out: silence gives no text", none="",

@@ -25,7 +25,7 @@ from whisper_hailo.convert.graphs.decoder import cross_kv_graph, decoder_graph
 from whisper_hailo.convert.graphs.encoder import PEAK_SUFFIX, Peaks, encoder_graph
 from whisper_hailo.convert.graphs.layers import Arithmetic
 from whisper_hailo.convert.graphs.onnx_graph import write_graph
-from whisper_hailo.convert.hailo_forms import Job, fixed_sizes, hailo_forms
+from whisper_hailo.convert.hailo_forms import FixedSizes, Job, fixed_sizes, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError, display_path
 from whisper_hailo.core.files import (
@@ -76,18 +76,23 @@ def convert_checkpoint(
     """
     opened = Checkpoint(checkpoint)
     origin = source or ModelSource(name=checkpoint.resolve().name)
+    dims = opened.config.dims
+    sizes = None if options.hailo is None else fixed_sizes(options.hailo, dims)
     with _written_at_once(out.resolve(), checkpoint.resolve()) as work:
-        spec = _write_all(opened, work, options, origin)
+        spec = _write_all(opened, work, options, origin, sizes)
         (work / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
         return spec
 
 
 def _write_all(
-    checkpoint: Checkpoint, work: Path, options: ConvertOptions, source: ModelSource
+    checkpoint: Checkpoint,
+    work: Path,
+    options: ConvertOptions,
+    source: ModelSource,
+    sizes: FixedSizes | None,
 ) -> ModelSpec:
     """Write all files of a model directory but its description into `work`."""
     dims = checkpoint.config.dims
-    sizes = None if options.hailo is None else fixed_sizes(options.hailo, dims)
     tokenizer = work / TOKENIZER_FILE
     has_tokenizer = write_tokenizer(checkpoint.directory, options.tokenizer, tokenizer)
     if not has_tokenizer:
@@ -258,7 +263,7 @@ def _foreign_file(directory: Path) -> str | None:
         listed = read_json_object(directory / SPEC_FILE).get("files")
     except ModelError:
         listed = None
-    known = {SPEC_FILE, PARITY_FILE, *listed} if isinstance(listed, dict) else set()
+    known = {SPEC_FILE, PARITY_FILE, "parity.svg", *listed} if isinstance(listed, dict) else set()
     found: list[Path] = []
     found += list_files(directory, lambda path, _: found.append(path))
     names = (path.relative_to(directory).as_posix() for path in found)

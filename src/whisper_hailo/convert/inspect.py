@@ -9,6 +9,7 @@ from typing import Any
 
 from whisper_hailo.backends.hailo.hef_contract import RUNS_ON, DecoderShape, EncoderShape, recognise
 from whisper_hailo.backends.hailo.hef_file import HefGroup, read_hef
+from whisper_hailo.core.errors import HefError, display_path
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
@@ -16,6 +17,9 @@ from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 def describe(path: Path) -> dict[str, Any]:
     """Describe a model directory or a HEF."""
+    if not path.exists() or path.suffix == ".onnx":
+        what = "is an ONNX file" if path.exists() else "does not exist"
+        raise HefError(f"{display_path(path)} {what}; give a model directory or a HEF")
     return describe_model(path) if os.path.isdir(path) else describe_hef(path)
 
 

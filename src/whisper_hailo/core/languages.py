@@ -3,36 +3,70 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cache
 from typing import Final
 
 AUTO_LANGUAGE: Final = "auto"
 """Detect the language from the first window."""
 
 _CODES: Final = """
-af Afrikaans; am Amharic; ar Arabic; as Assamese; az Azerbaijani; ba Bashkir; be Belarusian;
-bg Bulgarian; bn Bengali; bo Tibetan; br Breton; bs Bosnian; ca Catalan, Valencian; cs Czech;
-cy Welsh; da Danish; de German; el Greek; en English; es Spanish, Castilian; et Estonian; eu Basque;
-fa Persian, Farsi; fi Finnish; fo Faroese; fr French; gl Galician; gu Gujarati; ha Hausa;
-haw Hawaiian; he Hebrew; hi Hindi; hr Croatian; ht Haitian Creole, Haitian; hu Hungarian;
-hy Armenian; id Indonesian; is Icelandic; it Italian; ja Japanese; jw Javanese; ka Georgian;
-kk Kazakh; km Khmer; kn Kannada; ko Korean; la Latin; lb Luxembourgish, Letzeburgesch; ln Lingala;
-lo Lao; lt Lithuanian; lv Latvian; mg Malagasy; mi Maori; mk Macedonian; ml Malayalam; mn Mongolian;
-mr Marathi; ms Malay; mt Maltese; my Myanmar, Burmese; ne Nepali; nl Dutch, Flemish; nn Nynorsk;
-no Norwegian; oc Occitan; pa Punjabi, Panjabi; pl Polish; ps Pashto, Pushto; pt Portuguese;
-ro Romanian, Moldavian, Moldovan; ru Russian; sa Sanskrit; sd Sindhi; si Sinhala, Sinhalese;
-sk Slovak; sl Slovenian; sn Shona; so Somali; sq Albanian; sr Serbian; su Sundanese; sv Swedish;
-sw Swahili; ta Tamil; te Telugu; tg Tajik; th Thai; tk Turkmen; tl Tagalog, Filipino; tr Turkish;
-tt Tatar; uk Ukrainian; ur Urdu; uz Uzbek; vi Vietnamese; yi Yiddish; yo Yoruba; yue Cantonese;
-zh Chinese, Mandarin
-"""
+af Afrikaans; am Amharic, አማርኛ; ar Arabic, العربية; as Assamese, অসমীয়া; az Azerbaijani,
+Azərbaycanca, Azərbaycan dili; ba Bashkir, Башҡортса; be Belarusian, Беларуская; bg Bulgarian,
+Български; bn Bengali, বাংলা; bo Tibetan, བོད་སྐད་; br Breton, Brezhoneg; bs Bosnian, Bosanski;
+ca Catalan, Valencian, Català, Valencià; cs Czech, Čeština, Česky; cy Welsh, Cymraeg; da Danish,
+Dansk; de German, Deutsch; el Greek, Ελληνικά; en English; es Spanish, Castilian, Español,
+Castellano; et Estonian, Eesti, Eesti keel; eu Basque, Euskara; fa Persian, Farsi, فارسی;
+fi Finnish, Suomi; fo Faroese, Føroyskt; fr French, Français; gl Galician, Galego; gu Gujarati,
+ગુજરાતી; ha Hausa; haw Hawaiian, ʻŌlelo Hawaiʻi; he Hebrew, עברית; hi Hindi, हिन्दी, हिंदी;
+hr Croatian, Hrvatski; ht Haitian Creole, Haitian, Kreyòl ayisyen; hu Hungarian, Magyar;
+hy Armenian, Հայերեն; id Indonesian, Bahasa Indonesia; is Icelandic, Íslenska; it Italian, Italiano;
+ja Japanese, 日本語, Nihongo; jw Javanese, Basa Jawa; ka Georgian, ქართული; kk Kazakh, Қазақша,
+Қазақ тілі; km Khmer, ខ្មែរ, ភាសាខ្មែរ; kn Kannada, ಕನ್ನಡ; ko Korean, 한국어; la Latin, Latina;
+lb Luxembourgish, Letzeburgesch, Lëtzebuergesch; ln Lingala, Lingála; lo Lao, ລາວ, ພາສາລາວ;
+lt Lithuanian, Lietuvių; lv Latvian, Latviešu; mg Malagasy; mi Maori, Te reo Māori; mk Macedonian,
+Македонски; ml Malayalam, മലയാളം; mn Mongolian, Монгол; mr Marathi, मराठी; ms Malay, Bahasa Melayu;
+mt Maltese, Malti; my Myanmar, Burmese, မြန်မာ, မြန်မာဘာသာ; ne Nepali, नेपाली; nl Dutch, Flemish,
+Nederlands, Vlaams; nn Nynorsk, Norsk nynorsk; no Norwegian, Norsk, Bokmål, Norsk bokmål;
+oc Occitan; pa Punjabi, Panjabi, ਪੰਜਾਬੀ; pl Polish, Polski; ps Pashto, Pushto, پښتو; pt Portuguese,
+Português; ro Romanian, Moldavian, Moldovan, Română; ru Russian, Русский; sa Sanskrit, संस्कृतम्;
+sd Sindhi, سنڌي; si Sinhala, Sinhalese, සිංහල; sk Slovak, Slovenčina; sl Slovenian, Slovenščina;
+sn Shona, chiShona; so Somali, Soomaali; sq Albanian, Shqip; sr Serbian, Српски, Srpski;
+su Sundanese, Basa Sunda; sv Swedish, Svenska; sw Swahili, Kiswahili; ta Tamil, தமிழ்; te Telugu,
+తెలుగు; tg Tajik, Тоҷикӣ; th Thai, ไทย, ภาษาไทย; tk Turkmen, Türkmençe; tl Tagalog, Filipino;
+tr Turkish, Türkçe; tt Tatar, Татарча; uk Ukrainian, Українська; ur Urdu, اردو; uz Uzbek,
+Oʻzbekcha, Oʻzbek; vi Vietnamese, Tiếng Việt; yi Yiddish, ייִדיש; yo Yoruba, Yorùbá; yue Cantonese,
+粵語, 粤语, 廣東話, 广东话; zh Chinese, Mandarin, 中文, 汉语, 漢語, 普通话, 國語
+"""  # noqa: RUF001 - letters of many scripts are meant
 
 _OTHER_CODES: Final = {
     "cmn": "zh", "zh-yue": "yue", "nb": "no", "jv": "jw", "iw": "he", "in": "id", "ji": "yi",
     "fil": "tl", "mo": "ro",
 }  # fmt: skip
 """Tags of languages that Whisper calls otherwise."""
+
+_MODIFIER: Final = "Lm"
+"""Category of letters that look like an apostrophe."""
+
+_TAG: Final = re.compile(r"([a-z]{2,3})(-[a-z0-9]{1,8})*")
+"""A BCP 47 tag: a language, then script, region and so on."""
+
+
+def _strip_accents(name: str) -> str:
+    """Strip accents and marks, which not every keyboard has."""
+    letters = (
+        char for char in unicodedata.normalize("NFKD", name) if char.isalnum() or char == " "
+    )
+    return "".join(char for char in letters if unicodedata.category(char) != _MODIFIER)
+
+
+@cache
+def _by_letters() -> dict[str, str]:
+    """Return codes by stripped names; computed only when no code is given."""
+    return {_strip_accents(name): code for name, code in CODES_BY_NAME.items()}
+
 
 CODES_BY_NAME: Final = {
     name.casefold(): code
@@ -46,18 +80,20 @@ KNOWN_LANGUAGES: Final = frozenset(CODES_BY_NAME.values())
 
 
 def language_code(language: str) -> str:
-    """Return the code of a language, or `auto`.
+    """Return the code of a language.
 
-    It is given by its English name (`German`), its code in any case (`DE`), or a BCP 47 tag
-    (`de-AT`, `zh_Hans`). Anything else is returned as it is: only a model knows its languages.
+    Args:
+        language: its English name or its own (`German`, `deutsch`), its code in any case (`DE`), a
+            tag (`de-AT`, `zh_Hans`), or `auto`. Anything else is returned as it is: only a model
+            knows its languages.
     """
     text = language.strip().casefold()
     if text == AUTO_LANGUAGE or text in KNOWN_LANGUAGES:
         return text
-    if (code := CODES_BY_NAME.get(text)) is not None:
+    if (code := _by_letters().get(_strip_accents(text))) is not None:
         return code
     tag = text.replace("_", "-")
-    if not re.fullmatch(r"[a-z]{2,3}(-[a-z0-9]{1,8})*", tag):
+    if not _TAG.fullmatch(tag):
         return language
     for size in (2, 1):
         begin = "-".join(tag.split("-")[:size])

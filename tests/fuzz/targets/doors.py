@@ -205,6 +205,7 @@ class Fuzzed:
         await WyomingServer(self._engine, limiter).serve(other)
         self._ports = {"wyoming": other.getsockname()[1], "http": listener.getsockname()[1]}
         app = make_app(self._engine, "127.0.0.1", SafetyOptions())
+        listener.listen()  # who connects before it serves waits
         opened.set()
         server = HttpServer(app, limiter, None, message_bytes=MOST_BYTES)
         await server.serve([listener])

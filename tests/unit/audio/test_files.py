@@ -98,6 +98,27 @@ def endless_wav(tmp_path: Path) -> BinaryIO:
     return cast(BinaryIO, Endless(content))
 
 
+def test_what_has_no_end_and_is_no_recording_is_soon_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(files, "LOOK_BYTES", 3 << 20)
+    assert "audio is not readable audio" in refusal(cast(BinaryIO, Endless()))
+
+
+@pytest.mark.parametrize("n_bytes", [1 << 10, 6 << 20])
+def test_uploads_are_read_where_they_are(
+    n_bytes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Small ones in memory, large ones in the file that the server wrote; no further copy."""
+    monkeypatch.setattr(files, "new_copy", None)
+    samples = tone(n_bytes // 2)
+    upload = tempfile.SpooledTemporaryFile(1 << 20)  # noqa: SIM115 - closed below
+    with upload, ExitStack() as resources:
+        upload.write(write(tmp_path / "a.wav", samples).read_bytes())
+        read = open_file(cast(BinaryIO, upload), "audio", resources).read()
+    assert read == (tmp_path / "a.wav").read_bytes()
+
+
 def test_a_recording_that_has_no_end_is_given_up(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -9,11 +9,12 @@ import threading
 from multiprocessing.connection import Connection
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.unit.batch.workers import SETUP
 from whisper_hailo.batch import workers
-from whisper_hailo.batch.tasks import Outcome, Task
+from whisper_hailo.batch.tasks import Outcome, Piece, Task
 from whisper_hailo.batch.workers import Child
 from whisper_hailo.core.errors import ModelError
 
@@ -91,6 +92,15 @@ def test_what_its_target_died_of_is_raised(one: Child) -> None:
     Process.made.theirs.send(ModelError("no model"))
     with pytest.raises(ModelError, match="no model"):
         one.do(TASK)
+
+
+def test_what_it_died_of_is_raised_whatever_the_task_holds(one: Child) -> None:
+    """A large task cannot be sent to a process that is gone; what it said is still there."""
+    Process.made.theirs.send(ModelError("the chip is busy"))
+    Process.made.theirs.close()
+    piece = Piece(0, 0.0, 1, np.zeros(1 << 20, np.float32))
+    with pytest.raises(ModelError, match="the chip is busy"):
+        one.do(Task(0, 0, (piece,)))
 
 
 @pytest.mark.parametrize("is_read", [False, True])

@@ -98,3 +98,27 @@ def test_wrong_file_is_refused(tmp_path: Path, content: str, said: str) -> None:
         settled("--config", file)
     with pytest.raises(OptionError, match="cannot be read"):
         settled("--config", tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    "name", ["WHISPER_HAILO_SERVE_MAX_UPLAOD", "whisper_hailo_serve_max_upload"]
+)
+def test_misspelt_variable_is_warned_of(
+    name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(name, "7")
+    assert settled()["max_upload"] is None
+    assert "WHISPER_HAILO_SERVE_MAX_UPLOAD?" in caplog.text
+
+
+@pytest.mark.parametrize("key", ["config", "help-all"])
+def test_what_a_file_cannot_set_is_refused(key: str, tmp_path: Path) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text(f"{key} = 'x'\n")
+    with pytest.raises(OptionError, match=f"{key} is no key of serve"):
+        settled("--config", file)
+
+
+def test_a_version_in_the_environment_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_VERSION", "1.0")
+    assert settled()["max_upload"] is None

@@ -59,9 +59,14 @@ def major(version: str) -> int | None:
     return int(match.group()) if match else None
 
 
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, to compare it."""
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
 def knows_numpy_2(version: str) -> bool:
     """Return whether a binding of this version can take arrays of NumPy 2."""
-    numbers = tuple(int(number) for number in re.findall(r"\d+", version))
+    numbers = version_numbers(version)
     return not numbers or numbers >= _KNOWS_NUMPY_2 or sys.version_info >= (3, 13)
 
 

@@ -19,6 +19,7 @@ from whisper_hailo.backends.hailo.network import AsyncRun, ConfiguredNetwork
 from whisper_hailo.backends.hailo.watchdog import ANSWER_S, bounded
 from whisper_hailo.backends.options import ChipOptions
 from whisper_hailo.core.errors import (
+    BindingMismatchError,
     DeviceBusyError,
     DeviceError,
     DeviceLostError,
@@ -60,6 +61,11 @@ class Chip:
             if not found:
                 raise NoDeviceError(NO_DEVICE)
             self.facts = chip_facts(self._binding, str(found[0]))
+            if not hasattr(self._binding.VDevice, "create_infer_model"):
+                raise BindingMismatchError(
+                    f"HailoRT {binding_version(self._binding)} is too old: it lacks "
+                    "create_infer_model; install 4.20 or newer: sudo apt full-upgrade"
+                )
             with self.faults.during("opening the chip"):
                 params = self._binding.VDevice.create_params()
                 params.scheduling_algorithm = self._binding.HailoSchedulingAlgorithm.ROUND_ROBIN
@@ -250,7 +256,7 @@ class LeasedRun:
         """Wait for the outputs; see `AsyncRun.result`. To be called once."""
         try:
             return self._finish(self._begun)
-        except (DeviceLostError, NoDeviceError) as lost:
+        except (DeviceLostError, DeviceBusyError, NoDeviceError) as lost:
             _LOG.warning("%s; opening it again", lost)
             return self._finish(self._begin_again())
 

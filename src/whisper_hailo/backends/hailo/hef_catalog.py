@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from whisper_hailo.backends.hailo.binding import installed_version
+from whisper_hailo.backends.hailo.binding import installed_version, version_numbers
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
 from whisper_hailo.backends.hailo.hef_contract import (
     RUNS_ON,
@@ -112,9 +112,11 @@ KNOWN: Final = PAIRS + tuple(
 
 
 def known_hefs() -> list[KnownHefs]:
-    """Return what is published, files for the installed HailoRT before others."""
-    installed = installed_version()
-    return sorted(KNOWN, key=lambda known: known.release not in {"", installed})
+    """Return what is published, files for a newer HailoRT than the installed one last."""
+    installed = version_numbers(installed_version())
+    return sorted(
+        KNOWN, key=lambda known: len(installed) > 0 and version_numbers(known.release) > installed
+    )
 
 
 def find_known(arch: str, variant: str) -> KnownHefs | None:

@@ -7,6 +7,7 @@ which chips there are, or tries one, does so apart, and goes on without when no 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,7 +15,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
 import numpy as np
@@ -52,8 +52,11 @@ def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
 def run_isolated(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
     """Run a task in a process of its own; return its result, or raise its error."""
     command = [sys.executable, "-P", "-m", __name__, *words]
-    # In files, which never fill up as an unread pipe would.
-    with TemporaryFile() as out, TemporaryFile() as log:
+    # In memory, which does not fill up as an unread pipe would.
+    with (
+        os.fdopen(os.memfd_create("out"), "w+b") as out,
+        os.fdopen(os.memfd_create("log"), "w+b") as log,
+    ):
         # Ctrl-C reaches this process alone, which then ends the other.
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=log, process_group=0

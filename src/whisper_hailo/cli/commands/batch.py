@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -70,6 +71,11 @@ def batch(
         return _tell_status(Path(expand_user(words[1])), as_json=job.as_json)
     if output.output_dir is None:
         raise OptionError("--output-dir is missing: the folder of the job")
+    for name in (*words, str(output.output_dir)):
+        if re.match(r"[a-z][a-z0-9+.-]+:/", name, re.IGNORECASE):
+            raise OptionError(
+                f"{display_path(name)} is an address, expected a path; mount or copy it"
+            )
     if job.engine == "ray":
         require_extra("cluster", "--engine ray", "ray")
     options_on = cache(partial(decoding_options, decoding, fallback, output))

@@ -147,7 +147,7 @@ def _show_events(
     try:
         for event in map(replacements.apply, stream.events()):
             if is_verbose():
-                logger.debug("%s", as_json(event))
+                logger.debug("%s at %.2f s", type(event).__name__.lower(), event.start_s)
             for sink in sinks:
                 sink(event)
     finally:

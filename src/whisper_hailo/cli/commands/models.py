@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final
 
+from whisper_hailo.backends.hailo.binding import installed_version
 from whisper_hailo.backends.hailo.hef_catalog import (
     KNOWN,
     fetch,
     find_known,
 )
+from whisper_hailo.cli.messages import note
 from whisper_hailo.cli.options import Argument, FieldSubset
 from whisper_hailo.cli.streams import emit
 from whisper_hailo.convert.options import ConvertOptions
@@ -101,6 +103,12 @@ def fetch_hef(
         raise OptionError(
             f"nothing is published for {variant} --arch {arch}; there are {there}, or compile your "
             "own"
+        )
+    installed = installed_version()
+    if installed and known.release not in {"", installed}:
+        note(
+            f"this file is for HailoRT {known.release}, installed is {installed}, which may refuse "
+            "it"
         )
     address = known.place if place is None else place
     files = fetch(known, f"{address.removesuffix('/')}/")

@@ -223,7 +223,8 @@ def test_one_file_of_both_halves_is_fetched_and_checked(
 
 
 @pytest.mark.parametrize(
-    ("installed", "release"), [("", "5.4.0"), ("5.2.0", "5.4.0"), ("5.3.0", "5.3.0")]
+    ("installed", "release"),
+    [("", "5.4.0"), ("5.2.0", "5.4.0"), ("5.3.1", "5.3.0"), ("5.10.0", "5.4.0")],
 )
 def test_the_file_of_the_installed_hailort_comes_first(
     monkeypatch: pytest.MonkeyPatch, installed: str, release: str

@@ -16,6 +16,7 @@ from whisper_hailo.backends.hailo.hef_parts import HefEncoder, HefRunner
 from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.backends.options import ChipOptions, ChipPriority
 from whisper_hailo.core.errors import (
+    BindingMismatchError,
     DeviceBusyError,
     DeviceError,
     DeviceLostError,
@@ -269,7 +270,7 @@ def test_a_binding_that_is_too_old(
 
     monkeypatch.delattr(hailo_platform.VDevice, "create_infer_model")
     with (
-        pytest.raises(DeviceError, match=r"HailoRT 4.23.0 failed .* 'create_infer_model'"),
+        pytest.raises(BindingMismatchError, match=r"HailoRT 4.23.0 is too old: .* 4.20"),
         HefEncoder(hefs.encoder, spec),
     ):
         pass

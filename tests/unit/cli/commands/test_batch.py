@@ -23,6 +23,12 @@ def texts() -> list[str]:
     return [json.loads(line).get("text") for line in lines]
 
 
+@pytest.mark.parametrize("words", ["s3://bucket/a.wav -o job", "a.wav -o gs://bucket/job"])
+def test_addresses_are_no_paths(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["batch", *words.split()]) == 2
+    assert "is an address, expected a path" in capsys.readouterr().err
+
+
 def test_an_archive(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
     works.model.reasons = ("encoder a: why",)
     assert batch() == 0

@@ -69,7 +69,8 @@ def test_quiet_and_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     assert caption("--verbose") == 0
     told = capsys.readouterr()
     assert told.out == LINES
-    assert "{'event': 'completed', 'start_s': 0.064, " in told.err
+    assert "completed at 0.06 s" in told.err
+    assert FIRST not in told.err, "what is said is not logged"
     assert "                   full_segments  2\n" in told.err
     assert "          final_latency_s_median  -\n" in told.err
 
