@@ -113,6 +113,7 @@ class CaptionStream:
 
     Attributes:
         listeners: called with each block, without the audio of pauses, before it is captioned.
+        recorders: the same, as blocks come: what captions are too slow for is not lost to them.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class CaptionStream:
         controls: Controls | None = None,
     ) -> None:
         self.listeners: list[Callable[[Block], None]] = []
+        self.recorders: list[Callable[[Block], None]] = []
         self._alive = alive
         self._controls = controls or Controls()
         self._source = source
@@ -142,7 +144,7 @@ class CaptionStream:
         failure: BaseException | None = None
         try:
             with self._reading() as blocks:
-                for block in self._until_stopped(self._unpaused(blocks)):
+                for block in self._until_stopped(blocks):
                     yield from self._controls.process_commands(self._captioner)
                     yield from self._transcribe(block)
         except Exception as error:
@@ -156,14 +158,14 @@ class CaptionStream:
     def _reading(self) -> Iterator[Iterator[Block]]:
         """Yield the source's blocks, read ahead by a thread where the source is live."""
         if self._source.pace is Pace.PULL:
-            yield self._source.blocks()
+            yield self._captured()
             return
         queue = AudioQueue()
 
         def listen() -> None:
             put = queue.put if self._source.pace is Pace.REAL_TIME else queue.put_all
             try:
-                for block in self._source.blocks():
+                for block in self._captured():
                     put(block)
             except Exception as error:  # told on the main thread
                 queue.end(error)
@@ -178,6 +180,13 @@ class CaptionStream:
             self._source.close()
             queue.end()
             thread.join(END_WAIT_S)
+
+    def _captured(self) -> Iterator[Block]:
+        """Yield the source's blocks without the audio of pauses, recorded."""
+        for block in self._unpaused(self._source.blocks()):
+            for record in self.recorders:
+                record(block)
+            yield block
 
     def _unpaused(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """Yield blocks; in a pause empty ones: live audio is dropped, a recording waits."""

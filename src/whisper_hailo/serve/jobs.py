@@ -169,11 +169,14 @@ class JobQueue(WindowSource):
             if job in self._unfinished:
                 self._unfinished.remove(job)
 
-    def withdraw(self, job: Job) -> None:
-        """Take back a job that the schedule has not taken up."""
+    def take_all(self) -> list[Job]:
+        """Return all that is unfinished, and take back what the schedule has not taken up.
+
+        A job whose client left is over, but may still wait for the schedule.
+        """
         with self._change():
-            if job in self._new:
-                self._new.remove(job)
+            new, self._new = self._new, []
+            return list(dict.fromkeys([*new, *self._unfinished]))
 
     def next(self, *, n_free: int, idle: bool) -> Job | None:
         del n_free  # whose turn it is is decided window by window

@@ -30,11 +30,19 @@ PERIOD_S: Final = 60.0
 class RateLimit(logging.Filter):
     """Lets so many messages of each kind pass in a minute.
 
-    A kind is the text before anything is filled in, and the class of the error.
+    A kind is the text before anything is filled in, and the class of the error. Where errors are
+    `one_line`, they are told without a traceback and line breaks: strangers choose their text.
     """
 
-    def __init__(self, most: int = 1, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        most: int = 1,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        one_line: bool = False,
+    ) -> None:
         super().__init__()
+        self._one_line = one_line
         self._most = most
         self._now = now
         self._begin_s = now()
@@ -46,7 +54,10 @@ class RateLimit(logging.Filter):
             self._counts.clear()
         kind = str(record.msg), type(record.exc_info[1] if record.exc_info else None)
         self._counts[kind] += 1
-        return self._counts[kind] <= self._most and record.msg != _IGNORED
+        if self._one_line and record.exc_info and (error := record.exc_info[1]) is not None:
+            text = f"{record.getMessage()} ({type(error).__name__}: {error})"
+            record.msg, record.args, record.exc_info = " ".join(text.split()), None, None
+        return self._counts[kind] <= self._most and kind[0] != _IGNORED
 
 
 @contextmanager
@@ -59,7 +70,8 @@ def rate_limited_network_log() -> Iterator[None]:
     loop = asyncio.get_running_loop()
     handler = loop.get_exception_handler()
     loop.set_exception_handler(log_exception)
-    limit, loggers = RateLimit(), [logging.getLogger(name) for name in _NETWORK_LOGGERS]
+    limit = RateLimit(one_line=True)
+    loggers = [logging.getLogger(name) for name in _NETWORK_LOGGERS]
     for limited in loggers:
         limited.addFilter(limit)
     try:

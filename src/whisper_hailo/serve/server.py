@@ -13,15 +13,18 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.process import Supervisor
-from whisper_hailo.http.addresses import Listener, is_loopback, own_address
+from whisper_hailo.http.addresses import Listener, is_loopback
 from whisper_hailo.http.connections import ConnectionLimiter
 from whisper_hailo.serve.logs import rate_limited_network_log
 from whisper_hailo.serve.options import Address, ListenOptions, SafetyOptions
 from whisper_hailo.serve.service import TranscriptionService
+
+if TYPE_CHECKING:
+    from zeroconf.asyncio import AsyncZeroconf
 
 logger = logging.getLogger(__name__)
 
@@ -150,8 +153,8 @@ def _open_http(
 async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
     """Announce the Wyoming server by multicast DNS, so that Home Assistant finds it.
 
-    `name` is shown there. A server at every address is announced on all network cards, at the
-    address at which other machines reach this one.
+    `name` is shown there. A server at every address is announced on all network cards, with the
+    addresses of all.
     """
     from zeroconf import InterfaceChoice
     from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
@@ -168,7 +171,7 @@ async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
     service = AsyncServiceInfo(
         WYOMING_SERVICE,
         f"{name}.{WYOMING_SERVICE}",
-        parsed_addresses=[own_address(host) or "127.0.0.1"] if everywhere else addresses,
+        parsed_addresses=await _card_addresses(zeroconf) if everywhere else addresses,
         port=port,
         server=f"{socket.gethostname()}.local.",
     )
@@ -179,3 +182,12 @@ async def announce(name: str, host: str, port: int) -> AsyncIterator[None]:
     finally:
         await zeroconf.async_unregister_all_services()
         await zeroconf.async_close()
+
+
+async def _card_addresses(zeroconf: AsyncZeroconf) -> list[str]:
+    """Return the addresses of the network cards; loopback only where there is no other."""
+    await zeroconf.zeroconf.async_wait_for_start()
+    found = {str(sender.sock_name[0]) for sender in zeroconf.zeroconf.engine.senders}
+    addresses = {one for one in found if not ipaddress.ip_address(one).is_unspecified}
+    outside = {one for one in addresses if not ipaddress.ip_address(one).is_loopback}
+    return sorted(outside or addresses)

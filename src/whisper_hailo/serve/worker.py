@@ -272,8 +272,8 @@ class Worker(Closing):
         self._fail_all(error)
 
     def _fail_all(self, error: Exception) -> None:
-        for job in self.queue.unfinished:
-            self.queue.withdraw(job)  # or the model would be loaded for it, again and again
+        # What stays in the queue would have the model loaded again and again.
+        for job in self.queue.take_all():
             if job.failure is None:
                 job.fail(error)
             self._end(job)

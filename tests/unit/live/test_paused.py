@@ -74,7 +74,7 @@ def paused_run(
     )
     recorded: list[Block] = []
     stream = CaptionStream(source, cast(Captioner, captioner), controls=controls)
-    stream.listeners.append(recorded.append)
+    stream.recorders.append(recorded.append)
     assert list(stream.events()) == []
     heard = sum(size for size, *_ in captioner.told)
     assert sum(block.audio.size for block in recorded) == heard, "a pause is not recorded"
@@ -128,6 +128,26 @@ def test_a_recording_that_can_wait_loses_nothing_in_a_pause(
     told = paused_run(piece(10), "-", piece(20), piece(30), endless=False, monkeypatch=monkeypatch)
     assert sum(size for size, *_ in told) == 60
     assert [n for _, why, n, _ in told if why == ""] == [0]
+
+
+def test_a_pause_is_not_heard_however_late_the_captioner_is() -> None:
+    """It begins and ends while the captioner computes."""
+    controls, captioner = Controls(), Noted()
+    is_done = threading.Event()
+    feed = captioner.feed
+
+    def feed_late(audio: Any, *rest: Any) -> Iterator[Event]:
+        is_done.wait(10)
+        return feed(audio, *rest)
+
+    captioner.feed = feed_late  # type: ignore[method-assign]
+    source = Steps(
+        piece(10), lambda: controls.pause(True), piece(20), lambda: controls.pause(False),
+        piece(30), is_done.set, endless=False, pace=Pace.BUFFERED,
+    )  # fmt: skip
+    stream = CaptionStream(source, cast(Captioner, captioner), controls=controls)
+    assert list(stream.events()) == []
+    assert sum(size for size, *_ in captioner.told) == 40
 
 
 def test_recording_played_as_live_is_missed_in_a_pause() -> None:

@@ -33,6 +33,19 @@ def test_the_schedule_waits_for_the_encoder_or_for_a_new_request() -> None:
             pass
 
 
+def test_a_job_whose_client_left_does_not_stay() -> None:
+    """The engine would load its model again and again for it."""
+    queue = JobQueue()
+    jobs = [object.__new__(Job) for _ in range(2)]
+    for job in jobs:
+        job.caller, job.begun_s = Caller("me", "test"), 0.0
+        queue.put(job)
+    queue.done(jobs[0])
+    assert queue.take_all() == jobs
+    queue.close()
+    assert not queue.wait_for_more()
+
+
 def test_what_is_long_waits_for_what_is_short_unless_it_is_live() -> None:
     assert Priority.INTERACTIVE.of_length(30.0) is Priority.INTERACTIVE
     assert Priority.INTERACTIVE.of_length(30.1) is Priority.LONG

@@ -30,11 +30,16 @@ def test_each_kind_passes_once(caplog: pytest.LogCaptureFixture) -> None:
             for number in range(3):
                 one.warning("%d connections", number)
                 fail(other, OSError(f"no way to {number}"))
-                fail(one, ValueError("odd"))
+                fail(one, ValueError("odd\nINFO a line of a stranger"))
                 one.error("ASGI callable returned without completing handshake.")
 
     asyncio.run(log())
-    assert caplog.messages == ["0 connections", "Exception in callback", "Exception in callback"]
+    assert caplog.messages == [
+        "0 connections",
+        "Exception in callback (OSError: no way to 0)",
+        "Exception in callback (ValueError: odd INFO a line of a stranger)",
+    ]
+    assert not any(record.exc_info for record in caplog.records)
     one.warning("and %s", "on")
     assert caplog.messages[-1] == "and on", "afterwards they are as they were"
 

@@ -193,6 +193,8 @@ def test_a_client_that_is_silent_is_sent_away(
         ('{"type": "input_audio_buffer.append", "audio": 5}', "audio", "bytes"),
         ('{"type": "input_audio_buffer.append", "audio": "?"}', "audio", "base64"),
         ('{"type": "session.update", "session": 1}', "session", "object"),
+        ('{"type": "session.update", "sesion": {}}', "session", "session is missing"),
+        ('{"type": "input_audio_buffer.append", "audi": ""}', "audio", "audio is missing"),
         (
             '{"type": "session.update", "session": {"type": "realtime"}}',
             "session.type",

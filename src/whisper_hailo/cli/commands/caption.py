@@ -79,7 +79,7 @@ def caption(
         supervisor = Supervisor()
         stream = CaptionStream(heard, captioner, supervisor.alive, controls)
         if recording is not None:
-            stream.listeners.append(stack.enter_context(recording).put)
+            stream.recorders.append(stack.enter_context(recording).put)
         if place is not None:
             from whisper_hailo.serve.routes.captions.view import WebView
 

@@ -100,6 +100,7 @@ class FlacRecording(GrowingFile[Block]):
     """
 
     unit = "s of sound"
+    most_waiting = 600.0
 
     def __init__(
         self, path: Path, *, daily: bool = False, now: Callable[[], float] = time.monotonic
@@ -149,9 +150,12 @@ class FlacRecording(GrowingFile[Block]):
         super()._begin_anew()
         self._flac, self._is_torn = None, False
 
+    def _amount(self, block: Block) -> float:
+        return (block.audio.size + block.n_missing) / SAMPLE_RATE_HZ
+
     def _lose(self, block: Block) -> float:
         self._is_torn = True
-        return (block.audio.size + block.n_missing) / SAMPLE_RATE_HZ
+        return super()._lose(block)
 
 
 def _json_line(fields: dict[str, Any]) -> bytes:

@@ -25,9 +25,6 @@ from whisper_hailo.live.events import Partial
 
 logger = logging.getLogger(__name__)
 
-MOST_WAITING: Final = 20_000
-"""Items that wait for a file: events of a day without partials, some 20 MiB, or 10 min of audio."""
-
 _PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN, errno.ENXIO)
 """A full disk, or a pipe without a reader: worth a retry with the same file."""
 
@@ -49,6 +46,8 @@ class GrowingFile(Closing, Generic[ItemT]):
     """
 
     unit = "events"
+    most_waiting = 20_000.0
+    """In `unit`: events of a day without partials, some 20 MiB."""
 
     def __init__(
         self,
@@ -108,21 +107,21 @@ class GrowingFile(Closing, Generic[ItemT]):
                 return
         if isinstance(self._waiting[-1], Partial):
             self._waiting.pop()  # later events replace it
-        if len(self._waiting) > MOST_WAITING:
+        while sum(map(self._amount, self._waiting)) > self.most_waiting:
             self._n_lost += self._lose(self._waiting.popleft())
 
     def close(self) -> None:
         """Write what waits, for the last time; `OutputError` says how much is missing."""
-        why = f"{self.name} could not be written for too long"
+        why, failed = f"{self.name} could not be written for too long", False
         try:
             self._write_waiting(ends=True)
         except OutputError as error:
-            why = str(error)
+            why, failed = str(error), True
         self._begin_anew()
         n_lost = self._n_lost + sum(map(self._lose, self._waiting))
         self._waiting.clear()
         self._n_lost = 0.0
-        if n_lost:
+        if n_lost or failed:
             raise OutputError(f"{why}; {round(n_lost, 1):g} {self.unit} are not in it")
 
     def __exit__(self, *exc_info: object) -> None:
@@ -148,10 +147,14 @@ class GrowingFile(Closing, Generic[ItemT]):
     def _finish(self) -> None:
         """Complete a file that is over."""
 
-    def _lose(self, item: ItemT) -> float:
-        """Return what is missing without an item, in `unit`."""
+    def _amount(self, item: ItemT) -> float:
+        """Return how much an item is, in `unit`."""
         del item
         return 1
+
+    def _lose(self, item: ItemT) -> float:
+        """Return what is missing without an item, in `unit`."""
+        return self._amount(item)
 
     def _write_waiting(self, *, ends: bool = False) -> None:
         try:

@@ -72,8 +72,8 @@ class _Event(_Id):
         "input_audio_buffer.commit",
         "input_audio_buffer.clear",
     ]
-    audio: bytes = b""
-    session: dict[str, Any] = {}
+    audio: bytes | None = None
+    session: dict[str, Any] | None = None
 
 
 def parse_message(text: str | None) -> ClientMessage:
@@ -81,6 +81,9 @@ def parse_message(text: str | None) -> ClientMessage:
     text = text or ""
     try:
         event = _Event.model_validate_json(text)
+        needed = {APPEND: "audio", UPDATE: "session"}.get(event.type, "type")
+        if getattr(event, needed) is None:
+            raise SessionError(f"{needed} is missing, which {event.type} needs", needed)
         if event.type == UPDATE and len(text) > _MOST_SETTINGS:
             raise SessionError(f"session has more than {_MOST_SETTINGS >> 10} KiB", "session")
     except (ValidationError, SessionError) as error:
@@ -90,9 +93,9 @@ def parse_message(text: str | None) -> ClientMessage:
             event_id = None
         wrong = SessionError.of(error) if isinstance(error, ValidationError) else error
         return ClientMessage("", event_id, _OVERHEAD_BYTES, error=wrong)
-    n_bytes = (len(event.audio) if event.type == APPEND else len(text)) + _OVERHEAD_BYTES
-    sound = bytearray(event.audio)
-    return ClientMessage(event.type, event.event_id, n_bytes, sound, event.session)
+    sound = bytearray(event.audio or b"")
+    n_bytes = (len(sound) if event.type == APPEND else len(text)) + _OVERHEAD_BYTES
+    return ClientMessage(event.type, event.event_id, n_bytes, sound, event.session or {})
 
 
 def error_event(error: WhisperHailoError, event_id: str | None) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from tests.unit.sounds import similarity, tone
 from whisper_hailo.audio import open_audio
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.outputs import growing_file as module
 from whisper_hailo.live.outputs.files import FlacRecording
 from whisper_hailo.live.sources.source import Block, Interruption, nothing
 
@@ -192,7 +191,7 @@ def test_a_disk_that_stays_full_is_told_with_what_is_missing(
 def test_sound_that_waited_too_long_is_missing_with_new_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_WAITING", 2 * SAMPLE_RATE_HZ // 512)
+    monkeypatch.setattr(FlacRecording, "most_waiting", 2.0)
     disk, clock = Disk(monkeypatch, 30_000, errno.ENOSPC), [0.0]
     disk.most = 1 << 20
     recording = FlacRecording(tmp_path / "a.flac", now=lambda: clock[0]).open()
@@ -211,6 +210,20 @@ def test_sound_that_waited_too_long_is_missing_with_new_file(
     assert behind.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=1024)
     n_gone = NOISE.size + 512 - heard(tmp_path / "a.flac").size - behind.size
     assert missing_s(told.value) == pytest.approx(n_gone / SAMPLE_RATE_HZ, abs=0.051)
+
+
+def test_a_recording_whose_end_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing waits then: the last sound is in the encoder, its length not in the header."""
+    disk = Disk(monkeypatch, 1 << 20, errno.ENOSPC)
+    disk.most = 1 << 20
+    recording = FlacRecording(tmp_path / "a.flac").open()
+    for block in pieces(NOISE):
+        recording.put(block)
+    disk.room = 0
+    with pytest.raises(OutputError, match="No space left"):
+        recording.close()
 
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:

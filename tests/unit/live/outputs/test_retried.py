@@ -12,7 +12,6 @@ import pytest
 
 from whisper_hailo.core.errors import AudioError, OutputError
 from whisper_hailo.live.events import Completed, Event, Partial, Started
-from whisper_hailo.live.outputs import growing_file as module
 from whisper_hailo.live.outputs.growing_file import GrowingFile
 
 START = Started(segment_id=0, start_s=0.0, heard_s=0.3, at_s=0.1)
@@ -100,7 +99,7 @@ def test_error_of_source_is_told_rather_than_one_of_closing(
 
 def overfull(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Failing:
     """A file that failed at five events, of which three may wait."""
-    monkeypatch.setattr(module, "MOST_WAITING", 3)
+    monkeypatch.setattr(Failing, "most_waiting", 3)
     file = Failing(folder).open()
     file.well = False
     for number in range(5):
