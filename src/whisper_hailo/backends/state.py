@@ -23,7 +23,7 @@ ItemT = TypeVar("ItemT", bound=np.generic)
 
 
 def constant(array: NDArray[ItemT]) -> NDArray[ItemT]:
-    """Make an array that owns its memory read-only, so that nobody need read it twice."""
+    """Make an array that owns its memory read-only, so that it can be shared."""
     array.flags.writeable = False
     return array
 
@@ -230,7 +230,7 @@ class StepInputs:
     -inf; no real query looks at padding. What comes later is hidden by the graph.
 
     The usual step, one token of one row, is put together from tables: the weights have just been
-    read through the cache, so every NumPy function that is called anew costs more than it does.
+    read through the cache, so every further NumPy function costs more than it computes.
     """
 
     def __init__(self, n_text_ctx: int) -> None:

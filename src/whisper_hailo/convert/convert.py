@@ -227,7 +227,7 @@ def _replace_directory(work: Path, out: Path, old: Path) -> None:
         if old.exists() and not out.exists():
             old.rename(out)
         raise
-    # by name: whoever made it may not have let go of its lock yet
+    # by name: its maker may not have released its lock yet
     shutil.rmtree(old, ignore_errors=True)
     fsync_path(out.parent)
 

@@ -26,7 +26,7 @@ class HailoForm:
         part: one of `PARTS`.
         file: path in the model directory.
         length: text positions of a decoder, `None` for an encoder.
-        inputs: graph input to shape, in the graph's order; `outputs` likewise.
+        inputs: graph input to shape, in the graph's order, as `outputs`.
         start_nodes: nodes or graph inputs where the compiler starts.
         chip_inputs: shape of each start on the chip, `(batch, height, width, channels)`.
         assets: `token_embedding` and `position_rows` to paths of a decoder's host arrays.

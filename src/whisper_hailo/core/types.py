@@ -99,7 +99,7 @@ class Settings:
     """What shaped a result, recorded with it.
 
     Attributes:
-        encoder: name of the encoder backend, such as `onnx-fp32`; `decoder` likewise.
+        encoder: name of the encoder backend, such as `onnx-fp32`, as `decoder`.
         window_s: fixed encoder input.
         margin_s: kept free at the end of each window.
         pad_to: padding target in encoder positions; 0 is no padding.

@@ -31,7 +31,7 @@ class RateLimit(logging.Filter):
     """Lets so many messages of each kind pass in a minute.
 
     A kind is the text before anything is filled in, and the class of the error. Where errors are
-    `one_line`, they are told without a traceback and line breaks: strangers choose their text.
+    `one_line`, they have neither traceback nor line breaks: strangers choose their text.
     """
 
     def __init__(

@@ -131,7 +131,7 @@ class Segments(Iterator[Segment]):
 
 
 def _yield_segments(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
-    """Yield the segments; no method of `Segments`, which ends when nobody holds it any more."""
+    """Yield the segments; no method of `Segments`, which ends with its last reference."""
     n_given = 0
     for _ in run.schedule(RecordingList([recording])).steps():
         new = recording.segments[n_given:]
