@@ -163,7 +163,10 @@ def test_prefill_batches_and_left_padding(make_pair: MakePair) -> None:
         tokens = np.array([prompts[0], [0, 0, 0, *prompts[1]]])
         first = np.array([0, 3])
         prefill, state = decoder.step(tokens, state, np.array([4]), first=first)
-        later, _ = decoder.step(np.array(continuation), state, np.arange(3))
+        logits = [prefill.logits.copy()]
+        for column in np.array(continuation).T:
+            later, state = decoder.step(column[:, None], state, np.array([0]))
+            logits.append(later.logits.copy())
     for row in range(2):
         expected = reference.logits(
             pair.torch_model,
@@ -171,7 +174,7 @@ def test_prefill_batches_and_left_padding(make_pair: MakePair) -> None:
             features[row : row + 1, : lengths[row]],
             pads[row],
         )[0, len(prompts[row]) - 1 :]
-        got = np.concatenate([prefill.logits[row], later.logits[row]])
+        got = np.concatenate([one[row] for one in logits])
         assert reference.relative_difference(got, expected) < LOGITS
 
 
