@@ -41,5 +41,5 @@ def test_names_that_are_said_to_be_the_same_are() -> None:
     assert len(names) >= 20
     for name in names:  # a name that is not known would be told first
         with pytest.raises(Exception, match=r"expected|needs") as told:
-            merge_transcribe_kwargs(DecodingOptions(), None, {name: object()})
+            merge_transcribe_kwargs(DecodingOptions(), {name: object()})
         assert "there is no option" not in str(told.value)
