@@ -58,9 +58,11 @@ def test_verbose_logs_every_event(whisper_hailo: Command) -> None:
     result = whisper_hailo("caption", *QUICK, "--verbose", "--json", DEMO)
     assert result.returncode == 0, result.stderr
     *events, _ = [json.loads(line) for line in result.stdout.splitlines()]
-    told = [line for line in result.stderr.splitlines() if line.startswith("{'event': ")]
-    kinds = [event["event"] for event in events]
-    assert [line.split("'")[3] for line in told] == kinds
+    told = re.findall(r"^(\w+) at [\d.]+ s$", result.stderr, re.MULTILINE)
+    assert told == [event["event"] for event in events]
+    said = {word["text"] for event in events for word in event.get("words", [])}
+    assert said
+    assert not any(word in result.stderr for word in said if len(word) > 4), "it is not logged"
 
 
 def test_verbose_ends_with_all_figures_and_quiet_with_none(whisper_hailo: Command) -> None:
