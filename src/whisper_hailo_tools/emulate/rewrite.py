@@ -26,7 +26,6 @@ from whisper_hailo_tools.emulate.statistics import (
 )
 
 NARROW_BITS: Final = 8
-WIDE_BITS: Final = 16
 
 _ADDS = "quantization_param({ew_add*}, precision_mode=a16_w16)\n"
 _NORMS = "quantization_param({layer_normalization*}, precision_mode=a16_w16)\n"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,12 +39,6 @@ _MOST_SILENCE_S: Final = 600.0
 
 _SYNC_S: Final = 5.0
 """So much audio a power cut may take."""
-
-
-class EventSink(Protocol):
-    """Takes the events of one stream in their order."""
-
-    def put(self, event: Event) -> None: ...
 
 
 class EventFile(GrowingFile[Event]):
